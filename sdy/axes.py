@@ -1,0 +1,208 @@
+"""Axis references: a whole mesh axis, or a part of one.
+
+An axis of size 8 can be cut into sub-axes as 8 can be factored, say into 2 x 4. The sub-axis of size `size` that has
+`pre_size` to its left (its major side) is written `"x":(pre_size)size`: here `"x":(1)2` and `"x":(2)4`. On a line from
+1 (major) to the size of the axis (minor), a sub-axis is the interval from `pre_size` to `pre_size * size`, and a whole
+axis reaches as far as there is: overlap, containment and prefix are those of intervals.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from sdy.mesh import Mesh
+
+
+@dataclass(frozen=True, slots=True)
+class AxisRef:
+    """The axis `name`, or its sub-axis `"name":(pre_size)size` when both sizes are given."""
+
+    name: str
+    pre_size: int | None = None
+    size: int | None = None
+
+    def __str__(self) -> str:
+        escaped = self.name.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"' if self.size is None else f'"{escaped}":({self.pre_size}){self.size}'
+
+    @property
+    def is_full(self) -> bool:
+        """Whether this is a whole axis."""
+        return self.size is None
+
+    @property
+    def start(self) -> int:
+        """Where this axis begins: the product of the sizes to its left within the whole axis."""
+        return self.pre_size or 1
+
+    @property
+    def _end(self) -> float:
+        """Where this axis ends; a whole axis ends past every sub-axis."""
+        return math.inf if self.size is None else self.start * self.size
+
+    def size_in(self, mesh: Mesh) -> int:
+        """The number of shards this axis makes."""
+        return mesh.axis_size(self.name) if self.size is None else self.size
+
+    def end_in(self, mesh: Mesh) -> int:
+        """Where this axis ends: its start times its size."""
+        return self.start * self.size_in(mesh)
+
+    def contains(self, other: "AxisRef") -> bool:
+        """Whether `other` is this axis or a part of it."""
+        return self.name == other.name and self.start <= other.start and self._end >= other._end
+
+    def is_prefix_of(self, other: "AxisRef") -> bool:
+        """Whether this is `other` or a part of it at its major end."""
+        return self.name == other.name and self.start == other.start and self._end <= other._end
+
+    def is_suffix_of(self, other: "AxisRef", mesh: Mesh) -> bool:
+        """Whether this is `other` or a part of it at its minor end."""
+        return self.name == other.name and self.start >= other.start and self.end_in(mesh) == other.end_in(mesh)
+
+    def overlaps(self, other: "AxisRef") -> bool:
+        """Whether some part is common to both."""
+        return self.name == other.name and self.start < other._end and other.start < self._end
+
+    def can_coexist(self, other: "AxisRef") -> bool:
+        """Whether the whole axis can be cut so that both are made of whole pieces: not `"x":(1)2` and `"x":(1)3`."""
+        if self.name != other.name or self.size is None or other.size is None:
+            return True
+        low, high = sorted((self.start, other.start))
+        low_end, high_end = sorted((self.start * self.size, other.start * other.size))
+        if low_end > high:
+            return low_end % high == 0 and high % low == 0 and high_end % low_end == 0
+        return high % low_end == 0
+
+    def overlap(self, other: "AxisRef") -> "AxisRef | None":
+        """The part common to both, None where there is none or the two cannot coexist."""
+        if not self.overlaps(other) or not self.can_coexist(other):
+            return None
+        if self.size is None:
+            return other
+        if other.size is None:
+            return self
+        start = max(self.start, other.start)
+        end = min(self.start * self.size, other.start * other.size)
+        return AxisRef(self.name, start, end // start)
+
+    def prefix_without_overlap(self, other: "AxisRef") -> "AxisRef | None":
+        """The longest major part that `other` leaves free; None where nothing is left or the two cannot coexist."""
+        if not self.can_coexist(other):
+            return None
+        if not self.overlaps(other):
+            return self
+        if self.start >= other.start:
+            return None
+        return AxisRef(self.name, self.start, other.start // self.start)
+
+    def suffix_without_overlap(self, other: "AxisRef", mesh: Mesh) -> "AxisRef | None":
+        """The longest minor part that `other` leaves free; None where nothing is left or the two cannot coexist."""
+        if not self.can_coexist(other):
+            return None
+        if not self.overlaps(other):
+            return self
+        start, end = other.end_in(mesh), self.end_in(mesh)
+        if start >= end:
+            return None
+        return AxisRef(self.name, start, end // start)
+
+    def common_prefix(self, other: "AxisRef") -> "AxisRef | None":
+        """The longest major part of both; None where there is none or the two cannot coexist."""
+        if self.name != other.name or self.start != other.start or not self.can_coexist(other):
+            return None
+        return self if self._end <= other._end else other
+
+    def can_merge(self, other: "AxisRef") -> bool:
+        """Whether `other` continues this sub-axis where it ends."""
+        return self.name == other.name and self._end == other.start
+
+    def merge(self, other: "AxisRef", mesh: Mesh) -> "AxisRef":
+        """This sub-axis and `other`, which continues it, as one: the whole axis if that is what they make."""
+        return axis_between(self.name, self.start, other.end_in(mesh), mesh)
+
+    def split(self, size: int, mesh: Mesh) -> "tuple[AxisRef, AxisRef]":
+        """The major part of `size` and the rest; `size` must divide this axis and be neither 1 nor all of it."""
+        middle, end = self.start * size, self.end_in(mesh)
+        return AxisRef(self.name, self.start, size), AxisRef(self.name, middle, end // middle)
+
+
+def axis_between(name: str, start: int, end: int, mesh: Mesh) -> AxisRef:
+    """The part of axis `name` from `start` to `end`, as the whole axis if that is what it is."""
+    if start == 1 and end == mesh.axis_size(name):
+        return AxisRef(name)
+    return AxisRef(name, start, end // start)
+
+
+def mesh_order(mesh: Mesh) -> Callable[[AxisRef], tuple[int, int, int]]:
+    """A sort key: axes in the order of `mesh`, and the sub-axes of one axis from major to minor."""
+    return lambda axis: (mesh.axis_index(axis.name), axis.start, axis.size_in(mesh))
+
+
+def total_size(axes: Iterable[AxisRef], mesh: Mesh) -> int:
+    """The number of shards that all `axes` together make."""
+    return math.prod(axis.size_in(mesh) for axis in axes)
+
+
+def merge_sub_axes(axes: Iterable[AxisRef], mesh: Mesh) -> tuple[AxisRef, ...]:
+    """`axes` with neighbours that continue each other made one."""
+    merged: list[AxisRef] = []
+    for axis in axes:
+        if merged and merged[-1].can_merge(axis):
+            merged[-1] = merged[-1].merge(axis, mesh)
+        else:
+            merged.append(axis)
+    return tuple(merged)
+
+
+def is_prefix(first: Sequence[AxisRef], second: Sequence[AxisRef]) -> bool:
+    """Whether `second` begins with `first`, whose last axis may be only the major part of its counterpart."""
+    if not first:
+        return True
+    last = len(first) - 1
+    return last < len(second) and tuple(first[:last]) == tuple(second[:last]) and first[last].is_prefix_of(second[last])
+
+
+def common_prefix(first: Sequence[AxisRef], second: Sequence[AxisRef]) -> tuple[AxisRef, ...]:
+    """The longest list, its last axis cut if need be, that both lists begin with."""
+    prefix: list[AxisRef] = []
+    for a, b in zip(first, second, strict=False):
+        shared = a.common_prefix(b)
+        if shared is not None:
+            prefix.append(shared)
+        if a != b:
+            break
+    return tuple(prefix)
+
+
+def prefix_without_overlap(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -> tuple[AxisRef, ...]:
+    """The longest beginning of `axes`, its last axis cut if need be, that overlaps none of `others`."""
+    prefix: list[AxisRef] = []
+    for axis in axes:
+        free: AxisRef | None = axis
+        for other in others:
+            free = free.prefix_without_overlap(other) if free is not None else None
+        if free is not None:
+            prefix.append(free)
+        if free != axis:
+            break
+    return tuple(prefix)
+
+
+def subtract(axes: Iterable[AxisRef], others: Iterable[AxisRef], mesh: Mesh) -> tuple[AxisRef, ...]:
+    """The parts of `axes` that none of `others` covers, in order, neighbours not merged."""
+    remaining = list(axes)
+    for other in others:
+        remaining = [part for axis in remaining for part in _pieces_outside(axis, other, mesh)]
+    return tuple(remaining)
+
+
+def _pieces_outside(axis: AxisRef, other: AxisRef, mesh: Mesh) -> list[AxisRef]:
+    if not axis.overlaps(other):
+        return [axis]
+    pieces: list[AxisRef] = []
+    if axis.start < other.start:
+        pieces.append(axis_between(axis.name, axis.start, other.start, mesh))
+    if other.end_in(mesh) < axis.end_in(mesh):
+        pieces.append(axis_between(axis.name, other.end_in(mesh), axis.end_in(mesh), mesh))
+    return pieces

@@ -1,0 +1,126 @@
+"""Tensor shardings: along which mesh axes each dimension of a tensor is split."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sdy.axes import AxisRef, total_size
+from sdy.mesh import Mesh
+
+Reduction = Literal["sum", "max", "min"]
+
+
+@dataclass(frozen=True, slots=True)
+class DimSharding:
+    """The axes that split one dimension, major to minor.
+
+    An open dimension may be split further by propagation, a closed one may not. A lower `priority` is propagated
+    earlier; None is the highest priority, 0.
+    """
+
+    axes: tuple[AxisRef, ...] = ()
+    is_closed: bool = True
+    priority: int | None = None
+
+    @property
+    def priority_or_default(self) -> int:
+        """The priority, 0 where none is given."""
+        return self.priority or 0
+
+    def sharded_size(self, mesh: Mesh) -> int:
+        """The number of parts that this dimension is split into."""
+        return total_size(self.axes, mesh)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSharding:
+    """How a tensor is laid out over a mesh.
+
+    `mesh` is the symbol of a mesh in the module, or the mesh itself. An axis in no dimension replicates the tensor;
+    axes in `replicated` must stay so, and along `unreduced` ones each device holds a partial result that is still to
+    be combined by `reduction`. Both lists are in mesh order.
+    """
+
+    mesh: str | Mesh
+    dims: tuple[DimSharding, ...] = ()
+    replicated: tuple[AxisRef, ...] = ()
+    unreduced: tuple[AxisRef, ...] = ()
+    reduction: Reduction = "sum"
+
+    @classmethod
+    def replicated_open(cls, mesh: str | Mesh, rank: int) -> "TensorSharding":
+        """No axis anywhere, every dimension open: what a tensor without a sharding has."""
+        return cls(mesh, (DimSharding(is_closed=False),) * rank)
+
+    @classmethod
+    def replicated_closed(cls, mesh: str | Mesh, rank: int) -> "TensorSharding":
+        """No axis anywhere, every dimension closed: the whole tensor on every device."""
+        return cls(mesh, (DimSharding(is_closed=True),) * rank)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def is_fully_closed(self) -> bool:
+        """Whether no dimension may be split further."""
+        return all(dim.is_closed for dim in self.dims)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether no dimension is split."""
+        return not any(dim.axes for dim in self.dims)
+
+    @property
+    def dim_axes(self) -> tuple[tuple[AxisRef, ...], ...]:
+        """The axes of each dimension."""
+        return tuple(dim.axes for dim in self.dims)
+
+    def axes(self) -> Iterator[AxisRef]:
+        """Every axis named: those of the dimensions, then the replicated and the unreduced ones."""
+        for dim in self.dims:
+            yield from dim.axes
+        yield from self.replicated
+        yield from self.unreduced
+
+    def map_dims(self, change: Callable[[DimSharding], DimSharding]) -> "TensorSharding":
+        """This sharding with `change` applied to each dimension."""
+        return replace(self, dims=tuple(change(dim) for dim in self.dims))
+
+    def close(self) -> "TensorSharding":
+        """This sharding with every dimension closed."""
+        return self.map_dims(lambda dim: replace(dim, is_closed=True))
+
+    def open(self) -> "TensorSharding":
+        """This sharding with every dimension open."""
+        return self.map_dims(lambda dim: replace(dim, is_closed=False))
+
+    def without_priorities(self) -> "TensorSharding":
+        """This sharding with no dimension's priority given."""
+        return self.map_dims(lambda dim: replace(dim, priority=None))
+
+    def with_dim(self, index: int, dim: DimSharding) -> "TensorSharding":
+        """This sharding with dimension `index` replaced."""
+        return replace(self, dims=(*self.dims[:index], dim, *self.dims[index + 1 :]))
+
+    def local_shape(self, shape: Sequence[int], mesh: Mesh) -> tuple[int, ...]:
+        """The shape that one device holds of a tensor of `shape`.
+
+        A dimension that its axes do not divide is rounded up: the last devices then hold less, or padding. Dynamic
+        dimensions (-1) stay so. Shapes are in elements.
+        """
+        if not self.dims:
+            return tuple(shape)
+        return tuple(
+            -(-size // dim.sharded_size(mesh)) if size >= 0 else size
+            for size, dim in zip(shape, self.dims, strict=True)
+        )
+
+    def global_shape(self, shape: Sequence[int], mesh: Mesh) -> tuple[int, ...]:
+        """The shape of the whole tensor, padding included, of which each device holds `shape`."""
+        if not self.dims:
+            return tuple(shape)
+        return tuple(
+            size * dim.sharded_size(mesh) if size >= 0 else size for size, dim in zip(shape, self.dims, strict=True)
+        )

@@ -1,0 +1,118 @@
+"""The algebra of meshes, axes and shardings, against a brute-force model: an axis as a set of prime positions."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdy.axes import AxisRef, common_prefix, is_prefix, merge_sub_axes, prefix_without_overlap, subtract, total_size
+from sdy.mesh import Mesh
+from sdy.sharding import DimSharding, TensorSharding
+
+MESH = Mesh.of({"a": 16, "b": 16})
+BITS = 4
+
+
+def sub_axis(name: str, low: int, high: int) -> AxisRef:
+    """The part of a 16-device axis made of its binary digits from `low` (major) up to but not including `high`."""
+    return AxisRef(name) if (low, high) == (0, BITS) else AxisRef(name, 2**low, 2 ** (high - low))
+
+
+def bits(*axes: AxisRef) -> list[tuple[str, int]]:
+    """The binary digits that `axes` cover, in order."""
+    return [
+        (axis.name, bit)
+        for axis in axes
+        for bit in range(axis.start.bit_length() - 1, axis.end_in(MESH).bit_length() - 1)
+    ]
+
+
+AXES = [sub_axis(n, low, high) for n in "ab" for low, high in itertools.combinations(range(BITS + 1), 2)]
+axes = st.sampled_from(AXES)
+
+
+@st.composite
+def disjoint_axes(draw: st.DrawFn) -> tuple[AxisRef, ...]:
+    chosen: list[AxisRef] = []
+    for axis in draw(st.lists(axes, max_size=4)):
+        if not any(axis.overlaps(other) for other in chosen):
+            chosen.append(axis)
+    return tuple(chosen)
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(AXES, AXES)))
+def test_axis_algebra_is_that_of_digit_sets(first: AxisRef, second: AxisRef) -> None:
+    mine, theirs = bits(first), bits(second)
+    common = [bit for bit in mine if bit in theirs]
+    assert first.overlaps(second) == bool(common)
+    assert first.contains(second) == (set(theirs) <= set(mine))
+    assert first.is_prefix_of(second) == (theirs[: len(mine)] == mine)
+    assert first.is_suffix_of(second, MESH) == (theirs[-len(mine) :] == mine)
+    assert first.can_coexist(second)
+    overlap = first.overlap(second)
+    assert (bits(overlap) if overlap else []) == common
+    before = list(itertools.takewhile(lambda bit: bit not in theirs, mine))
+    prefix = first.prefix_without_overlap(second)
+    assert (bits(prefix) if prefix else []) == before
+    after = list(itertools.takewhile(lambda bit: bit not in theirs, reversed(mine)))[::-1]
+    suffix = first.suffix_without_overlap(second, MESH)
+    assert (bits(suffix) if suffix else []) == after
+    if first.can_merge(second):
+        assert bits(first.merge(second, MESH)) == mine + theirs
+    assert bits(*subtract((first,), (second,), MESH)) == [bit for bit in mine if bit not in theirs]
+
+
+@given(disjoint_axes(), disjoint_axes())
+def test_axis_lists(first: tuple[AxisRef, ...], second: tuple[AxisRef, ...]) -> None:
+    merged = merge_sub_axes(first, MESH)
+    assert bits(*merged) == bits(*first)
+    assert not any(a.can_merge(b) for a, b in itertools.pairwise(merged))
+    assert total_size(first, MESH) == 2 ** len(bits(*first))
+    free = prefix_without_overlap(first, second)
+    expected = list(itertools.takewhile(lambda bit: bit not in bits(*second), bits(*first)))
+    assert bits(*free) == expected
+    shared = common_prefix(first, second)
+    assert is_prefix(shared, first)
+    assert is_prefix(shared, second)
+
+
+@pytest.mark.parametrize(("first", "second"), [((1, 2), (1, 3)), ((1, 2), (3, 2)), ((1, 3), (2, 3))])
+def test_sub_axes_of_different_factorings_cannot_coexist(first: tuple[int, int], second: tuple[int, int]) -> None:
+    a, b = AxisRef("x", *first), AxisRef("x", *second)
+    assert not a.can_coexist(b)
+    assert a.overlap(b) is None
+    assert a.prefix_without_overlap(b) is None
+
+
+def test_text_of_axes() -> None:
+    assert str(AxisRef("x")) == '"x"'
+    assert str(AxisRef("x", 2, 4)) == '"x":(2)4'
+    assert str(AxisRef('a"b')) == '"a\\"b"'
+
+
+def test_mesh() -> None:
+    mesh = Mesh.of({"data": 4, "model": 2})
+    assert mesh.size == 8
+    assert mesh.axis_size("model") == 2
+    assert mesh.axis_index("model") == 1
+    assert mesh.device_order() == tuple(range(8))
+    assert "data" in mesh
+    assert Mesh().is_empty
+    assert Mesh((), (3,)).is_maximal
+    assert mesh.same_devices(Mesh.of({"x": 8}))
+    assert not mesh.same_devices(Mesh.of({"x": 8}, [1, 0, 2, 3, 4, 5, 6, 7]))
+    with pytest.raises(KeyError):
+        mesh.axis_size("x")
+
+
+def test_local_and_global_shapes() -> None:
+    mesh = Mesh.of({"data": 4, "model": 2})
+    sharding = TensorSharding(
+        "mesh", (DimSharding((AxisRef("data"),)), DimSharding(), DimSharding((AxisRef("model"),)))
+    )
+    assert sharding.local_shape((16, 3, 5), mesh) == (4, 3, 3)
+    assert sharding.global_shape((4, 3, 3), mesh) == (16, 3, 6)
+    assert sharding.open().close() == sharding
+    assert not sharding.is_fully_replicated
+    assert TensorSharding.replicated_closed("mesh", 2).is_fully_replicated
