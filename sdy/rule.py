@@ -1,8 +1,8 @@
 """Sharding rules: which dimensions of an operation's operands and results are split together.
 
-A rule names factors, the independent loops of an operation. A matmul has three: `([i, k],[k, j])->([i, j])`. Splitting
-factor `i` over an axis splits dimension 0 of the first operand and of the result over that axis. A dimension can be made
-of several factors, major first, as reshapes need: `([ij])->([i, j])`.
+A rule names factors, the independent loops of an operation. A matmul has three: `([i, k],[k, j])->([i, j])`.
+Splitting factor `i` over an axis splits dimension 0 of the first operand and of the result over that axis. A dimension
+can be made of several factors, major first, as reshapes need: `([ij])->([i, j])`.
 """
 
 from collections.abc import Iterator
