@@ -1,0 +1,207 @@
+"""What is told to a person about a program: errors, warnings, remarks and notes, in MLIR's form.
+
+    program.mlir:3:8: error: 'sdy.mesh' op duplicate axis name: "x"
+      sdy.mesh @mesh = <["x"=2, "x"=2]>
+      ^
+
+An error ends the work at hand: `raise error(op, "...")`. A warning or a remark goes to the innermost handler, which
+prints it on standard error unless a caller has put its own in place with `handling` or collects them with `capture`.
+
+The place of a diagnostic is the location of an operation or value, as MLIR has it: where its text began, or the
+`loc(...)` it carried. The line shown below the message comes from the text registered under that file's name.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias, cast
+
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+
+class Severity(Enum):
+    """How grave a diagnostic is; the value is the word MLIR prints."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    REMARK = "remark"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a file. Lines and columns count from 1."""
+
+    filename: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line}:{self.column}"
+
+
+Where: TypeAlias = Operation | SSAValue | LocationAttr | Location | None
+"""What a diagnostic may point at; None is nowhere in particular."""
+
+Note: TypeAlias = str | tuple[Where, str]
+"""A note's text, placed where its diagnostic is, or with a place of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message, its place, and the notes that belong to it."""
+
+    severity: Severity
+    location: Location | None
+    message: str
+    notes: tuple["Diagnostic", ...] = ()
+
+    def render(self) -> str:
+        """MLIR's form: the message after its place, the source line and a caret where known, then the notes."""
+        place = "<unknown>:0" if self.location is None else str(self.location)
+        lines = [f"{place}: {self.severity.value}: {self.message}"]
+        if self.location is not None and (source_line := _source_line(self.location)) is not None:
+            # Tabs are kept before the caret so that it stands below its character at any tab width.
+            indent = "".join("\t" if c == "\t" else " " for c in source_line[: self.location.column - 1])
+            lines += [source_line, f"{indent}^"]
+        return "\n".join(lines + [note.render() for note in self.notes])
+
+
+class DiagnosticError(Exception):
+    """Something a person's input did wrong. Its text is the rendered diagnostic."""
+
+    def __init__(self, diagnostic: Diagnostic):
+        super().__init__(diagnostic)
+        self.diagnostic = diagnostic
+
+    @property
+    def message(self) -> str:
+        """What is wrong, without its place."""
+        return self.diagnostic.message
+
+    @property
+    def where(self) -> Location | None:
+        """The place, when it is known."""
+        return self.diagnostic.location
+
+    @property
+    def notes(self) -> tuple[Diagnostic, ...]:
+        """What explains the error further."""
+        return self.diagnostic.notes
+
+    def __str__(self) -> str:
+        return self.diagnostic.render()
+
+
+def error(where: Where, message: str, *notes: Note) -> DiagnosticError:
+    """An error to raise: `raise error(op, "...")`."""
+    return DiagnosticError(_diagnostic(Severity.ERROR, where, message, notes))
+
+
+def op_error(op: Operation, message: str, *notes: Note) -> DiagnosticError:
+    """An error to raise about an operation, its name before the message as MLIR's verifiers have it."""
+    return error(op, f"'{op.name}' op {message}", *notes)
+
+
+def warn(where: Where, message: str, *notes: Note) -> None:
+    """Report a warning."""
+    report(_diagnostic(Severity.WARNING, where, message, notes))
+
+
+def remark(where: Where, message: str, *notes: Note) -> None:
+    """Report a remark."""
+    report(_diagnostic(Severity.REMARK, where, message, notes))
+
+
+def report(diagnostic: Diagnostic) -> None:
+    """Give a diagnostic to the innermost handler."""
+    _handlers[-1](diagnostic)
+
+
+@contextmanager
+def handling(handler: Callable[[Diagnostic], None]) -> Iterator[None]:
+    """Give what is reported inside the `with` block to `handler`."""
+    _handlers.append(handler)
+    try:
+        yield
+    finally:
+        _handlers.pop()
+
+
+@contextmanager
+def capture() -> Iterator[list[Diagnostic]]:
+    """Collect what is reported inside the `with` block instead of printing it."""
+    diagnostics: list[Diagnostic] = []
+    with handling(diagnostics.append):
+        yield diagnostics
+
+
+def location_of(where: Where) -> Location | None:
+    """The place of an operation, a value or a location attribute; None when it has none.
+
+    A nested location gives its first file position: a name's child, a call site's callee, the first of a fusion.
+    """
+    match where:
+        case Location():
+            return where
+        case OpResult():
+            return location_of(where.op.location)
+        case Operation() | BlockArgument():
+            return location_of(where.location)
+        case FileLineColLoc():
+            return Location(where.filename.data, where.line.data, where.column.data)
+        case NameLoc():
+            return location_of(cast(Where, where.location))
+        case CallSiteLoc():
+            return location_of(cast(Where, where.callee))
+        case FusedLoc():
+            parts = cast(ArrayAttr[LocationAttr], where.locations)
+            return next((place for place in map(location_of, parts) if place is not None), None)
+        case _:
+            return None
+
+
+def register_source(filename: str, text: str, first_line: int = 1) -> None:
+    """Let diagnostics in `filename` show the lines of `text`, whose first line has the number `first_line`."""
+    _sources[filename] = _Source(text, first_line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    text: str
+    first_line: int
+
+
+_sources: dict[str, _Source] = {}
+
+
+def _source_line(location: Location) -> str | None:
+    source = _sources.get(location.filename)
+    if source is None:
+        return None
+    lines = source.text.split("\n")
+    index = location.line - source.first_line
+    return lines[index] if 0 <= index < len(lines) else None
+
+
+def _diagnostic(severity: Severity, where: Where, message: str, notes: tuple[Note, ...]) -> Diagnostic:
+    location = location_of(where)
+
+    def note(given: Note) -> Diagnostic:
+        match given:
+            case str():
+                return Diagnostic(Severity.NOTE, location, given)
+            case (place, text):
+                return Diagnostic(Severity.NOTE, location_of(place), text)
+
+    return Diagnostic(severity, location, message, tuple(map(note, notes)))
+
+
+def _print_on_standard_error(diagnostic: Diagnostic) -> None:
+    print(diagnostic.render(), file=sys.stderr)
+
+
+_handlers: list[Callable[[Diagnostic], None]] = [_print_on_standard_error]

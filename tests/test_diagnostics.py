@@ -1,0 +1,93 @@
+import pytest
+from xdsl.dialects.builtin import (
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    ModuleOp,
+    NameLoc,
+    StringAttr,
+    UnknownLoc,
+)
+
+from sdy.diagnostics import (
+    DiagnosticError,
+    Location,
+    Severity,
+    capture,
+    error,
+    location_of,
+    op_error,
+    register_source,
+    remark,
+    warn,
+)
+
+
+def at(line: int, column: int) -> FileLineColLoc:
+    return FileLineColLoc(StringAttr("here.mlir"), IntAttr(line), IntAttr(column))
+
+
+def module_at(line: int, column: int) -> ModuleOp:
+    module = ModuleOp([])
+    module.location = at(line, column)
+    return module
+
+
+def test_an_error_shows_its_line_a_caret_and_its_notes():
+    register_source("here.mlir", "first\n\tsecond line\nthird")
+    err = error(module_at(2, 5), "is wrong", "because", (Location("else.mlir", 1, 2), "of this"))
+    assert str(err).split("\n") == [
+        "here.mlir:2:5: error: is wrong",
+        "\tsecond line",
+        "\t   ^",
+        "here.mlir:2:5: note: because",
+        "\tsecond line",
+        "\t   ^",
+        "else.mlir:1:2: note: of this",
+    ]
+    assert (err.message, err.where) == ("is wrong", Location("here.mlir", 2, 5))
+
+
+def test_an_operation_error_names_the_operation():
+    assert op_error(ModuleOp([]), "is wrong").message == "'builtin.module' op is wrong"
+
+
+def test_a_place_nobody_knows():
+    assert str(error(None, "is wrong")) == "<unknown>:0: error: is wrong"
+
+
+def test_a_line_the_source_does_not_have_is_left_out():
+    register_source("here.mlir", "only\n", first_line=10)
+    assert str(error(Location("here.mlir", 10, 1), "m")) == "here.mlir:10:1: error: m\nonly\n^"
+    assert str(error(Location("here.mlir", 13, 1), "m")) == "here.mlir:13:1: error: m"
+    assert str(error(Location("here.mlir", 9, 1), "m")) == "here.mlir:9:1: error: m"
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        NameLoc(StringAttr("name"), at(3, 4)),
+        CallSiteLoc(at(3, 4), at(5, 6)),
+        FusedLoc((UnknownLoc(), at(3, 4), at(5, 6)), StringAttr("")),
+    ],
+)
+def test_the_place_of_a_nested_location(nested: NameLoc | CallSiteLoc | FusedLoc):
+    assert location_of(nested) == Location("here.mlir", 3, 4)
+
+
+def test_warnings_go_to_the_innermost_handler(capsys: pytest.CaptureFixture[str]):
+    with capture() as outer:
+        warn(None, "one")
+        with capture() as inner:
+            remark(None, "two")
+    warn(None, "three")
+    assert [(d.severity, d.message) for d in outer] == [(Severity.WARNING, "one")]
+    assert [(d.severity, d.message) for d in inner] == [(Severity.REMARK, "two")]
+    assert capsys.readouterr().err == "<unknown>:0: warning: three\n"
+
+
+def test_an_error_is_not_reported_but_raised():
+    with capture() as diagnostics, pytest.raises(DiagnosticError):
+        raise error(None, "is wrong")
+    assert diagnostics == []
