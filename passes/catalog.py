@@ -1,0 +1,90 @@
+"""Every pass by its name; a pass is loaded only when it is asked for.
+
+A pass `sdy-foo-bar` of a room is the class `FooBarPass` in that room's file `foo_bar.py`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+
+from xdsl.passes import ModulePass
+
+_ROOMS = {
+    "common": """
+        canonicalize
+        symbol-dce
+        sdy-inline-meshes
+        sdy-save-module
+    """,
+    "importing": """
+        sdy-add-data-flow-edges
+        sdy-add-func-data-flow-edges
+        sdy-apply-sharding-constraints
+        sdy-constant-or-scalar-splitter
+        sdy-flatten-call-graph
+        sdy-import-func-calls
+        sdy-lift-inlined-meshes
+        sdy-manual-axes-cleanup
+        sdy-pre-order-funcs
+        sdy-propagate-sharding-from-func-to-call
+        sdy-remove-size-one-axes
+        sdy-sharding-group-import
+    """,
+    "propagation": """
+        sdy-aggressive-propagate
+        sdy-basic-propagate
+        sdy-op-priority-propagate
+        sdy-populate-op-sharding-rules
+        sdy-user-priority-propagate
+    """,
+    "exporting": """
+        sdy-close-shardings
+        sdy-constant-or-scalar-merger
+        sdy-drop-sharding-and-mesh
+        sdy-drop-sharding-rules
+        sdy-export-named-computations
+        sdy-insert-explicit-reshards
+        sdy-insert-func-call-reshards
+        sdy-propagate-to-func-results
+        sdy-remove-propagation-debug-info
+        sdy-remove-sharding-groups
+        sdy-remove-sub-axes-in-input-output-shardings
+        sdy-reshard-to-collectives
+        sdy-sharding-constraint-to-reshard
+        sdy-sink-data-flow-edges
+        sdy-sink-func-data-flow-edges
+        sdy-unflatten-call-graph
+        sdy-update-non-divisible-input-output-shardings
+        sdy-verify-unreduced-axes
+    """,
+    "partitioning": """
+        sdy-convert-global-to-local
+    """,
+}
+
+_PIPELINES = {
+    "sdy-import-pipeline": "ImportPipeline",
+    "sdy-propagation-pipeline": "PropagationPipeline",
+    "sdy-export-pipeline": "ExportPipeline",
+    "sdy-partition-pipeline": "PartitionPipeline",
+}
+
+
+def _load(module: str, class_name: str) -> type[ModulePass]:
+    return getattr(import_module(f"sdy.passes.{module}"), class_name)
+
+
+def _pass_loader(room: str, name: str) -> Callable[[], type[ModulePass]]:
+    words = name.removeprefix("sdy-").split("-")
+    return partial(_load, f"{room}.{'_'.join(words)}", "".join(word.capitalize() for word in words) + "Pass")
+
+
+PASSES: dict[str, Callable[[], type[ModulePass]]] = {
+    name: _pass_loader(room, name) for room, names in _ROOMS.items() for name in names.split()
+} | {name: partial(_load, "pipelines", class_name) for name, class_name in _PIPELINES.items()}
+"""Pass name -> a function that loads the pass's class."""
+
+
+def summary(pass_class: type[ModulePass]) -> str:
+    """The first line of a pass's docstring: what it does, in a sentence."""
+    return (pass_class.__doc__ or "").strip().partition("\n")[0]

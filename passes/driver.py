@@ -1,0 +1,133 @@
+"""Text -> module -> passes -> text: what sdy-opt, sdy-run and the Python API all call."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.diagnostics import DiagnosticError, Location, error
+from sdy.passes.pipelines import Pipeline
+from sdy.text import context, verify
+
+STANDARD_STREAM = "-"
+"""The path that means standard input where something is read, and standard output where it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text and the name that diagnostics give it."""
+
+    text: str
+    name: str
+
+
+def write(path: str, text: str) -> None:
+    """Write `text` to the file at `path`, whole or not at all, or to standard output for `-`."""
+    if path == STANDARD_STREAM:
+        sys.stdout.write(text)
+        return
+    target = Path(path)
+    try:
+        if target.exists() and not target.is_file():
+            target.write_text(text)  # a device or a pipe, such as /dev/null
+            return
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        try:
+            partial.write_text(text)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as problem:
+        raise _cannot("write", path, problem) from None
+
+
+def read(path: str) -> Source:
+    """The text of the file at `path`, or of standard input for `-`. Raises DiagnosticError where it cannot be read."""
+    if path == STANDARD_STREAM:
+        return Source(_decode(sys.stdin.buffer.read(), "<stdin>"), "<stdin>")
+    try:
+        data = Path(path).read_bytes()
+    except OSError as problem:
+        raise _cannot("read", path, problem) from None
+    return Source(_decode(data, path), path)
+
+
+def _cannot(what: str, path: str, problem: OSError) -> DiagnosticError:
+    reason = (problem.strerror or str(problem)).lower()
+    return error(Location(path, 1, 1), f"cannot {what} the file: {reason}")
+
+
+def _decode(data: bytes, name: str) -> str:
+    if data.startswith(b"ML\xefR"):
+        raise error(Location(name, 1, 1), "this is MLIR bytecode: write the module as text, which is what is read")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        column = problem.start - data.rfind(b"\n", 0, problem.start)
+        place = Location(name, line, column)
+        raise error(place, f"not MLIR text: the byte 0x{data[problem.start]:02x} is not UTF-8") from None
+
+
+Observer = Callable[[ModulePass, ModuleOp], None]
+"""Called after each pass, with the pass and the module as it left it."""
+
+
+def flatten(passes: Iterable[ModulePass]) -> Iterator[ModulePass]:
+    """The passes that do the work: a pipeline's passes instead of the pipeline."""
+    for step in passes:
+        if isinstance(step, Pipeline):
+            yield from flatten(step.passes())
+        else:
+            yield step
+
+
+@dataclass
+class Timing:
+    """Seconds spent, by stage, in the order in which the stages first ran."""
+
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time of the `with` block to stage `name`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def table(self) -> str:
+        """The stages and their share of the whole, as lines of text."""
+        total = sum(self.seconds.values()) or 1.0
+        rows = [f"{seconds:10.4f} s {seconds / total:7.1%}  {name}" for name, seconds in self.seconds.items()]
+        return "\n".join([*rows, f"{total:10.4f} s {1:7.1%}  total"])
+
+
+def run_passes(
+    module: ModuleOp,
+    passes: Iterable[ModulePass],
+    *,
+    ctx: Context | None = None,
+    verify_each: bool = False,
+    after_each: Observer | None = None,
+    timing: Timing | None = None,
+) -> None:
+    """Run `passes` on `module`, in place. Raises DiagnosticError where a pass, or verification, refuses the module."""
+    ctx = ctx or context()
+    timing = timing or Timing()
+    for step in flatten(passes):
+        with timing.stage(step.name):
+            step.apply(ctx, module)
+        if after_each:
+            after_each(step, module)
+        if verify_each:
+            with timing.stage("verification"):
+                verify(module)

@@ -1,0 +1,207 @@
+"""The named pipelines: each is the list of passes that it runs, in order.
+
+    sdy-import-pipeline        prepares a module for propagation
+    sdy-propagation-pipeline   import, propagate, export: every value has its final sharding
+    sdy-export-pipeline        what follows propagation
+    sdy-partition-pipeline     a module with shardings -> the program of one device, with collectives
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.passes.common.canonicalize import CanonicalizePass
+from sdy.passes.common.inline_meshes import InlineMeshesPass
+from sdy.passes.common.save_module import SaveModulePass
+from sdy.passes.common.symbol_dce import SymbolDcePass
+from sdy.passes.exporting.close_shardings import CloseShardingsPass
+from sdy.passes.exporting.constant_or_scalar_merger import ConstantOrScalarMergerPass
+from sdy.passes.exporting.drop_sharding_rules import DropShardingRulesPass
+from sdy.passes.exporting.export_named_computations import ExportNamedComputationsPass
+from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
+from sdy.passes.exporting.insert_func_call_reshards import InsertFuncCallReshardsPass
+from sdy.passes.exporting.propagate_to_func_results import PropagateToFuncResultsPass
+from sdy.passes.exporting.remove_propagation_debug_info import RemovePropagationDebugInfoPass
+from sdy.passes.exporting.remove_sharding_groups import RemoveShardingGroupsPass
+from sdy.passes.exporting.remove_sub_axes_in_input_output_shardings import RemoveSubAxesInInputOutputShardingsPass
+from sdy.passes.exporting.reshard_to_collectives import ReshardToCollectivesPass
+from sdy.passes.exporting.sharding_constraint_to_reshard import ShardingConstraintToReshardPass
+from sdy.passes.exporting.sink_data_flow_edges import SinkDataFlowEdgesPass
+from sdy.passes.exporting.sink_func_data_flow_edges import SinkFuncDataFlowEdgesPass
+from sdy.passes.exporting.unflatten_call_graph import UnflattenCallGraphPass
+from sdy.passes.exporting.update_non_divisible_input_output_shardings import UpdateNonDivisibleInputOutputShardingsPass
+from sdy.passes.exporting.verify_unreduced_axes import VerifyUnreducedAxesPass
+from sdy.passes.importing.add_data_flow_edges import AddDataFlowEdgesPass
+from sdy.passes.importing.add_func_data_flow_edges import AddFuncDataFlowEdgesPass
+from sdy.passes.importing.apply_sharding_constraints import ApplyShardingConstraintsPass
+from sdy.passes.importing.constant_or_scalar_splitter import ConstantOrScalarSplitterPass
+from sdy.passes.importing.flatten_call_graph import FlattenCallGraphPass
+from sdy.passes.importing.import_func_calls import ImportFuncCallsPass
+from sdy.passes.importing.lift_inlined_meshes import LiftInlinedMeshesPass
+from sdy.passes.importing.manual_axes_cleanup import ManualAxesCleanupPass
+from sdy.passes.importing.pre_order_funcs import PreOrderFuncsPass
+from sdy.passes.importing.propagate_sharding_from_func_to_call import PropagateShardingFromFuncToCallPass
+from sdy.passes.importing.remove_size_one_axes import RemoveSizeOneAxesPass
+from sdy.passes.importing.sharding_group_import import ShardingGroupImportPass
+from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
+from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
+
+
+@dataclass(frozen=True)
+class Pipeline(ModulePass):
+    """A pass that is a sequence of passes."""
+
+    @abstractmethod
+    def passes(self) -> Iterator[ModulePass]:
+        """The passes, in the order in which they run."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for step in self.passes():
+            step.apply(ctx, op)
+
+
+@dataclass(frozen=True)
+class ImportPipeline(Pipeline):
+    """Prepare a module for propagation: lift meshes, split constants, make data flow explicit."""
+
+    name = "sdy-import-pipeline"
+    dedup_functions_fully: bool = False
+    debug_sharding_origins: bool = False
+    debug_propagation_edge_sharding: bool = False
+    dump_directory: str = ""
+
+    def passes(self) -> Iterator[ModulePass]:
+        yield SymbolDcePass()
+        yield LiftInlinedMeshesPass()
+        yield RemoveSizeOneAxesPass()
+        yield PropagateShardingFromFuncToCallPass()
+        yield ConstantOrScalarSplitterPass()
+        yield SymbolDcePass()
+        yield ManualAxesCleanupPass()
+        yield SaveModulePass(self.dump_directory, "before_propagation", 0)
+        yield AddDataFlowEdgesPass()
+        if self.dedup_functions_fully:
+            yield ApplyShardingConstraintsPass(self.debug_sharding_origins, self.debug_propagation_edge_sharding)
+            yield ShardingGroupImportPass()
+
+
+@dataclass(frozen=True)
+class ExportPipeline(Pipeline):
+    """Turn what propagation left into a module of plain shardings, reshards and, if asked, collectives."""
+
+    name = "sdy-export-pipeline"
+    avoid_export_for_partitioning: bool = False
+    enable_insert_explicit_collectives: bool = False
+    keep_sharding_rules: bool = False
+    dump_sharding_origins: bool = False
+    dump_propagation_edges: bool = False
+    update_non_divisible_input_output_shardings: bool = True
+    inline_meshes: bool = True
+    dump_directory: str = ""
+
+    def passes(self) -> Iterator[ModulePass]:
+        yield ConstantOrScalarMergerPass()
+        yield SinkDataFlowEdgesPass(self.dump_sharding_origins, self.dump_propagation_edges)
+        if not self.avoid_export_for_partitioning:
+            yield RemoveShardingGroupsPass()
+            yield ShardingConstraintToReshardPass()
+        if self.update_non_divisible_input_output_shardings:
+            yield UpdateNonDivisibleInputOutputShardingsPass()
+            yield RemoveSubAxesInInputOutputShardingsPass()
+        yield CloseShardingsPass()
+        yield SaveModulePass(self.dump_directory, "after_propagation", 1)
+        if not self.avoid_export_for_partitioning:
+            yield from insert_reshards(self.enable_insert_explicit_collectives, self.dump_directory)
+        if self.dump_sharding_origins or self.dump_propagation_edges:
+            yield RemovePropagationDebugInfoPass()
+        if not self.keep_sharding_rules:
+            yield DropShardingRulesPass()
+        if self.inline_meshes and not self.avoid_export_for_partitioning:
+            yield InlineMeshesPass()
+
+
+def insert_reshards(explicit_collectives: bool, dump_directory: str = "") -> Iterator[ModulePass]:
+    """The passes that make explicit where a value changes its sharding, as collectives if asked."""
+    yield VerifyUnreducedAxesPass()
+    yield InsertExplicitReshardsPass(enable_full_version=explicit_collectives)
+    if explicit_collectives:
+        yield SaveModulePass(dump_directory, "after_explicit_reshards", 2)
+        yield CanonicalizePass(enable_patterns=("sdy-reshard",))
+        yield ReshardToCollectivesPass()
+    yield CanonicalizePass(enable_patterns=("sdy-collective",))
+    yield SaveModulePass(dump_directory, "after_partitioner_with_global_shapes", 3)
+
+
+@dataclass(frozen=True)
+class PropagationPipeline(Pipeline):
+    """Decide the sharding of every tensor: import, propagate by user and operation priority, export."""
+
+    name = "sdy-propagation-pipeline"
+    dedup_functions_fully: bool = False
+    keep_sharding_rules: bool = False
+    conservative_propagation: bool = False
+    debug_sharding_origins: bool = False
+    debug_propagation_edge_sharding: bool = False
+    avoid_export_for_partitioning: bool = False
+    enable_insert_explicit_collectives: bool = False
+    update_non_divisible_input_output_shardings: bool = True
+    inline_meshes: bool = False
+    dump_directory: str = ""
+
+    def passes(self) -> Iterator[ModulePass]:
+        debug = (self.debug_sharding_origins, self.debug_propagation_edge_sharding)
+        yield from ImportPipeline(self.dedup_functions_fully, *debug, self.dump_directory).passes()
+        if self.dedup_functions_fully:
+            yield AddFuncDataFlowEdgesPass()
+        else:
+            yield FlattenCallGraphPass()
+            yield SymbolDcePass()
+            yield ImportFuncCallsPass()
+            yield SymbolDcePass()
+            yield ApplyShardingConstraintsPass(*debug)
+            yield ShardingGroupImportPass()
+        yield PreOrderFuncsPass()
+        yield UserPriorityPropagatePass(
+            keep_sharding_rules=True,
+            conservative_propagation=self.conservative_propagation,
+            debug_sharding_origins=self.debug_sharding_origins,
+            debug_propagation_edge_sharding=self.debug_propagation_edge_sharding,
+            module_dump_directory=self.dump_directory,
+        )
+        if self.dedup_functions_fully:
+            yield PropagateToFuncResultsPass()
+            yield SinkFuncDataFlowEdgesPass()
+        else:
+            yield ExportNamedComputationsPass()
+            yield PropagateToFuncResultsPass()
+        yield UnflattenCallGraphPass()
+        yield SymbolDcePass()
+        yield InsertFuncCallReshardsPass()
+        yield from ExportPipeline(
+            avoid_export_for_partitioning=self.avoid_export_for_partitioning,
+            enable_insert_explicit_collectives=self.enable_insert_explicit_collectives,
+            keep_sharding_rules=self.keep_sharding_rules,
+            dump_sharding_origins=self.debug_sharding_origins,
+            dump_propagation_edges=self.debug_propagation_edge_sharding,
+            update_non_divisible_input_output_shardings=self.update_non_divisible_input_output_shardings,
+            inline_meshes=self.inline_meshes,
+            dump_directory=self.dump_directory,
+        ).passes()
+
+
+@dataclass(frozen=True)
+class PartitionPipeline(Pipeline):
+    """Turn a module whose values have shardings into the program of one device, with explicit collectives."""
+
+    name = "sdy-partition-pipeline"
+    dump_directory: str = ""
+
+    def passes(self) -> Iterator[ModulePass]:
+        yield from insert_reshards(explicit_collectives=True, dump_directory=self.dump_directory)
+        yield DropShardingRulesPass()
+        yield ConvertGlobalToLocalPass()
+        yield SymbolDcePass()

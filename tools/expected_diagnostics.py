@@ -1,0 +1,98 @@
+"""--verify-diagnostics: a module's comments say which diagnostics it must give.
+
+    // expected-error @+1 {{duplicate axis name: "x"}}
+    sdy.mesh @mesh = <["x"=2, "x"=2]>
+
+`expected-error`, `-warning`, `-remark` and `-note` stand on the line of their diagnostic or point at it with `@+N`,
+`@-N`, `@above` or `@below`; `@unknown` is for one that has no place. `expected-error-re` takes a text in which
+`{{...}}` holds a regular expression.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sdy.diagnostics import Diagnostic, Location, Severity, error
+from sdy.passes.driver import Source
+
+_COMMENT = re.compile(
+    r"expected-(?P<severity>error|warning|remark|note)(?P<regex>-re)?"
+    r" *(?P<place>@(?:[+-]\d+|above|below|unknown))? *\{\{(?P<text>.*)\}\}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A diagnostic that a comment announces; `line` counts from 1 and is None for one without a place."""
+
+    severity: Severity
+    line: int | None
+    pattern: re.Pattern[str]
+    text: str
+    written_on: int
+
+    def matches(self, diagnostic: Diagnostic) -> bool:
+        """Whether `diagnostic` is what was announced."""
+        line = diagnostic.location.line if diagnostic.location else None
+        same_place = self.severity is diagnostic.severity and self.line == line
+        return same_place and self.pattern.search(diagnostic.message) is not None
+
+
+def expectations(text: str) -> list[Expectation]:
+    """What the comments of `text` announce, in their order."""
+    found: list[Expectation] = []
+    # Consecutive lines of nothing but a comment with @above or @below all mean the same line of code.
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if match := _COMMENT.search(line):
+            wanted = match["text"]
+            pattern = re.compile(_as_regex(wanted) if match["regex"] else re.escape(wanted))
+            place = _line_meant(match["place"], number, lines)
+            found.append(Expectation(Severity(match["severity"]), place, pattern, wanted, number))
+    return found
+
+
+def _as_regex(text: str) -> str:
+    parts = re.split(r"\{\{(.*?)\}\}", text)
+    return "".join(f"(?:{part})" if index % 2 else re.escape(part) for index, part in enumerate(parts))
+
+
+def _line_meant(place: str | None, number: int, lines: list[str]) -> int | None:
+    match place:
+        case None:
+            return number
+        case "@unknown":
+            return None
+        case "@above":
+            return next((n for n in range(number - 1, 0, -1) if not _is_expectation(lines[n - 1])), 0)
+        case "@below":
+            return next((n for n in range(number + 1, len(lines) + 1) if not _is_expectation(lines[n - 1])), 0)
+        case _:
+            return number + int(place[1:])
+
+
+def _is_expectation(line: str) -> bool:
+    return line.lstrip().startswith("//") and _COMMENT.search(line) is not None
+
+
+def mismatches(source: Source, diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """An error for each expected diagnostic that `diagnostics` lacks, and for each one that nothing announces."""
+    open_expectations = expectations(source.text)
+    for diagnostic in _with_notes(diagnostics):
+        expected = next((e for e in open_expectations if e.matches(diagnostic)), None)
+        if expected:
+            open_expectations.remove(expected)
+        else:
+            yield error(
+                diagnostic.location, f"unexpected {diagnostic.severity.value}: {diagnostic.message}"
+            ).diagnostic
+    for expected in open_expectations:
+        place = Location(source.name, expected.written_on, 1)
+        message = f'expected {expected.severity.value} "{expected.text}" was not produced'
+        yield error(place, message).diagnostic
+
+
+def _with_notes(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    for diagnostic in diagnostics:
+        yield diagnostic
+        yield from diagnostic.notes

@@ -1,0 +1,200 @@
+"""sdy-opt: run passes on MLIR text, with the command line of MLIR's own tools."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib.metadata import version
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.diagnostics import DiagnosticError, capture, error, report
+from sdy.passes.catalog import PASSES, summary
+from sdy.passes.driver import STANDARD_STREAM, Source, Timing, read, run_passes, write
+from sdy.passes.spec import make_pass, parse_pipeline
+from sdy.text import context, format, parse, verify
+from sdy.tools.command import guarded
+from sdy.tools.expected_diagnostics import mismatches
+from sdy.tools.split_input import SEPARATOR, split
+
+USAGE = """\
+usage: sdy-opt [FILE] [PASS ...] [OPTION ...]
+
+Read MLIR from FILE (standard input for - or no file), run the passes in the order given, and print the module.
+
+options:
+  -o FILE                        write to FILE instead of standard output
+  --pass-pipeline=TEXT           run 'builtin.module(PASS{OPTION=VALUE ...},...)'
+  --split-input-file             treat each part between '// -----' lines as a file of its own
+  --verify-diagnostics           check the diagnostics against 'expected-error' and such comments
+  --allow-unregistered-dialect   accept operations of dialects that are not known
+  --mlir-print-ir-after-all      print the module to standard error after each pass
+  --mlir-print-op-generic        print operations in their generic form
+  --mlir-timing                  print the time of each pass to standard error
+  --verify-each                  verify after each pass too, not only after parsing and at the end
+  --help                         print this
+  --version                      print the version
+
+passes, each a flag (PASS='OPTION=VALUE ...' gives it options):
+"""
+
+
+@dataclass
+class Arguments:
+    """What the command line asks for."""
+
+    file: str = STANDARD_STREAM
+    output: str = STANDARD_STREAM
+    passes: list[ModulePass] = field(default_factory=list[ModulePass])
+    split_input_file: bool = False
+    verify_diagnostics: bool = False
+    allow_unregistered_dialect: bool = False
+    mlir_print_ir_after_all: bool = False
+    mlir_print_op_generic: bool = False
+    mlir_timing: bool = False
+    verify_each: bool = False
+
+
+_SWITCHES = {
+    name.replace("_", "-"): name
+    for name in (
+        "split_input_file",
+        "verify_diagnostics",
+        "allow_unregistered_dialect",
+        "mlir_print_ir_after_all",
+        "mlir_print_op_generic",
+        "mlir_timing",
+        "verify_each",
+    )
+}
+_TRUTH = {"": True, "true": True, "1": True, "false": False, "0": False}
+
+
+def parse_arguments(words: Sequence[str]) -> Arguments:
+    """The arguments that `words` spell; flags take one dash or two. Raises DiagnosticError naming a wrong one."""
+    arguments = Arguments()
+    files: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word == STANDARD_STREAM:
+            files.append(word)
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        if name in ("o", "pass-pipeline") and not equals:
+            if not rest:
+                raise error(None, f"'{word}' needs a value after it")
+            value = rest.pop(0)
+        if name == "o":
+            arguments.output = value
+        elif name == "pass-pipeline":
+            arguments.passes += parse_pipeline(value)
+        elif name in _SWITCHES:
+            if value not in _TRUTH:
+                raise error(None, f"'{word.partition('=')[0]}' is true or false, not '{value}'")
+            setattr(arguments, _SWITCHES[name], _TRUTH[value])
+        elif name in PASSES:
+            arguments.passes.append(make_pass(name, value))
+        else:
+            raise _unknown_flag(word.partition("=")[0], name)
+    if len(files) > 1:
+        raise error(None, f"more than one file is given: {', '.join(files)}")
+    arguments.file = files[0] if files else STANDARD_STREAM
+    return arguments
+
+
+def _unknown_flag(word: str, name: str) -> DiagnosticError:
+    nearest = get_close_matches(name, [*_SWITCHES, *PASSES, "pass-pipeline", "help", "version"], n=1, cutoff=0.5)
+    hint = f": did you mean '--{nearest[0]}'?" if nearest else ""
+    return error(None, f"unknown flag '{word}'{hint} (--help lists them all)")
+
+
+def usage() -> str:
+    """The text of --help: the options, then each pass with its summary."""
+    width = max(map(len, PASSES)) + 2
+    return USAGE + "".join(f"  --{name:{width}} {summary(load())}\n" for name, load in sorted(PASSES.items()))
+
+
+def process(source: Source, arguments: Arguments, timing: Timing) -> str:
+    """The text of `source` after the passes. Raises DiagnosticError."""
+    ctx = context(allow_unregistered=arguments.allow_unregistered_dialect)
+    with timing.stage("parsing"):
+        module = parse(source.text, source.name, ctx)
+    with timing.stage("verification"):
+        verify(module)
+    run_passes(
+        module,
+        arguments.passes,
+        ctx=ctx,
+        verify_each=arguments.verify_each,
+        after_each=_print_module if arguments.mlir_print_ir_after_all else None,
+        timing=timing,
+    )
+    if arguments.passes:
+        with timing.stage("verification"):
+            verify(module)
+    with timing.stage("printing"):
+        return format(module, generic=arguments.mlir_print_op_generic)
+
+
+def _print_module(step: ModulePass, module: ModuleOp) -> None:
+    print(f"// -----// IR Dump After {type(step).__name__} ({step.name}) //----- //", file=sys.stderr)
+    print(format(module), file=sys.stderr)
+
+
+def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | None:
+    """The text of `source` after the passes; None where it fails, its diagnostics then being on standard error."""
+    if not arguments.verify_diagnostics:
+        try:
+            return process(source, arguments, timing)
+        except DiagnosticError as problem:
+            report(problem.diagnostic)
+            return None
+    text = ""
+    with capture() as diagnostics:
+        try:
+            text = process(source, arguments, timing)
+        except DiagnosticError as problem:
+            report(problem.diagnostic)
+    wrong = list(mismatches(source, diagnostics))
+    for diagnostic in wrong:
+        report(diagnostic)
+    return None if wrong else text
+
+
+def run(arguments: Arguments) -> int:
+    """Do what `arguments` ask and return the exit status; nothing is written unless all of the input succeeds."""
+    source = read(arguments.file)
+    parts = split(source) if arguments.split_input_file else [source]
+    timing = Timing()
+    texts = [attempt(part, arguments, timing) for part in parts]
+    if arguments.mlir_timing:
+        print(timing.table(), file=sys.stderr)
+    outputs = [text for text in texts if text is not None]
+    if len(outputs) < len(parts):
+        return 1
+    with timing.stage("writing"):
+        write(arguments.output, SEPARATOR.join(outputs))
+    return 0
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The command `sdy-opt`; returns its exit status."""
+    words = sys.argv[1:] if words is None else words
+    if any(word in ("-h", "-help", "--help") for word in words):
+        print(usage(), end="")
+        return 0
+    if any(word in ("-version", "--version") for word in words):
+        print(f"sdy-opt {version('sdy')}")
+        return 0
+    try:
+        arguments = parse_arguments(words)
+    except DiagnosticError as problem:
+        print(f"sdy-opt: {problem.message}", file=sys.stderr)
+        return 1
+    return guarded(lambda: run(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
