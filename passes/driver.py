@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import DiagnosticError, Location, error
-from sdy.passes.pipelines import Pipeline
+from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.text import context, verify
 
 STANDARD_STREAM = "-"
@@ -131,3 +132,22 @@ def run_passes(
         if verify_each:
             with timing.stage("verification"):
                 verify(module)
+
+
+def propagate(module: ModuleOp, **options: Any) -> None:
+    """Decide the sharding of every tensor of `module`, in place.
+
+    Runs `sdy-propagation-pipeline`; `options` are its options, `conservative_propagation=True` for one. Raises
+    DiagnosticError where the module cannot be propagated, TypeError for an option that there is not.
+    """
+    run_passes(module, [PropagationPipeline(**options)])
+
+
+def partition(module: ModuleOp, **options: Any) -> None:
+    """Turn `module`, whose tensors have shardings, into the program of one device, in place.
+
+    Runs `sdy-partition-pipeline`; `options` are its options. Afterwards each tensor has the shape that one device
+    holds, and what devices exchange is explicit as StableHLO collectives. Raises DiagnosticError where an operation
+    cannot be partitioned, TypeError for an option that there is not.
+    """
+    run_passes(module, [PartitionPipeline(**options)])

@@ -1,9 +1,9 @@
 """The named pipelines: each is the list of passes that it runs, in order.
 
-    sdy-import-pipeline        prepares a module for propagation
-    sdy-propagation-pipeline   import, propagate, export: every value has its final sharding
-    sdy-export-pipeline        what follows propagation
-    sdy-partition-pipeline     a module with shardings -> the program of one device, with collectives
+sdy-import-pipeline        prepares a module for propagation
+sdy-propagation-pipeline   import, propagate, export: every value has its final sharding
+sdy-export-pipeline        what follows propagation
+sdy-partition-pipeline     a module with shardings -> the program of one device, with collectives
 """
 
 from abc import abstractmethod

@@ -1,7 +1,7 @@
 """The text that names passes and their options, as MLIR's tools write it, made into passes.
 
-    builtin.module(symbol-dce, func.func(sdy-insert-explicit-reshards{enable-full-version=true}))
-    keep-sharding-rules=true propagation-strategy=aggressive
+builtin.module(symbol-dce, func.func(sdy-insert-explicit-reshards{enable-full-version=true}))
+keep-sharding-rules=true propagation-strategy=aggressive
 """
 
 import dataclasses
@@ -105,9 +105,7 @@ def _instantiate(name: str, options: dict[str, str | None]) -> ModulePass:
     for option in options:
         if option not in fields:
             raise unknown(f"option of pass '{name}'", option, list(fields))
-    return pass_class(
-        **{fields[key]: _convert(name, key, value, types[fields[key]]) for key, value in options.items()}
-    )
+    return pass_class(**{fields[key]: _convert(name, key, value, types[fields[key]]) for key, value in options.items()})
 
 
 def _convert(pass_name: str, option: str, text: str | None, kind: Any) -> Any:

@@ -1,0 +1,65 @@
+"""Tensor sharding as a compiler you can read.
+
+    module = sdy.parse(text)            # or sdy.from_jax(jax.jit(step), *arguments)
+    sdy.propagate(module)               # every tensor has a sharding
+    print(sdy.format(module))
+    program = sdy.compile(module)       # runs on the mesh's devices
+    results = program(*arrays)
+
+This file is only the face: it names what lives elsewhere, and loads it when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sdy.axes import AxisRef as AxisRef
+    from sdy.builder import Builder as Builder
+    from sdy.builder import sharding as sharding
+    from sdy.diagnostics import DiagnosticError as DiagnosticError
+    from sdy.dialect.shardings import get_sharding as get_sharding
+    from sdy.mesh import Mesh as Mesh
+    from sdy.passes.driver import partition as partition
+    from sdy.passes.driver import propagate as propagate
+    from sdy.passes.execution.compile import compile as compile
+    from sdy.passes.execution.from_jax import from_jax as from_jax
+    from sdy.rule import OpShardingRule as OpShardingRule
+    from sdy.sharding import DimSharding as DimSharding
+    from sdy.sharding import TensorSharding
+    from sdy.text import format as format
+    from sdy.text import parse as parse
+
+    Sharding = TensorSharding
+
+_HOMES = {
+    "AxisRef": "sdy.axes",
+    "Builder": "sdy.builder",
+    "DiagnosticError": "sdy.diagnostics",
+    "DimSharding": "sdy.sharding",
+    "Mesh": "sdy.mesh",
+    "OpShardingRule": "sdy.rule",
+    "Sharding": "sdy.sharding:TensorSharding",
+    "compile": "sdy.passes.execution.compile",
+    "format": "sdy.text",
+    "from_jax": "sdy.passes.execution.from_jax",
+    "get_sharding": "sdy.dialect.shardings",
+    "parse": "sdy.text",
+    "partition": "sdy.passes.driver",
+    "propagate": "sdy.passes.driver",
+    "sharding": "sdy.builder",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sdy' has no attribute '{name}'")
+    module, _, attribute = _HOMES[name].partition(":")
+    value = getattr(import_module(module), attribute or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -83,9 +83,7 @@ def mismatches(source: Source, diagnostics: Sequence[Diagnostic]) -> Iterator[Di
         if expected:
             open_expectations.remove(expected)
         else:
-            yield error(
-                diagnostic.location, f"unexpected {diagnostic.severity.value}: {diagnostic.message}"
-            ).diagnostic
+            yield error(diagnostic.location, f"unexpected {diagnostic.severity.value}: {diagnostic.message}").diagnostic
     for expected in open_expectations:
         place = Location(source.name, expected.written_on, 1)
         message = f'expected {expected.severity.value} "{expected.text}" was not produced'
