@@ -12,7 +12,7 @@ The place of a diagnostic is the location of an operation or value, as MLIR has 
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -122,7 +122,7 @@ def report(diagnostic: Diagnostic) -> None:
 
 
 @contextmanager
-def handling(handler: Callable[[Diagnostic], None]) -> Iterator[None]:
+def handling(handler: Callable[[Diagnostic], None]) -> Generator[None]:
     """Give what is reported inside the `with` block to `handler`."""
     _handlers.append(handler)
     try:
@@ -132,7 +132,7 @@ def handling(handler: Callable[[Diagnostic], None]) -> Iterator[None]:
 
 
 @contextmanager
-def capture() -> Iterator[list[Diagnostic]]:
+def capture() -> Generator[list[Diagnostic]]:
     """Collect what is reported inside the `with` block instead of printing it."""
     diagnostics: list[Diagnostic] = []
     with handling(diagnostics.append):
