@@ -124,3 +124,15 @@ class TensorSharding:
         return tuple(
             size * dim.sharded_size(mesh) if size >= 0 else size for size, dim in zip(shape, self.dims, strict=True)
         )
+
+
+def equivalent(first: TensorSharding | None, second: TensorSharding | None) -> bool:
+    """Whether both lay out a tensor alike, open or closed; None, no sharding, is a whole tensor on each device."""
+    if _is_whole(first) or _is_whole(second):
+        return _is_whole(first) and _is_whole(second)
+    assert first is not None and second is not None
+    return first.mesh == second.mesh and first.unreduced == second.unreduced and first.dim_axes == second.dim_axes
+
+
+def _is_whole(sharding: TensorSharding | None) -> bool:
+    return sharding is None or (sharding.is_fully_replicated and not sharding.unreduced)

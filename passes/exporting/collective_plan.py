@@ -6,12 +6,12 @@ A dimension is split over a list of axes, major to minor. While the plan is made
     misplaced  the axes that follow in the current sharding
     wanted     the axes that follow in the target
 
-so that `placed + misplaced` is the current sharding, `placed + wanted` the target, and the plan is complete when nothing
-is misplaced or wanted. Four collectives bring that about, and are tried in the order of what they cost:
+so that `placed + misplaced` is the current sharding, `placed + wanted` the target, and the plan is complete when
+nothing is misplaced or wanted. Four collectives bring that about, and are tried in the order of what they cost:
 
     all-slice           adds axes at the end of dimensions; each device keeps a part of what it has: nothing is sent
     collective-permute  replaces axes by as many others; each device sends what it has to one other device
-    all-to-all          moves axes from the end of one dimension to the end of another; the tensor stays as split as it is
+    all-to-all          moves axes from the end of one dimension to the end of another; each device sends to several
     all-gather          drops axes from the end of dimensions; each device receives the parts of others
 
 For example, over axes of size 2, `[{"x", "y"}, {}]` becomes `[{"y"}, {"z"}]` by
@@ -315,7 +315,9 @@ class _Plan:
             unwanted.append(leaving + replaced)
             dim.misplaced = []
 
-        for dim, axes in zip(self.dims, self.spread(list(chain(*(dim.wanted for dim in self.dims))), rooms), strict=True):
+        for dim, axes in zip(
+            self.dims, self.spread(list(chain(*(dim.wanted for dim in self.dims))), rooms), strict=True
+        ):
             dim.misplaced = axes
         for d, dim in enumerate(self.dims):
             taken = self.take(unwanted[d], rooms[d])

@@ -1,0 +1,178 @@
+"""Deciding what to reshard around one operation, so that all its tensors split its factors alike."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sdy.axes import AxisRef, common_prefix, merge_sub_axes, total_size
+from sdy.mesh import Mesh
+from sdy.passes.exporting.common_sharding import common_axes
+from sdy.passes.propagation.factors import FactorSharding, Projection, TensorFactors, project, unproject
+from sdy.rule import OpShardingRule, TensorMapping
+from sdy.sharding import TensorSharding, equivalent
+
+Axes = tuple[AxisRef, ...]
+MeshOf = Callable[[TensorSharding], Mesh]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensors:
+    """An operation's rule and, for its operands and then its results, their shardings and sizes in elements.
+
+    A tensor without a sharding has None, one without a static shape has size 0.
+    """
+
+    rule: OpShardingRule
+    shardings: tuple[TensorSharding | None, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do about one operation.
+
+    `shardings` has for each operand and result the sharding with which the operation is to run: an operand is resharded
+    to it, a result from it. It is None for a tensor that stays as it is. Over `reduction_axes` the results are partial.
+    """
+
+    shardings: tuple[TensorSharding | None, ...]
+    reduction_axes: Axes
+
+
+def plan_operation(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh, mesh_of: MeshOf, reshapes: bool) -> Plan:
+    """The shardings with which an operation can run on `mesh` without any communication but reductions.
+
+    `reshapes` says that the operation only renames places, so that axes may move between factors of a dimension.
+    """
+    rule = tensors.rule
+    projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
+    overflows = [any(factor.overflow for factor in tensor.factors.values()) for tensor in projection.tensors]
+    deal_anew = reshapes and any(overflows)
+    if deal_anew:
+        axes_per_factor = _axes_of_reshape(tensors, projection, mesh_name, mesh)
+    else:
+        axes_per_tensor = [
+            {factor: sharding.axes for factor, sharding in tensor.factors.items()} for tensor in projection.tensors
+        ]
+        axes_per_factor = common_axes(axes_per_tensor, rule, tensors.sizes, mesh)
+
+    planned: list[TensorSharding | None] = []
+    for tensor, mapping, sharding, overflow in zip(
+        projection.tensors, rule.tensors, tensors.shardings, overflows, strict=True
+    ):
+        new = unproject(with_axes(tensor, axes_per_factor), mapping, rule.factor_sizes, mesh_name, mesh)
+        if deal_anew:
+            changes = not equivalent(new, sharding)
+        else:
+            changes = overflow or any(part.axes != axes_per_factor[f] for f, part in tensor.factors.items())
+        other_devices = (
+            sharding is not None
+            and not sharding.is_fully_replicated
+            and mesh_of(sharding).device_ids != mesh.device_ids
+        )
+        planned.append(new if changes or other_devices else None)
+    reduction_axes = tuple(axis for factor in rule.reduction for axis in axes_per_factor[factor])
+    return Plan(tuple(planned), reduction_axes)
+
+
+def closed_if_missing(tensors: Tensors, mesh_name: str | Mesh) -> list[TensorSharding]:
+    """The shardings of `tensors`, those that are missing closed on the mesh of this name."""
+    return [
+        sharding or TensorSharding.replicated_closed(mesh_name, len(mapping))
+        for sharding, mapping in zip(tensors.shardings, tensors.rule.tensors, strict=True)
+    ]
+
+
+def with_axes(tensor: TensorFactors, axes_per_factor: Sequence[Axes]) -> TensorFactors:
+    """`tensor` with its factors split over these axes and no others."""
+    factors = {
+        factor: replace(part, axes=axes_per_factor[factor], overflow=()) for factor, part in tensor.factors.items()
+    }
+    return replace(tensor, factors=factors)
+
+
+def choose_mesh(shardings: Sequence[TensorSharding | None], mesh_of: MeshOf) -> str | Mesh | None:
+    """The mesh that an operation runs on: of those its tensors are split over, the most common one.
+
+    None if no tensor has a sharding, if one device holds a tensor whole, or if the meshes differ in more than the order
+    of their devices. If no tensor is split, a mesh with its devices in their natural order is preferred.
+    """
+    given = [sharding for sharding in shardings if sharding is not None and not mesh_of(sharding).is_empty]
+    if not given or len({mesh_of(sharding).axes for sharding in given}) > 1 or not mesh_of(given[0]).axes:
+        return None
+    uses: Counter[str | Mesh | None] = Counter()
+    most_common: str | Mesh | None = None
+    for sharding in given:
+        if not sharding.is_fully_replicated:
+            uses[sharding.mesh] += 1
+            if uses[sharding.mesh] > uses[most_common]:
+                most_common = sharding.mesh
+    if most_common is not None:
+        return most_common
+    natural = [sharding.mesh for sharding in given if not mesh_of(sharding).device_ids]
+    return natural[-1] if natural else given[0].mesh
+
+
+def _axes_of_reshape(tensors: Tensors, projection: Projection, mesh_name: str | Mesh, mesh: Mesh) -> tuple[Axes, ...]:
+    """The axes of each factor of a reshape some of whose axes do not fit the factor that they are on.
+
+    The axes of the side that is split more are dealt out to the factors again, on each side in the order of its own
+    dimensions; what both sides can then take is kept.
+    """
+    rule = tensors.rule
+    operand, result = projection.tensors
+    kept = operand if _splits(operand, mesh) >= _splits(result, mesh) else result
+    axes = [axis for factor in sorted(kept.factors) for axis in _all_axes(kept.factors[factor])]
+    dealt = [
+        unproject(_deal(axes, tensor, mapping, rule, mesh), mapping, rule.factor_sizes, mesh_name, mesh)
+        for tensor, mapping in zip(projection.tensors, rule.tensors, strict=True)
+    ]
+    first, second = (tensor.factors for tensor in project(rule, dealt, mesh).tensors)
+    axes_per_factor: list[Axes] = []
+    for factor in range(rule.num_factors):
+        sides = [side[factor].axes for side in (first, second) if factor in side]
+        axes_per_factor.append(common_prefix(sides[0], sides[-1]) if sides else ())
+    return tuple(axes_per_factor)
+
+
+def _all_axes(factor: FactorSharding) -> Axes:
+    return factor.axes + factor.overflow
+
+
+def _splits(tensor: TensorFactors, mesh: Mesh) -> int:
+    return math.prod(total_size(_all_axes(factor), mesh) for factor in tensor.factors.values())
+
+
+def _deal(
+    axes: Sequence[AxisRef], tensor: TensorFactors, mapping: TensorMapping, rule: OpShardingRule, mesh: Mesh
+) -> TensorFactors:
+    """`tensor` split over `axes`, each given to the first factor that can take it or, cut, to several.
+
+    When an axis fits nowhere, it and those behind it overflow the last factor.
+    """
+    factors = [factor for dim in mapping for factor in dim if factor in tensor.factors]
+    rooms = {factor: rule.factor_sizes[factor] for factor in factors}
+    dealt: dict[int, list[AxisRef]] = {factor: [] for factor in factors}
+    overflow: Axes = ()
+    for index, axis in enumerate(axes):
+        rest: AxisRef | None = axis
+        for factor in factors:
+            shared = math.gcd(rooms[factor], rest.size_in(mesh))
+            if rooms[factor] == 1 or (shared == 1 and rest.size_in(mesh) != 1):
+                continue
+            piece, rest = rest.split(shared, mesh) if shared < rest.size_in(mesh) else (rest, None)
+            dealt[factor].append(piece)
+            rooms[factor] //= shared
+            if rest is None:
+                break
+        if rest is not None:
+            overflow = merge_sub_axes((rest, *axes[index + 1 :]), mesh)
+            break
+    new = {
+        factor: replace(part, axes=merge_sub_axes(dealt[factor], mesh), overflow=())
+        for factor, part in tensor.factors.items()
+    }
+    if factors and overflow:
+        new[factors[-1]].overflow = overflow
+    return replace(tensor, factors=new)
