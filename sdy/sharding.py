@@ -31,6 +31,10 @@ class DimSharding:
         """The number of parts that this dimension is split into."""
         return total_size(self.axes, mesh)
 
+    def without_idle_priority(self) -> "DimSharding":
+        """This, without a priority if it is closed and has no axes: it may not have one, having nothing to propagate."""
+        return replace(self, priority=None) if self.is_closed and not self.axes else self
+
 
 @dataclass(frozen=True, slots=True)
 class TensorSharding:
@@ -127,12 +131,11 @@ class TensorSharding:
 
 
 def equivalent(first: TensorSharding | None, second: TensorSharding | None) -> bool:
-    """Whether both lay out a tensor alike, open or closed; None, no sharding, is a whole tensor on each device."""
-    if _is_whole(first) or _is_whole(second):
-        return _is_whole(first) and _is_whole(second)
-    assert first is not None and second is not None
-    return first.mesh == second.mesh and first.unreduced == second.unreduced and first.dim_axes == second.dim_axes
+    """Whether both lay out a tensor alike, open or closed; None, no sharding, is the whole tensor on each device."""
+    return _layout(first) == _layout(second)
 
 
-def _is_whole(sharding: TensorSharding | None) -> bool:
-    return sharding is None or (sharding.is_fully_replicated and not sharding.unreduced)
+def _layout(sharding: TensorSharding | None) -> object:
+    if sharding is None or (sharding.is_fully_replicated and not sharding.unreduced):
+        return None
+    return (sharding.mesh, sharding.dim_axes, sharding.unreduced)
