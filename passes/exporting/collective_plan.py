@@ -98,6 +98,9 @@ class _Dim:
     misplaced: list[AxisRef]
     wanted: list[AxisRef]
 
+    def copy(self) -> "_Dim":
+        return _Dim(self.placed.copy(), self.misplaced.copy(), self.wanted.copy())
+
     def settle(self) -> None:
         """Count as placed what both lists begin with."""
         while self.misplaced and self.wanted and self.misplaced[0] == self.wanted[0]:
@@ -255,9 +258,8 @@ class _Plan:
 
     def collective_permute(self) -> None:
         """Replace what is misplaced by what is wanted, or bring it in an order in which it can be moved on."""
-        if self.should_permute():
-            self.permute()
-        elif not self.reorder_devices:
+        permuted = self.should_permute() and self.permute()
+        if not permuted and not self.reorder_devices:
             return
         self.reorder_devices = False
         self.steps.append(CollectivePermute(self.current()))
@@ -295,13 +297,14 @@ class _Plan:
             previous = place
         return False
 
-    def permute(self) -> None:
-        """Choose new axes for what is misplaced, each dimension staying as split as it is.
+    def permute(self) -> bool:
+        """Choose new axes for what is misplaced, each dimension staying as split as it is; False where none do.
 
         Axes that a dimension wants come first, in place. Axes wanted elsewhere go to the end of any dimension with
         room, from where all-to-alls can move them. Axes to be gathered fill what is left, in front of those, and
         stay where they were as far as possible.
         """
+        before = [dim.copy() for dim in self.dims]
         was_wanted = set(chain(*(dim.wanted for dim in self.dims)))
         rooms: list[int] = []
         unwanted: list[list[AxisRef]] = []
@@ -326,6 +329,10 @@ class _Plan:
         for dim, axes in zip(self.dims, self.spread(list(chain(*unwanted)), rooms), strict=True):
             dim.misplaced = axes + dim.misplaced
             dim.settle()
+        if any(room > 1 for room in rooms):
+            self.dims = before
+            return False
+        return True
 
     def all_to_alls(self, only_into_place: bool) -> None:
         """Move groups of axes from the ends of dimensions to those that want them, or only to where they are wanted."""
