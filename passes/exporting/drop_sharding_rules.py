@@ -1,0 +1,28 @@
+"""`sdy-drop-sharding-rules`: drop the sharding rules that can be made again."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
+
+
+class DropShardingRulesPass(ModulePass):
+    """Drop the sharding rule of each operation, unless it is a custom rule, which a person wrote.
+
+    Before::
+
+        %0 = stablehlo.negate %arg0 {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8}>} : tensor<8xf32>
+
+    After::
+
+        %0 = stablehlo.negate %arg0 : tensor<8xf32>
+    """
+
+    name = "sdy-drop-sharding-rules"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for operation in op.walk():
+            rule = operation.attributes.get(SHARDING_RULE)
+            if isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
+                del operation.attributes[SHARDING_RULE]

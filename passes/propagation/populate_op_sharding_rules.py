@@ -1,0 +1,36 @@
+"""`sdy-populate-op-sharding-rules`: write each operation's sharding rule into the program."""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
+from sdy.rules import sharding_rule
+
+
+@dataclass(frozen=True)
+class PopulateOpShardingRulesPass(ModulePass):
+    """Give each operation that has a sharding rule its rule as an attribute, to look at; propagation doesn't need it.
+
+    Before::
+
+        %0 = stablehlo.transpose %arg0, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+
+    After::
+
+        %0 = stablehlo.transpose %arg0, dims = [1, 0] {sdy.sharding_rule =
+               #sdy.op_sharding_rule<([j, i])->([i, j]) {i=4, j=8}>} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+    """
+
+    name = "sdy-populate-op-sharding-rules"
+
+    conservative_propagation: bool = False
+    """Whether no axis may be propagated to a dimension that it doesn't divide."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for operation in op.walk():
+            rule = sharding_rule(operation, self.conservative_propagation)
+            if rule is not None:
+                operation.attributes[SHARDING_RULE] = OpShardingRuleAttr(rule)

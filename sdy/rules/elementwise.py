@@ -1,0 +1,57 @@
+"""Operations that compute each element of their results from the elements at the same place, or nearly so."""
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
+
+from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
+from sdy.rules.registry import NoRule, register
+from sdy.stablehlo import BatchNormInferenceOp, BitcastConvertOp, ClampOp, SelectOp
+
+POINTWISE = """
+    abs add and atan2 cbrt ceil complex compare convert cosine count_leading_zeros divide exponential
+    exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or popcnt
+    power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt shift_left
+    shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
+    all_reduce collective_broadcast collective_permute cross-replica-sum
+""".split()
+"""StableHLO operations whose tensors are all split alike; the collectives work across replicas, not dimensions."""
+
+
+@register(*(f"stablehlo.{name}" for name in POINTWISE), "sdy.sharding_constraint")
+def pointwise(op: Operation, rule: RuleBuilder) -> None:
+    """All tensors are split alike. An operation on tokens has no rule."""
+    if not isinstance(op.results[0].type, TensorType):
+        raise NoRule
+    rule.add_pointwise(shape_of(op.results[0]))
+
+
+@register("stablehlo.clamp")
+def clamp(op: ClampOp, rule: RuleBuilder) -> None:
+    """Like a pointwise operation; the bounds may be scalars."""
+    rule.add_pointwise(shape_of(op.operand))
+
+
+@register("stablehlo.select")
+def select(op: SelectOp, rule: RuleBuilder) -> None:
+    """Like a pointwise operation; the predicate may be a scalar."""
+    rule.add_pointwise(shape_of(op.result))
+
+
+@register("stablehlo.bitcast_convert")
+def bitcast_convert(op: BitcastConvertOp, rule: RuleBuilder) -> None:
+    """The side with the smaller elements may have one more dimension, the pieces of an element, needed whole."""
+    operand, result = shape_of(op.operand), shape_of(op.result)
+    rule.add_pointwise(min(operand, result, key=len))
+    if len(operand) < len(result):
+        rule.add(result[-1], {}, {0: len(result) - 1}, NEED_REPLICATION)
+    elif len(operand) > len(result):
+        rule.add(operand[-1], {0: len(operand) - 1}, {}, NEED_REPLICATION)
+
+
+@register("stablehlo.batch_norm_inference")
+def batch_norm_inference(op: BatchNormInferenceOp, rule: RuleBuilder) -> None:
+    """Scale, offset, mean and variance are vectors over the feature dimension."""
+    feature = op.feature_index.value.data
+    for dim, size in enumerate(shape_of(op.operand)):
+        vectors = {index: 0 for index in range(1, len(op.operands))} if dim == feature else {}
+        rule.add(size, {0: dim} | vectors, {0: dim})

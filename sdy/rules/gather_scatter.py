@@ -1,0 +1,150 @@
+"""Gather and scatter.
+
+Both connect three kinds of tensor: the input that is read or updated, the start indices, and the slices that are read
+from it or written to it. Each dimension of the slices is either part of the window, and so a dimension of the input,
+or a batch, and so a dimension of the indices; an explicit batch is a dimension of both.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import TensorType, i1
+from xdsl.ir import Block, Operation
+
+from sdy.rule import FactorKind
+from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, REDUCTION, RuleBuilder, shape_of
+from sdy.rules.registry import register
+from sdy.stablehlo import AddOp, AndOp, GatherOp, MaxOp, MinOp, MulOp, OrOp, ReturnOp, ScatterOp
+
+
+class _Numbers(NamedTuple):
+    """The dimension numbers that gather and scatter have in common, under the same names."""
+
+    window_dims: Sequence[int]
+    """Dimensions of the slices."""
+    collapsed_dims: Sequence[int]
+    """Dimensions of the input that aren't in the slices, being of size 1 in each."""
+    input_batching_dims: Sequence[int]
+    indices_batching_dims: Sequence[int]
+    index_vector_dim: int
+
+
+class _SliceDim(NamedTuple):
+    """A dimension of the slices and those it belongs to; one without a dimension of the indices is of the window."""
+
+    dim: int
+    input_dim: int | None
+    indices_dim: int | None
+
+
+@register("stablehlo.gather")
+def gather(op: GatherOp, rule: RuleBuilder) -> None:
+    """A window smaller than the input is found anywhere in it.
+
+    A device can still look up, in its own part, the single elements that are there, and leave the others to be summed
+    up from the other devices; it can't do so for longer windows, which cross the border between parts.
+    """
+    dims = op.dimension_numbers.data
+    numbers = _Numbers(
+        dims.offset_dims,
+        dims.collapsed_slice_dims,
+        dims.operand_batching_dims,
+        dims.start_indices_batching_dims,
+        dims.index_vector_dim,
+    )
+    operand, indices, result = shape_of(op.operand), shape_of(op.start_indices), shape_of(op.result)
+    for dim, input_dim, indices_dim in _slice_dims(numbers, operand, indices, result):
+        size = result[dim]
+        if input_dim is None or indices_dim is not None or operand[input_dim] == size:
+            rule.add(size, _places({0: input_dim, 1: indices_dim}), {0: dim})
+        elif size == 1:
+            rule.add(operand[input_dim], {0: input_dim}, {}, REDUCTION)
+            rule.add(size, {}, {0: dim}, NEED_REPLICATION)
+        else:
+            rule.add(operand[input_dim], {0: input_dim}, {0: dim}, NEED_REPLICATION, blocked=True)
+    for dim in numbers.collapsed_dims:
+        rule.add(operand[dim], {0: dim}, {}, NEED_REPLICATION if operand[dim] == 1 else REDUCTION)
+    if numbers.index_vector_dim < len(indices):
+        rule.add(indices[numbers.index_vector_dim], {1: numbers.index_vector_dim}, {}, NEED_REPLICATION)
+
+
+@register("stablehlo.scatter", looks_around=True)
+def scatter(op: ScatterOp, rule: RuleBuilder) -> None:
+    """Inputs, indices, updates -> results like the inputs, all inputs being updated at the same indices.
+
+    Where the updates are split along a batch, each device applies its own to the whole input, and the results are
+    combined if the update is a reduction of a kind that can be.
+    """
+    dims = op.scatter_dimension_numbers.data
+    numbers = _Numbers(
+        dims.update_window_dims,
+        dims.inserted_window_dims,
+        dims.input_batching_dims,
+        dims.scatter_indices_batching_dims,
+        dims.index_vector_dim,
+    )
+    count = len(op.inputs)
+    input_, indices, update = shape_of(op.inputs[0]), shape_of(op.scatter_indices), shape_of(op.updates[0])
+
+    def add(
+        size: int, kind: FactorKind, input_dim: int | None, indices_dim: int | None, update_dim: int | None
+    ) -> None:
+        dims_of_operands = [input_dim] * count + [indices_dim] + [update_dim] * count
+        rule.add(size, _places(dict(enumerate(dims_of_operands))), _places(dict.fromkeys(range(count), input_dim)), kind)
+
+    batch_kind = REDUCTION if _is_reduction(op) else NEED_REPLICATION
+    for dim, input_dim, indices_dim in _slice_dims(numbers, input_, indices, update):
+        size = update[dim]
+        if input_dim is None:
+            add(size, batch_kind, None, indices_dim, dim)
+        elif indices_dim is not None or input_[input_dim] == size:
+            add(size, PASS_THROUGH, input_dim, indices_dim, dim)
+        else:
+            add(input_[input_dim], NEED_REPLICATION, input_dim, None, None)
+            add(size, NEED_REPLICATION, None, None, dim)
+    for dim in numbers.collapsed_dims:
+        add(input_[dim], PASS_THROUGH, dim, None, None)
+    if numbers.index_vector_dim < len(indices):
+        add(indices[numbers.index_vector_dim], NEED_REPLICATION, None, numbers.index_vector_dim, None)
+
+
+def _slice_dims(
+    numbers: _Numbers, input_: Sequence[int], indices: Sequence[int], slices: Sequence[int]
+) -> Iterator[_SliceDim]:
+    """What each dimension of the slices belongs to. Window and batch dimensions each come in the order of their own."""
+    outside_window = {*numbers.collapsed_dims, *numbers.input_batching_dims}
+    window = (dim for dim in range(len(input_)) if dim not in outside_window)
+    batch = (dim for dim in range(len(indices)) if dim != numbers.index_vector_dim)
+    explicit = dict(zip(numbers.indices_batching_dims, numbers.input_batching_dims, strict=True))
+    for dim in range(len(slices)):
+        if dim in numbers.window_dims:
+            yield _SliceDim(dim, next(window), None)
+        else:
+            indices_dim = next(batch)
+            yield _SliceDim(dim, explicit.get(indices_dim), indices_dim)
+
+
+def _places(dims: dict[int, int | None]) -> dict[int, int]:
+    return {tensor: dim for tensor, dim in dims.items() if dim is not None}
+
+
+def _is_reduction(op: ScatterOp) -> bool:
+    """Whether each result's update is the same commutative and associative operation on its old and new element."""
+    blocks = op.update_computation.blocks
+    if not blocks or not isinstance(terminator := blocks[0].last_op, ReturnOp):
+        return False
+    block, count = blocks[0], len(op.inputs)
+    if len(block.args) != 2 * count or len(terminator.operands) != count:
+        return False
+    updates = [value.owner for value in terminator.operands]
+    return len({type(update) for update in updates}) == 1 and all(
+        isinstance(update, Operation) and _combines(update, block, index, index + count)
+        for index, update in enumerate(updates)
+    )
+
+
+def _combines(update: Operation, block: Block, old: int, new: int) -> bool:
+    """Whether `update` reduces the block's arguments `old` and `new`. Logical operations must be on booleans."""
+    is_boolean = isinstance(type_ := update.results[0].type, TensorType) and type_.element_type == i1
+    is_reduction = isinstance(update, AddOp | MulOp | MaxOp | MinOp) or (is_boolean and isinstance(update, AndOp | OrOp))
+    return is_reduction and set(update.operands) == {block.args[old], block.args[new]}

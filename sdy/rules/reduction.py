@@ -1,0 +1,30 @@
+"""Reductions and sorts."""
+
+from sdy.rules.builder import NEED_REPLICATION, REDUCTION, RuleBuilder, shape_of
+from sdy.rules.registry import register
+from sdy.stablehlo import ReduceOp, SortOp
+
+
+@register("stablehlo.reduce")
+def reduce(op: ReduceOp, rule: RuleBuilder) -> None:
+    """`([i, j],[])->([i])`; several inputs are reduced together, each with an initial value."""
+    dimensions = set(op.dimensions.get_values())
+    kept = 0
+    for dim, size in enumerate(shape_of(op.inputs[0])):
+        inputs = dict.fromkeys(range(len(op.inputs)), dim)
+        if dim in dimensions:
+            rule.add(size, inputs, {}, REDUCTION)
+        else:
+            rule.add(size, inputs, dict.fromkeys(range(len(op.results)), kept))
+            kept += 1
+
+
+@register("stablehlo.sort")
+def sort(op: SortOp, rule: RuleBuilder) -> None:
+    """The sorted dimension is needed whole; it may take part in propagation only if another can be split instead."""
+    shape = shape_of(op.inputs[0])
+    sorted_dim = op.dimension.value.data
+    if sorted_dim < 0:
+        sorted_dim += len(shape)
+    is_only_dim = all(dim == sorted_dim or size == 1 for dim, size in enumerate(shape))
+    rule.add_pointwise(shape, kinds={sorted_dim: NEED_REPLICATION}, blocked=(sorted_dim,) if is_only_dim else ())

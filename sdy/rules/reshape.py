@@ -1,0 +1,82 @@
+"""The rule of a reshape, which merges and splits dimensions.
+
+Both shapes are taken apart into factors from their major ends, side by side. As long as the factors taken so far have
+the same product on both sides, the greatest common divisor of what comes next is a factor of both:
+
+    8 x 4     -> 32          ([i, j])->([ij]) {i=8, j=4}
+    2 x 4 x 3 -> 4 x 6       ([i, jk, l])->([ij, kl]) {i=2, j=2, k=2, l=3}
+
+Where there is none, each side gets factors of its own until their products meet again:
+
+    2 x 3 x 5 -> 3 x 2 x 5   ([i, k, m])->([j, l, m]) {i=2, j=3, k=3, l=2, m=5}
+"""
+
+from math import gcd
+
+from sdy.rules.builder import RuleBuilder, shape_of
+from sdy.rules.registry import NoRule, register
+from sdy.stablehlo import ReshapeOp
+
+
+class _Cursor:
+    """How far one shape has been taken apart: into the dimension `dim`, of which a size of `left` remains."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.dim = 0
+        self.taken = 1
+        """The product of the factors taken so far."""
+        self.left = shape[0] if shape else 1
+
+    @property
+    def at_end(self) -> bool:
+        return self.dim == len(self.shape)
+
+    def at_dimension_of_one(self) -> bool:
+        return not self.at_end and self.left == 1
+
+    def take(self, factor: int) -> int:
+        """Take `factor` from the current dimension, which it divides, and return the dimension."""
+        dim = self.dim
+        self.taken *= factor
+        self.left //= factor
+        if self.left == 1:
+            self.dim += 1
+            self.left = 1 if self.at_end else self.shape[self.dim]
+        return dim
+
+    def next_to_reach(self, other: "_Cursor") -> int:
+        """The factor to take next, while `other` has taken more.
+
+        The one after which both have taken the same, if that's possible; otherwise one that leaves what this and the
+        other dimension have in common to be shared later.
+        """
+        missing, rest = divmod(other.taken, self.taken)
+        if rest == 0 and self.left % missing == 0:
+            return missing
+        common = gcd(self.left, other.left)
+        return self.left // common if self.left > common else self.left
+
+
+@register("stablehlo.reshape")
+def reshape(op: ReshapeOp, rule: RuleBuilder) -> None:
+    """The factors that both shapes have in common. A reshape of no elements at all has no rule."""
+    if 0 in shape_of(op.operand):
+        raise NoRule
+    operand, result = _Cursor(shape_of(op.operand)), _Cursor(shape_of(op.result))
+    while not (operand.at_end and result.at_end):
+        if operand.at_dimension_of_one():
+            rule.add(1, {0: operand.take(1)}, {})
+        elif result.at_dimension_of_one():
+            rule.add(1, {}, {0: result.take(1)})
+        elif operand.taken < result.taken:
+            size = operand.next_to_reach(result)
+            rule.add(size, {0: operand.take(size)}, {})
+        elif operand.taken > result.taken:
+            size = result.next_to_reach(operand)
+            rule.add(size, {}, {0: result.take(size)})
+        elif (size := gcd(operand.left, result.left)) > 1:
+            rule.add(size, {0: operand.take(size)}, {0: result.take(size)})
+        else:
+            rule.add(operand.left, {0: operand.take(operand.left)}, {})
+            rule.add(result.left, {}, {0: result.take(result.left)})

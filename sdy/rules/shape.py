@@ -1,0 +1,110 @@
+"""Operations that move elements: broadcast, transpose, reverse, slice, pad, concatenate."""
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import ConstantLike
+
+from sdy.dialect.ops import ConstantOp
+from sdy.rule import FactorKind
+from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, RuleBuilder, shape_of
+from sdy.rules.registry import register
+from sdy.stablehlo import (
+    BroadcastInDimOp,
+    ConcatenateOp,
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    PadOp,
+    ReverseOp,
+    SliceOp,
+    TransposeOp,
+)
+
+
+@register("stablehlo.broadcast_in_dim")
+def broadcast_in_dim(op: BroadcastInDimOp, rule: RuleBuilder) -> None:
+    """`([i, k])->([i, j, k])`. A dimension of size 1 that is expanded in place is apart from the one it becomes."""
+    operand, result = shape_of(op.operand), shape_of(op.result)
+    operand_dims = {result_dim: dim for dim, result_dim in enumerate(op.broadcast_dimensions.get_values())}
+    for result_dim, size in enumerate(result):
+        dim = operand_dims.get(result_dim)
+        if dim is None:
+            rule.add(size, {}, {0: result_dim})
+        elif operand[dim] == size:
+            rule.add(size, {0: dim}, {0: result_dim})
+        else:
+            rule.add(1, {0: dim}, {})
+            rule.add(size, {}, {0: result_dim})
+
+
+@register("stablehlo.transpose")
+def transpose(op: TransposeOp, rule: RuleBuilder) -> None:
+    """`([i, j])->([j, i])`, numbered in the result's order."""
+    operand = shape_of(op.operand)
+    for result_dim, dim in enumerate(op.permutation.get_values()):
+        rule.add(operand[dim], {0: dim}, {0: result_dim})
+
+
+@register("stablehlo.reverse")
+def reverse(op: ReverseOp, rule: RuleBuilder) -> None:
+    """Reversed dimensions are permuted between devices."""
+    rule.add_pointwise(shape_of(op.result), kinds=dict.fromkeys(op.dimensions.get_values(), PERMUTATION))
+
+
+@register("stablehlo.slice", "stablehlo.pad")
+def slice_or_pad(op: SliceOp | PadOp, rule: RuleBuilder) -> None:
+    """Where the size changes, elements move between devices by distances that are known."""
+    _add_resized(op, rule, PERMUTATION, blocked=rule.conservative)
+
+
+@register("stablehlo.dynamic_slice")
+def dynamic_slice(op: DynamicSliceOp, rule: RuleBuilder) -> None:
+    """Where the size changes, any device's result may come from any other's operand."""
+    _add_resized(op, rule, NEED_REPLICATION, blocked=True)
+
+
+@register("stablehlo.dynamic_update_slice", looks_around=True)
+def dynamic_update_slice(op: DynamicUpdateSliceOp, rule: RuleBuilder) -> None:
+    """A dimension that is updated in part may stay split in operand and result, where each device updates its own part.
+
+    The update is then needed whole, unless it is known where it goes.
+    """
+    known = all(_is_constant(index) for index in op.start_indices)
+    for dim, (size, update_size) in enumerate(zip(shape_of(op.operand), shape_of(op.update), strict=True)):
+        if size == update_size:
+            rule.add(size, {0: dim, 1: dim}, {0: dim})
+        else:
+            rule.add(size, {0: dim}, {0: dim})
+            rule.add(update_size, {1: dim}, {}, FactorKind.PASS_THROUGH if known else NEED_REPLICATION)
+
+
+@register("stablehlo.concatenate", looks_around=True)
+def concatenate(op: ConcatenateOp, rule: RuleBuilder) -> None:
+    """The concatenated dimension is needed whole, unless slices are put together again, which moves their elements.
+
+    The operands' sizes differ from the result's, so nothing is propagated along it in a conservative rule.
+    """
+    dim = op.dimension.value.data
+    sources = [_before_slice(operand) for operand in op.operands]
+    sliced = [source is not operand for source, operand in zip(sources, op.operands, strict=True)]
+    is_shift = all(sliced) or (any(sliced) and all(source is sources[0] for source in sources))
+    rule.add_pointwise(
+        shape_of(op.result),
+        kinds={dim: PERMUTATION if is_shift else NEED_REPLICATION},
+        skipped=(dim,) if rule.conservative else (),
+    )
+
+
+def _add_resized(op: Operation, rule: RuleBuilder, kind: FactorKind, blocked: bool) -> None:
+    """A factor for each dimension, of `kind` where its size in the first operand isn't the one in the result."""
+    operand, result = shape_of(op.operands[0]), shape_of(op.results[0])
+    resized = [dim for dim in range(len(operand)) if operand[dim] != result[dim]]
+    rule.add_pointwise(operand, kinds=dict.fromkeys(resized, kind), blocked=resized if blocked else ())
+
+
+def _before_slice(value: SSAValue) -> SSAValue:
+    return value.owner.operand if isinstance(value.owner, SliceOp) else value
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and (
+        isinstance(value.owner, ConstantOp) or value.owner.has_trait(ConstantLike)
+    )

@@ -1,0 +1,97 @@
+"""Operations on windows that slide over a tensor: convolution, window reduction, and its gradient."""
+
+from collections.abc import Sequence
+
+from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder, shape_of
+from sdy.rules.registry import register
+from sdy.stablehlo import ConvolutionOp, ReduceWindowOp, SelectAndScatterOp
+
+
+@register("stablehlo.convolution")
+def convolution(op: ConvolutionOp, rule: RuleBuilder) -> None:
+    """Batch, spatial and feature dimensions of `lhs` (input), `rhs` (kernel) and the result.
+
+    A batch or feature dimension that is made of groups has a factor for the groups, which are independent, and one for
+    what is within each.
+    """
+    dims = op.dimension_numbers.data
+    lhs, rhs, result = shape_of(op.lhs), shape_of(op.rhs), shape_of(op.result)
+    batch_groups, feature_groups = op.batch_group_count.value.data, op.feature_group_count.value.data
+    groups_in_result = {1: dims.kernel_output_feature_dimension}, {0: dims.output_feature_dimension}
+
+    if batch_groups > 1:
+        rule.add(batch_groups, {0: dims.input_batch_dimension} | groups_in_result[0], groups_in_result[1])
+    rule.add(
+        result[dims.output_batch_dimension], {0: dims.input_batch_dimension}, {0: dims.output_batch_dimension}
+    )
+    if not rule.conservative:
+        for input_dim, kernel_dim, output_dim in zip(
+            dims.input_spatial_dimensions,
+            dims.kernel_spatial_dimensions,
+            dims.output_spatial_dimensions,
+            strict=True,
+        ):
+            _add_spatial(rule, (lhs[input_dim], rhs[kernel_dim], result[output_dim]), input_dim, kernel_dim, output_dim)
+    if feature_groups > 1:
+        rule.add(feature_groups, {0: dims.input_feature_dimension} | groups_in_result[0], groups_in_result[1])
+    rule.add(
+        rhs[dims.kernel_input_feature_dimension],
+        {0: dims.input_feature_dimension, 1: dims.kernel_input_feature_dimension},
+        {},
+        REDUCTION,
+    )
+    features = result[dims.output_feature_dimension] // (batch_groups * feature_groups)
+    if features > 1:
+        rule.add(features, *groups_in_result)
+
+
+def _add_spatial(
+    rule: RuleBuilder, sizes: tuple[int, int, int], input_dim: int, kernel_dim: int, output_dim: int
+) -> None:
+    """The input can be split by windows, as the result is, or within the window, as the kernel is.
+
+    The input's dimension has a factor for each, as far as its size allows, the larger one first.
+    """
+    remaining, window_size, num_windows = sizes
+    by_window = (num_windows, {0: input_dim}, {0: output_dim}, PERMUTATION)
+    within_window = (window_size, {0: input_dim, 1: kernel_dim}, dict[int, int](), REDUCTION)
+    ordered = (by_window, within_window) if num_windows >= window_size else (within_window, by_window)
+    for size, operands, results, kind in ordered:
+        if (size := min(size, remaining)) > 1:
+            rule.add(size, operands, results, kind)
+            remaining //= size
+
+
+@register("stablehlo.reduce_window")
+def reduce_window(op: ReduceWindowOp, rule: RuleBuilder) -> None:
+    """Inputs are split as the results are, by windows; along windows of more than one element there is a halo."""
+    shape = shape_of(op.results[0])
+    sliding = _sliding_dims(op, len(shape))
+    rule.add_pointwise(
+        shape, kinds=dict.fromkeys(sliding, PERMUTATION), blocked=sliding if rule.conservative else ()
+    )
+
+
+@register("stablehlo.select_and_scatter")
+def select_and_scatter(op: SelectAndScatterOp, rule: RuleBuilder) -> None:
+    """Along windows of more than one element the source is needed whole, and operand and result have a halo."""
+    source = shape_of(op.source)
+    sliding = _sliding_dims(op, len(source))
+    for dim, size in enumerate(shape_of(op.results[0])):
+        if dim in sliding:
+            rule.add(source[dim], {1: dim}, {}, NEED_REPLICATION, blocked=rule.conservative)
+            rule.add(size, {0: dim}, {0: dim}, PERMUTATION, blocked=rule.conservative)
+        else:
+            rule.add(size, {0: dim, 1: dim}, {0: dim})
+
+
+def _sliding_dims(op: ReduceWindowOp | SelectAndScatterOp, rank: int) -> Sequence[int]:
+    """The dimensions along which windows aren't just the elements: not of size 1, or with a stride or padding."""
+    sizes = op.window_dimensions.get_values() if op.window_dimensions else [1] * rank
+    strides = op.window_strides.get_values() if op.window_strides else [1] * rank
+    padding = list(op.padding.iter_values()) if op.padding else [0] * (2 * rank)
+    return [
+        dim
+        for dim in range(rank)
+        if (sizes[dim], strides[dim], padding[2 * dim], padding[2 * dim + 1]) != (1, 1, 0, 0)
+    ]

@@ -1,0 +1,38 @@
+"""Operations through which nothing is propagated, or which propagation handles in its own way."""
+
+from sdy.rules.registry import register_without_rule
+
+register_without_rule(
+    "builtin.module",
+    "func.func",
+    "func.call",
+    "sdy.all_gather",
+    "sdy.all_reduce",
+    "sdy.all_slice",
+    "sdy.all_to_all",
+    "sdy.collective_permute",
+    "sdy.constant",
+    "sdy.data_flow_edge",
+    "sdy.func_data_flow_edge",
+    "sdy.manual_computation",
+    "sdy.mesh",
+    "sdy.propagation_barrier",
+    "sdy.reduce_scatter",
+    "sdy.replicated_to_unreduced",
+    "sdy.reshard",
+    "sdy.sharded_to_unreduced",
+    "sdy.sharding_group",
+    "stablehlo.after_all",
+    "stablehlo.case",
+    "stablehlo.constant",
+    "stablehlo.create_token",
+    "stablehlo.get_tuple_element",
+    "stablehlo.infeed",
+    "stablehlo.iota",
+    "stablehlo.optimization_barrier",
+    "stablehlo.outfeed",
+    "stablehlo.partition_id",
+    "stablehlo.recv",
+    "stablehlo.send",
+    "stablehlo.while",
+)
