@@ -1,0 +1,46 @@
+"""The numpy element type and shape of an MLIR tensor type."""
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Attribute
+
+from sdy.diagnostics import Where, error
+
+_DTYPES: dict[str, type[np.generic]] = {
+    "i1": np.bool_,
+    "i4": ml_dtypes.int4,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "ui4": ml_dtypes.uint4,
+    "ui8": np.uint8,
+    "ui16": np.uint16,
+    "ui32": np.uint32,
+    "ui64": np.uint64,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "bf16": ml_dtypes.bfloat16,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "complex<f32>": np.complex64,
+    "complex<f64>": np.complex128,
+}
+
+
+def array_type(type_: Attribute, where: Where) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    """The shape and the element type of arrays of `type_`.
+
+    Raises DiagnosticError for a type that no array has: a token, an unknown element type, a dynamic shape.
+    """
+    if not isinstance(type_, TensorType):
+        raise error(where, f"a value of type {type_} cannot be passed to or from a program")
+    dtype = _DTYPES.get(str(type_.element_type))
+    if dtype is None:
+        raise error(where, f"no array has elements of type {type_.element_type}")
+    shape = type_.get_shape()
+    if DYNAMIC_INDEX in shape:
+        raise error(where, f"arrays have static shapes, but this has type {type_}")
+    return shape, np.dtype(dtype)

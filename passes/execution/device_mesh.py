@@ -1,0 +1,89 @@
+"""The devices of a program as one jax mesh, on which every sharding of the program can be said.
+
+A jax sharding names whole axes of a mesh; ours may name sub-axes, and a module may see the same devices through several
+meshes. So the first mesh is cut wherever an axis or a sub-axis begins or ends: the devices of `<["x"=8]>`, on which some
+tensor is split along `"x":(1)2`, become a jax mesh with the axes `x:(1)2` and `x:(2)4`. Positions are measured as in
+`sdy.axes`, on a line from 1 (major) to the number of devices (minor).
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from sdy.axes import AxisRef, axis_between
+from sdy.diagnostics import Where, error
+from sdy.mesh import Mesh
+from sdy.sharding import TensorSharding
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """One axis of the jax mesh and the interval of positions that it covers."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class DeviceMesh:
+    """A jax mesh, and where its axes lie on the line of positions."""
+
+    mesh: jax.sharding.Mesh
+    _cuts: tuple[_Cut, ...]
+
+    @classmethod
+    def over(
+        cls, devices: Sequence[jax.Device], meshes: Sequence[Mesh], sub_axes: Iterable[tuple[AxisRef, Mesh]], where: Where
+    ) -> "DeviceMesh":
+        """The jax mesh of `devices`, device `i` being the one that the meshes number `i`.
+
+        `meshes` are all meshes of the module, one at least, and `sub_axes` what its shardings name. Raises
+        DiagnosticError where two meshes have other devices, another order of them, or axes that cannot be cut so
+        that both are made of whole pieces.
+        """
+        first = meshes[0]
+        for mesh in meshes[1:]:
+            if not first.same_devices(mesh):
+                raise error(where, "a program whose meshes have different devices, or a different order, cannot be run yet")
+        ends = {1, first.size}
+        for mesh in meshes:
+            ends.update(end for axis in mesh for end in _interval(AxisRef(axis), mesh))
+        ends.update(end for axis, mesh in sub_axes for end in _interval(axis, mesh))
+        for low, high in zip(sorted(ends), sorted(ends)[1:], strict=False):
+            if high % low:
+                raise error(where, f"the axes of the meshes cannot be cut into common sub-axes: {high} is no multiple of {low}")
+        cuts = tuple(_cuts(first, ends))
+        grid = np.array([devices[index] for index in first.device_order()], dtype=object)
+        grid = grid.reshape([cut.end // cut.start for cut in cuts])
+        names = tuple(cut.name for cut in cuts)
+        return cls(jax.sharding.Mesh(grid, names, axis_types=(AxisType.Auto,) * len(names)), cuts)
+
+    def sharding(self, sharding: TensorSharding | None, mesh: Mesh) -> NamedSharding:
+        """`sharding`, whose axes are those of `mesh`, as jax says it; None is replicated."""
+        if sharding is None:
+            return NamedSharding(self.mesh, PartitionSpec())
+        dims = [[name for axis in axes for name in self._names(axis, mesh)] for axes in sharding.dim_axes]
+        return NamedSharding(self.mesh, PartitionSpec(*(tuple(names) or None for names in dims)))
+
+    def _names(self, axis: AxisRef, mesh: Mesh) -> Iterator[str]:
+        start, end = _interval(axis, mesh)
+        return (cut.name for cut in self._cuts if start <= cut.start < cut.end <= end)
+
+
+def _interval(axis: AxisRef, mesh: Mesh) -> tuple[int, int]:
+    major = math.prod(size for _, size in mesh.axes[: mesh.axis_index(axis.name)])
+    return major * axis.start, major * axis.end_in(mesh)
+
+
+def _cuts(mesh: Mesh, ends: set[int]) -> Iterator[_Cut]:
+    for axis in mesh:
+        start, end = _interval(AxisRef(axis), mesh)
+        places = [start, *sorted(place for place in ends if start < place < end), end]
+        for low, high in zip(places, places[1:], strict=False):
+            part = axis_between(axis, low // start, high // start, mesh)
+            yield _Cut(axis if part.is_full else f"{axis}:({part.pre_size}){part.size}", low, high)

@@ -1,0 +1,57 @@
+"""What a compiled program communicates: each kind of collective, how often, and the bytes of a device.
+
+The optimised HLO text of XLA has one instruction a line:
+
+    %ar = (f32[64]{0}, f32[16,8]{1,0}) all-reduce(%a, %b), channel_id=1, replica_groups={{0,1},{2,3}}, ...
+
+The bytes of a collective are those of its result on one device. An asynchronous collective is two instructions, of
+which the one that ends it (`all-gather-done`) has the result. An instruction inside the body of a loop is counted
+once: how often a loop runs is not in the text.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_KINDS = (
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "all-to-all",
+    "ragged-all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+)
+_INSTRUCTION = re.compile(rf" = (?P<type>\(.*\)|\S+) (?P<kind>{'|'.join(_KINDS)})(?:-done)?\(")
+_ARRAY = re.compile(r"\b(?P<element>pred|(?:bf|[fsuc])(?P<bits>\d+)\w*)\[(?P<shape>[\d,<=]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """How many collectives there are, and the bytes of their results on one device."""
+
+    count: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.count + other.count, self.bytes + other.bytes)
+
+
+def collectives(hlo: str) -> dict[str, Traffic]:
+    """The traffic of each kind of collective in the optimised HLO text `hlo`; a kind without any is left out."""
+    traffic: dict[str, Traffic] = {}
+    for match in _INSTRUCTION.finditer(hlo):
+        moved = Traffic(1, sum(_bytes(array) for array in _ARRAY.finditer(match["type"])))
+        traffic[match["kind"]] = traffic.get(match["kind"], Traffic()) + moved
+    return traffic
+
+
+def total(traffic: Mapping[str, Traffic]) -> Traffic:
+    """All kinds together."""
+    return sum(traffic.values(), Traffic())
+
+
+def _bytes(array: re.Match[str]) -> int:
+    elements = math.prod(int(size.removeprefix("<=")) for size in array["shape"].split(",") if size)
+    return -(-elements * int(array["bits"] or 8) // 8)

@@ -1,0 +1,50 @@
+"""The program of one device as an operation of jax: what it is traced as, and what it is lowered to.
+
+The operation is bound inside `jax.shard_map`, so that jax places the shards of the arguments and of the results; the
+program itself is merged, as it stands, into the module that jax is building.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import jax
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+from jaxlib.mlir import ir
+
+
+@dataclass(frozen=True)
+class LocalProgram:
+    """The text of a module whose `main` is what each device runs, and the types of the results of `main`."""
+
+    text: str
+    results: tuple[jax.core.ShapedArray, ...]
+
+    def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
+        """Apply the program to tracers of one device's arguments."""
+        return tuple(_run.bind(*arguments, program=self))
+
+
+_run = Primitive("sdy_program")
+_run.multiple_results = True
+
+
+@_run.def_abstract_eval
+def _results(*_: Any, program: LocalProgram) -> list[jax.core.ShapedArray]:
+    return list(program.results)
+
+
+def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalProgram) -> Sequence[ir.Value]:
+    source = ir.Module.parse(program.text)
+    functions = {str(ir.StringAttr(op.attributes["sym_name"]).value): op for op in source.body.operations}
+    signature = ir.FunctionType(ir.TypeAttr(functions["main"].attributes["function_type"]).value)
+    results = list(signature.results)
+    name = mlir.merge_mlir_modules(ctx.module_context.module, "sdy_main", source, ctx.module_context.symbol_table)
+    call = ir.Operation.create(
+        "func.call", results=results, operands=arguments, attributes={"callee": ir.FlatSymbolRefAttr.get(name)}
+    )
+    return cast(Sequence[ir.Value], list(call.results))
+
+
+mlir.register_lowering(_run, _lower)

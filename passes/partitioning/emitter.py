@@ -1,0 +1,124 @@
+"""Making StableHLO operations at a place in a program: the few that partitioning needs, their types worked out."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, Signedness, TensorType, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from sdy.stablehlo.constants import ConstantOp, PartitionIdOp
+from sdy.stablehlo.elementwise import AddOp, BinaryElementwiseOp, ClampOp, CompareOp, ConvertOp, SelectOp
+from sdy.stablehlo.enums import ComparisonDirection, ComparisonDirectionAttr
+from sdy.stablehlo.shape import BroadcastInDimOp, DynamicSliceOp, ReshapeOp, TransposeOp
+from sdy.stablehlo.shape_checks import tensor_type
+
+_DEVICE_ID = TensorType(IntegerType(32, Signedness.UNSIGNED), ())
+
+
+class Emitter:
+    """Inserts operations at `place`, one after the other, at the location of the operation `source`."""
+
+    def __init__(self, place: InsertPoint, source: Operation):
+        self._place = place
+        self._location = source.location
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Insert `op` and return its first result."""
+        op.location = self._location
+        Rewriter.insert_op(op, self._place)
+        return op.results[0]
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """The same elements in another shape; the value itself where it has that shape."""
+        if tensor_type(value).get_shape() == tuple(shape):
+            return value
+        return self.insert(ReshapeOp(value, with_shape(value, shape)))
+
+    def transpose(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+        """Dimension i of the result is dimension `permutation[i]`; the value itself where nothing moves."""
+        if list(permutation) == list(range(len(permutation))):
+            return value
+        shape = tensor_type(value).get_shape()
+        return self.insert(TransposeOp(value, permutation, with_shape(value, [shape[dim] for dim in permutation])))
+
+    def broadcast(self, value: SSAValue, dims: Sequence[int], shape: Sequence[int]) -> SSAValue:
+        """The value repeated to `shape`, its dimension i being dimension `dims[i]` of the result."""
+        return self.insert(BroadcastInDimOp(value, dims, with_shape(value, shape)))
+
+    def constant(self, value: DenseIntOrFPElementsAttr) -> SSAValue:
+        """A constant."""
+        return self.insert(ConstantOp(value))
+
+    def integers(self, values: Sequence[int], shape: Sequence[int], element_type: IntegerType = i64) -> SSAValue:
+        """A constant of integers, in row-major order; a single value fills the whole shape."""
+        return self.constant(DenseIntOrFPElementsAttr.from_list(TensorType(element_type, shape), values))
+
+    def binary(self, op_class: type[BinaryElementwiseOp], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """An elementwise operation on two values of one type."""
+        return self.insert(op_class.create(operands=[lhs, rhs], result_types=[lhs.type]))
+
+    def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The sum of two values of one type."""
+        return self.binary(AddOp, lhs, rhs)
+
+    def convert(self, value: SSAValue, element_type: Attribute) -> SSAValue:
+        """The value with elements of another type; the value itself where it has them."""
+        type_ = tensor_type(value)
+        if type_.element_type == element_type:
+            return value
+        return self.insert(ConvertOp.create(operands=[value], result_types=[TensorType(element_type, type_.get_shape())]))
+
+    def compare(self, direction: ComparisonDirection, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Where `lhs` and `rhs`, of one type, stand in a relation."""
+        return self.insert(
+            CompareOp.create(
+                operands=[lhs, rhs],
+                properties={"comparison_direction": ComparisonDirectionAttr(direction)},
+                result_types=[TensorType(i1, tensor_type(lhs).get_shape())],
+            )
+        )
+
+    def select(self, condition: SSAValue, on_true: SSAValue, on_false: SSAValue) -> SSAValue:
+        """`on_true` where the condition, of the same shape or a scalar, holds, else `on_false`."""
+        return self.insert(SelectOp.create(operands=[condition, on_true, on_false], result_types=[on_true.type]))
+
+    def clamp(self, low: SSAValue, value: SSAValue, high: SSAValue) -> SSAValue:
+        """The value limited to `low` .. `high`, of its shape."""
+        return self.insert(ClampOp.create(operands=[low, value, high], result_types=[value.type]))
+
+    def dynamic_slice(self, value: SSAValue, starts: Sequence[SSAValue], sizes: Sequence[int]) -> SSAValue:
+        """The part of `sizes` that begins at `starts`, one scalar for each dimension."""
+        return self.insert(DynamicSliceOp(value, starts, sizes))
+
+    def device_id(self) -> SSAValue:
+        """The id of the running device, `tensor<i64>`."""
+        return self.convert(self.insert(PartitionIdOp.create(result_types=[_DEVICE_ID])), i64)
+
+    def of_device(self, values: Sequence[int]) -> SSAValue:
+        """The one of `values`, one for each device, that belongs to the running device: `tensor<i64>`."""
+        if len(set(values)) == 1:
+            return self.integers([values[0]], ())
+        table = self.integers(values, (len(values),))
+        return self.reshape(self.dynamic_slice(table, [self.device_id()], (1,)), ())
+
+    def row_of_device(self, rows: Sequence[Sequence[int]]) -> SSAValue:
+        """The one of `rows`, one for each device, that belongs to the running device: `tensor<k x i64>`."""
+        width = len(rows[0])
+        table = self.integers([value for row in rows for value in row], (len(rows), width))
+        row = self.dynamic_slice(table, [self.device_id(), self.integers([0], ())], (1, width))
+        return self.reshape(row, (width,))
+
+
+def before(op: Operation) -> Emitter:
+    """Inserts operations in front of `op`."""
+    return Emitter(InsertPoint.before(op), op)
+
+
+def after(op: Operation) -> Emitter:
+    """Inserts operations behind `op`."""
+    return Emitter(InsertPoint.after(op), op)
+
+
+def with_shape(value: SSAValue, shape: Sequence[int]) -> TensorType[Attribute]:
+    """The type of tensors of `shape` with the elements of `value`."""
+    return TensorType(tensor_type(value).element_type, shape)

@@ -1,0 +1,66 @@
+"""How a value lies on the devices: the type of the whole, and the axes that split it."""
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import error
+from sdy.mesh import Mesh
+from sdy.sharding import TensorSharding
+
+_NO_MESH = Mesh()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The type of a whole value, and its sharding over a mesh; no sharding means that every device has all of it."""
+
+    type: Attribute
+    sharding: TensorSharding | None = None
+    mesh: Mesh = _NO_MESH
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole; () where the value is no tensor."""
+        return self.type.get_shape() if isinstance(self.type, TensorType) else ()
+
+    @property
+    def axes(self) -> tuple[tuple[AxisRef, ...], ...]:
+        """The axes that split each dimension, without those that make one part only."""
+        if self.sharding is None or not self.sharding.dims:
+            return ((),) * len(self.shape)
+        return tuple(
+            tuple(axis for axis in axes if axis.size_in(self.mesh) > 1) for axes in self.sharding.dim_axes
+        )
+
+    @property
+    def is_split(self) -> bool:
+        """Whether a device has less than the whole."""
+        return any(self.axes)
+
+    @property
+    def split_dims(self) -> list[int]:
+        """The dimensions that are split."""
+        return [dim for dim, axes in enumerate(self.axes) if axes]
+
+    def local_type(self, value: SSAValue) -> Attribute:
+        """The type that one device has of the value.
+
+        Raises DiagnosticError at `value` where the parts would not all be of one size.
+        """
+        if self.sharding is None or not isinstance(self.type, TensorType) or not self.is_split:
+            return self.type
+        for dim, (size, split) in enumerate(zip(self.shape, self.sharding.dims, strict=True)):
+            parts = split.sharded_size(self.mesh)
+            if size != DYNAMIC_INDEX and size % parts:
+                axes = ", ".join(map(str, split.axes))
+                raise error(
+                    value,
+                    f"dimension {dim} of size {size} cannot be split evenly into {parts} parts over {{{axes}}}: "
+                    f"the value has type {self.type}",
+                )
+        return TensorType(
+            self.type.element_type, self.sharding.local_shape(self.shape, self.mesh), self.type.encoding
+        )

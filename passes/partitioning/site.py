@@ -1,0 +1,87 @@
+"""One operation to be made local, and the table of what that takes for the kinds of operations that need more than types.
+
+Most operations only need the types of their operands and results replaced. A lowering is called with the others, after
+that was done to all values of the module, and changes or replaces the operation.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Generic, TypeVar
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from sdy.mesh import Mesh
+from sdy.passes.partitioning.layout import Layout
+from sdy.stablehlo.attributes import ChannelHandle, ChannelHandleAttr
+
+_BETWEEN_DEVICES = 1
+
+OpT = TypeVar("OpT", bound=Operation, covariant=True)
+
+
+class Channels:
+    """Numbers for collectives, so that each is told apart from all others in the module."""
+
+    def __init__(self, first: int):
+        self._numbers = count(first)
+
+    def next(self) -> ChannelHandleAttr:
+        """A number that no other collective has."""
+        return ChannelHandleAttr(ChannelHandle(next(self._numbers), _BETWEEN_DEVICES))
+
+
+@dataclass(frozen=True)
+class Site(Generic[OpT]):
+    """An operation, the layouts of its operands and results, and where to get channels from.
+
+    The types of the operation's values are local already; the layouts know the whole.
+    """
+
+    op: OpT
+    operands: tuple[Layout, ...]
+    results: tuple[Layout, ...]
+    channels: Channels
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """The layouts of the operands, then of the results."""
+        return self.operands + self.results
+
+    @property
+    def is_split(self) -> bool:
+        """Whether any operand or result is split."""
+        return any(layout.is_split for layout in self.layouts)
+
+    @property
+    def mesh(self) -> Mesh:
+        """The mesh over which the operands and results are split, or else lie."""
+        with_mesh = [layout for layout in self.layouts if layout.sharding is not None]
+        return next((layout for layout in with_mesh if layout.is_split), with_mesh[0]).mesh
+
+    def replace(self, *values: SSAValue) -> None:
+        """Put `values` in the place of the results, and remove the operation."""
+        Rewriter.replace_op(self.op, [], values)
+
+
+Lowering = Callable[[Site[Any]], None]
+
+
+class Lowerings(dict[type[Operation], Lowering]):
+    """Lowerings by the class of the operation."""
+
+    def of(self, *op_classes: type[Operation]) -> Callable[[Callable[[Site[Any]], None]], Lowering]:
+        """A decorator that enters a function as the lowering of operations of these classes."""
+
+        def enter(lowering: Lowering) -> Lowering:
+            self.update(dict.fromkeys(op_classes, lowering))
+            return lowering
+
+        return enter
+
+
+def first_free_channel(operations: Iterator[Operation]) -> int:
+    """The number after the greatest channel of a collective that is there already, at least 1."""
+    handles = (op.properties.get("channel_handle") for op in operations)
+    return 1 + max((handle.data.handle for handle in handles if isinstance(handle, ChannelHandleAttr)), default=0)
