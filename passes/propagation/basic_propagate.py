@@ -1,0 +1,32 @@
+"""`sdy-basic-propagate`: propagate what nothing contradicts."""
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.passes.propagation.directions import ALL_STAGES
+from sdy.passes.propagation.fixed_point import FixedPoint
+from sdy.passes.propagation.propagation_pass import PropagationPass
+
+
+@dataclass(frozen=True)
+class BasicPropagatePass(PropagationPass):
+    """Propagate the shardings that all operands and results of an operation can agree on.
+
+    Before::
+
+        func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+          %0 = stablehlo.negate %arg0 : tensor<8x8xf32>
+
+    After::
+
+          %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+              : tensor<8x8xf32>
+
+    Where shardings conflict, the part before the conflict is propagated.
+    """
+
+    name = "sdy-basic-propagate"
+
+    def propagate(self, state: FixedPoint, module: ModuleOp) -> None:
+        state.run("basic", ALL_STAGES)

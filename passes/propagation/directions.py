@@ -1,0 +1,82 @@
+"""Directions of propagation, and the order in which operations take part.
+
+Propagating everything everywhere at once lets far-away decisions win over near ones. So operations join in stages: first
+those that merely pass their operand on, last broadcasts forward, each stage adding to what the earlier ones allow.
+"""
+
+from collections.abc import Callable
+from enum import Enum, IntFlag
+
+from sdy.rule import FactorKind, OpShardingRule
+
+
+class Direction(IntFlag):
+    """Which way axes may flow along a factor; a union is `|`, an intersection `&`."""
+
+    NONE = 0
+    FORWARD = 1
+    """From operands to results."""
+    BACKWARD = 2
+    """From results to operands."""
+    BOTH = 3
+
+
+class Role(Enum):
+    """What an operation is to the stages."""
+
+    PASS_THROUGH = "pass through"
+    """Elementwise operations, reshapes, transposes, data-flow edges."""
+    WINDOW = "window"
+    """Reads or writes a window at a dynamic place."""
+    BROADCAST = "broadcast"
+    OTHER = "other"
+
+
+def _when_single_use(role: Role, reuses: bool, rule: OpShardingRule, factor: int) -> Direction:
+    return Direction.NONE if reuses else _pass_through(role, reuses, rule, factor)
+
+
+def _pass_through(role: Role, reuses: bool, rule: OpShardingRule, factor: int) -> Direction:
+    if role is Role.PASS_THROUGH:
+        return Direction.BOTH
+    return Direction.FORWARD if role is Role.WINDOW else Direction.NONE
+
+
+def _pass_through_factors(role: Role, reuses: bool, rule: OpShardingRule, factor: int) -> Direction:
+    if rule.kind(factor) is not FactorKind.PASS_THROUGH:
+        return Direction.NONE
+    return _all_but_broadcast_forward(role, reuses, rule, factor)
+
+
+def _all_but_broadcast_forward(role: Role, reuses: bool, rule: OpShardingRule, factor: int) -> Direction:
+    return Direction.BACKWARD if role is Role.BROADCAST else Direction.BOTH
+
+
+def _everything(role: Role, reuses: bool, rule: OpShardingRule, factor: int) -> Direction:
+    return Direction.BOTH
+
+
+STAGES: tuple[Callable[[Role, bool, OpShardingRule, int], Direction], ...] = (
+    _when_single_use,
+    _pass_through,
+    _pass_through_factors,
+    _all_but_broadcast_forward,
+    _everything,
+)
+"""What each stage allows an operation, given its role, whether it reads a tensor that others read too, its rule and the
+factor."""
+
+ALL_STAGES = len(STAGES)
+
+
+def directions(role: Role, reuses: bool, rule: OpShardingRule, stages: int) -> tuple[Direction, ...]:
+    """The direction along each factor of `rule` when the first `stages` stages are open."""
+    return tuple(_direction(role, reuses, rule, factor, stages) for factor in range(rule.num_factors))
+
+
+def _direction(role: Role, reuses: bool, rule: OpShardingRule, factor: int, stages: int) -> Direction:
+    allowed = Direction.NONE
+    if factor not in rule.blocked_propagation:
+        for stage in STAGES[:stages]:
+            allowed |= stage(role, reuses, rule, factor)
+    return allowed

@@ -1,0 +1,153 @@
+"""Shardings seen through an operation's factors.
+
+A sharding says how each *dimension* of one tensor is split; an operation relates *factors*, the loops it is made of.
+Projecting turns the first into the second, so that tensors of different shapes can be compared loop by loop, and
+un-projecting turns the outcome back. For the reshape `([ij])->([i, j])` with factors i=4 and j=6, and axes "x" of size 2
+and "y" of size 8:
+
+    dimension 0 of the operand split over ["x", "y"]     the 8 parts of "y" do not fit into the 2 left of factor i:
+      -> factor i: ["x", "y":(1)2]                        it takes the half of it that fits,
+         factor j: ["y":(2)4]                             and j, the minor-most factor, takes whatever is left.
+
+Two things keep a dimension from being read factor by factor:
+
+*Overflow axes.* When a factor that is not the minor-most has room left, but the next axis shares no divisor with that
+room, neither this nor any later factor can take the axis. It is kept aside with all that follow, closes what comes after
+it, and is put back when the dimension is rebuilt.
+
+*Strided views.* A factor can only be split if every factor major to it in the same dimension is split completely: the
+pieces would not be contiguous otherwise. Rebuilding a dimension therefore stops at the first factor with room left.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sdy.axes import AxisRef, merge_sub_axes, total_size
+from sdy.mesh import Mesh
+from sdy.rule import OpShardingRule, TensorMapping
+from sdy.sharding import DimSharding, Reduction, TensorSharding
+
+Axes = tuple[AxisRef, ...]
+
+
+@dataclass(slots=True)
+class FactorSharding:
+    """How one tensor splits one factor: by `axes`, major to minor, then by the `overflow` axes that do not fit."""
+
+    axes: Axes = ()
+    is_closed: bool = False
+    is_minor_most: bool = False
+    overflow: Axes = ()
+
+
+@dataclass(slots=True)
+class TensorFactors:
+    """One tensor's sharding by factor; a factor is absent where the tensor does not have it."""
+
+    factors: dict[int, FactorSharding]
+    replicated: Axes = ()
+    unreduced: Axes = ()
+    reduction: Reduction = "sum"
+
+
+@dataclass(slots=True)
+class Projection:
+    """All of an operation's operands and results by factor."""
+
+    operands: list[TensorFactors]
+    results: list[TensorFactors]
+
+    @property
+    def tensors(self) -> list[TensorFactors]:
+        """The operands, then the results."""
+        return self.operands + self.results
+
+
+def project(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> Projection:
+    """The shardings of an operation's operands and results, in that order, by factor; None is fully open."""
+    tensors = [
+        project_tensor(mapping, sharding, rule.factor_sizes, mesh)
+        for mapping, sharding in zip(rule.tensors, shardings, strict=True)
+    ]
+    return Projection(tensors[: len(rule.operands)], tensors[len(rule.operands) :])
+
+
+def project_tensor(
+    mapping: TensorMapping, sharding: TensorSharding | None, factor_sizes: Sequence[int], mesh: Mesh
+) -> TensorFactors:
+    """One tensor's sharding by factor; None is fully open."""
+    if sharding is None:
+        open_dim = DimSharding(is_closed=False)
+        sharding = TensorSharding(mesh, (open_dim,) * len(mapping))
+    factors: dict[int, FactorSharding] = {}
+    for dim_factors, dim in zip(mapping, sharding.dims, strict=True):
+        _project_dim(dim_factors, dim, factor_sizes, mesh, factors)
+    return TensorFactors(factors, sharding.replicated, sharding.unreduced, sharding.reduction)
+
+
+def _project_dim(
+    dim_factors: tuple[int, ...],
+    dim: DimSharding,
+    factor_sizes: Sequence[int],
+    mesh: Mesh,
+    factors: dict[int, FactorSharding],
+) -> None:
+    remaining: Axes = dim.axes
+    for factor in dim_factors:
+        minor_most = factor == dim_factors[-1]
+        if minor_most:
+            factors[factor] = FactorSharding(merge_sub_axes(remaining, mesh), dim.is_closed, minor_most)
+            return
+        axes, remaining, room = _take(remaining, factor_sizes[factor], mesh)
+        if room > 1 and remaining:
+            factors[factor] = FactorSharding(axes, dim.is_closed, minor_most, merge_sub_axes(remaining, mesh))
+            follower = dim_factors[dim_factors.index(factor) + 1]
+            factors[follower] = FactorSharding((), True, follower == dim_factors[-1])
+            return
+        factors[factor] = FactorSharding(axes, dim.is_closed, minor_most)
+
+
+def _take(axes: Axes, room: int, mesh: Mesh) -> tuple[Axes, Axes, int]:
+    """As many of the major `axes` as fit into a factor of size `room`; the axes and the room that are left."""
+    taken: list[AxisRef] = []
+    while axes:
+        first, rest = axes[0], axes[1:]
+        size = first.size_in(mesh)
+        shared = math.gcd(room, size)
+        if shared == size:
+            taken.append(first)
+            axes = rest
+        elif shared > 1:
+            major, minor = first.split(shared, mesh)
+            taken.append(major)
+            axes = (minor, *rest)
+        else:
+            break
+        room //= shared
+    return tuple(taken), axes, room
+
+
+def unproject(
+    tensor: TensorFactors, mapping: TensorMapping, factor_sizes: Sequence[int], mesh_name: str | Mesh, mesh: Mesh
+) -> TensorSharding:
+    """The sharding of the tensor whose dimensions are made of factors as `mapping` says, without priorities."""
+    dims = tuple(_unproject_dim(tensor, dim_factors, factor_sizes, mesh) for dim_factors in mapping)
+    return TensorSharding(mesh_name, dims, tensor.replicated, tensor.unreduced, tensor.reduction)
+
+
+def _unproject_dim(
+    tensor: TensorFactors, dim_factors: tuple[int, ...], factor_sizes: Sequence[int], mesh: Mesh
+) -> DimSharding:
+    axes: list[AxisRef] = []
+    is_closed = False
+    for factor in dim_factors:
+        sharding = tensor.factors[factor]
+        is_closed |= sharding.is_closed
+        axes += sharding.axes
+        if sharding.overflow:
+            axes += sharding.overflow
+            break
+        if total_size(sharding.axes, mesh) < factor_sizes[factor]:
+            break
+    return DimSharding(merge_sub_axes(axes, mesh), is_closed)

@@ -1,0 +1,157 @@
+"""The fixed point: visit operations until no step changes a sharding.
+
+Where shardings contend, who comes first wins, so that the order of visits is part of the result. It is that of MLIR's
+greedy rewrite driver going top down, which Shardy uses: all operations are put on a stack, the first of the module on
+top; the top one is taken and visited; what its step changed is put on the stack, unless it is there already. The visited
+operation itself is not put back.
+
+Two things keep that short. The part of the stack that is still as it was at the start is not stored: it is the operations
+past `position`. And an operation is passed over when none of its tensors' shardings, and none of its directions, changed
+since a visit that found nothing to do, which is so for most operations in all rounds but the first.
+
+The driver also erases operations whose results nobody uses, and so do we: it takes uses away from their operands, and
+who reads a tensor alone is propagated through earlier.
+"""
+
+from typing import NamedTuple
+
+from sdy.passes.propagation.directions import ALL_STAGES
+from sdy.passes.propagation.graph import UNSHARDABLE, Graph
+from sdy.passes.propagation.step import NO_SHARDING, Steps, Strategy
+from sdy.sharding import TensorSharding
+
+SIGNATURE = -1
+"""In place of an operation's number: the main function's signature, which ties returned values to results."""
+
+
+class Change(NamedTuple):
+    """One sharding that propagation set: the numbers of the node, of its shardings, and of the operation."""
+
+    node: int
+    before: int
+    after: int
+    operation: int
+
+
+class FixedPoint:
+    """The shardings of a graph's nodes as they grow, round by round."""
+
+    def __init__(self, graph: Graph, steps: Steps) -> None:
+        self.graph = graph
+        self.steps = steps
+        self.numbers = [steps.number(sharding) for sharding in graph.shardings]
+        """The number of each node's sharding."""
+        self.changes: list[Change] = []
+        """Everything that was set, in order."""
+        self._stale = bytearray(kind is not None for kind in graph.kinds)
+        """The operations whose next visit may change something."""
+        for number in graph.dead:
+            self._stale[number] = True
+        self._last_round: tuple[Strategy, int] = ("basic", 0)
+        self._reached: dict[int, tuple[int, ...]] = {}
+        self._position = 0
+        self._stack: list[int] = []
+        self._stacked = bytearray(len(graph.kinds))
+
+    def sharding(self, node: int) -> TensorSharding | None:
+        """The present sharding of `node`."""
+        return self.steps.shardings[self.numbers[node]]
+
+    def assign(self, node: int, sharding: TensorSharding | None) -> None:
+        """Give `node` a sharding that does not come from propagation."""
+        self.numbers[node] = self.steps.number(sharding)
+        for reader in self.graph.readers[node]:
+            self._stale[reader] = True
+
+    def run(self, strategy: Strategy, stages: int) -> None:
+        """Propagate with `strategy` through the operations that the first `stages` stages allow, as far as it goes."""
+        self._wake(strategy, stages)
+        self._visit_returns(strategy)
+        self._visit_operations(strategy, stages)
+        self._visit_returns(strategy)
+
+    def _wake(self, strategy: Strategy, stages: int) -> None:
+        """Make stale the operations to which this round is not like the last."""
+        last_strategy, last_stages = self._last_round
+        for number, kind in enumerate(self.graph.kinds):
+            if kind is not None and (
+                strategy != last_strategy or kind.directions[stages] != kind.directions[last_stages]
+            ):
+                self._stale[number] = True
+        self._last_round = (strategy, stages)
+
+    def _visit_returns(self, strategy: Strategy) -> None:
+        for kind, tensors in self.graph.returns:
+            returned, result = tensors
+            shardings = (self.numbers[returned], self.numbers[result])
+            for position, sharding in self.steps.step(kind, strategy, ALL_STAGES, shardings):
+                for node in self.graph.group(tensors[position]):
+                    self._set(node, sharding, SIGNATURE)
+
+    def _visit_operations(self, strategy: Strategy, stages: int) -> None:
+        self._position = -1
+        while True:
+            if self._stack:
+                number = self._stack.pop()
+                self._stacked[number] = False
+            else:
+                number = self._position = self._stale.find(True, self._position + 1)
+                if number < 0:
+                    return
+            if not self._stale[number]:
+                continue
+            self._stale[number] = False
+            if number in self.graph.dead:
+                self._erase(number)
+            else:
+                self._visit(number, strategy, stages)
+
+    def _visit(self, number: int, strategy: Strategy, stages: int) -> None:
+        kind, tensors = self.graph.kinds[number], self.graph.tensors[number]
+        if kind is None:
+            return
+        shardings = tuple([self.numbers[node] for node in tensors])
+        for position, sharding in self.steps.step(kind, strategy, stages, shardings):
+            for node in self.graph.group(tensors[position]):
+                self._set(node, sharding, number)
+                for reached in self._reached_from(node):
+                    if reached != number:
+                        self._push(reached)
+
+    def _set(self, node: int, sharding: int, operation: int) -> None:
+        if node == UNSHARDABLE:
+            return
+        before = self.numbers[node]
+        self.changes.append(Change(node, before, sharding, operation))
+        self.numbers[node] = sharding
+        for reader in self.graph.readers[node]:
+            self._stale[reader] = True
+        if before == NO_SHARDING:
+            self._open_siblings(node)
+
+    def _open_siblings(self, node: int) -> None:
+        """Give the other results of an operation an open sharding as soon as one has a sharding: they are kept together."""
+        sharding = self.sharding(node)
+        assert sharding is not None
+        for sibling in self.graph.siblings.get(node, ()):
+            if self.numbers[sibling] == NO_SHARDING:
+                self.assign(sibling, TensorSharding.replicated_open(sharding.mesh, self.graph.rank(sibling)))
+
+    def _reached_from(self, node: int) -> tuple[int, ...]:
+        if node not in self._reached:
+            self._reached[node] = self.graph.reached_from(node)
+        return self._reached[node]
+
+    def _push(self, number: int) -> None:
+        if number <= self._position and not self._stacked[number]:
+            self._stacked[number] = True
+            self._stack.append(number)
+
+    def _erase(self, number: int) -> None:
+        erased = self.graph.erase(number)
+        for user in erased.left_alone:
+            self._stale[user] = True
+        for neighbour in erased.neighbours:
+            if neighbour in self.graph.dead:
+                self._stale[neighbour] = True
+            self._push(neighbour)

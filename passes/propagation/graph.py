@@ -1,0 +1,189 @@
+"""The compact graph that propagation works on.
+
+Operations are numbered in the order of the text, an operation before what is in it. *Nodes* are the places that hold a
+sharding: a result, a function's argument or result, or the data-flow edge that holds the one sharding of all the values
+that it joins. Node 0 stands for the values that cannot have a sharding, such as the arguments of a reduction's body.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import BlockArgument, Operation, SSAValue, Use
+from xdsl.traits import IsTerminator
+from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
+
+from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of_source, defining_op
+from sdy.dialect.ops import DataFlowEdgeOp
+from sdy.passes.common.call_graph import callee
+from sdy.passes.common.data_flow_edges import edge_of
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.common.tensors import rank
+from sdy.passes.propagation.kinds import Kinds
+from sdy.passes.propagation.step import Kind
+from sdy.rule import OpShardingRule
+from sdy.sharding import TensorSharding
+
+UNSHARDABLE = 0
+"""The node of the values that cannot have a sharding."""
+
+
+class FuncResult(NamedTuple):
+    """A function's result, as its signature has it."""
+
+    func: FuncOp
+    index: int
+
+
+class Return(NamedTuple):
+    """A value that the main function returns, tied to the function's result."""
+
+    kind: Kind
+    tensors: tuple[int, int]
+
+
+class Erased(NamedTuple):
+    """What erasing an operation has touched."""
+
+    neighbours: list[int]
+    """The operations that define an operand which now has one user at most, to be visited again, in the order of MLIR."""
+    left_alone: list[int]
+    """The operations that now are the only user of an operand, which can let them take part earlier."""
+
+
+@dataclass
+class Graph:
+    """Nodes and operations; lists are indexed by their numbers."""
+
+    kinds_of: Kinds
+    symbols: Symbols
+    places: list[SSAValue | FuncResult | None] = field(default_factory=lambda: [None])
+    """What each node is."""
+    shardings: list[TensorSharding | None] = field(default_factory=lambda: [None])
+    """The sharding of each node when the module was read."""
+    readers: list[list[int]] = field(default_factory=lambda: [[]])
+    """The operations that the sharding of each node matters to."""
+    siblings: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    """The nodes of values that are defined with a node's, where there are several: they keep their shardings together, so
+    that one cannot have a sharding without the others."""
+    groups: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    """The nodes that are always to have the sharding of a node, itself included."""
+    operations: list[Operation] = field(default_factory=list[Operation])
+    numbers: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """The number of each operation."""
+    kinds: list[Kind | None] = field(default_factory=list[Kind | None])
+    """What a step does at each operation; None where nothing is propagated."""
+    tensors: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    """The nodes of each operation's operands, then of its results."""
+    returns: list[Return] = field(default_factory=list[Return])
+    dead: set[int] = field(default_factory=set[int])
+    """The operations that nobody would miss."""
+    calls: dict[Operation | None, list[CallOp]] = field(default_factory=dict[Operation | None, list[CallOp]])
+    """The calls of each function."""
+    rules: dict[Operation, OpShardingRule] = field(default_factory=dict[Operation, OpShardingRule])
+    """The rule of each operation that has one."""
+
+    def rank(self, node: int) -> int:
+        """The number of dimensions of what `node` holds the sharding of."""
+        place = self.places[node]
+        assert isinstance(place, SSAValue)
+        return rank(place.type)
+
+    def group(self, node: int) -> tuple[int, ...]:
+        """`node`, and then the others that are always to have its sharding."""
+        members = self.groups.get(node)
+        return (node, *(member for member in members if member != node)) if members else (node,)
+
+    def reached_from(self, node: int) -> tuple[int, ...]:
+        """The operations to be visited again when the sharding of `node` changes, in the order of Shardy.
+
+        That order is the reverse of the order of visits, because the work list is a stack. It is, for a data-flow edge,
+        what uses the values that the edge joins; then what defines the value; then what uses it. Uses come in the order
+        of the value's list of uses, which starts with the latest. An operation in a region brings along those around it.
+        """
+        place = self.places[node]
+        reached: dict[int, None] = {}
+        for operation in self._reached_operations(place) if isinstance(place, SSAValue) else ():
+            at: Operation | None = operation
+            while at in self.numbers:
+                number = self.numbers[at]
+                if self.kinds[number] is not None:
+                    reached[number] = None
+                at = at.parent_op()
+        return tuple(reached)
+
+    def _reached_operations(self, value: SSAValue) -> Iterator[Operation | None]:
+        owner = value.owner
+        if isinstance(owner, DataFlowEdgeOp):
+            for target in _other_targets(owner):
+                yield from self._users(target)
+        yield defining_op(value)
+        yield from self._users(value)
+
+    def _users(self, value: SSAValue) -> Iterator[Operation | None]:
+        for use in value.uses:
+            user = use.operation
+            if (edge := _source_edge(use)) is not None:
+                yield edge
+            elif isinstance(user, CallOp):
+                yield from self._users(callee(user, self.symbols).args[use.index])
+            elif isinstance(user, ReturnOp):
+                for call in self.calls.get(user.parent_op(), ()):
+                    yield from self._users(call.res[use.index])
+            elif user.has_trait(IsTerminator, value_if_unregistered=False):
+                yield user.parent_op()
+            else:
+                yield user
+
+    def erase(self, number: int) -> Erased:
+        """Erase a dead operation from the module."""
+        operation = self.operations[number]
+        self.dead.discard(number)
+        defining: dict[Operation, None] = {}
+        operands: dict[SSAValue, None] = {}
+        for op in reversed(list(operation.walk())):
+            self.kinds[self.numbers.pop(op)] = None
+            for operand in op.operands:
+                operands[operand] = None
+                users = {use.operation for use in operand.uses}
+                if isinstance(operand.owner, Operation) and len(users - {op}) < 2:
+                    defining[operand.owner] = None
+            op.operands = ()
+        operation.detach()
+        operation.erase()
+        neighbours = [self.numbers[op] for op in defining if op in self.numbers]
+        self.dead.update(number for number in neighbours if is_dead(self.operations[number]))
+        return Erased(neighbours, [user for operand in operands for user in self._left_alone_with(operand)])
+
+    def _left_alone_with(self, operand: SSAValue) -> Iterator[int]:
+        user = operand.get_user_of_unique_use()
+        if user in self.rules and self.kinds[number := self.numbers[user]] is not None:
+            self.kinds[number] = self.kinds_of.of_operation(user, self.rules[user])
+            yield number
+
+
+def is_dead(operation: Operation) -> bool:
+    """Whether nobody would miss `operation`: no result is used, and it does nothing else."""
+    return all(result.first_use is None for result in operation.results) and would_be_trivially_dead(operation)
+
+
+def _other_targets(edge: DataFlowEdgeOp) -> Sequence[SSAValue]:
+    """The values besides its input that `edge` holds the sharding of."""
+    operation = defining_op(edge.input)
+    flow = operation.get_trait(ShardableDataFlow) if operation else None
+    return flow.non_owner_targets(operation, edge.input) if operation and flow else ()
+
+
+def _source_edge(use: Use) -> DataFlowEdgeOp | None:
+    """The data-flow edge that has `use` among its sources.
+
+    As in Shardy, the operands of a manual or named computation do not count: a change of theirs reaches the edge inside
+    only when all operations are visited in the next round, and ties depend on that.
+    """
+    found = data_flow_of_source(use)
+    if found is None:
+        return None
+    flow, operation = found
+    owner = flow.edge_owner_of_source(operation, use)
+    return None if isinstance(owner, BlockArgument) else edge_of(owner)

@@ -1,0 +1,107 @@
+"""Which kind of step each operation is: operations of one kind share their steps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ShapedType
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.ops import PropagationBarrierOp
+from sdy.passes.common.op_properties import is_elementwise
+from sdy.passes.common.tensors import is_scalar
+from sdy.passes.propagation.directions import Direction, Role
+from sdy.passes.propagation.step import Kind
+from sdy.rule import OpShardingRule
+from sdy.rules import identity_rule
+from sdy.sharding import TensorSharding
+from sdy.stablehlo import (
+    BroadcastInDimOp,
+    CustomCallOp,
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    ReshapeOp,
+    TransposeOp,
+)
+
+_ROLES = {
+    ReshapeOp: Role.PASS_THROUGH,
+    TransposeOp: Role.PASS_THROUGH,
+    DynamicSliceOp: Role.WINDOW,
+    DynamicUpdateSliceOp: Role.WINDOW,
+    BroadcastInDimOp: Role.BROADCAST,
+}
+_OFFLOAD_TARGETS = ("MoveToDevice", "MoveToHost")
+
+
+@dataclass
+class Kinds:
+    """Makes each kind once."""
+
+    conservative: bool
+    _kinds: dict[tuple[int, Role, bool, bool, Direction | None], Kind] = field(
+        default_factory=dict[tuple[int, Role, bool, bool, Direction | None], Kind]
+    )
+    _identities: dict[tuple[tuple[int, ...], int], OpShardingRule] = field(
+        default_factory=dict[tuple[tuple[int, ...], int], OpShardingRule]
+    )
+
+    def of_operation(self, operation: Operation, rule: OpShardingRule) -> Kind:
+        """The kind of an operation that has a rule."""
+        elementwise = is_elementwise(operation)
+        role = Role.PASS_THROUGH if elementwise else _role(operation)
+        return self._kind(rule, role, _reuses(operation), elementwise, None, self.conservative)
+
+    def of_barrier(self, barrier: PropagationBarrierOp) -> Kind:
+        """The kind of a barrier, open at all stages in the direction that it allows."""
+        direction = Direction(barrier.direction)
+        rule = self._identity(barrier.input.type, 1)
+        return self._kind(rule, Role.PASS_THROUGH, False, True, direction)
+
+    def of_edge(self, type_: ShapedType, num_sources: int) -> Kind:
+        """The kind of a data-flow edge between tensors of one type, which passes through at all stages."""
+        return self._kind(self._identity(type_, num_sources), Role.PASS_THROUGH, False, False, None)
+
+    def of_edge_across(self, owner: SSAValue, flow: ShardableDataFlow, operation: Operation, num_sources: int) -> Kind:
+        """The kind of a data-flow edge whose sources see the sharding of its target otherwise than users do."""
+
+        def outside(sharding: TensorSharding) -> TensorSharding:
+            return flow.outside_sharding(operation, owner, sharding)
+
+        def inside(sharding: TensorSharding) -> TensorSharding:
+            return flow.inside_sharding(operation, owner, sharding)
+
+        from_target, to_target = (outside, inside) if isinstance(owner, BlockArgument) else (inside, outside)
+        rule = self._identity(owner.type, num_sources)
+        return Kind(rule, from_target=from_target, to_target=to_target)
+
+    def _identity(self, type_: object, num_sources: int) -> OpShardingRule:
+        assert isinstance(type_, ShapedType)
+        key = type_.get_shape(), num_sources
+        if key not in self._identities:
+            self._identities[key] = identity_rule(*key)
+        return self._identities[key]
+
+    def _kind(
+        self,
+        rule: OpShardingRule,
+        role: Role,
+        reuses: bool,
+        elementwise: bool,
+        direction: Direction | None,
+        conservative: bool = False,
+    ) -> Kind:
+        key = id(rule), role, reuses, elementwise, direction
+        if key not in self._kinds:
+            self._kinds[key] = Kind(rule, role, reuses, elementwise, conservative, direction)
+        return self._kinds[key]
+
+
+def _role(operation: Operation) -> Role:
+    if isinstance(operation, CustomCallOp) and operation.call_target_name.data in _OFFLOAD_TARGETS:
+        return Role.PASS_THROUGH
+    return _ROLES.get(type(operation), Role.OTHER)
+
+
+def _reuses(operation: Operation) -> bool:
+    return not all(operand.has_one_use() or is_scalar(operand) for operand in operation.operands)

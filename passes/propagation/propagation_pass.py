@@ -1,0 +1,97 @@
+"""What the four propagation passes share: read the module, propagate, write it back."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from sdy.diagnostics import error
+from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
+from sdy.dialect.meshes import named_meshes
+from sdy.dialect.shardings import set_func_result_sharding, set_sharding
+from sdy.passes.propagation.fixed_point import FixedPoint
+from sdy.passes.propagation.reader import read
+from sdy.passes.propagation.sharding_groups import synchronize_groups
+from sdy.passes.propagation.step import Steps
+from sdy.rule import OpShardingRule
+
+
+@dataclass(frozen=True)
+class PropagationPass(ModulePass):
+    """A pass that propagates shardings over a whole module.
+
+    Raises DiagnosticError for tensors without a static shape, for tuples, and for the debugging options.
+    """
+
+    keep_sharding_rules: bool = False
+    """Keep the sharding rules that the module has, and those that propagation found."""
+    module_dump_directory: str = ""
+    """Where to save the module on the way; nowhere if empty."""
+    conservative_propagation: bool = False
+    """Propagate neither sub-axes nor axes that do not divide a dimension."""
+    debug_sharding_origins: bool = False
+    """Record in the module which sharding each axis comes from."""
+    debug_propagation_edge_sharding: bool = False
+    """Record in the module which step brought each axis."""
+
+    @abstractmethod
+    def propagate(self, state: FixedPoint, module: ModuleOp) -> None:
+        """Bring `state`, read from `module`, to its fixed point."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.debug_sharding_origins:
+            raise error(op, f"{self.name}: the option debug-sharding-origins is not supported yet")
+        if self.debug_propagation_edge_sharding:
+            raise error(op, f"{self.name}: the option debug-propagation-edge-sharding is not supported yet")
+        _check_types(op)
+        synchronize_groups(op)
+        graph = read(op, self.conservative_propagation)
+        state = FixedPoint(graph, Steps(named_meshes(op)))
+        self.propagate(state, op)
+        write_shardings(state)
+        if self.keep_sharding_rules:
+            _write_rules(state)
+        else:
+            _remove_rules(op)
+
+
+def _check_types(module: ModuleOp) -> None:
+    for op in module.walk():
+        for type_ in op.result_types:
+            if isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape():
+                message = "Shardy propagation only supports ranked tensors with a static shape"
+                raise error(op, f"{message}. type: {type_}")
+            if isinstance(type_, TupleType):
+                raise error(op, f"Shardy propagation doesn't support tuples: {type_}")
+
+
+def write_shardings(state: FixedPoint) -> None:
+    """Write the shardings that changed into the module."""
+    graph = state.graph
+    for node, place in enumerate(graph.places):
+        sharding = state.sharding(node)
+        if sharding is None or sharding == graph.shardings[node]:
+            continue
+        if isinstance(place, SSAValue):
+            set_sharding(place, sharding)
+        elif place is not None:
+            set_func_result_sharding(place.func, place.index, sharding)
+        graph.shardings[node] = sharding
+
+
+def _write_rules(state: FixedPoint) -> None:
+    attributes: dict[OpShardingRule, OpShardingRuleAttr] = {}
+    for op, rule in state.graph.rules.items():
+        if rule not in attributes:
+            attributes[rule] = OpShardingRuleAttr(rule)
+        op.attributes[SHARDING_RULE] = attributes[rule]
+
+
+def _remove_rules(module: ModuleOp) -> None:
+    for op in module.walk():
+        rule = op.attributes.get(SHARDING_RULE)
+        if isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
+            del op.attributes[SHARDING_RULE]

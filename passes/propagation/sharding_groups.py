@@ -1,0 +1,55 @@
+"""Sharding groups, whose members are always sharded alike: making them so to begin with."""
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from sdy.diagnostics import warn
+from sdy.dialect.interfaces import defining_op
+from sdy.dialect.ops import ShardingConstraintOp, ShardingGroupOp
+from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.passes.common.data_flow_edges import insert_after_value
+from sdy.sharding import TensorSharding
+
+
+def synchronize_groups(module: ModuleOp) -> None:
+    """Give all members of each sharding group the sharding that one of them has.
+
+    Where members have different shardings, each gets an open sharding constraint to be the member in its place, and a
+    warning is given.
+    """
+    memberships: dict[int, list[ShardingGroupOp]] = {}
+    for op in module.walk():
+        if isinstance(op, ShardingGroupOp):
+            memberships.setdefault(op.group_id.value.data, []).append(op)
+    for group, members in sorted(memberships.items()):
+        shardings = _known_shardings([member.input for member in members])
+        if len(shardings) == 1:
+            for member in members:
+                set_sharding(member.input, shardings[0])
+        elif shardings:
+            _warn(group, members[0])
+            for member in members:
+                _constrain(member.input, shardings[0])
+
+
+def _known_shardings(values: list[SSAValue]) -> list[TensorSharding]:
+    """The different shardings of `values`; of several values, those that say nothing do not count."""
+    shardings = [sharding for value in values if (sharding := get_sharding(value)) is not None]
+    if len(values) > 1:
+        shardings = [sharding for sharding in shardings if any(dim.axes or dim.is_closed for dim in sharding.dims)]
+    return list(dict.fromkeys(shardings))
+
+
+def _warn(group: int, member: ShardingGroupOp) -> None:
+    warn(
+        defining_op(member.input),
+        f"The initial operand shardings on the sharding groups of groupID: {group} do not match. Inserting an open "
+        "sharding constraint to all constrained values. This can be caused when shardings from different values are "
+        "grouped (e.g. from jax.shard_alike) but have separate inconsistent sharding constraints on them.",
+    )
+
+
+def _constrain(value: SSAValue, like: TensorSharding) -> None:
+    constraint = ShardingConstraintOp(value, TensorSharding.replicated_open(like.mesh, like.rank))
+    insert_after_value(value, constraint)
+    value.replace_uses_with_if(constraint.result, lambda use: use.operation is not constraint)

@@ -1,0 +1,136 @@
+"""One step: what an operation does to the shardings around it.
+
+The step is a pure function of the kind of operation, the strategy, the stages that are open, and the shardings of the
+operation's tensors. Shardings are numbered, so that those are a few small integers, and what a step makes of them is
+remembered: the layers of a model repeat the same few hundred steps.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from sdy.mesh import Mesh
+from sdy.passes.propagation import aggressive, basic
+from sdy.passes.propagation.directions import ALL_STAGES, Direction, Role, directions
+from sdy.passes.propagation.factors import project, unproject
+from sdy.rule import OpShardingRule
+from sdy.sharding import TensorSharding
+
+Strategy = Literal["basic", "aggressive"]
+
+_STRATEGIES = {"basic": basic.propagate, "aggressive": aggressive.propagate}
+
+SetSharding = tuple[int, int]
+"""The position of a tensor, operands first, and the number of its new sharding."""
+
+NO_SHARDING = 0
+"""The number of no sharding at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """Everything about an operation that decides what a step does, save the shardings; compared by identity."""
+
+    rule: OpShardingRule
+    role: Role = Role.PASS_THROUGH
+    reuses: bool = False
+    """Whether the operation reads a tensor that is read elsewhere too."""
+    is_elementwise: bool = False
+    conservative: bool = False
+    direction: Direction | None = None
+    """The direction that a barrier allows at all stages; None where the stages decide."""
+    from_target: Callable[[TensorSharding], TensorSharding] | None = None
+    """How the last tensor's sharding looks from the others, where they are on two sides of a manual computation."""
+    to_target: Callable[[TensorSharding], TensorSharding] | None = None
+    """The inverse of `from_target`."""
+
+    @cached_property
+    def directions(self) -> tuple[tuple[Direction, ...], ...]:
+        """The direction along each factor, for each number of open stages from 0 on."""
+        if self.direction is not None:
+            return ((self.direction,) * self.rule.num_factors,) * (ALL_STAGES + 1)
+        return tuple(directions(self.role, self.reuses, self.rule, stages) for stages in range(ALL_STAGES + 1))
+
+
+@dataclass
+class Steps:
+    """The numbered shardings of one module, and the steps taken so far."""
+
+    meshes: Mapping[str, Mesh]
+    shardings: list[TensorSharding | None] = field(default_factory=lambda: [None])
+    """Sharding by number."""
+    _numbers: dict[TensorSharding, int] = field(default_factory=dict[TensorSharding, int])
+    _taken: dict[tuple[Kind, Strategy, tuple[Direction, ...], tuple[int, ...]], tuple[SetSharding, ...]] = field(
+        default_factory=dict[tuple[Kind, Strategy, tuple[Direction, ...], tuple[int, ...]], tuple[SetSharding, ...]]
+    )
+
+    def number(self, sharding: TensorSharding | None) -> int:
+        """The number of `sharding`, a new one if it has not been met before."""
+        if sharding is None:
+            return NO_SHARDING
+        number = self._numbers.get(sharding)
+        if number is None:
+            number = self._numbers[sharding] = len(self.shardings)
+            self.shardings.append(sharding)
+        return number
+
+    def mesh_of(self, sharding: TensorSharding) -> Mesh:
+        """The mesh that `sharding` refers to."""
+        return self.meshes[sharding.mesh] if isinstance(sharding.mesh, str) else sharding.mesh
+
+    def common_mesh(self, shardings: Sequence[TensorSharding | None]) -> str | Mesh | None:
+        """How the first sharding that has axes names its mesh; None if there are no shardings, or several meshes.
+
+        Empty meshes give way to any other.
+        """
+        name: str | Mesh | None = None
+        mesh = Mesh()
+        for sharding in shardings:
+            if sharding is None:
+                continue
+            other = self.mesh_of(sharding)
+            if mesh.is_empty:
+                name, mesh = sharding.mesh, other
+            elif not other.is_empty and other != mesh:
+                return None
+        return name
+
+    def step(self, kind: Kind, strategy: Strategy, stages: int, shardings: tuple[int, ...]) -> tuple[SetSharding, ...]:
+        """What an operation of `kind` sets, operands first, when its tensors have `shardings`."""
+        key = (kind, strategy, kind.directions[stages], shardings)
+        outcome = self._taken.get(key)
+        if outcome is None:
+            outcome = self._taken[key] = self._step(kind, strategy, kind.directions[stages], shardings)
+        return outcome
+
+    def _step(
+        self, kind: Kind, strategy: Strategy, directions: Sequence[Direction], numbers: tuple[int, ...]
+    ) -> tuple[SetSharding, ...]:
+        if not any(numbers) or not any(directions):
+            return ()
+        old = [self.shardings[number] for number in numbers]
+        if kind.from_target and old[-1] is not None:
+            old[-1] = kind.from_target(old[-1])
+        mesh_name = self.common_mesh(old)
+        if mesh_name is None:
+            return ()
+        mesh = self.meshes[mesh_name] if isinstance(mesh_name, str) else mesh_name
+        if mesh.is_maximal:
+            return ()
+        rule = kind.rule
+        projection = project(rule, old, mesh)
+        changed = _STRATEGIES[strategy](
+            projection, directions, rule.factor_sizes, mesh, kind.conservative, kind.is_elementwise
+        )
+        outcome: list[SetSharding] = []
+        for position in sorted(changed):
+            tensor, mapping = projection.tensors[position], rule.tensors[position]
+            new = unproject(tensor, mapping, rule.factor_sizes, mesh_name, mesh)
+            before = old[position]
+            if new == before or (before is None and not any(new.axes())):
+                continue
+            if kind.to_target and position == len(old) - 1:
+                new = kind.to_target(new)
+            outcome.append((position, self.number(new)))
+        return tuple(outcome)
