@@ -1,0 +1,38 @@
+"""MLIR text in and out.
+
+`parse` and `format` are MLIR's own parser and printer as far as a reader can tell: what they accept, where they say an
+error is, and each byte they print. How an operation names its results is told in `sdy.text.names`.
+"""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from sdy.text.dialects import context
+from sdy.text.names import AsmNames
+from sdy.text.parser import Parser, parse_module
+from sdy.text.printer import Printer
+from sdy.text.verifier import verify
+
+__all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "verify"]
+
+
+def parse(text: str, filename: str = "<stdin>", ctx: Context | None = None) -> ModuleOp:
+    """The verified module that `text` is, or one around the operations that it is.
+
+    `filename` is how diagnostics call the text. Raises DiagnosticError where the text is not MLIR, uses what `ctx`
+    does not know, or makes a module that is not valid.
+    """
+    module = parse_module(text, filename, ctx or context())
+    verify(module)
+    return module
+
+
+def format(op: Operation, *, generic: bool = False, debuginfo: bool = False) -> str:  # noqa: A001
+    """The text of `op` as MLIR prints it, a newline at the end.
+
+    `generic` prints no operation in its own form; `debuginfo` prints locations.
+    """
+    printer = Printer(generic=generic, debuginfo=debuginfo)
+    printer.print_op(op)
+    return printer.text() + "\n"

@@ -1,0 +1,30 @@
+"""The dialects that programs are written in, each loaded when something of it is first read."""
+
+from collections.abc import Callable
+from importlib import import_module
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin
+from xdsl.ir import Dialect
+
+_DIALECTS = {
+    "func": ("xdsl.dialects.func", "Func"),
+    "arith": ("xdsl.dialects.arith", "Arith"),
+    "tensor": ("xdsl.dialects.tensor", "Tensor"),
+    "sdy": ("sdy.dialect", "SDY"),
+    "stablehlo": ("sdy.stablehlo", "STABLEHLO"),
+    "chlo": ("sdy.stablehlo", "CHLO"),
+}
+
+
+def context(*, allow_unregistered: bool = False) -> Context:
+    """A context that knows the dialects; with `allow_unregistered`, what belongs to no dialect is kept as it is."""
+    made = Context(allow_unregistered=allow_unregistered)
+    made.load_dialect(Builtin)
+    for name, (module, attribute) in _DIALECTS.items():
+        made.register_dialect(name, _loader(module, attribute))
+    return made
+
+
+def _loader(module: str, attribute: str) -> Callable[[], Dialect]:
+    return lambda: getattr(import_module(module), attribute)

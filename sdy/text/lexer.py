@@ -1,0 +1,86 @@
+"""MLIR's tokens, one compiled expression deep: each token is one match, and nothing is done per character."""
+
+import re
+
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input, Span, Token
+from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
+
+
+class LazyToken(Token[MLIRTokenKind, str]):
+    """A token that holds its text and makes its span only when someone asks where it stands."""
+
+    __slots__ = ("_source", "end", "kind", "start", "text")
+
+    def __init__(self, kind: MLIRTokenKind, text: str, start: int, end: int, source: Input[str]):
+        self.kind = kind
+        self.text = text  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.start = start
+        self.end = end
+        self._source = source
+
+    @property
+    def span(self) -> Span[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Where the token stands."""
+        return Span(self.start, self.end, self._source)
+
+
+_SUFFIX = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
+_BARE = r"[a-zA-Z_][a-zA-Z0-9_$.]*+"
+_STRING = r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
+
+# The order decides ties: `0x1F` before `0`, `1.5` before `1`, `->` before `-`.
+_KINDS: tuple[tuple[MLIRTokenKind | None, str], ...] = (
+    (MLIRTokenKind.BARE_IDENT, _BARE),
+    (MLIRTokenKind.PERCENT_IDENT, "%" + _SUFFIX),
+    (None, r"->|\.\.\.|\{-#|#-\}|[-:,=>{(\[<+?/})\]*|]"),
+    (MLIRTokenKind.FLOAT_LIT, r"[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?"),
+    (MLIRTokenKind.INTEGER_LIT, r"0x[0-9a-fA-F]++|[0-9]++"),
+    (MLIRTokenKind.STRING_LIT, _STRING),
+    (MLIRTokenKind.HASH_IDENT, "#" + _SUFFIX),
+    (MLIRTokenKind.AT_IDENT, f"@(?:{_BARE}|{_STRING})"),
+    (MLIRTokenKind.EXCLAMATION_IDENT, "!" + _SUFFIX),
+    (MLIRTokenKind.CARET_IDENT, r"\^" + _SUFFIX),
+    (MLIRTokenKind.EOF, r"\Z"),
+)
+_SKIPPED = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
+_TOKEN = re.compile(_SKIPPED + "(?:" + "|".join(f"({pattern})" for _, pattern in _KINDS) + ")")
+_SPACE = re.compile(_SKIPPED)
+# By the number of the matched group; None is punctuation, whose kind is found by its spelling.
+_KIND_OF_GROUP = (None, *(kind for kind, _ in _KINDS))
+_KIND_OF_PUNCTUATION: dict[str, MLIRTokenKind] = {**KIND_BY_PUNCTUATION_SPELLING}
+
+
+class Lexer(MLIRLexer):
+    """xDSL's lexer with the same tokens, found by one expression."""
+
+    def lex(self) -> LazyToken:
+        """The next token. Raises ParseError where no token begins."""
+        match = _TOKEN.match(self.input.content, self.pos)
+        if match is None:
+            raise self._no_token()
+        group = match.lastindex or 0
+        text = match[group]
+        start, end = match.span(group)
+        self.pos = end
+        kind = _KIND_OF_GROUP[group] or _KIND_OF_PUNCTUATION[text]
+        if kind is MLIRTokenKind.STRING_LIT and "\\" in text and not _is_utf8(Span(start, end, self.input)):
+            kind = MLIRTokenKind.BYTES_LIT
+        return LazyToken(kind, text, start, end, self.input)
+
+    def _no_token(self) -> ParseError:
+        skipped = _SPACE.match(self.input.content, self.pos)
+        start = skipped.end() if skipped else self.pos
+        found = self.input.content[start]
+        span = Span(start, start + 1, self.input)
+        if found == '"' or self.input.content.startswith('@"', start):
+            return ParseError(span, "expected '\"' in string literal")
+        return ParseError(span, f"unexpected character '{found}'")
+
+
+def _is_utf8(span: Span[str]) -> bool:
+    try:
+        StringLiteral.from_span(span).bytes_contents.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,192 @@
+"""The names MLIR prints for values and blocks: `%arg0`, `%0`, `%0:2`, `%cst_0`, `^bb1`.
+
+An operation takes part through the trait `AsmNames`, a subclass of which says how its results and the arguments of
+its regions are called; what it leaves unnamed is numbered:
+
+    class ConstantNames(AsmNames):
+        def result_names(self, op):
+            return {0: "cst"}
+
+    @irdl_op_definition
+    class ConstantOp(IRDLOperation):
+        traits = traits_def(ConstantNames())
+
+A name that is taken gets a suffix, `%cst_0`, counted together for all names as MLIR does. Values are numbered region
+by region: first everything directly inside a region, then the regions nested in it, each going on from there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import cast
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import OpTrait
+
+
+@dataclass(frozen=True)
+class AsmNames(OpTrait):
+    """How MLIR calls what an operation defines. A subclass overrides what it has to say."""
+
+    default_dialect: str = ""
+    """Operations of this dialect are written without its name inside the operation's regions."""
+
+    def result_names(self, op: Operation) -> Mapping[int, str]:
+        """Names by result number, without `%`. A name begins a group: results up to the next are `%name:2`."""
+        return {}
+
+    def block_argument_names(self, region: Region) -> Mapping[int, str]:
+        """Names of the arguments of a region's entry block by number, without `%`."""
+        return {}
+
+
+class ArithConstantNames(AsmNames):
+    """`%c5`, `%c5_i32`, `%true`, `%cst`: the value of an integer is in its name."""
+
+    def result_names(self, op: Operation) -> Mapping[int, str]:
+        """The name by the value."""
+        value = op.properties.get("value")
+        if not isinstance(value, IntegerAttr):
+            return {0: "f" if value is None else "cst"}
+        value = cast(IntegerAttr[IntegerType | IndexType], value)
+        if isinstance(value.type, IndexType):
+            return {0: f"c{value.value.data}"}
+        if value.type.width.data == 1:
+            return {0: "true" if value.value.data else "false"}
+        return {0: f"c{value.value.data}_{value.type}"}
+
+
+_OF_OTHER_DIALECTS: dict[str, AsmNames] = {
+    "builtin.module": AsmNames("builtin"),
+    "func.func": AsmNames("func"),
+    "arith.constant": ArithConstantNames(),
+}
+"""The names of operations that xDSL defines, so that they cannot carry the trait."""
+
+_NO_NAMES = AsmNames()
+_NO_HINTS: Mapping[int, str] = {}
+_names_of_type: dict[type[Operation], AsmNames] = {}
+
+
+def asm_names(op_type: type[Operation]) -> AsmNames:
+    """How operations of a type call what they define."""
+    names = _names_of_type.get(op_type)
+    if names is None:
+        own = op_type.get_trait(AsmNames) if hasattr(op_type, "traits") else None
+        names = own or _OF_OTHER_DIALECTS.get(op_type.name, _NO_NAMES)
+        _names_of_type[op_type] = names
+    return names
+
+
+@dataclass
+class Names:
+    """The names of all values and blocks under an operation, without `%` and `^`."""
+
+    generic: bool
+    """In the generic form an operation has no say: entry arguments are `%arg0`, everything else is numbered."""
+
+    values: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    """By value: the name to use it by, such as `arg0`, `3` or `3#1`."""
+
+    results: dict[Operation, str] = field(default_factory=dict[Operation, str])
+    """By operation with results: the left side of its definition, such as `%3:2`."""
+
+    blocks: dict[Block, str] = field(default_factory=dict[Block, str])
+
+    def add(self, top: Operation) -> None:
+        """Name everything that `top` defines, its results and what is in its regions."""
+        _Numbering(self).operations(top)
+
+
+@dataclass
+class _Counters:
+    value: int = 0
+    argument: int = 0
+    conflict: int = 0
+    taken: frozenset[str] = frozenset()
+
+    def copy(self) -> "_Counters":
+        return _Counters(self.value, self.argument, self.conflict, self.taken)
+
+
+class _Numbering:
+    def __init__(self, names: Names):
+        self.names = names
+        self.next = _Counters()
+        self.taken: set[str] = set()
+
+    def operations(self, top: Operation) -> None:
+        self._operation(top)
+        waiting = [(region, self._counters()) for region in top.regions]
+        while waiting:
+            region, counters = waiting.pop()
+            self.next = counters.copy()
+            self.taken = set(counters.taken)
+            self._region(region)
+            nested = [inner for block in region.blocks for op in block.ops for inner in op.regions]
+            if nested:
+                counters = self._counters()
+                waiting += [(inner, counters) for inner in nested]
+
+    def _counters(self) -> _Counters:
+        counters = self.next.copy()
+        counters.taken = frozenset(self.taken)
+        return counters
+
+    def _region(self, region: Region) -> None:
+        parent = region.parent
+        hints = (
+            _NO_HINTS if self.names.generic or parent is None else asm_names(type(parent)).block_argument_names(region)
+        )
+        entry = region.blocks.first
+        if entry is not None:
+            for number, name in hints.items():
+                self.names.values[entry.args[number]] = self._name(name)
+        for number, block in enumerate(region.blocks):
+            self.names.blocks[block] = f"bb{number}"
+            for argument in block.args:
+                if argument in self.names.values:
+                    continue
+                if block is entry:
+                    self.names.values[argument] = self._name(f"arg{self.next.argument}")
+                    self.next.argument += 1
+                else:
+                    self.names.values[argument] = self._name("")
+            for op in block.ops:
+                if op.results:
+                    self._operation(op)
+
+    def _operation(self, op: Operation) -> None:
+        results = op.results
+        if not results:
+            return
+        hints = _NO_HINTS if self.names.generic else asm_names(type(op)).result_names(op)
+        if not hints and len(results) == 1:
+            name = str(self.next.value)
+            self.next.value += 1
+            self.names.values[results[0]] = name
+            self.names.results[op] = f"%{name}"
+            return
+        starts = {number: self._name(name) for number, name in sorted(hints.items())}
+        if 0 not in starts:
+            starts[0] = self._name("")
+        bounds = [*sorted(starts), len(results)]
+        groups: list[str] = []
+        for start, end in pairwise(bounds):
+            name, size = starts[start], end - start
+            groups.append(f"%{name}" if size == 1 else f"%{name}:{size}")
+            for offset in range(size):
+                self.names.values[results[start + offset]] = name if size == 1 else f"{name}#{offset}"
+        self.names.results[op] = ", ".join(groups)
+
+    def _name(self, wanted: str) -> str:
+        if not wanted:
+            self.next.value += 1
+            return str(self.next.value - 1)
+        name = wanted
+        while name in self.taken:
+            name = f"{wanted}_{self.next.conflict}"
+            self.next.conflict += 1
+        self.taken.add(name)
+        return name

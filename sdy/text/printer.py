@@ -1,0 +1,251 @@
+"""xDSL operations -> MLIR text, byte for byte what MLIR prints.
+
+`Printer` is xDSL's, so that the operations of any dialect print. It differs where MLIR does: in the names of values,
+in the order of dictionaries, in numbers, in what follows a block's label; and it writes to a list in memory.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    LocationAttr,
+    UnregisteredOp,
+    i64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.printer import Printer as XDSLPrinter
+from xdsl.traits import IsTerminator
+
+from sdy.text.floats import float_text
+from sdy.text.names import Names, asm_names
+from sdy.text.spelling import SPELLINGS
+
+_INDENT = "  "
+_NOT_PLAIN = re.compile(rb'[^\x20-\x7e]|["\\]')
+_UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
+
+
+class Printer(XDSLPrinter):
+    """Collects the text of what it prints; `text()` is all of it."""
+
+    def __init__(self, *, generic: bool = False, debuginfo: bool = False):
+        super().__init__(print_generic_format=generic, print_debuginfo=debuginfo)
+        self._parts: list[str] = []
+        self._newline = "\n"
+        self._names = Names(generic)
+        self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
+        self._default_dialects = ["builtin"]
+        self._named = False
+
+    def text(self) -> str:
+        """Everything printed so far."""
+        return "".join(self._parts)
+
+    # Text
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        """Add text; its lines are indented as what is around them, or by `indent` steps."""
+        if "\n" in text:
+            text = text.replace("\n", self._newline if indent is None else "\n" + _INDENT * indent)
+        self._parts.append(text)
+
+    def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
+        self._parts.append("\n" + _INDENT * (self._indent if indent is None else indent))
+
+    def print_bytes_literal(self, bytestring: bytes) -> None:
+        """A string with what is not plain ASCII escaped as MLIR does."""
+        escaped = _NOT_PLAIN.sub(lambda m: b"\\\\" if m[0] == b"\\" else b"\\%02X" % m[0][0], bytestring)
+        self._parts.append(f'"{escaped.decode()}"')
+
+    def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002
+        """A number in MLIR's spelling, without its type."""
+        self._parts.append(float_text(value, math.copysign(1.0, value) < 0, type))
+
+    # Attributes
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        """An attribute or a type; its text is made once for each object."""
+        known = self._attribute_texts.get(id(attribute))
+        if known is not None:
+            self._parts.append(known[1])
+            return
+        start = len(self._parts)
+        match attribute:
+            case ArrayAttr():
+                with self.in_square_brackets():
+                    self.print_list(attribute.data, self._print_element)
+            case DenseIntOrFPElementsAttr():
+                self._print_dense(attribute)
+            case _:
+                super().print_attribute(attribute)
+        text = "".join(self._parts[start:])
+        if "\n" not in text and not isinstance(attribute, LocationAttr):
+            self._parts[start:] = [text]
+            self._attribute_texts[id(attribute)] = (attribute, text)
+
+    def _print_element(self, attribute: Attribute) -> None:
+        """An element of an array, where the types i64 and f64 go without saying."""
+        match attribute:
+            case IntegerAttr() if attribute.type == i64:
+                self.print_int(attribute.value.data)
+            case FloatAttr() if isinstance(attribute.type, Float64Type):
+                self.print_float(attribute.value.data, attribute.type)
+            case _:
+                self.print_attribute(attribute)
+
+    def _print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
+        attribute.print_builtin(self)
+
+    def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
+        """A dictionary, in the order of its keys."""
+        with self.in_braces():
+            self.print_list(sorted(attr_dict.items()), self._print_attr_string)
+
+    # Values and blocks
+
+    def print_ssa_value(self, value: SSAValue) -> str:
+        """The name by which a value is used. Returns it without `%`."""
+        name = self._names.values.get(value, _UNKNOWN_VALUE)
+        self._parts.append(f"%{name}" if name is not _UNKNOWN_VALUE else name)
+        return name
+
+    def print_operand(self, operand: SSAValue) -> None:
+        """The name by which a value is used."""
+        self.print_ssa_value(operand)
+
+    def print_block_name(self, block: Block) -> str:
+        """A block's label. Returns it without `^`."""
+        name = self._names.blocks.get(block, "<<UNKNOWN BLOCK>>")
+        self._parts.append(f"^{name}")
+        return name
+
+    def print_block_argument(self, arg: BlockArgument, print_type: bool = True) -> None:
+        """A block argument, with its type and, where asked for, its location."""
+        self.print_ssa_value(arg)
+        if print_type:
+            self.print_string(": ")
+            self.print_attribute(arg.type)
+            if self.print_debuginfo:
+                self.print_string(" ")
+                self.print_attribute(arg.location)
+
+    # Regions
+
+    def print_region(
+        self,
+        region: Region,
+        print_entry_block_args: bool = True,
+        print_empty_block: bool = True,
+        print_block_terminators: bool = True,
+    ) -> None:
+        """`{ ... }`; the entry block has a label when its arguments are to be printed or it would vanish otherwise."""
+        parent = region.parent
+        self._default_dialects.append(asm_names(type(parent)).default_dialect if parent else "")
+        self.print_string("{")
+        entry = region.blocks.first
+        for block in region.blocks:
+            labelled = (
+                (print_entry_block_args and bool(block.args)) or (print_empty_block and not block.ops)
+                if block is entry
+                else True
+            )
+            self.print_block(block, labelled, print_block_terminators)
+        self._print_new_line()
+        self.print_string("}")
+        self._default_dialects.pop()
+
+    def print_block(self, block: Block, print_block_args: bool = True, print_block_terminator: bool = True) -> None:
+        """A block's operations, below its label if `print_block_args`."""
+        if print_block_args:
+            self._print_new_line()
+            self.print_block_name(block)
+            if block.args:
+                with self.in_parens():
+                    self.print_list(block.args, self.print_block_argument)
+            self.print_string(":")
+            self._print_predecessors(block)
+        self._set_indent(self._indent + 1)
+        last = block.last_op
+        for op in block.ops:
+            if op is last and not print_block_terminator and op.has_trait(IsTerminator, value_if_unregistered=False):
+                break
+            self._print_new_line()
+            self.print_op(op)
+        self._set_indent(self._indent - 1)
+
+    def _print_predecessors(self, block: Block) -> None:
+        if block.parent is None or block is block.parent.first_block:
+            return
+        predecessors = sorted({self._names.blocks[b] for b in block.predecessors()}, key=lambda name: int(name[2:]))
+        match predecessors:
+            case []:
+                self.print_string("  // no predecessors")
+            case [one]:
+                self.print_string(f"  // pred: ^{one}")
+            case many:
+                self.print_string(f"  // {len(many)} preds: {', '.join('^' + name for name in many)}")
+
+    def _set_indent(self, indent: int) -> None:
+        self._indent = indent
+        self._newline = "\n" + _INDENT * indent
+
+    # Operations
+
+    def print_op(self, op: Operation) -> None:
+        """An operation with its results, in its own form or the generic one."""
+        if not self._named:
+            self._named = True
+            self._names.add(op)
+        if op.results:
+            self.print_string(f"{self._names.results[op]} = ")
+        spelling = SPELLINGS.get(type(op))
+        custom = spelling is not None or type(op).print is not Operation.print
+        if self.print_generic_format or not custom:
+            self._print_generic_op(op)
+            return
+        self.print_string(op.name.removeprefix(self._default_dialects[-1] + "."))
+        if spelling is None:
+            op.print(self)
+        else:
+            spelling.print(op, self)
+        self._print_location(op)
+
+    def _print_generic_op(self, op: Operation) -> None:
+        name, attributes = op.name, op.attributes
+        if isinstance(op, UnregisteredOp):
+            name = op.op_name.data
+            attributes = {key: value for key, value in attributes.items() if key != "op_name__"}
+        self.print_string(f'"{name}"')
+        self._print_generic_body(op, attributes)
+        self._print_location(op)
+
+    def print_op_with_default_format(self, op: Operation) -> None:
+        """What follows the name of an operation in the generic form."""
+        self._print_generic_body(op, op.attributes)
+
+    def _print_generic_body(self, op: Operation, attributes: Mapping[str, Attribute]) -> None:
+        self.print_operands(op.operands)
+        if op.successors:
+            with self.in_square_brackets():
+                self.print_list(op.successors, self.print_block_name)
+        self._print_op_properties(op.properties)
+        self.print_regions(op.regions)
+        self.print_op_attributes(attributes)
+        self.print_string(" : ")
+        self.print_function_type(op.operand_types, op.result_types)
+
+    def print_operation_type(self, op: Operation) -> None:
+        """An operation's type: those of its operands and results."""
+        self.print_function_type(op.operand_types, op.result_types)
+
+    def _print_location(self, op: Operation) -> None:
+        if self.print_debuginfo:
+            self.print_string(" ")
+            self.print_attribute(op.location)

@@ -1,0 +1,148 @@
+"""MLIR's form of the operations that xDSL defines and spells in another way.
+
+Operations of this project have their form in their own `parse` and `print`; what is in the table here takes the place
+of xDSL's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+_Argument = Parser.Argument | Attribute
+_WithAttributes = tuple[_Argument, dict[str, Attribute]]
+
+_FUNC_PROPERTIES = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
+
+
+def _parse_module(parser: Parser) -> ModuleOp:
+    name = parser.parse_optional_symbol_name()
+    attributes = parser.parse_optional_attr_dict_with_keyword()
+    region = parser.parse_region()
+    if not region.blocks:
+        region.add_block(Block())
+    return ModuleOp(region, attributes.data if attributes else None, name)
+
+
+def _print_module(module: ModuleOp, printer: Printer) -> None:
+    if module.sym_name is not None:
+        printer.print_string(" ")
+        printer.print_symbol_name(module.sym_name.data)
+    printer.print_op_attributes(module.attributes, print_keyword=True)
+    printer.print_string(" ")
+    printer.print_region(module.body, print_empty_block=False)
+
+
+def _parse_func(parser: Parser) -> FuncOp:
+    visibility = parser.parse_optional_visibility_keyword()
+    name = parser.parse_symbol_name()
+    arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_argument(parser))
+    named = [argument for argument, _ in arguments if isinstance(argument, Parser.Argument)]
+    if named and len(named) != len(arguments):
+        parser.raise_error("expected all arguments to be named or none")
+    results = _parse_results(parser)
+    attributes = parser.parse_optional_attr_dict_with_keyword(_FUNC_PROPERTIES)
+    region = parser.parse_optional_region(named if named or not arguments else None)
+    types = [argument.type if isinstance(argument, Parser.Argument) else argument for argument, _ in arguments]
+    func = FuncOp(
+        name.data,
+        (types, [result for result, _ in results]),
+        Region() if region is None else region,
+        visibility,
+        arg_attrs=_attributes_of_each([attributes for _, attributes in arguments]),
+        res_attrs=_attributes_of_each([attributes for _, attributes in results]),
+    )
+    if attributes is not None:
+        func.attributes.update(attributes.data)
+    return func
+
+
+def _parse_argument(parser: Parser) -> _WithAttributes:
+    argument = parser.parse_optional_argument() or parser.parse_type()
+    attributes = parser.parse_optional_attr_dict()
+    location = parser.parse_optional_location()
+    if isinstance(argument, Parser.Argument):
+        argument.location = location
+    return argument, attributes
+
+
+def _parse_results(parser: Parser) -> list[tuple[Attribute, dict[str, Attribute]]]:
+    if parser.parse_optional_punctuation("->") is None:
+        return []
+    results = parser.parse_optional_comma_separated_list(
+        parser.Delimiter.PAREN, lambda: (parser.parse_type(), parser.parse_optional_attr_dict())
+    )
+    return [(parser.parse_type(), {})] if results is None else list(results)
+
+
+def _attributes_of_each(attributes: list[dict[str, Attribute]]) -> ArrayAttr[DictionaryAttr] | None:
+    return ArrayAttr(map(DictionaryAttr, attributes)) if any(attributes) else None
+
+
+def _print_func(func: FuncOp, printer: Printer) -> None:
+    if func.sym_visibility is not None:
+        printer.print_string(f" {func.sym_visibility.data}")
+    printer.print_string(" ")
+    printer.print_symbol_name(func.sym_name.data)
+    _print_arguments(func, printer)
+    _print_results(func.function_type, func.res_attrs, printer)
+    printer.print_op_attributes(func.attributes, print_keyword=True)
+    if func.body.blocks:
+        printer.print_string(" ")
+        printer.print_region(func.body, print_entry_block_args=False, print_empty_block=False)
+
+
+def _print_arguments(func: FuncOp, printer: Printer) -> None:
+    types = func.function_type.inputs.data
+    entry = func.body.blocks.first
+
+    def print_argument(number: int) -> None:
+        if entry is not None:
+            printer.print_ssa_value(entry.args[number])
+            printer.print_string(": ")
+        printer.print_attribute(types[number])
+        if func.arg_attrs is not None:
+            printer.print_op_attributes(func.arg_attrs.data[number].data)
+        if entry is not None and printer.print_debuginfo:
+            printer.print_string(" ")
+            printer.print_attribute(entry.args[number].location)
+
+    with printer.in_parens():
+        printer.print_list(range(len(types)), print_argument)
+
+
+def _print_results(function_type: FunctionType, attributes: ArrayAttr[DictionaryAttr] | None, printer: Printer) -> None:
+    types = function_type.outputs.data
+    if not types:
+        return
+
+    def print_result(number: int) -> None:
+        printer.print_attribute(types[number])
+        if attributes is not None:
+            printer.print_op_attributes(attributes.data[number].data)
+
+    printer.print_string(" -> ")
+    if len(types) == 1 and attributes is None and not isinstance(types[0], FunctionType):
+        print_result(0)
+        return
+    with printer.in_parens():
+        printer.print_list(range(len(types)), print_result)
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How an operation is read and written after its name."""
+
+    parse: Callable[[Parser], Operation]
+    print: Callable[[Any, Printer], None]
+
+
+SPELLINGS: dict[type[Operation], Spelling] = {
+    ModuleOp: Spelling(_parse_module, _print_module),
+    FuncOp: Spelling(_parse_func, _print_func),
+}
