@@ -291,11 +291,12 @@ def concatenate(rng: Random) -> str:
         for index in range(count)
     )
     arguments = ", ".join(f"%{index}: {tensor(shape)}" for index in range(count))
+    types = ", ".join(map(tensor, sizes))
     newline = "\n  "
     return f"""
 func.func @NAME({arguments}) {{
   {newline.join(lines)}
-  %r = "stablehlo.concatenate"({values}) <{{dimension = {dim} : i64}}> : ({", ".join(map(tensor, sizes))}) -> {tensor(result)}
+  %r = "stablehlo.concatenate"({values}) <{{dimension = {dim} : i64}}> : ({types}) -> {tensor(result)}
   return
 }}"""
 

@@ -1,4 +1,4 @@
-"""Custom calls: the targets that JAX and XLA use, in three tables: pointwise, without a rule, and with one of their own.
+"""Custom calls: the targets that JAX and XLA use, which are pointwise, without a rule, or have one of their own.
 
 The last are the functions of `jax.lax.linalg` and `jax.lax` named at each. Another target can be added with
 `register_custom_call`; otherwise a custom call has the rule it is given, as `sdy.sharding_rule`, or none.
@@ -13,26 +13,27 @@ from sdy.rules.elementwise import pointwise
 from sdy.rules.registry import NoRule, register
 from sdy.stablehlo import CustomCallOp, RngBitGeneratorOp
 
-POINTWISE = frozenset(
-    """
+_POINTWISE = """
     annotate_device_placement Cholesky CompactWyHelper InspectSharding InvertDiagBlocksLowerTriangular
     InvertDiagBlocksUpperTriangular LayoutConstraint mhlo.erf MoveToDevice MoveToHost X64SplitHigh X64SplitLow
     xla.megascale.provide_metadata
     _SPMDInternalOp_MultiPad _SPMDInternalOp_MultiRotate _SPMDInternalOp_MultiSlice _SPMDInternalOp_RotateRight
     _SPMDInternalOp_Wrap
-    """.split()
-)
+"""
 
-WITHOUT_RULE = frozenset(
-    """
+_WITHOUT_RULE = """
     sdy_testonly tpu_custom_call xla_python_cpu_callback xla_python_gpu_callback xla_ffi_python_cpu_callback
     xla_ffi_python_gpu_callback xla.debug.Log
-    """.split()
-)
+"""
+
+POINTWISE = frozenset(_POINTWISE.split())
+WITHOUT_RULE = frozenset(_WITHOUT_RULE.split())
+
+CustomCallRule = Callable[[CustomCallOp, RuleBuilder], None]
 
 
 class _Target(NamedTuple):
-    add_factors: Callable[[CustomCallOp, RuleBuilder], None]
+    add_factors: CustomCallRule
     num_operands: int
     num_results: int
 
@@ -40,12 +41,10 @@ class _Target(NamedTuple):
 _targets: dict[str, _Target] = {}
 
 
-def register_custom_call(
-    *targets: str, operands: int, results: int
-) -> Callable[[Callable[[CustomCallOp, RuleBuilder], None]], Callable[[CustomCallOp, RuleBuilder], None]]:
-    """A decorator that makes a function the rule of the custom calls of `targets`, with so many operands and results."""
+def register_custom_call(*targets: str, operands: int, results: int) -> Callable[[CustomCallRule], CustomCallRule]:
+    """A decorator that makes a function the rule of custom calls to `targets`, with so many operands and results."""
 
-    def add(function: Callable[[CustomCallOp, RuleBuilder], None]) -> Callable[[CustomCallOp, RuleBuilder], None]:
+    def add(function: CustomCallRule) -> CustomCallRule:
         _targets.update(dict.fromkeys(targets, _Target(function, operands, results)))
         return function
 

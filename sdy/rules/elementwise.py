@@ -5,7 +5,8 @@ from xdsl.ir import Operation
 
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import NoRule, register
-from sdy.stablehlo import BatchNormInferenceOp, BitcastConvertOp, ClampOp, SelectOp
+from sdy.stablehlo.elementwise import ClampOp, SelectOp
+from sdy.stablehlo.shape import BitcastConvertOp
 
 POINTWISE = """
     abs add and atan2 cbrt ceil complex compare convert cosine count_leading_zeros divide exponential
@@ -13,11 +14,11 @@ POINTWISE = """
     power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt shift_left
     shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
     all_reduce collective_broadcast collective_permute cross-replica-sum
-""".split()
+"""
 """StableHLO operations whose tensors are all split alike; the collectives work across replicas, not dimensions."""
 
 
-@register(*(f"stablehlo.{name}" for name in POINTWISE), "sdy.sharding_constraint")
+@register(*(f"stablehlo.{name}" for name in POINTWISE.split()), "sdy.sharding_constraint")
 def pointwise(op: Operation, rule: RuleBuilder) -> None:
     """All tensors are split alike. An operation on tokens has no rule."""
     if not isinstance(op.results[0].type, TensorType):
@@ -53,5 +54,5 @@ def batch_norm_inference(op: BatchNormInferenceOp, rule: RuleBuilder) -> None:
     """Scale, offset, mean and variance are vectors over the feature dimension."""
     feature = op.feature_index.value.data
     for dim, size in enumerate(shape_of(op.operand)):
-        vectors = {index: 0 for index in range(1, len(op.operands))} if dim == feature else {}
+        vectors = dict.fromkeys(range(1, len(op.operands)), 0) if dim == feature else {}
         rule.add(size, {0: dim} | vectors, {0: dim})

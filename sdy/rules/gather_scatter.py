@@ -14,7 +14,9 @@ from xdsl.ir import Block, Operation
 from sdy.rule import FactorKind
 from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo import AddOp, AndOp, GatherOp, MaxOp, MinOp, MulOp, OrOp, ReturnOp, ScatterOp
+from sdy.stablehlo.control_flow import ReturnOp
+from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp
+from sdy.stablehlo.gather_scatter import GatherOp, ScatterOp
 
 
 class _Numbers(NamedTuple):
@@ -90,7 +92,9 @@ def scatter(op: ScatterOp, rule: RuleBuilder) -> None:
         size: int, kind: FactorKind, input_dim: int | None, indices_dim: int | None, update_dim: int | None
     ) -> None:
         dims_of_operands = [input_dim] * count + [indices_dim] + [update_dim] * count
-        rule.add(size, _places(dict(enumerate(dims_of_operands))), _places(dict.fromkeys(range(count), input_dim)), kind)
+        rule.add(
+            size, _places(dict(enumerate(dims_of_operands))), _places(dict.fromkeys(range(count), input_dim)), kind
+        )
 
     batch_kind = REDUCTION if _is_reduction(op) else NEED_REPLICATION
     for dim, input_dim, indices_dim in _slice_dims(numbers, input_, indices, update):
@@ -146,5 +150,7 @@ def _is_reduction(op: ScatterOp) -> bool:
 def _combines(update: Operation, block: Block, old: int, new: int) -> bool:
     """Whether `update` reduces the block's arguments `old` and `new`. Logical operations must be on booleans."""
     is_boolean = isinstance(type_ := update.results[0].type, TensorType) and type_.element_type == i1
-    is_reduction = isinstance(update, AddOp | MulOp | MaxOp | MinOp) or (is_boolean and isinstance(update, AndOp | OrOp))
+    is_reduction = isinstance(update, AddOp | MulOp | MaxOp | MinOp) or (
+        is_boolean and isinstance(update, AndOp | OrOp)
+    )
     return is_reduction and set(update.operands) == {block.args[old], block.args[new]}

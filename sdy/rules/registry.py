@@ -11,7 +11,8 @@ Operations that are equal but for the values they work on share one rule, so tha
 one layer does, and so that work which depends on a rule alone can be remembered by it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from xdsl.dialects.builtin import TensorType, UnregisteredOp
@@ -32,7 +33,10 @@ class NoRule(Exception):  # noqa: N818  (not an error: most programs have such o
     """The operation has no rule, so nothing is propagated through it. The reason, if any, is worth a warning."""
 
 
-_functions: dict[str, RuleFunction] = {}
+RuleMaker = Callable[[Any, bool], OpShardingRule | None]
+"""(operation, conservative) -> its rule."""
+
+_makers: dict[str, RuleMaker] = {}
 _looks_around: set[str] = set()
 _without_rule: set[str] = set()
 _remembered: dict[object, OpShardingRule | None] = {}
@@ -47,19 +51,24 @@ def register(*names: str, looks_around: bool = False) -> Callable[[RuleFunction]
     that also looks at what defines or uses the operation's values, or into its regions, `looks_around`.
 
     Raises:
-        ValueError: an operation of one of these names has a rule already.
+        ValueError: operations of one of these names have a rule already.
     """
 
     def add(function: RuleFunction) -> RuleFunction:
-        for name in names:
-            if name in _functions:
-                raise ValueError(f"operation '{name}' already has a sharding rule")
-            _functions[name] = function
-        if looks_around:
-            _looks_around.update(names)
+        register_maker(names, partial(_build, function), looks_around)
         return function
 
     return add
+
+
+def register_maker(names: Iterable[str], maker: RuleMaker, looks_around: bool = False) -> None:
+    """As `register`, for a function that returns complete rules."""
+    for name in names:
+        if name in _makers:
+            raise ValueError(f"operations called '{name}' have a sharding rule already")
+        _makers[name] = maker
+        if looks_around:
+            _looks_around.add(name)
 
 
 def register_without_rule(*names: str) -> None:
@@ -77,11 +86,11 @@ def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule |
     if isinstance(given, OpShardingRuleAttr):
         return given.data
     name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
-    function = _functions.get(name)
-    if function is None:
+    maker = _makers.get(name)
+    if maker is None:
         return _own_rule(op, name)
     if name in _looks_around:
-        return _build(function, op, conservative)
+        return _share(maker(op, conservative))
     key = (
         name,
         conservative,
@@ -91,14 +100,15 @@ def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule |
         tuple(item for item in op.attributes.items() if "." not in item[0]),
     )
     if key not in _remembered:
-        _remembered[key] = _build(function, op, conservative)
+        _remembered[key] = _share(maker(op, conservative))
     return _remembered[key]
 
 
 def _own_rule(op: Operation, name: str) -> OpShardingRule | None:
     if (trait := op.get_trait(ShardingRuleInterface)) is not None:
         return trait.sharding_rule(op)
-    if name not in _without_rule and not op.has_trait(ShardableDataFlow) and not op.has_trait(IsTerminator):
+    needs_none = (ShardableDataFlow, IsTerminator)
+    if name not in _without_rule and not any(op.has_trait(trait, value_if_unregistered=False) for trait in needs_none):
         _warn_once(op, f"op '{name}' is unknown to SDY sharding rule registry")
     return None
 
@@ -113,8 +123,11 @@ def _build(function: RuleFunction, op: Operation, conservative: bool) -> OpShard
         if reason.args:
             _warn_once(op, str(reason))
         return None
-    rule = builder.build()
-    return _shared.setdefault(rule, rule)
+    return builder.build()
+
+
+def _share(rule: OpShardingRule | None) -> OpShardingRule | None:
+    return None if rule is None else _shared.setdefault(rule, rule)
 
 
 def _is_static(type_: Attribute) -> bool:

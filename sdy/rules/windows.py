@@ -21,9 +21,7 @@ def convolution(op: ConvolutionOp, rule: RuleBuilder) -> None:
 
     if batch_groups > 1:
         rule.add(batch_groups, {0: dims.input_batch_dimension} | groups_in_result[0], groups_in_result[1])
-    rule.add(
-        result[dims.output_batch_dimension], {0: dims.input_batch_dimension}, {0: dims.output_batch_dimension}
-    )
+    rule.add(result[dims.output_batch_dimension], {0: dims.input_batch_dimension}, {0: dims.output_batch_dimension})
     if not rule.conservative:
         for input_dim, kernel_dim, output_dim in zip(
             dims.input_spatial_dimensions,
@@ -67,9 +65,7 @@ def reduce_window(op: ReduceWindowOp, rule: RuleBuilder) -> None:
     """Inputs are split as the results are, by windows; along windows of more than one element there is a halo."""
     shape = shape_of(op.results[0])
     sliding = _sliding_dims(op, len(shape))
-    rule.add_pointwise(
-        shape, kinds=dict.fromkeys(sliding, PERMUTATION), blocked=sliding if rule.conservative else ()
-    )
+    rule.add_pointwise(shape, kinds=dict.fromkeys(sliding, PERMUTATION), blocked=sliding if rule.conservative else ())
 
 
 @register("stablehlo.select_and_scatter")
@@ -91,7 +87,5 @@ def _sliding_dims(op: ReduceWindowOp | SelectAndScatterOp, rank: int) -> Sequenc
     strides = op.window_strides.get_values() if op.window_strides else [1] * rank
     padding = list(op.padding.iter_values()) if op.padding else [0] * (2 * rank)
     return [
-        dim
-        for dim in range(rank)
-        if (sizes[dim], strides[dim], padding[2 * dim], padding[2 * dim + 1]) != (1, 1, 0, 0)
+        dim for dim in range(rank) if (sizes[dim], strides[dim], padding[2 * dim], padding[2 * dim + 1]) != (1, 1, 0, 0)
     ]

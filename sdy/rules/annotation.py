@@ -1,0 +1,289 @@
+"""Sharding rules as strings, in the notation of einsum and of JAX's `custom_partitioning`.
+
+    i k, k j -> i j  reduction={k}                  a matrix product
+    ... i k, k j -> ... i j  reduction={k}          with any number of leading dimensions
+    (i j) -> i j                                    a reshape that splits a dimension
+    i (j k) -> i j k  {j=2}                         j is never a whole dimension, so its size is given
+
+A tensor is a list of dimensions, a dimension a factor or a list of factors in parentheses, major to minor. The
+ellipses of all tensors stand for the same leading dimensions; `...1`, `...2` are others. A factor's size is that of
+the dimensions that it is alone in; the smallest, if they differ. Other factors need a size in braces. A factor passes
+through unless it is listed as `reduction`, `need_replication` or `permutation`; nothing is propagated along those
+listed as `blocked_propagation`.
+
+    matmul = parse_annotation("i k, k j -> i j reduction={k}")
+    matmul.rule([(4, 8), (8, 6)], [(4, 6)])         ([i, j],[j, k])->([i, k]) {i=4, j=8, k=6} reduction={j}
+    annotate("mine.matmul", "i k, k j -> i j reduction={k}")
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+from lark import Lark, Token, Transformer, Tree, UnexpectedInput
+from lark.exceptions import UnexpectedCharacters, VisitError
+from xdsl.ir import Operation
+
+from sdy.diagnostics import error
+from sdy.rule import OpShardingRule
+from sdy.rules.builder import shape_of
+from sdy.rules.registry import register_maker
+
+GRAMMAR = r"""
+    annotation: tensors "->" tensors sizes? kind*
+    tensors: tensor ("," tensor)*
+    tensor: ELLIPSIS? dim*
+    dim: FACTOR | "(" FACTOR FACTOR+ ")"
+    sizes: "{" size ("," size)* "}"
+    size: FACTOR "=" INT
+    kind: KIND "=" "{" FACTOR ("," FACTOR)* "}"
+
+    ELLIPSIS: /\.\.\.\d*/
+    KIND.2: /(reduction|need_replication|permutation|blocked_propagation)(?=\s*=)/
+    FACTOR: /[^\W\d_]\w*/
+
+    %import common.INT
+    %import common.WS
+    %ignore WS
+"""
+
+MISTAKES = {
+    "write `operands -> results`": ["i", "i, j", "", "i -> j -> k"],
+    "write at least two factors between parentheses, or leave them out": ["(i) -> i", "() -> i", "i -> (i)"],
+    "write one level of parentheses": ["((i j) k) -> i", "(i (j k)) -> i", "i -> (i (j k))", "(i j (k l)) -> i"],
+    "close each parenthesis in its dimension, and open it first": ["(i j -> i", "(i j, k -> i", "i) -> i", "i -> (i j"],
+    "write `...` before the other dimensions": [
+        "i ... -> i",
+        "(i ...) -> i",
+        "(... i) -> i",
+        "i -> i ...",
+        "... ... -> i",
+    ],
+    "write sizes as `{i=2, j=4}`": ["i -> i {2}", "i -> i {i}", "i -> i {i=j}", "i -> i {}"],
+    "list factors as `reduction={i}`, `need_replication={i}`, `permutation={i}` or `blocked_propagation={i}`": [
+        "i -> i sum={i}",
+        "i -> i reduction=i",
+        "i -> i reduction={}",
+        "i -> i reduction={2}",
+    ],
+    "begin each factor's name with a letter": ["1 -> i", "i 1 -> i", "(1 i) -> i", "i -> 1"],
+}
+"""What to write instead, and annotations that want that said."""
+
+
+class AnnotationError(ValueError):
+    """A mistake in an annotation, or shapes that it doesn't fit."""
+
+
+class AnnotatedTensor(NamedTuple):
+    """The dimensions of a tensor, each the names of its factors, after those of its ellipsis, if any."""
+
+    ellipsis: str | None
+    dims: tuple[tuple[str, ...], ...]
+
+    def expand(self, rank: int, name: str) -> list[tuple[str, ...]]:
+        """The factors of all dimensions of a tensor of `rank`; those of the ellipsis are called `...0`, `...1`, etc."""
+        extra = rank - len(self.dims)
+        if extra < 0 or (extra > 0 and self.ellipsis is None):
+            raise AnnotationError(f"{name} has {len(self.dims)} dimension(s) in the annotation, but is of rank {rank}")
+        return [(f"{self.ellipsis}_{index}",) for index in range(extra)] + list(self.dims)
+
+
+class _Kind(NamedTuple):
+    name: str
+    factors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """An annotation that was read. `sizes` and `kinds` (kind -> factors) are as they were written."""
+
+    operands: tuple[AnnotatedTensor, ...]
+    results: tuple[AnnotatedTensor, ...]
+    sizes: Mapping[str, int]
+    kinds: Mapping[str, tuple[str, ...]]
+
+    def rule(self, operand_shapes: Sequence[Sequence[int]], result_shapes: Sequence[Sequence[int]]) -> OpShardingRule:
+        """The custom rule of an operation with these shapes. Factors are numbered as they first appear.
+
+        Raises:
+            AnnotationError: the annotation doesn't fit the shapes.
+        """
+        for what, tensors, shapes in (
+            ("operand", self.operands, operand_shapes),
+            ("result", self.results, result_shapes),
+        ):
+            if len(tensors) != len(shapes):
+                raise AnnotationError(f"the annotation has {len(tensors)} {what}(s), the operation {len(shapes)}")
+        names = [f"operand {index}" for index in range(len(operand_shapes))]
+        names += [f"result {index}" for index in range(len(result_shapes))]
+        shapes = [*operand_shapes, *result_shapes]
+        tensors = [
+            tensor.expand(len(shape), name)
+            for tensor, shape, name in zip(self.operands + self.results, shapes, names, strict=True)
+        ]
+        self._check_ellipses(shapes)
+        sizes = self._factor_sizes(tensors, shapes)
+        _check_compounds(tensors, shapes, names, sizes)
+
+        numbers = {factor: number for number, factor in enumerate(sizes)}
+        mappings = tuple(tuple(tuple(numbers[factor] for factor in dim) for dim in dims) for dims in tensors)
+        return OpShardingRule(
+            tuple(sizes.values()),
+            mappings[: len(operand_shapes)],
+            mappings[len(operand_shapes) :],
+            is_custom=True,
+            **{kind: tuple(sorted(numbers[factor] for factor in factors)) for kind, factors in self.kinds.items()},
+        )
+
+    def _check_ellipses(self, shapes: Sequence[Sequence[int]]) -> None:
+        """Each ellipsis stands for the same sizes wherever it's written."""
+        seen: dict[str, Sequence[int]] = {}
+        for tensor, shape in zip(self.operands + self.results, shapes, strict=True):
+            if tensor.ellipsis is not None:
+                sizes = tuple(shape[: len(shape) - len(tensor.dims)])
+                if seen.setdefault(tensor.ellipsis, sizes) != sizes:
+                    raise AnnotationError(f"an ellipsis stands for dimensions {seen[tensor.ellipsis]} and for {sizes}")
+
+    def _factor_sizes(
+        self, tensors: Sequence[Sequence[tuple[str, ...]]], shapes: Sequence[Sequence[int]]
+    ) -> dict[str, int]:
+        """The factors in the order in which they first appear, and their sizes."""
+        dims = [dim for dims in zip(tensors, shapes, strict=True) for dim in zip(*dims, strict=True)]
+        whole: dict[str, int] = {}
+        for factors, size in dims:
+            if len(factors) == 1:
+                whole[factors[0]] = min(size, whole.get(factors[0], size))
+        return {factor: whole.get(factor, self.sizes.get(factor, 0)) for factors, _ in dims for factor in factors}
+
+
+@lru_cache(maxsize=1024)
+def parse_annotation(text: str) -> Annotation:
+    """Read an annotation.
+
+    Raises:
+        AnnotationError: it can't be read, or contradicts itself.
+    """
+    try:
+        annotation = _ToAnnotation().transform(_parse(text))
+    except VisitError as wrapped:
+        raise wrapped.orig_exc from None
+    except UnexpectedInput as unexpected:
+        raise AnnotationError(f"{_advice(unexpected)}:\n{unexpected.get_context(text).rstrip()}") from None
+    _check_factors(annotation)
+    return annotation
+
+
+def annotate(name: str, annotation: str) -> None:
+    """Make an annotation the rule of the operations called `name`, of any dialect.
+
+    Raises:
+        AnnotationError: the annotation can't be read.
+        ValueError: such operations have a rule already.
+    """
+    parsed = parse_annotation(annotation)
+
+    def make(op: Operation, conservative: bool) -> OpShardingRule:
+        try:
+            return parsed.rule([shape_of(value) for value in op.operands], [shape_of(value) for value in op.results])
+        except AnnotationError as mismatch:
+            raise error(op, f"the annotation `{annotation}` doesn't fit '{name}': {mismatch}") from None
+
+    register_maker((name,), make)
+
+
+def _parse(text: str) -> Tree[Token]:
+    return _PARSER.parse(text)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _advice(unexpected: UnexpectedInput) -> str:
+    if isinstance(unexpected, UnexpectedCharacters):
+        return "unexpected character"
+    advice = unexpected.match_examples(_parse, MISTAKES)  # pyright: ignore[reportUnknownMemberType]
+    return advice or "not an annotation"
+
+
+def _check_factors(annotation: Annotation) -> None:
+    dims = [dim for tensor in annotation.operands + annotation.results for dim in tensor.dims]
+    factors = {factor for dim in dims for factor in dim}
+    whole = {dim[0] for dim in dims if len(dim) == 1}
+    for factor in factors - whole - annotation.sizes.keys():
+        raise AnnotationError(f"factor '{factor}' is never a whole dimension; give its size, as in `{{{factor}=2}}`")
+    for factor in annotation.sizes:
+        if factor not in factors:
+            raise AnnotationError(f"factor '{factor}' has a size, but is in no tensor")
+        if factor in whole:
+            raise AnnotationError(f"factor '{factor}' is a whole dimension, which gives its size; give it no other")
+    for tensor in annotation.operands + annotation.results:
+        _check_unique([factor for dim in tensor.dims for factor in dim], "twice in one tensor")
+    for kind, listed in annotation.kinds.items():
+        _check_unique(listed, f"twice in `{kind}`")
+        for factor in listed:
+            if factor not in factors:
+                raise AnnotationError(f"factor '{factor}' is in `{kind}`, but in no tensor")
+    exclusive = [
+        factor for kind, listed in annotation.kinds.items() if kind != "blocked_propagation" for factor in listed
+    ]
+    _check_unique(exclusive, "of more than one kind")
+
+
+def _check_unique(names: Sequence[str], problem: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise AnnotationError(f"'{name}' is {problem}")
+
+
+def _check_compounds(
+    tensors: Iterable[Iterable[tuple[str, ...]]],
+    shapes: Iterable[Sequence[int]],
+    names: Iterable[str],
+    sizes: Mapping[str, int],
+) -> None:
+    for tensor, shape, name in zip(tensors, shapes, names, strict=True):
+        for index, (factors, size) in enumerate(zip(tensor, shape, strict=True)):
+            product = prod(sizes[factor] for factor in factors)
+            if len(factors) > 1 and product != size:
+                listed = " ".join(f"{factor}={sizes[factor]}" for factor in factors)
+                raise AnnotationError(f"dimension {index} of {name} is {size}, but ({listed}) makes {product}")
+
+
+class _ToAnnotation(Transformer[Token, Annotation]):
+    """The grammar's tree -> an annotation. A method's argument is what its rule's parts have become."""
+
+    def annotation(self, parts: list[Any]) -> Annotation:
+        operands, results, *rest = parts
+        sizes: dict[str, int] = {}
+        kinds: dict[str, tuple[str, ...]] = {}
+        for part in rest:
+            if isinstance(part, _Kind):
+                _check_unique([*kinds, part.name], "listed twice")
+                kinds[part.name] = part.factors
+            else:
+                sizes = part
+        return Annotation(operands, results, sizes, kinds)
+
+    def tensors(self, parts: list[AnnotatedTensor]) -> tuple[AnnotatedTensor, ...]:
+        return tuple(parts)
+
+    def tensor(self, parts: list[Any]) -> AnnotatedTensor:
+        if parts and isinstance(parts[0], Token):
+            return AnnotatedTensor(f"...{int(parts[0][3:] or 0)}", tuple(parts[1:]))
+        return AnnotatedTensor(None, tuple(parts))
+
+    def dim(self, factors: list[Token]) -> tuple[str, ...]:
+        return tuple(map(str, factors))
+
+    def sizes(self, sizes: list[tuple[str, int]]) -> dict[str, int]:
+        _check_unique([factor for factor, _ in sizes], "given two sizes")
+        return dict(sizes)
+
+    def size(self, parts: list[Token]) -> tuple[str, int]:
+        return str(parts[0]), int(parts[1])
+
+    def kind(self, parts: list[Token]) -> _Kind:
+        return _Kind(str(parts[0]), tuple(map(str, parts[1:])))
+
+
+_PARSER = Lark(GRAMMAR, start="annotation", parser="lalr")

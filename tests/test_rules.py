@@ -1,0 +1,215 @@
+"""Sharding rules: those of the oracle, those a person adds, and those written as annotations."""
+
+from pathlib import Path
+
+import pytest
+from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
+from jax._src.interpreters.mlir import make_ir_context
+from jaxlib.mlir import ir
+from oracle import oracle
+from single_operations import programs
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.dialects.test import TestOp
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def, var_operand_def, var_result_def
+
+from sdy.diagnostics import DiagnosticError, capture
+from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
+from sdy.dialect.interfaces import ShardingRuleInterface
+from sdy.passes.propagation.populate_op_sharding_rules import PopulateOpShardingRulesPass
+from sdy.rule import OpShardingRule
+from sdy.rules import RuleBuilder, annotate, identity_rule, register, shape_of, sharding_rule
+from sdy.rules.annotation import MISTAKES, AnnotationError, parse_annotation
+from sdy.text import context, parse
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def rules(module: ModuleOp) -> list[tuple[str, str]]:
+    """Each operation and the rule that is written on it."""
+    return [(op.name, str(op.attributes.get(SHARDING_RULE))) for op in module.walk()]
+
+
+def assert_rules_are_the_oracles(text: str, conservative: bool) -> None:
+    module = parse(text)
+    with capture():
+        PopulateOpShardingRulesPass(conservative_propagation=conservative).apply(context(), module)
+    option = f"{{conservative-propagation={str(conservative).lower()}}}"
+    expected = parse(oracle(text, f"func.func(sdy-populate-op-sharding-rules{option})"))
+    differing = [pair for pair in zip(rules(module), rules(expected), strict=True) if pair[0] != pair[1]]
+    assert not differing
+
+
+def first_op(body: str) -> Operation:
+    """The first operation of a function around `body`, whose arguments are `%a: tensor<4x8xf32>` and `%b` alike."""
+    module = parse(f"func.func @f(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>) {{\n{body}\nreturn\n}}")
+    function = module.body.block.first_op
+    assert function is not None
+    op = function.regions[0].block.first_op
+    assert op is not None
+    return op
+
+
+@pytest.mark.parametrize("conservative", [False, True])
+def test_rules_of_the_transformer_are_the_oracles(conservative: bool) -> None:
+    assert_rules_are_the_oracles((EXAMPLES / "transformer.mlir").read_text(), conservative)
+
+
+@pytest.mark.parametrize("conservative", [False, True])
+def test_rules_of_random_operations_are_the_oracles(conservative: bool) -> None:
+    assert_rules_are_the_oracles(programs(count=800, seed=1), conservative)
+
+
+def test_equal_operations_share_a_rule() -> None:
+    add = "%0 = stablehlo.add %a, %b : tensor<4x8xf32>"
+    assert sharding_rule(first_op(add)) is sharding_rule(first_op(add))
+
+
+def test_a_given_rule_wins() -> None:
+    op = first_op("%0 = stablehlo.add %a, %b : tensor<4x8xf32>")
+    given = OpShardingRule((4,), (((0,), (0,)), ((0,), (0,))), (((0,), (0,)),), is_custom=True)
+    op.attributes[SHARDING_RULE] = OpShardingRuleAttr(given)
+    assert sharding_rule(op) is given
+
+
+def test_unknown_operations_are_warned_about_once() -> None:
+    call = (
+        '%0 = "stablehlo.custom_call"(%a) <{call_target_name = "warned_once"}> : (tensor<4x8xf32>) -> tensor<4x8xf32>'
+    )
+    with capture() as diagnostics:
+        assert sharding_rule(first_op(call)) is None
+        assert sharding_rule(first_op(call)) is None
+    assert [diagnostic.message for diagnostic in diagnostics] == [
+        "custom call @warned_once is unknown to SDY sharding rule registry"
+    ]
+
+
+def test_a_custom_call_with_the_wrong_number_of_operands_is_an_error() -> None:
+    call = '%0 = "stablehlo.custom_call"(%a) <{call_target_name = "Eigh"}> : (tensor<4x8xf32>) -> tensor<4x8xf32>'
+    with pytest.raises(DiagnosticError, match=r"@Eigh should have 1 operand\(s\) and 2 result\(s\)"):
+        sharding_rule(first_op(call))
+
+
+def test_dynamic_shapes_have_no_rule() -> None:
+    dynamic = TestOp(result_types=[TensorType(f32, [-1, 8])])
+    op = first_op("%0 = stablehlo.add %a, %b : tensor<4x8xf32>").clone()
+    op.operands = [dynamic.results[0], dynamic.results[0]]
+    assert sharding_rule(op) is None
+
+
+class OfItsOwn(ShardingRuleInterface):
+    def sharding_rule(self, op: Operation) -> OpShardingRule:
+        return identity_rule(shape_of(op.results[0]), len(op.operands))
+
+
+@irdl_op_definition
+class OwnRuleOp(IRDLOperation):
+    name = "ours.own_rule"
+    inputs = var_operand_def()
+    outputs = var_result_def()
+    traits = traits_def(OfItsOwn())
+
+
+@irdl_op_definition
+class RegisteredOp(IRDLOperation):
+    name = "ours.registered"
+    inputs = var_operand_def()
+    outputs = var_result_def()
+
+
+@irdl_op_definition
+class AnnotatedOp(IRDLOperation):
+    name = "ours.annotated"
+    inputs = var_operand_def()
+    outputs = var_result_def()
+
+
+def test_operations_of_any_dialect_can_have_a_rule() -> None:
+    @register("ours.registered")
+    def _(op: RegisteredOp, rule: RuleBuilder) -> None:
+        rule.add_pointwise(shape_of(op.outputs[0]))
+
+    annotate("ours.annotated", "... k -> ... k")
+
+    type_ = TensorType(f32, [4, 8])
+    operand = TestOp(result_types=[type_]).results[0]
+    for op_class in (OwnRuleOp, RegisteredOp, AnnotatedOp):
+        rule = sharding_rule(op_class.create(operands=[operand], result_types=[type_]))
+        assert rule is not None
+        assert (rule.operands, rule.results, rule.factor_sizes) == ((((0,), (1,)),), (((0,), (1,)),), (4, 8))
+    with pytest.raises(ValueError, match="'ours.registered' have a sharding rule already"):
+        register("ours.registered")(lambda op, rule: None)
+
+
+Shapes = list[tuple[int, ...]]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "operands", "results", "keywords"),
+    [
+        ("i k, k j -> i j", [(4, 8), (8, 6)], [(4, 6)], {"reduction_factors": ("k",)}),
+        ("... i k, ... k j -> ... i j", [(2, 3, 4, 8), (2, 3, 8, 6)], [(2, 3, 4, 6)], {}),
+        ("...1 i, ...2 j -> ...1 i, ...2 j", [(5, 4), (8,)], [(5, 4), (8,)], {}),
+        ("(i j) -> i j", [(32,)], [(4, 8)], {}),
+        ("i (j k) -> k (l j)", [(3, 8)], [(4, 6)], {"j": 2, "l": 3}),
+        (" -> row, col_2", [()], [(3,), (5,)], {"need_replication_factors": ("col_2",)}),
+        ("a, a -> a", [(8,), (4,)], [(8,)], {"permutation_factors": ("a",)}),
+    ],
+)
+def test_annotations_mean_what_they_mean_to_jax(
+    annotation: str, operands: Shapes, results: Shapes, keywords: dict[str, int | tuple[str, ...]]
+) -> None:
+    sizes = ", ".join(f"{name}={value}" for name, value in keywords.items() if isinstance(value, int))
+    kinds = "".join(
+        f" {name.removesuffix('_factors')}={{{', '.join(value)}}}"
+        for name, value in keywords.items()
+        if isinstance(value, tuple)
+    )
+    ours = parse_annotation(f"{annotation} {{{sizes}}} {kinds}" if sizes else annotation + kinds)
+    with make_ir_context(), ir.Location.unknown():
+        types = [
+            [ir.RankedTensorType.get(shape, ir.F32Type.get()) for shape in shapes] for shapes in (operands, results)
+        ]
+        theirs = str(sdy_sharding_rule_to_mlir(str_to_sdy_sharding_rule(annotation, **keywords), *types))
+    assert f"#sdy.op_sharding_rule{OpShardingRuleAttr(ours.rule(operands, results))}" == theirs
+
+
+@pytest.mark.parametrize(("advice", "mistake"), [(advice, text) for advice in MISTAKES for text in MISTAKES[advice]])
+def test_mistakes_in_annotations_are_named(advice: str, mistake: str) -> None:
+    with pytest.raises(AnnotationError) as raised:
+        parse_annotation(mistake)
+    assert str(raised.value).startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ("i (j k) -> i", "factor 'j' is never a whole dimension"),
+        ("i -> j {k=2}", "factor 'k' has a size, but is in no tensor"),
+        ("i -> i {i=2}", "factor 'i' is a whole dimension"),
+        ("i i -> i", "'i' is twice in one tensor"),
+        ("i -> i reduction={j}", "factor 'j' is in `reduction`, but in no tensor"),
+        ("i -> i reduction={i} permutation={i}", "'i' is of more than one kind"),
+        ("i -> i reduction={i} reduction={i}", "'reduction' is listed twice"),
+        ("i j$ -> i", "unexpected character"),
+    ],
+)
+def test_contradictions_in_annotations_are_named(annotation: str, message: str) -> None:
+    with pytest.raises(AnnotationError, match=message):
+        parse_annotation(annotation)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "operands", "results", "message"),
+    [
+        ("i -> i", [(4,), (4,)], [(4,)], r"the annotation has 1 operand\(s\), the operation 2"),
+        ("i j -> i", [(4,)], [(4,)], r"operand 0 has 2 dimension\(s\) in the annotation, but is of rank 1"),
+        ("... -> ...", [(4,)], [(5,)], "an ellipsis stands for dimensions"),
+        ("(i j) -> i j", [(30,)], [(4, 8)], r"dimension 0 of operand 0 is 30, but \(i=4 j=8\) makes 32"),
+    ],
+)
+def test_annotations_that_do_not_fit_are_named(
+    annotation: str, operands: Shapes, results: Shapes, message: str
+) -> None:
+    with pytest.raises(AnnotationError, match=message):
+        parse_annotation(annotation).rule(operands, results)
