@@ -13,6 +13,15 @@ from dataclasses import dataclass
 from sdy.mesh import Mesh
 
 
+def quoted(text: str) -> str:
+    """`text` as an MLIR string literal: a quote, and each byte that is not printable ASCII, is two hex digits."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    escapes = {ord('"'): "\\22", ord("\\"): "\\\\"}
+    escaped = (escapes.get(b, chr(b) if 0x20 <= b < 0x7F else f"\\{b:02X}") for b in text.encode())
+    return f'"{"".join(escaped)}"'
+
+
 @dataclass(frozen=True, slots=True)
 class AxisRef:
     """The axis `name`, or its sub-axis `"name":(pre_size)size` when both sizes are given."""
@@ -22,8 +31,8 @@ class AxisRef:
     size: int | None = None
 
     def __str__(self) -> str:
-        escaped = self.name.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"' if self.size is None else f'"{escaped}":({self.pre_size}){self.size}'
+        name = quoted(self.name)
+        return name if self.size is None else f"{name}:({self.pre_size}){self.size}"
 
     @property
     def is_full(self) -> bool:

@@ -1,0 +1,63 @@
+"""The SDY dialect: shardings as attributes of programs, and the operations that shape and carry them out.
+
+attributes.py      the values of the ground floor as attributes; their text is in the *_syntax.py files
+ops.py             meshes, constraints, computations, data-flow edges
+collectives.py     the collectives that reshards become
+verifiers.py       what makes a program wrong, in MLIR's words
+interfaces.py      what operations of any dialect say about themselves so that shardings propagate through them
+shardings.py       the sharding of a value, wherever it is kept
+meshes.py          the meshes of a module
+"""
+
+from xdsl.ir import Dialect
+
+from sdy.dialect.attributes import ATTRIBUTES
+from sdy.dialect.collectives import (
+    AllGatherOp,
+    AllReduceOp,
+    AllSliceOp,
+    AllToAllOp,
+    CollectivePermuteOp,
+    ReduceScatterOp,
+    ReplicatedToUnreducedOp,
+    ShardedToUnreducedOp,
+)
+from sdy.dialect.ops import (
+    ConstantOp,
+    DataFlowEdgeOp,
+    FuncDataFlowEdgeOp,
+    ManualComputationOp,
+    MeshOp,
+    NamedComputationOp,
+    PropagationBarrierOp,
+    ReshardOp,
+    ReturnOp,
+    ShardingConstraintOp,
+    ShardingGroupOp,
+)
+
+SDY = Dialect(
+    "sdy",
+    [
+        AllGatherOp,
+        AllReduceOp,
+        AllSliceOp,
+        AllToAllOp,
+        CollectivePermuteOp,
+        ConstantOp,
+        DataFlowEdgeOp,
+        FuncDataFlowEdgeOp,
+        ManualComputationOp,
+        MeshOp,
+        NamedComputationOp,
+        PropagationBarrierOp,
+        ReduceScatterOp,
+        ReplicatedToUnreducedOp,
+        ReshardOp,
+        ReturnOp,
+        ShardedToUnreducedOp,
+        ShardingConstraintOp,
+        ShardingGroupOp,
+    ],
+    ATTRIBUTES,
+)

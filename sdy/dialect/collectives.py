@@ -1,0 +1,194 @@
+"""The collectives of the dialect: what a reshard becomes, in terms of axes and global shapes.
+
+Each takes a tensor in the layout that it has to the layout `out_sharding`, which must be what the collective makes of
+the first:
+
+    all_gather [{}, {"x"}] %0             dimension 1 loses "x" at its minor end
+    all_slice [{}, {"x"}] %0              dimension 1 gains "x" at its minor end
+    all_to_all [{"x"}: 0->1] %0           "x" moves from the minor end of dimension 0 to that of dimension 1
+    collective_permute %0                 other axes, the same number of parts of each dimension
+    all_reduce {"x"} %0                   the partial results along "x" are combined
+    reduce_scatter [{"x"}, {}] %0         the same, and dimension 0 gains "x"
+    sharded_to_unreduced [{"x"}, {}] %0   dimension 0 loses "x", along which the result is now a partial one
+    replicated_to_unreduced {"x"} %0      copies along "x" become partial results
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+
+from sdy.axes import AxisRef
+from sdy.dialect.attributes import AllToAllParamListAttr, AxisRefListAttr, ListOfAxisRefListsAttr, TensorShardingAttr
+from sdy.dialect.collective_syntax import AllToAllParam
+from sdy.dialect.directives import OptionalReduction
+from sdy.dialect.enums import I32Attr, reduction_attr, reduction_of
+from sdy.dialect.ops import SAME_TYPE, Verified
+from sdy.sharding import Reduction, TensorSharding
+
+AxesPerDim = Sequence[Sequence[AxisRef]]
+"""The axes of each dimension."""
+
+
+class CollectiveOp(IRDLOperation):
+    """What all collectives have: a tensor, and its layout afterwards."""
+
+    ALLOWS_MISSING_SHARDING: ClassVar[bool] = False
+    """Whether the tensor may be without a sharding, which then counts as replicated."""
+    ALLOWS_OTHER_MESH: ClassVar[bool] = False
+    """Whether the two layouts may be on different meshes."""
+
+    tensor = operand_def(SAME_TYPE)
+    out_sharding = prop_def(TensorShardingAttr)
+    result = result_def(SAME_TYPE)
+    traits = traits_def(Verified())
+
+    def _build(self, tensor: SSAValue, out_sharding: TensorSharding, **properties: Attribute | None) -> None:
+        super().__init__(
+            operands=[tensor],
+            properties={**properties, "out_sharding": TensorShardingAttr(out_sharding)},
+            result_types=[tensor.type],
+        )
+
+
+def _lists(axes: AxesPerDim) -> ListOfAxisRefListsAttr:
+    return ListOfAxisRefListsAttr(tuple(map(tuple, axes)))
+
+
+_OUT = "$tensor `out_sharding` `` `=` `` $out_sharding attr-dict `:` type($result)"
+
+
+@irdl_op_definition
+class AllGatherOp(CollectiveOp):
+    """Gathers along some axes of each dimension."""
+
+    name = "sdy.all_gather"
+    gathering_axes = prop_def(ListOfAxisRefListsAttr)
+    assembly_format = f"$gathering_axes {_OUT}"
+
+    def __init__(self, tensor: SSAValue, gathering_axes: AxesPerDim, out_sharding: TensorSharding):
+        self._build(tensor, out_sharding, gathering_axes=_lists(gathering_axes))
+
+
+@irdl_op_definition
+class AllSliceOp(CollectiveOp):
+    """Keeps, on each device, its part along some axes of each dimension."""
+
+    name = "sdy.all_slice"
+    ALLOWS_MISSING_SHARDING: ClassVar[bool] = True
+    slicing_axes = prop_def(ListOfAxisRefListsAttr)
+    assembly_format = f"$slicing_axes {_OUT}"
+
+    def __init__(self, tensor: SSAValue, slicing_axes: AxesPerDim, out_sharding: TensorSharding):
+        self._build(tensor, out_sharding, slicing_axes=_lists(slicing_axes))
+
+
+@irdl_op_definition
+class AllToAllOp(CollectiveOp):
+    """Moves axes from some dimensions to others."""
+
+    name = "sdy.all_to_all"
+    params = prop_def(AllToAllParamListAttr)
+    assembly_format = f"$params {_OUT}"
+
+    def __init__(self, tensor: SSAValue, params: Sequence[AllToAllParam], out_sharding: TensorSharding):
+        self._build(tensor, out_sharding, params=AllToAllParamListAttr(tuple(params)))
+
+
+@irdl_op_definition
+class CollectivePermuteOp(CollectiveOp):
+    """Replaces axes by others, each dimension keeping its number of parts."""
+
+    name = "sdy.collective_permute"
+    ALLOWS_OTHER_MESH: ClassVar[bool] = True
+    assembly_format = _OUT
+
+    def __init__(self, tensor: SSAValue, out_sharding: TensorSharding):
+        self._build(tensor, out_sharding)
+
+
+@irdl_op_definition
+class AllReduceOp(CollectiveOp):
+    """Combines the partial results along some axes."""
+
+    name = "sdy.all_reduce"
+    ALLOWS_MISSING_SHARDING: ClassVar[bool] = True
+    reduction_axes = prop_def(AxisRefListAttr)
+    reduction_op = opt_prop_def(I32Attr)
+    custom_directives = (OptionalReduction,)
+    assembly_format = f"custom<OptionalReduction>($reduction_op) $reduction_axes {_OUT}"
+
+    def __init__(
+        self,
+        tensor: SSAValue,
+        reduction_axes: Sequence[AxisRef],
+        out_sharding: TensorSharding,
+        reduction: Reduction = "sum",
+    ):
+        axes = AxisRefListAttr(tuple(reduction_axes))
+        self._build(tensor, out_sharding, reduction_axes=axes, reduction_op=reduction_attr(reduction))
+
+    @property
+    def reduction(self) -> Reduction:
+        """How partial results are combined."""
+        return reduction_of(self.reduction_op)
+
+
+@irdl_op_definition
+class ReduceScatterOp(CollectiveOp):
+    """Combines the partial results along some axes, of which each device keeps its part."""
+
+    name = "sdy.reduce_scatter"
+    ALLOWS_MISSING_SHARDING: ClassVar[bool] = True
+    reduce_scatter_axes = prop_def(ListOfAxisRefListsAttr)
+    reduction_op = opt_prop_def(I32Attr)
+    custom_directives = (OptionalReduction,)
+    assembly_format = f"custom<OptionalReduction>($reduction_op) $reduce_scatter_axes {_OUT}"
+
+    def __init__(
+        self,
+        tensor: SSAValue,
+        reduce_scatter_axes: AxesPerDim,
+        out_sharding: TensorSharding,
+        reduction: Reduction = "sum",
+    ):
+        axes = _lists(reduce_scatter_axes)
+        self._build(tensor, out_sharding, reduce_scatter_axes=axes, reduction_op=reduction_attr(reduction))
+
+    @property
+    def reduction(self) -> Reduction:
+        """How partial results are combined."""
+        return reduction_of(self.reduction_op)
+
+
+@irdl_op_definition
+class ShardedToUnreducedOp(CollectiveOp):
+    """Makes each part along some axes a partial result of the whole, filled up with zeros."""
+
+    name = "sdy.sharded_to_unreduced"
+    axes = prop_def(ListOfAxisRefListsAttr)
+    assembly_format = f"$axes {_OUT}"
+
+    def __init__(self, tensor: SSAValue, axes: AxesPerDim, out_sharding: TensorSharding):
+        self._build(tensor, out_sharding, axes=_lists(axes))
+
+
+@irdl_op_definition
+class ReplicatedToUnreducedOp(CollectiveOp):
+    """Makes the copies along some axes partial results: one keeps the tensor, the others hold zeros."""
+
+    name = "sdy.replicated_to_unreduced"
+    axes = prop_def(AxisRefListAttr)
+    assembly_format = f"$axes {_OUT}"
+
+    def __init__(self, tensor: SSAValue, axes: Sequence[AxisRef], out_sharding: TensorSharding):
+        self._build(tensor, out_sharding, axes=AxisRefListAttr(tuple(axes)))

@@ -1,0 +1,100 @@
+"""What an operation of any dialect can say about itself so that shardings can be propagated through it.
+
+An operation with regions, such as a loop, has data-flow edges. An edge binds its sources (operands of the operation,
+operands of its regions' terminators) to its targets (results, block arguments): all of them hold the same tensor and
+should be sharded alike. One target of each edge is its owner, and stands for the edge.
+
+    y = while (x) cond(c) { ... } do(b) { ... return r }      one edge: sources x, r; targets y (owner), c, b
+    y = manual_computation(x) (b) { ... return r }            two edges: source x, target b; source r, target y
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from xdsl.ir import BlockArgument, Operation, SSAValue, Use
+from xdsl.traits import OpTrait
+
+from sdy.dialect.attributes import SHARDING, TensorShardingPerValueAttr
+from sdy.rule import OpShardingRule
+from sdy.sharding import TensorSharding
+
+OptionalShardings = Sequence[TensorSharding | None]
+
+
+class Elementwise(OpTrait):
+    """Each element of the results depends only on the elements of the operands at the same place."""
+
+
+class ShardingRuleInterface(OpTrait, ABC):
+    """The operation makes its own sharding rule."""
+
+    @abstractmethod
+    def sharding_rule(self, op: Operation) -> OpShardingRule:
+        """The rule of `op`, for its current types and attributes."""
+
+    def keeps_result_shardings_divisible(self, op: Operation) -> bool:
+        """Whether the axes of a result must divide its dimensions, so that no device holds padding."""
+        return False
+
+
+class ShardableDataFlow(OpTrait, ABC):
+    """The operation has data-flow edges.
+
+    By default each result owns an edge that has no other target, no block argument owns one, and the shardings of
+    results are in the attribute `sdy.sharding`.
+    """
+
+    def result_edge_owners(self, op: Operation) -> Sequence[SSAValue]:
+        """The results that own an edge; the shardings of such results come in this order."""
+        return op.results
+
+    def block_argument_edge_owners(self, op: Operation) -> Sequence[BlockArgument]:
+        """The block arguments that own an edge; the shardings of such arguments come in this order."""
+        return ()
+
+    @abstractmethod
+    def edge_sources(self, op: Operation, owner: SSAValue) -> Sequence[Use]:
+        """The uses that are the sources of the edge of `owner`."""
+
+    def edge_owner_from_target(self, op: Operation, target: SSAValue) -> SSAValue:
+        """The owner of the edge that `target` belongs to."""
+        return target
+
+    def edge_owner_from_source(self, op: Operation, source: Use) -> SSAValue:
+        """The owner of the edge that `source` belongs to."""
+        return op.results[source.index]
+
+    def non_owner_targets(self, op: Operation, owner: SSAValue) -> Sequence[SSAValue]:
+        """The other targets of the edge of `owner`."""
+        return ()
+
+    def result_edge_owner_shardings(self, op: Operation) -> OptionalShardings:
+        """The sharding of each result that owns an edge."""
+        attribute = op.attributes.get(SHARDING)
+        if isinstance(attribute, TensorShardingPerValueAttr):
+            return attribute.data
+        return (None,) * len(self.result_edge_owners(op))
+
+    def set_result_edge_owner_shardings(self, op: Operation, shardings: Sequence[TensorSharding]) -> None:
+        """Give each result that owns an edge its sharding."""
+        op.attributes[SHARDING] = TensorShardingPerValueAttr(tuple(shardings))
+
+    def block_argument_edge_owner_shardings(self, op: Operation) -> OptionalShardings:
+        """The sharding of each block argument that owns an edge."""
+        return (None,) * len(self.block_argument_edge_owners(op))
+
+    def set_block_argument_edge_owner_shardings(self, op: Operation, shardings: Sequence[TensorSharding]) -> None:
+        """Give each block argument that owns an edge its sharding."""
+        raise NotImplementedError(f"'{op.name}' cannot keep shardings of block arguments")
+
+    def sharding_for_sources(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
+        """`sharding` of `target`, an owner, in the terms of the sources of its edge."""
+        return sharding
+
+    def sharding_for_target(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
+        """`sharding` in the terms of the sources of the edge of `target`, an owner, in the terms of `target`."""
+        return sharding
+
+    def keeps_edge_owner_shardings_divisible(self, op: Operation) -> bool:
+        """Whether the axes of an edge must divide the dimensions of its owner, so that no device holds padding."""
+        return False

@@ -1,0 +1,73 @@
+"""The text of a mesh: `<["x"=4, "y"=2], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>`."""
+
+import math
+
+from xdsl.parser import AttrParser
+
+from sdy.axes import quoted
+from sdy.dialect.axis_syntax import parse_axis_name, parse_list
+from sdy.mesh import Mesh
+
+
+def parse_mesh_axis(parser: AttrParser) -> tuple[str, int]:
+    """`"x"=4`."""
+    name = parse_axis_name(parser)
+    parser.parse_punctuation("=")
+    size = parser.parse_integer(allow_boolean=False)
+    if size <= 0:
+        parser.raise_error(f"axis size must be at least 1, got: {size}")
+    return name, size
+
+
+def mesh_axis_text(axis: tuple[str, int]) -> str:
+    """`"x"=4`."""
+    return f"{quoted(axis[0])}={axis[1]}"
+
+
+def parse_mesh(parser: AttrParser) -> Mesh:
+    """A mesh, checked to be one."""
+    start = parser.pos
+    parser.parse_punctuation("<")
+    parser.parse_punctuation("[")
+    axes = parse_list(parser, "]", parse_mesh_axis)
+    device_ids: tuple[int, ...] = ()
+    if parser.parse_optional_punctuation(","):
+        parser.parse_keyword("device_ids")
+        parser.parse_punctuation("=")
+        parser.parse_punctuation("[")
+        device_ids = parse_list(parser, "]", lambda parser: parser.parse_integer(allow_boolean=False))
+    parser.parse_punctuation(">")
+    if problem := mesh_problem(axes, device_ids):
+        parser.raise_error(problem, start, start + 1)
+    return Mesh(axes, device_ids)
+
+
+def mesh_text(mesh: Mesh) -> str:
+    """The mesh as `parse_mesh` reads it."""
+    device_ids = f", device_ids=[{', '.join(map(str, mesh.device_ids))}]" if mesh.device_ids else ""
+    return f"<[{', '.join(map(mesh_axis_text, mesh.axes))}]{device_ids}>"
+
+
+def mesh_problem(axes: tuple[tuple[str, int], ...], device_ids: tuple[int, ...]) -> str | None:
+    """What is wrong with a mesh of these axes and device ids, None where nothing is."""
+    for device_id in device_ids:
+        if device_id < 0:
+            return f"device id must be non-negative, got: {device_id}"
+    if not axes:
+        return "axes is empty and device_ids has more than one element" if len(device_ids) > 1 else None
+    names: set[str] = set()
+    for name, _ in axes:
+        if name in names:
+            return f'duplicate axis name: "{name}"'
+        names.add(name)
+    if not device_ids:
+        return None
+    size = math.prod(size for _, size in axes)
+    if size != len(device_ids):
+        return f"total product of axis sizes must match total number of device ids, got: {size} != {len(device_ids)}"
+    ordered = sorted(device_ids)
+    if ordered != list(range(size)):
+        return f"sorted device ids must be iota(product(axes)), got: {', '.join(map(str, ordered))}"
+    if list(device_ids) == ordered:
+        return "if the ordered device ids are the same as iota(product(axes)), no need to specify them for simplicity"
+    return None

@@ -1,0 +1,66 @@
+"""The meshes of a module."""
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from sdy.diagnostics import op_error
+from sdy.dialect.axis_syntax import symbol_text
+from sdy.dialect.ops import MeshOp
+from sdy.mesh import Mesh
+from sdy.sharding import TensorSharding
+
+
+def enclosing_module(op: Operation) -> ModuleOp | None:
+    """The innermost module that `op` is in, or is."""
+    current: Operation | None = op
+    while current is not None and not isinstance(current, ModuleOp):
+        current = current.parent_op()
+    return current
+
+
+def named_meshes(module: ModuleOp) -> dict[str, Mesh]:
+    """The meshes of `module` by their symbol, in the order of the text."""
+    return dict(_named_meshes(module))
+
+
+def _named_meshes(module: ModuleOp) -> Iterable[tuple[str, Mesh]]:
+    return ((op.sym_name.data, op.mesh.data) for op in module.body.ops if isinstance(op, MeshOp))
+
+
+def find_mesh(sharding: TensorSharding, anchor: Operation) -> Mesh | None:
+    """The mesh of `sharding`, its symbol looked up in the module around `anchor`; None where there is no such mesh."""
+    if isinstance(sharding.mesh, Mesh):
+        return sharding.mesh
+    module = enclosing_module(anchor)
+    if module is None:
+        return None
+    return next((mesh for name, mesh in _named_meshes(module) if name == sharding.mesh), None)
+
+
+def mesh_of(sharding: TensorSharding, anchor: Operation) -> Mesh:
+    """The mesh of `sharding`, its symbol looked up in the module around `anchor`.
+
+    Raises:
+        DiagnosticError: the module has no mesh of that name.
+    """
+    mesh = find_mesh(sharding, anchor)
+    if mesh is None:
+        assert isinstance(sharding.mesh, str)
+        raise op_error(anchor, f"unknown mesh: {symbol_text(sharding.mesh)}")
+    return mesh
+
+
+def common_mesh(shardings: Iterable[TensorSharding | None], anchor: Operation) -> Mesh | None:
+    """The one mesh that all `shardings` are on, empty meshes aside; None where they are on different ones."""
+    common: Mesh | None = None
+    for sharding in shardings:
+        if sharding is None:
+            continue
+        mesh = mesh_of(sharding, anchor)
+        if common is None or common.is_empty:
+            common = mesh
+        elif not mesh.is_empty and mesh != common:
+            return None
+    return common

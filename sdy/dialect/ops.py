@@ -1,0 +1,322 @@
+"""The operations of the dialect, but for the collectives."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    I64,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolNameConstraint,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    AnyOf,
+    BaseAttr,
+    IRDLOperation,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    HasParent,
+    IsolatedFromAbove,
+    IsTerminator,
+    Pure,
+    RecursivelySpeculatable,
+    RecursiveMemoryEffect,
+    ReturnLike,
+    SingleBlockImplicitTerminator,
+    SymbolOpInterface,
+    SymbolUserOpInterface,
+)
+
+from sdy.dialect.attributes import ManualAxesAttr, MeshAttr, TensorShardingAttr, TensorShardingPerValueAttr
+from sdy.dialect.data_flow import ComputationDataFlow, ManualComputationDataFlow
+from sdy.dialect.directives import Body, Direction, Shardings
+from sdy.dialect.enums import I32Attr, PropagationDirection, direction_attr
+from sdy.mesh import Mesh
+from sdy.sharding import TensorSharding
+
+
+class Verified(SymbolUserOpInterface):
+    """The operation is checked, with what it refers to, by its entry in `sdy.dialect.verifiers`."""
+
+    def verify(self, op: Operation) -> None:
+        """Check `op`; DiagnosticError where it is wrong."""
+        # The verifiers ask for the shardings of values, which need the operations defined here.
+        from sdy.dialect.verifiers import verify_operation
+
+        verify_operation(op)
+
+
+SAME_TYPE = VarConstraint("T", AnyAttr())
+"""The type that the operand and the result share."""
+
+
+@irdl_op_definition
+class MeshOp(IRDLOperation):
+    """A mesh with a name: `sdy.mesh @mesh = <["x"=4]>`."""
+
+    name = "sdy.mesh"
+    sym_name = prop_def(SymbolNameConstraint())
+    mesh = prop_def(MeshAttr)
+    traits = traits_def(SymbolOpInterface(), HasParent(ModuleOp))
+    assembly_format = "$sym_name `=` $mesh attr-dict"
+
+    def __init__(self, name: str, mesh: Mesh):
+        super().__init__(properties={"sym_name": StringAttr(name), "mesh": MeshAttr(mesh)})
+
+
+@irdl_op_definition
+class ShardingConstraintOp(IRDLOperation):
+    """What a person asks of a value: `%1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>`."""
+
+    name = "sdy.sharding_constraint"
+    input = operand_def(SAME_TYPE)
+    sharding = prop_def(TensorShardingAttr)
+    result = result_def(SAME_TYPE)
+    traits = traits_def(Verified())
+    assembly_format = "$input $sharding attr-dict `:` type($result)"
+
+    def __init__(self, value: SSAValue, sharding: TensorSharding):
+        properties = {"sharding": TensorShardingAttr(sharding)}
+        super().__init__(operands=[value], properties=properties, result_types=[value.type])
+
+
+@irdl_op_definition
+class ReshardOp(IRDLOperation):
+    """The same tensor in another layout: `%1 = sdy.reshard %0 <@mesh, [{"x"}]> : tensor<8xf32>`."""
+
+    name = "sdy.reshard"
+    input = operand_def(SAME_TYPE)
+    sharding = prop_def(TensorShardingAttr)
+    result = result_def(SAME_TYPE)
+    traits = traits_def(Pure(), Verified())
+    assembly_format = "$input $sharding attr-dict `:` type($result)"
+
+    def __init__(self, value: SSAValue, sharding: TensorSharding):
+        properties = {"sharding": TensorShardingAttr(sharding)}
+        super().__init__(operands=[value], properties=properties, result_types=[value.type])
+
+
+@irdl_op_definition
+class ShardingGroupOp(IRDLOperation):
+    """Puts a value in a group whose members are sharded alike: `sdy.sharding_group %0 group_id=1 : tensor<8xf32>`."""
+
+    name = "sdy.sharding_group"
+    input = operand_def(TensorType)
+    group_id = prop_def(IntegerAttr[I64])
+    assembly_format = "$input `group_id` `` `=` `` $group_id attr-dict `:` type($input)"
+
+    def __init__(self, value: SSAValue, group_id: int):
+        super().__init__(operands=[value], properties={"group_id": IntegerAttr(group_id, i64)})
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A tensor of known elements: `sdy.constant dense<1> : tensor<8xi32>`.
+
+    No rewriting makes two of them one, so that each user can have a copy of its own, with its own sharding.
+    """
+
+    name = "sdy.constant"
+    value = prop_def(AnyOf((BaseAttr(DenseIntOrFPElementsAttr), BaseAttr(DenseResourceAttr))))
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, value: DenseIntOrFPElementsAttr | DenseResourceAttr):
+        super().__init__(properties={"value": value}, result_types=[value.get_type()])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "ConstantOp":
+        """Read `{attributes} dense<...> : type`; the result has the type of the value."""
+        attributes = parser.parse_optional_attr_dict()
+        start = parser.pos
+        value: Attribute = parser.parse_attribute()
+        if not isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
+            parser.raise_error("expected elements of a tensor", start, parser.pos)
+        properties: dict[str, Attribute] = {"value": value}
+        return cls.create(result_types=(value.get_type(),), properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write `{attributes} dense<...> : type`."""
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+
+
+@irdl_op_definition
+class PropagationBarrierOp(IRDLOperation):
+    """Lets shardings through in one direction only: `sdy.propagation_barrier %0 allowed_direction=FORWARD : ...`."""
+
+    name = "sdy.propagation_barrier"
+    input = operand_def(VarConstraint("T", BaseAttr(TensorType)))
+    allowed_direction = prop_def(I32Attr)
+    result = result_def(VarConstraint("T", BaseAttr(TensorType)))
+    traits = traits_def(Pure(), Verified())
+    custom_directives = (Direction,)
+    assembly_format = (
+        "$input `allowed_direction` `` `=` `` custom<Direction>($allowed_direction) attr-dict `:` type($input)"
+    )
+
+    def __init__(self, value: SSAValue, direction: PropagationDirection):
+        properties = {"allowed_direction": direction_attr(direction)}
+        super().__init__(operands=[value], properties=properties, result_types=[value.type])
+
+    @property
+    def direction(self) -> PropagationDirection:
+        """The direction that shardings may go."""
+        return PropagationDirection(self.allowed_direction.value.data)
+
+
+@irdl_op_definition
+class DataFlowEdgeOp(IRDLOperation):
+    """Holds the sharding of a data-flow edge; its input, which has no other use, owns the edge.
+
+    `%1 = sdy.data_flow_edge %0 sharding=<@mesh, [{"x"}]> : tensor<8xf32>`; see `sdy.dialect.interfaces`.
+    """
+
+    name = "sdy.data_flow_edge"
+    input = operand_def(SAME_TYPE)
+    sharding = opt_prop_def(TensorShardingAttr)
+    result = result_def(SAME_TYPE)
+    traits = traits_def(Verified())
+    assembly_format = "$input (`sharding` `` `=` `` $sharding^)? attr-dict `:` type($result)"
+
+    def __init__(self, value: SSAValue, sharding: TensorSharding | None = None):
+        properties = {"sharding": None if sharding is None else TensorShardingAttr(sharding)}
+        super().__init__(operands=[value], properties=properties, result_types=[value.type])
+
+
+@irdl_op_definition
+class FuncDataFlowEdgeOp(IRDLOperation):
+    """A data-flow edge between calls and the function they call, at an argument or at a call's result."""
+
+    name = "sdy.func_data_flow_edge"
+    input = operand_def(SAME_TYPE)
+    result = result_def(SAME_TYPE)
+    traits = traits_def(Verified())
+    assembly_format = "$input attr-dict `:` type($result)"
+
+    def __init__(self, value: SSAValue):
+        super().__init__(operands=[value], result_types=[value.type])
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """Ends the body of a computation."""
+
+    name = "sdy.return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator(), ReturnLike(), Pure())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+    def __init__(self, *values: SSAValue | Operation):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class NamedComputationOp(IRDLOperation):
+    """A piece of program with a name, inlined: shardings go in and out as if it were not there.
+
+    `%1 = sdy.named_computation<"f">(%0) in_shardings=[<@mesh, [{"x"}]>] (%arg: tensor<8xf32>) { ... } : ...`
+    """
+
+    name = "sdy.named_computation"
+    computation_name = prop_def(StringAttr, prop_name="name")
+    inputs = var_operand_def()
+    in_shardings = opt_prop_def(TensorShardingPerValueAttr)
+    out_shardings = opt_prop_def(TensorShardingPerValueAttr)
+    outputs = var_result_def()
+    body = region_def("single_block")
+    traits = traits_def(
+        RecursiveMemoryEffect(),
+        RecursivelySpeculatable(),
+        IsolatedFromAbove(),
+        SingleBlockImplicitTerminator(ReturnOp),
+        ComputationDataFlow(),
+        Verified(),
+    )
+    custom_directives = (Shardings, Body)
+    assembly_format = (
+        "`<` $name `>` `` `(` $inputs `)` (`in_shardings` `` `=` `` custom<Shardings>($in_shardings)^)? "
+        "(`out_shardings` `` `=` `` custom<Shardings>($out_shardings)^)? custom<Body>($body) attr-dict "
+        "`:` functional-type($inputs, $outputs)"
+    )
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[SSAValue],
+        body: Region,
+        result_types: Sequence[Attribute],
+        in_shardings: Sequence[TensorSharding] | None = None,
+        out_shardings: Sequence[TensorSharding] | None = None,
+    ):
+        properties: dict[str, Attribute | None] = {
+            "name": StringAttr(name),
+            "in_shardings": None if in_shardings is None else TensorShardingPerValueAttr(tuple(in_shardings)),
+            "out_shardings": None if out_shardings is None else TensorShardingPerValueAttr(tuple(out_shardings)),
+        }
+        super().__init__(operands=[inputs], properties=properties, result_types=[result_types], regions=[body])
+
+
+@irdl_op_definition
+class ManualComputationOp(IRDLOperation):
+    """A body written for one device, as far as `manual_axes` are concerned.
+
+    `%1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"}
+    (%arg: tensor<4xf32>) { ... } : (tensor<8xf32>) -> tensor<8xf32>`: inside, tensors are split by the manual axes.
+    """
+
+    name = "sdy.manual_computation"
+    tensors = var_operand_def()
+    in_shardings = prop_def(TensorShardingPerValueAttr)
+    out_shardings = prop_def(TensorShardingPerValueAttr)
+    manual_axes = prop_def(ManualAxesAttr)
+    outputs = var_result_def()
+    body = region_def("single_block")
+    traits = traits_def(
+        RecursiveMemoryEffect(),
+        IsolatedFromAbove(),
+        SingleBlockImplicitTerminator(ReturnOp),
+        ManualComputationDataFlow(),
+        Verified(),
+    )
+    custom_directives = (Shardings, Body)
+    assembly_format = (
+        "`(` $tensors `)` `in_shardings` `` `=` `` custom<Shardings>($in_shardings) "
+        "`out_shardings` `` `=` `` custom<Shardings>($out_shardings) `manual_axes` `` `=` `` $manual_axes "
+        "custom<Body>($body) attr-dict `:` functional-type($tensors, $outputs)"
+    )
+
+    def __init__(
+        self,
+        tensors: Sequence[SSAValue],
+        body: Region,
+        result_types: Sequence[Attribute],
+        in_shardings: Sequence[TensorSharding],
+        out_shardings: Sequence[TensorSharding],
+        manual_axes: Sequence[str],
+    ):
+        properties: dict[str, Attribute | None] = {
+            "in_shardings": TensorShardingPerValueAttr(tuple(in_shardings)),
+            "out_shardings": TensorShardingPerValueAttr(tuple(out_shardings)),
+            "manual_axes": ManualAxesAttr(tuple(manual_axes)),
+        }
+        super().__init__(operands=[tensors], properties=properties, result_types=[result_types], regions=[body])

@@ -1,0 +1,129 @@
+"""Where shardings came from: the record that propagation leaves on an operation when it is asked to explain itself.
+
+`<[{step-2 = [{"y" = operand-1 -> [operand-0, result-0]}]}]>`: in step 2 of propagation, axis "y" went from the sharding
+of operand 1 to those of operand 0 and result 0.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.parser import AttrParser
+
+from sdy.axes import AxisRef
+from sdy.dialect.axis_syntax import parse_axis, parse_list
+
+EdgeNode = Literal["operand", "result"]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeValue:
+    """An operand or a result of an operation, by its index."""
+
+    node: EdgeNode
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class AxisEdge:
+    """The way of one axis from the sharding of one value to those of others."""
+
+    axis: AxisRef
+    source: EdgeValue
+    targets: tuple[EdgeValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PropagationStep:
+    """What moved in step `index` of propagation."""
+
+    index: int
+    edges: tuple[AxisEdge, ...]
+
+
+def parse_edge_value(parser: AttrParser) -> EdgeValue:
+    """`operand-1`."""
+    if parser.parse_optional_keyword("operand"):
+        node: EdgeNode = "operand"
+    else:
+        parser.parse_keyword("result")
+        node = "result"
+    parser.parse_punctuation("-")
+    return EdgeValue(node, parser.parse_integer(allow_boolean=False))
+
+
+def edge_value_text(value: EdgeValue) -> str:
+    """`operand-1`."""
+    return f"{value.node}-{value.index}"
+
+
+def parse_axis_edge(parser: AttrParser) -> AxisEdge:
+    """`{"y" = operand-1 -> [operand-0, result-0]}`."""
+    parser.parse_punctuation("{")
+    axis = parse_axis(parser)
+    parser.parse_punctuation("=")
+    source = parse_edge_value(parser)
+    parser.parse_punctuation("->")
+    parser.parse_punctuation("[")
+    targets = parse_list(parser, "]", parse_edge_value)
+    parser.parse_punctuation("}")
+    return AxisEdge(axis, source, targets)
+
+
+def axis_edge_text(edge: AxisEdge) -> str:
+    """`{"y" = operand-1 -> [operand-0, result-0]}`."""
+    targets = ", ".join(map(edge_value_text, edge.targets))
+    return f"{{{edge.axis} = {edge_value_text(edge.source)} -> [{targets}]}}"
+
+
+def parse_propagation_step(parser: AttrParser) -> PropagationStep:
+    """`{step-2 = [...]}`."""
+    parser.parse_punctuation("{")
+    parser.parse_keyword("step")
+    parser.parse_punctuation("-")
+    index = parser.parse_integer(allow_boolean=False)
+    parser.parse_punctuation("=")
+    parser.parse_punctuation("[")
+    edges = parse_list(parser, "]", parse_axis_edge)
+    parser.parse_punctuation("}")
+    return PropagationStep(index, edges)
+
+
+def propagation_step_text(step: PropagationStep) -> str:
+    """`{step-2 = [...]}`."""
+    return f"{{step-{step.index} = [{', '.join(map(axis_edge_text, step.edges))}]}}"
+
+
+def parse_propagation_edges(parser: AttrParser) -> tuple[PropagationStep, ...]:
+    """All steps in angle brackets, checked."""
+    start = parser.pos
+    parser.parse_punctuation("<")
+    parser.parse_punctuation("[")
+    steps = parse_list(parser, "]", parse_propagation_step)
+    parser.parse_punctuation(">")
+    if problem := _problem(steps):
+        parser.raise_error(problem, start, start + 1)
+    return steps
+
+
+def propagation_edges_text(steps: Iterable[PropagationStep]) -> str:
+    """All steps in angle brackets."""
+    return f"<[{', '.join(map(propagation_step_text, steps))}]>"
+
+
+def _problem(steps: Iterable[PropagationStep]) -> str | None:
+    seen: set[int] = set()
+    for step in steps:
+        if step.index < 0:
+            return f"propagation edges have negative step index: {step.index}"
+        if step.index in seen:
+            return f"propagation edges have duplicate step index: {step.index}"
+        seen.add(step.index)
+        for edge in step.edges:
+            if edge.source in edge.targets:
+                return "propagation edges have a source that is the same as a target"
+            if len(set(edge.targets)) < len(edge.targets):
+                return (
+                    f"propagation edges have duplicate targets for step index: {step.index} and axis: {edge.axis.name}"
+                )
+    return None

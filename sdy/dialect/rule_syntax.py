@@ -1,0 +1,135 @@
+"""The text of sharding rules: `<([i, k], [k, j])->([i, j]) {i=8, j=16, k=8} reduction={k}>`.
+
+Factors are named `i` to `z` in the order of their index, and then `z_1`, `z_2`, ... A dimension made of several
+factors has their names one after the other: `ij`, `zz_1`, `z_8z_9`.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from xdsl.parser import AttrParser
+
+from sdy.dialect.axis_syntax import parse_list
+from sdy.rule import OpShardingRule, TensorMapping
+
+_LAST_LETTER = ord("z") - ord("i")
+_LARGEST_INDEX = 2**63 - 1
+_FACTOR = re.compile(r"z_(?P<number>[0-9]*)|(?P<letter>.)", re.DOTALL)
+_KINDS = ("reduction", "need_replication", "permutation", "blocked_propagation")
+
+
+def factor_name(index: int) -> str:
+    """`i` for factor 0, `z` for 17, `z_1` for 18."""
+    return chr(ord("i") + index) if index <= _LAST_LETTER else f"z_{index - _LAST_LETTER}"
+
+
+def factor_names(indices: Iterable[int]) -> str:
+    """The names of the factors of one dimension: `ij`."""
+    return "".join(map(factor_name, indices))
+
+
+def _parse_factor(parser: AttrParser, names: str) -> tuple[int, str]:
+    """The index of the first factor that `names` begins with, and the rest of `names`."""
+    match = _FACTOR.match(names)
+    assert match is not None, "a keyword is never empty"
+    rest = names[match.end() :]
+    if (letter := match["letter"]) is not None:
+        if not "i" <= letter <= "z":
+            parser.raise_error(f"expecting symbol from 'i' to 'z'. Received: '{letter}'")
+        return ord(letter) - ord("i"), rest
+    number = match["number"]
+    if not number:
+        parser.raise_error(f"expecting integer after 'z_'. Received: '{names}'")
+    if number.startswith("0"):
+        parser.raise_error(f"expecting positive integer without leading zeros. Received: '{number}'")
+    if len(number) > len(str(_LARGEST_INDEX)) or int(number) > _LARGEST_INDEX:
+        parser.raise_error(f"expecting symbol index <=2^63-1. Received: '{number}'")
+    return int(number) + _LAST_LETTER, rest
+
+
+def parse_dim_mapping(parser: AttrParser) -> tuple[int, ...]:
+    """The factors of one dimension, none where no name comes next."""
+    indices: list[int] = []
+    names = parser.parse_optional_identifier() or ""
+    while names:
+        index, names = _parse_factor(parser, names)
+        indices.append(index)
+    return tuple(indices)
+
+
+def parse_tensor_mapping(parser: AttrParser) -> TensorMapping:
+    """`[i, jk]`."""
+    parser.parse_punctuation("[")
+    return parse_list(parser, "]", parse_dim_mapping)
+
+
+def tensor_mapping_text(mapping: TensorMapping) -> str:
+    """`[i, jk]`."""
+    return f"[{', '.join(map(factor_names, mapping))}]"
+
+
+def _parse_tensor_mappings(parser: AttrParser) -> tuple[TensorMapping, ...]:
+    parser.parse_punctuation("(")
+    mappings = [parse_tensor_mapping(parser)]
+    while parser.parse_optional_punctuation(","):
+        mappings.append(parse_tensor_mapping(parser))
+    parser.parse_punctuation(")")
+    return tuple(mappings)
+
+
+def _parse_factor_sizes(parser: AttrParser) -> tuple[int, ...]:
+    sizes: list[int] = []
+
+    def parse_size(parser: AttrParser) -> None:
+        index, rest = _parse_factor(parser, parser.parse_identifier())
+        if index != len(sizes):
+            parser.raise_error(
+                "expecting factor indices to be ordered like an iota ([0,1,2,...], e.g. {i=#, j=#, ...}). Expecting "
+                f"factor index symbol '{factor_name(len(sizes))}', received: '{factor_name(index)}'"
+            )
+        if rest:
+            parser.raise_error(f"expecting single factor symbol: {rest}")
+        parser.parse_punctuation("=")
+        sizes.append(parser.parse_integer(allow_boolean=False))
+
+    if parser.parse_optional_punctuation("{"):
+        parse_list(parser, "}", parse_size)
+    return tuple(sizes)
+
+
+def _parse_factors_of_kind(parser: AttrParser, kind: str) -> tuple[int, ...]:
+    if not parser.parse_optional_keyword(kind):
+        return ()
+    parser.parse_punctuation("=")
+    parser.parse_punctuation("{")
+    return parse_list(parser, "}", lambda parser: _parse_factor(parser, parser.parse_identifier())[0])
+
+
+def parse_rule(parser: AttrParser) -> OpShardingRule:
+    """A sharding rule in its angle brackets."""
+    parser.parse_punctuation("<")
+    operands = _parse_tensor_mappings(parser)
+    parser.parse_punctuation("->")
+    results = _parse_tensor_mappings(parser)
+    sizes = _parse_factor_sizes(parser)
+    of_kind = [_parse_factors_of_kind(parser, kind) for kind in _KINDS]
+    is_custom = parser.parse_optional_punctuation(",") is not None
+    if is_custom:
+        parser.parse_keyword("custom")
+    parser.parse_punctuation(">")
+    return OpShardingRule(sizes, operands, results, *of_kind, is_custom=is_custom)
+
+
+@lru_cache(maxsize=4096)
+def rule_text(rule: OpShardingRule) -> str:
+    """A sharding rule as `parse_rule` reads it."""
+    operands, results = (", ".join(map(tensor_mapping_text, mappings)) for mappings in (rule.operands, rule.results))
+    text = f"({operands})->({results})"
+    if rule.factor_sizes:
+        text += f" {{{', '.join(f'{factor_name(index)}={size}' for index, size in enumerate(rule.factor_sizes))}}}"
+    of_kind = (rule.reduction, rule.need_replication, rule.permutation, rule.blocked_propagation)
+    for kind, factors in zip(_KINDS, of_kind, strict=True):
+        if factors:
+            text += f" {kind}={{{', '.join(map(factor_name, factors))}}}"
+    return f"<{text}{', custom' if rule.is_custom else ''}>"

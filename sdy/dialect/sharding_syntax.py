@@ -1,0 +1,138 @@
+"""The text of shardings: `<@mesh, [{"x", ?}, {}p1], replicated={"y"}, unreduced=max{"z"}>`.
+
+Each dimension is a list of axes, open where it ends with `?`, with its priority after it. In place of the symbol of a
+mesh there can be a mesh itself: `<mesh<["x"=4]>, [{"x"}]>`.
+"""
+
+import re
+from functools import lru_cache
+from typing import get_args
+
+from xdsl.parser import AttrParser
+
+from sdy.axes import AxisRef
+from sdy.dialect.axis_syntax import axes_text, parse_axes, parse_axis, parse_list, symbol_text
+from sdy.dialect.mesh_syntax import mesh_text, parse_mesh
+from sdy.mesh import Mesh
+from sdy.sharding import DimSharding, Reduction, TensorSharding
+
+_PRIORITY = re.compile(r"p([0-9]+)")
+_LARGEST_PRIORITY = 2**63 - 1
+_REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
+
+
+def parse_dim_sharding(parser: AttrParser) -> DimSharding:
+    """`{"x", ?}p1`."""
+    axes: list[AxisRef] = []
+    is_closed = True
+    parser.parse_punctuation("{")
+    while not parser.parse_optional_punctuation("}"):
+        if axes:
+            parser.parse_punctuation(",")
+        if parser.parse_optional_punctuation("?"):
+            is_closed = False
+            parser.parse_punctuation("}")
+            break
+        axes.append(parse_axis(parser))
+    return DimSharding(tuple(axes), is_closed, _parse_priority(parser))
+
+
+def _parse_priority(parser: AttrParser) -> int | None:
+    word = parser.parse_optional_identifier()
+    if word is None:
+        return None
+    match = _PRIORITY.fullmatch(word)
+    if match is None:
+        parser.raise_error(f"expecting priority in format 'p<number>', got: {word}")
+    digits = match[1]
+    if digits.startswith("0") and digits != "0":
+        parser.raise_error(f"priorities with leading zeros are not allowed, got: {word}")
+    if len(digits) > len(str(_LARGEST_PRIORITY)) or int(digits) > _LARGEST_PRIORITY:
+        parser.raise_error(f"expecting integer priority, got: {word}")
+    return int(digits)
+
+
+def dim_sharding_text(dim: DimSharding) -> str:
+    """`{"x", ?}p1`."""
+    parts = [*map(str, dim.axes), *(() if dim.is_closed else ("?",))]
+    return f"{{{', '.join(parts)}}}{'' if dim.priority is None else f'p{dim.priority}'}"
+
+
+def parse_sharding(parser: AttrParser) -> TensorSharding:
+    """A tensor's sharding in its angle brackets."""
+    parser.parse_punctuation("<")
+    mesh = _parse_mesh_or_symbol(parser)
+    parser.parse_punctuation(",")
+    parser.parse_punctuation("[")
+    dims = parse_list(parser, "]", parse_dim_sharding)
+    replicated: tuple[AxisRef, ...] = ()
+    unreduced: tuple[AxisRef, ...] = ()
+    reduction: Reduction = "sum"
+    while parser.parse_optional_punctuation(","):
+        if not replicated and parser.parse_optional_keyword("replicated"):
+            parser.parse_punctuation("=")
+            replicated = _parse_some_axes(parser)
+        elif not unreduced and parser.parse_optional_keyword("unreduced"):
+            if parser.parse_optional_punctuation("="):
+                reduction = parse_optional_reduction(parser) or "sum"
+            unreduced = _parse_some_axes(parser)
+        else:
+            parser.raise_error("failed to parse Sdy_TensorSharding, expected valid named axis list after comma")
+    parser.parse_punctuation(">")
+    return TensorSharding(mesh, dims, replicated, unreduced, reduction)
+
+
+def _parse_mesh_or_symbol(parser: AttrParser) -> str | Mesh:
+    if parser.parse_optional_keyword("mesh"):
+        return parse_mesh(parser)
+    return parser.parse_symbol_name().data
+
+
+def _parse_some_axes(parser: AttrParser) -> tuple[AxisRef, ...]:
+    start = parser.pos
+    axes = parse_axes(parser)
+    if not axes:
+        parser.raise_error("expected string", start, start + 1)
+    return axes
+
+
+def parse_optional_reduction(parser: AttrParser) -> Reduction | None:
+    """`sum`, `max` or `min`, where one of them comes next."""
+    return next((reduction for reduction in _REDUCTIONS if parser.parse_optional_keyword(reduction)), None)
+
+
+@lru_cache(maxsize=4096)
+def sharding_text(sharding: TensorSharding) -> str:
+    """A tensor's sharding as `parse_sharding` reads it."""
+    mesh = symbol_text(sharding.mesh) if isinstance(sharding.mesh, str) else f"mesh{mesh_text(sharding.mesh)}"
+    parts = [mesh, f"[{', '.join(map(dim_sharding_text, sharding.dims))}]"]
+    if sharding.replicated:
+        parts.append(f"replicated={axes_text(sharding.replicated)}")
+    if sharding.unreduced:
+        reduction = "" if sharding.reduction == "sum" else sharding.reduction
+        parts.append(f"unreduced={reduction}{axes_text(sharding.unreduced)}")
+    return f"<{', '.join(parts)}>"
+
+
+def parse_sharding_list(parser: AttrParser) -> tuple[TensorSharding, ...]:
+    """`[<@mesh, [{"x"}]>, <@mesh, []>]`."""
+    parser.parse_punctuation("[")
+    return parse_list(parser, "]", parse_sharding)
+
+
+def sharding_list_text(shardings: tuple[TensorSharding, ...]) -> str:
+    """`[<@mesh, [{"x"}]>, <@mesh, []>]`."""
+    return f"[{', '.join(map(sharding_text, shardings))}]"
+
+
+def parse_sharding_per_value(parser: AttrParser) -> tuple[TensorSharding, ...]:
+    """A list of shardings in angle brackets."""
+    parser.parse_punctuation("<")
+    shardings = parse_sharding_list(parser)
+    parser.parse_punctuation(">")
+    return shardings
+
+
+def sharding_per_value_text(shardings: tuple[TensorSharding, ...]) -> str:
+    """A list of shardings in angle brackets."""
+    return f"<{sharding_list_text(shardings)}>"

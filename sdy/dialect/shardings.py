@@ -1,0 +1,204 @@
+"""The sharding of a value, wherever it is kept. This is the one place that knows where that is.
+
+a function's argument or result       its attribute `sdy.sharding`
+a target of a data-flow edge          the edge: its `sdy.data_flow_edge` where there is one, else its owner
+the result of an sdy operation        `sharding` or `out_sharding`
+any other result                      the operation's attribute `sdy.sharding`, one sharding for each result
+any other block argument              nowhere: it has none and takes none
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ShapedType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+
+from sdy.dialect.attributes import SHARDING, TensorShardingAttr, TensorShardingPerValueAttr
+from sdy.dialect.collectives import CollectiveOp
+from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.ops import DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp
+from sdy.sharding import TensorSharding
+
+
+def owning_op(value: SSAValue) -> Operation | None:
+    """The operation that `value` is a result of, or in whose region it is a block argument."""
+    if isinstance(value, BlockArgument):
+        return value.block.parent_op()
+    assert isinstance(value, OpResult)
+    return value.op
+
+
+def data_flow_edge_of(target: SSAValue) -> DataFlowEdgeOp | None:
+    """The `sdy.data_flow_edge` of the data-flow edge that `target` is a target of, None where there is none."""
+    op = owning_op(target)
+    if op is None or (flow := op.get_trait(ShardableDataFlow)) is None:
+        return None
+    user = flow.edge_owner_from_target(op, target).get_user_of_unique_use()
+    return user if isinstance(user, DataFlowEdgeOp) else None
+
+
+def shardable_value(value: SSAValue) -> SSAValue | None:
+    """The value that the sharding of `value` is kept with, None where it can have no sharding."""
+    op = owning_op(value)
+    if op is None:
+        return None
+    if (flow := op.get_trait(ShardableDataFlow)) is not None:
+        edge = data_flow_edge_of(value)
+        if edge is not None:
+            return edge.result
+        return value if isinstance(value, OpResult) else flow.edge_owner_from_target(op, value)
+    return value if isinstance(value, OpResult) or isinstance(op, FuncOp) else None
+
+
+def get_sharding(value: SSAValue) -> TensorSharding | None:
+    """The sharding of `value`, None where it has none."""
+    kept_with = shardable_value(value)
+    if kept_with is None:
+        return None
+    op = owning_op(kept_with)
+    assert op is not None
+    match op:
+        case FuncOp():
+            return func_arg_sharding(op, _index(kept_with))
+        case DataFlowEdgeOp():
+            return None if op.sharding is None else op.sharding.data
+        case ShardingConstraintOp() | ReshardOp():
+            return op.sharding.data
+        case CollectiveOp():
+            return op.out_sharding.data
+        case _ if (flow := op.get_trait(ShardableDataFlow)) is not None:
+            is_result = isinstance(kept_with, OpResult)
+            get = flow.result_edge_owner_shardings if is_result else flow.block_argument_edge_owner_shardings
+            return get(op)[_index(kept_with)]
+        case _:
+            return result_shardings(op)[_index(kept_with)]
+
+
+def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
+    """Give `value` this sharding; nothing happens where it can have none.
+
+    Where the shardings of several values are kept together and none has one yet, the others become open.
+    """
+    kept_with = shardable_value(value)
+    if kept_with is None:
+        return
+    op = owning_op(kept_with)
+    assert op is not None
+    match op:
+        case FuncOp():
+            set_func_arg_sharding(op, _index(kept_with), sharding)
+        case DataFlowEdgeOp() | ShardingConstraintOp() | ReshardOp():
+            op.properties["sharding"] = TensorShardingAttr(sharding)
+        case CollectiveOp():
+            op.properties["out_sharding"] = TensorShardingAttr(sharding)
+        case _ if (flow := op.get_trait(ShardableDataFlow)) is not None:
+            if isinstance(kept_with, OpResult):
+                owners, get = flow.result_edge_owners(op), flow.result_edge_owner_shardings
+                set_all = flow.set_result_edge_owner_shardings
+            else:
+                owners, get = flow.block_argument_edge_owners(op), flow.block_argument_edge_owner_shardings
+                set_all = flow.set_block_argument_edge_owner_shardings
+            types = [owner.type for owner in owners]
+            set_all(op, completed(get(op), types, {_index(kept_with): sharding}))
+        case _:
+            set_result_shardings(op, completed(result_shardings(op), op.result_types, {_index(kept_with): sharding}))
+
+
+def get_sharding_behind_barriers(value: SSAValue) -> TensorSharding | None:
+    """The sharding of what `value` is behind any propagation barriers."""
+    while isinstance(value.owner, PropagationBarrierOp):
+        value = value.owner.input
+    return get_sharding(value)
+
+
+def rank_of(type_: Attribute) -> int:
+    """The number of dimensions of a type, 0 for one that has none, such as a token."""
+    return type_.get_num_dims() if isinstance(type_, ShapedType) else 0
+
+
+def completed(
+    shardings: Sequence[TensorSharding | None], types: Sequence[Attribute], new: dict[int, TensorSharding]
+) -> tuple[TensorSharding, ...]:
+    """`shardings` of values of `types`, with those of `new` at its indices, and open ones where there are none."""
+    mesh = next(iter(new.values())).mesh
+    return tuple(
+        new.get(index) or old or TensorSharding.replicated_open(mesh, rank_of(type_))
+        for index, (old, type_) in enumerate(zip(shardings, types, strict=True))
+    )
+
+
+def has_result_shardings(op: Operation) -> bool:
+    """Whether `op` keeps shardings of its results in `sdy.sharding`."""
+    return SHARDING in op.attributes
+
+
+def result_shardings(op: Operation) -> tuple[TensorSharding | None, ...]:
+    """The sharding that `sdy.sharding` gives each result of `op`, None for each where there is no such attribute."""
+    attribute = op.attributes.get(SHARDING)
+    if isinstance(attribute, TensorShardingPerValueAttr):
+        return attribute.data
+    return (None,) * len(op.results)
+
+
+def set_result_shardings(op: Operation, shardings: Sequence[TensorSharding]) -> None:
+    """Keep these shardings of the results of `op` in `sdy.sharding`; none at all take the attribute away."""
+    if shardings:
+        op.attributes[SHARDING] = TensorShardingPerValueAttr(tuple(shardings))
+    else:
+        op.attributes.pop(SHARDING, None)
+
+
+def func_arg_sharding(func: FuncOp, index: int) -> TensorSharding | None:
+    """The sharding of argument `index` of `func`."""
+    return _entry(func.arg_attrs, index)
+
+
+def func_result_sharding(func: FuncOp, index: int) -> TensorSharding | None:
+    """The sharding of result `index` of `func`."""
+    return _entry(func.res_attrs, index)
+
+
+def set_func_arg_sharding(func: FuncOp, index: int, sharding: TensorSharding | None) -> None:
+    """Give argument `index` of `func` this sharding, or none."""
+    _change_entries(func, "arg_attrs", len(func.function_type.inputs), [(index, sharding)])
+
+
+def set_func_result_sharding(func: FuncOp, index: int, sharding: TensorSharding | None) -> None:
+    """Give result `index` of `func` this sharding, or none."""
+    _change_entries(func, "res_attrs", len(func.function_type.outputs), [(index, sharding)])
+
+
+def set_func_arg_shardings(func: FuncOp, shardings: Iterable[TensorSharding | None]) -> None:
+    """Give the arguments of `func` these shardings, or none."""
+    _change_entries(func, "arg_attrs", len(func.function_type.inputs), enumerate(shardings))
+
+
+def set_func_result_shardings(func: FuncOp, shardings: Iterable[TensorSharding | None]) -> None:
+    """Give the results of `func` these shardings, or none."""
+    _change_entries(func, "res_attrs", len(func.function_type.outputs), enumerate(shardings))
+
+
+def _index(value: SSAValue) -> int:
+    return cast(OpResult | BlockArgument, value).index
+
+
+def _entry(attributes: ArrayAttr[DictionaryAttr] | None, index: int) -> TensorSharding | None:
+    attribute = None if attributes is None else attributes.data[index].data.get(SHARDING)
+    return attribute.data if isinstance(attribute, TensorShardingAttr) else None
+
+
+def _change_entries(func: FuncOp, name: str, count: int, changes: Iterable[tuple[int, TensorSharding | None]]) -> None:
+    """Change the shardings in the list `name` of dictionaries, one for each of `count` arguments or results."""
+    given = cast(ArrayAttr[DictionaryAttr] | None, func.properties.get(name))
+    entries: list[dict[str, Attribute]]
+    entries = [dict(entry.data) for entry in given] if given is not None else [{} for _ in range(count)]
+    for index, sharding in changes:
+        if sharding is None:
+            entries[index].pop(SHARDING, None)
+        else:
+            entries[index][SHARDING] = TensorShardingAttr(sharding)
+    if any(entries):
+        func.properties[name] = ArrayAttr(map(DictionaryAttr, entries))
+    else:
+        func.properties.pop(name, None)
