@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sdy.axes import AxisRef, common_prefix, merge_sub_axes, total_size
 from sdy.mesh import Mesh
-from sdy.passes.exporting.common_sharding import common_axes
+from sdy.passes.exporting.common_sharding import common_axes, factor_axes_if_equal
 from sdy.passes.propagation.factors import FactorSharding, Projection, TensorFactors, project, unproject
 from sdy.rule import OpShardingRule, TensorMapping
 from sdy.sharding import TensorSharding, equivalent
@@ -52,10 +52,7 @@ def plan_operation(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh, mesh_of:
     if deal_anew:
         axes_per_factor = _axes_of_reshape(tensors, projection, mesh_name, mesh)
     else:
-        axes_per_tensor = [
-            {factor: sharding.axes for factor, sharding in tensor.factors.items()} for tensor in projection.tensors
-        ]
-        axes_per_factor = common_axes(axes_per_tensor, rule, tensors.sizes, mesh)
+        axes_per_factor = common_axes(_axes_per_tensor(projection), rule, tensors.sizes, mesh)
 
     planned: list[TensorSharding | None] = []
     for tensor, mapping, sharding, overflow in zip(
@@ -74,6 +71,22 @@ def plan_operation(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh, mesh_of:
         planned.append(new if changes or other_devices else None)
     reduction_axes = tuple(axis for factor in rule.reduction for axis in axes_per_factor[factor])
     return Plan(tuple(planned), reduction_axes)
+
+
+def summed_axes(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Axes | None:
+    """The axes over which an operation sums when nothing is resharded; None where its operands disagree on them."""
+    projection = project(tensors.rule, closed_if_missing(tensors, mesh_name), mesh)
+    axes: list[AxisRef] = []
+    for factor in tensors.rule.reduction:
+        shared = factor_axes_if_equal(_axes_per_tensor(projection), factor)
+        if shared is None:
+            return None
+        axes += shared
+    return tuple(axes)
+
+
+def _axes_per_tensor(projection: Projection) -> list[dict[int, Axes]]:
+    return [{factor: part.axes for factor, part in tensor.factors.items()} for tensor in projection.tensors]
 
 
 def closed_if_missing(tensors: Tensors, mesh_name: str | Mesh) -> list[TensorSharding]:

@@ -1,0 +1,130 @@
+"""`sdy-insert-explicit-reshards`: where two shardings disagree, a reshard stands between them."""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import BlockArgument, Operation, Use
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
+
+from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import func_result_sharding, get_sharding
+from sdy.passes.common.call_graph import callee, functions
+from sdy.passes.common.function_shardings import function_argument_shardings
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.common.tensors import rank
+from sdy.passes.exporting.editing import after_value, insert_for_use, used_value
+from sdy.passes.exporting.operation_reshards import reshard_around
+from sdy.passes.exporting.single_device import refuse_single_device
+from sdy.passes.exporting.unreduced import combine_for_use, unreduce_for_use
+from sdy.sharding import TensorSharding, equivalent
+from sdy.stablehlo.shape import ConcatenateOp
+
+
+@dataclass(frozen=True)
+class InsertExplicitReshardsPass(ModulePass):
+    """Insert reshards so that each operation has operands and results whose shardings go together.
+
+    An operation's tensors go together when they split each of its factors over the same axes, and no axis splits two
+    factors. Splitting a factor that is summed over leaves partial results, which an all-reduce is inserted to combine.
+
+    Before::
+
+        sdy.mesh @mesh = <["x"=4, "y"=2]>
+        ... %lhs: tensor<8x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}
+        ... %rhs: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {"x"}]>}
+        %0 = stablehlo.dot %lhs, %rhs {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
+
+    After, if `enable_full_version`::
+
+        %0 = sdy.reshard %rhs <@mesh, [{"y"}, {}]> : tensor<32x16xf32>
+        %1 = stablehlo.dot %lhs, %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
+        %2 = sdy.all_reduce {"y"} %1 out_sharding=<@mesh, [{"x"}, {}]>
+
+    Without `enable_full_version` this is done for a few kinds of operations only, for others what is unreduced is made
+    explicit, and the result of a dot product is resharded where that is cheaper than to reshard its operands.
+    """
+
+    name = "sdy-insert-explicit-reshards"
+    enable_full_version: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        symbols = Symbols(op)
+        for function in functions(op):
+            refuse_single_device(function)
+            # What is inserted around an operation is in order already, and is not to be visited.
+            for inner in tuple(function.body.walk(region_first=True)):
+                if not inner.has_trait(IsTerminator, value_if_unregistered=False):
+                    _visit(inner, symbols, self.enable_full_version or _always_in_full(inner))
+            terminator = function.body.block.last_op
+            assert terminator is not None
+            for index in range(len(terminator.operands)):
+                target = func_result_sharding(function, index)
+                _reshard_use(Use(terminator, index), target, InsertPoint.before(terminator), self.enable_full_version)
+
+
+def _always_in_full(op: Operation) -> bool:
+    """Whether `op` gets all its reshards even without the full version."""
+    match op:
+        case func.CallOp():
+            # Calls of one function with other shardings would otherwise need copies of it.
+            return True
+        case ConcatenateOp():
+            return any(get_sharding(operand) != get_sharding(op.result) for operand in op.operands)
+        case _:
+            return op.name == "mhlo.ragged_dot"
+
+
+def _visit(op: Operation, symbols: Symbols, in_full: bool) -> None:
+    if flow := op.get_trait(ShardableDataFlow):
+        _visit_data_flow(op, flow, in_full)
+    elif isinstance(op, func.CallOp):
+        _visit_call(op, symbols, in_full)
+    elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
+        Rewriter.replace_op(op, (), (op.input,))
+    else:
+        reshard_around(op, in_full)
+
+
+def _visit_data_flow(op: Operation, flow: ShardableDataFlow, in_full: bool) -> None:
+    """Reshard the sources of each edge to what the owner of the edge has."""
+    owners = [*flow.result_edge_owners(op), *flow.block_argument_edge_owners(op)]
+    shardings = [*flow.result_edge_owner_shardings(op), *flow.block_argument_edge_owner_shardings(op)]
+    for owner, sharding in zip(owners, shardings, strict=True):
+        if sharding is not None:
+            seen_from = flow.outside_sharding if isinstance(owner, BlockArgument) else flow.inside_sharding
+            sharding = seen_from(op, owner, sharding)
+        for source in flow.edge_sources(op, owner):
+            _reshard_use(source, sharding, after_value(used_value(source)), in_full)
+
+
+def _visit_call(call: func.CallOp, symbols: Symbols, in_full: bool) -> None:
+    """Reshard the operands to the shardings of the function's arguments."""
+    targets = function_argument_shardings(callee(call, symbols))
+    if targets is None:
+        given = [get_sharding(operand) for operand in call.operands]
+        over_devices = [sharding for sharding in given if sharding and not mesh_of(sharding, call).is_maximal]
+        if not over_devices:
+            return
+        mesh = over_devices[0].mesh
+        targets = tuple(TensorSharding.replicated_closed(mesh, rank(operand.type)) for operand in call.operands)
+    for index, target in enumerate(targets):
+        _reshard_use(Use(call, index), target, after_value(call.operands[index]), in_full)
+
+
+def _reshard_use(use: Use, target: TensorSharding | None, at: InsertPoint, in_full: bool) -> None:
+    """Bring the used value to `target`, None being the whole tensor on each device; without `in_full`, only as far as
+    unreduced axes are concerned.
+    """
+    combine_for_use(use, target, at)
+    reached = target if unreduce_for_use(use, target, at) else get_sharding(used_value(use))
+    if in_full and not equivalent(reached, target):
+        if target is None:
+            assert reached is not None
+            target = TensorSharding.replicated_closed(reached.mesh, reached.rank)
+        insert_for_use(use, ReshardOp(used_value(use), target), at)

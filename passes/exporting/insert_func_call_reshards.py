@@ -1,0 +1,50 @@
+"""`sdy-insert-func-call-reshards`: a call has the result shardings of the function that it calls."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding, has_result_shardings, set_result_shardings
+from sdy.passes.common.call_graph import callee, calls_in
+from sdy.passes.common.function_shardings import function_result_shardings
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.exporting.editing import insert_for_other_uses
+from sdy.sharding import TensorSharding, equivalent
+
+
+class InsertFuncCallReshardsPass(ModulePass):
+    """Give each call the result shardings of the function it calls, and reshard the results to what the call had.
+
+    Before::
+
+        %0 = call @f(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+            : (tensor<8xf32>) -> tensor<8xf32>
+        ...
+        func.func private @f(%arg0: tensor<8xf32>)
+            -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>})
+
+    After::
+
+        %0 = call @f(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>}
+            : (tensor<8xf32>) -> tensor<8xf32>
+        %1 = sdy.reshard %0 <@mesh, [{"x"}]> : tensor<8xf32>
+    """
+
+    name = "sdy-insert-func-call-reshards"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        symbols = Symbols(op)
+        for call in tuple(calls_in(op)):
+            computed = function_result_shardings(callee(call, symbols))
+            expected = [get_sharding(result) for result in call.results]
+            if computed is None:
+                if not has_result_shardings(call):
+                    continue
+                computed = [TensorSharding.replicated_closed(given.mesh, given.rank) for given in expected if given]
+            for result, source, target in zip(call.results, computed, expected, strict=True):
+                if not equivalent(source, target):
+                    target = target or TensorSharding.replicated_closed(source.mesh, source.rank)
+                    insert_for_other_uses(result, ReshardOp(result, target), InsertPoint.after(call))
+            set_result_shardings(call, computed)

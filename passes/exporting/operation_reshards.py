@@ -1,0 +1,130 @@
+"""Resharding around one operation, so that its operands and results go together."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from xdsl.dialects.builtin import ShapedType
+from xdsl.ir import Operation, OpResult, SSAValue, Use
+from xdsl.rewriter import InsertPoint
+
+from sdy.axes import AxisRef, subtract
+from sdy.diagnostics import op_error
+from sdy.dialect.collectives import AllReduceOp
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers, set_sharding
+from sdy.mesh import Mesh
+from sdy.passes.common.tensors import is_static_tensor, rank
+from sdy.passes.exporting.dot_plan import plan_dot_result
+from sdy.passes.exporting.editing import insert_for_other_uses, insert_for_use
+from sdy.passes.exporting.operation_plan import Tensors, choose_mesh, plan_operation, summed_axes
+from sdy.passes.exporting.reduction_kinds import operation_reduction
+from sdy.passes.exporting.single_device import insert_single_device_reshards, runs_on_one_device
+from sdy.passes.exporting.unreduced import combine_for_use
+from sdy.passes.exporting.unreduced_plan import in_mesh_order
+from sdy.rules import sharding_rule
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
+from sdy.stablehlo.shape import ReshapeOp
+
+
+def reshard_around(op: Operation, in_full: bool) -> None:
+    """Reshard operands and results of `op` so that they go together, and combine partial results.
+
+    Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding.
+    """
+    _combine_operands(op)
+    values = [*op.operands, *op.results]
+    shardings = tuple(map(get_sharding_behind_barriers, values))
+    if runs_on_one_device(op, shardings[len(op.operands) :]):
+        insert_single_device_reshards(op)
+        return
+    mesh_name = choose_mesh(shardings, lambda sharding: mesh_of(sharding, op))
+    rule = sharding_rule(op) if mesh_name is not None else None
+    if mesh_name is None or rule is None or rule.is_custom:
+        return
+    mesh = mesh_of(TensorSharding(mesh_name), op)
+    if operation_reduction(op) is None:
+        # Partial results that cannot be combined must not arise.
+        whole = tuple(sorted((*rule.need_replication, *rule.reduction)))
+        rule = replace(rule, reduction=(), need_replication=whole)
+    tensors = Tensors(rule, shardings, tuple(_num_elements(value) for value in values))
+    if in_full:
+        reduction_axes = _reshard_operation(op, tensors, mesh_name, mesh)
+    else:
+        reduction_axes = _declared_reduction_axes(op, tensors, mesh)
+        if isinstance(op, DotOp | DotGeneralOp) and shardings[-1] is not None:
+            result_sharding = plan_dot_result(tensors, mesh_name, mesh)
+            if result_sharding is not None:
+                _compute_with(op.results[0], result_sharding, shardings[-1], InsertPoint.after(op))
+    _combine_results(op, reduction_axes, mesh_name, mesh)
+
+
+def _combine_operands(op: Operation) -> None:
+    """Combine operands along unreduced axes that the results, all of which have the same, do not have."""
+    if not any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
+        return
+    if not op.results:
+        raise op_error(op, "has operands with unreduced axes, but no results")
+    results = [get_sharding(result) for result in op.results]
+    if len({sharding.unreduced if sharding else () for sharding in results}) > 1:
+        raise op_error(op, "has results with different unreduced axes")
+    for index in range(len(op.operands)):
+        combine_for_use(Use(op, index), results[0], InsertPoint.before(op))
+
+
+def _reshard_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Sequence[AxisRef]:
+    """Reshard operands and results so that they go together; the axes along which the results are then partial."""
+    plan = plan_operation(
+        tensors, mesh_name, mesh, lambda sharding: mesh_of(sharding, op), reshapes=isinstance(op, ReshapeOp)
+    )
+    before, after = InsertPoint.before(op), InsertPoint.after(op)
+    for index, sharding in enumerate(plan.shardings):
+        if sharding is None:
+            continue
+        if index < len(op.operands):
+            insert_for_use(Use(op, index), ReshardOp(op.operands[index], sharding), before)
+        else:
+            result = op.results[index - len(op.operands)]
+            wanted = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, sharding.rank)
+            _compute_with(result, sharding, wanted, after)
+    return plan.reduction_axes
+
+
+def _compute_with(result: OpResult, sharding: TensorSharding, wanted: TensorSharding, at: InsertPoint) -> None:
+    """Let `result` be computed with `sharding`, and reshard it to what its users want."""
+    insert_for_other_uses(result, ReshardOp(result, wanted), at)
+    set_sharding(result, sharding)
+
+
+def _declared_reduction_axes(op: Operation, tensors: Tensors, mesh: Mesh) -> Sequence[AxisRef]:
+    """The axes over which `op` sums if its results have unreduced axes, which says that sums are explicit."""
+    sharding = get_sharding(op.results[0]) if op.results else None
+    if sharding is None or not sharding.unreduced:
+        return ()
+    axes = summed_axes(tensors, sharding.mesh, mesh)
+    if axes is None:
+        raise op_error(op, "has results with unreduced axes, and operands that disagree on what is summed over")
+    return axes
+
+
+def _combine_results(op: Operation, axes: Sequence[AxisRef], mesh_name: str | Mesh, mesh: Mesh) -> None:
+    """Combine the partial results along those of `axes` that the results are not to be unreduced along."""
+    if not op.results:
+        return
+    first = get_sharding(op.results[0])
+    partial = in_mesh_order(subtract(axes, first.unreduced if first else (), mesh), mesh)
+    if not partial:
+        return
+    reduction = operation_reduction(op)
+    assert reduction is not None
+    at = InsertPoint.after(op)
+    for result in op.results:
+        sharding = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, rank(result.type))
+        insert_for_other_uses(result, AllReduceOp(result, partial, sharding, reduction), at)
+
+
+def _num_elements(value: SSAValue) -> int:
+    """The size of a tensor; 0 where it is not known."""
+    return prod(value.type.get_shape()) if isinstance(value.type, ShapedType) and is_static_tensor(value.type) else 0

@@ -1,0 +1,94 @@
+"""`sdy-reshard-to-collectives`: each reshard becomes the collectives that carry it out."""
+
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from sdy.diagnostics import op_error
+from sdy.dialect.collective_syntax import AllToAllParam
+from sdy.dialect.collectives import AllGatherOp, AllSliceOp, AllToAllOp, CollectivePermuteOp
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.passes.exporting.collective_plan import AllGather, AllSlice, AllToAll, AxesPerDim, Step, plan_collectives
+from sdy.passes.exporting.editing import before_barriers
+from sdy.sharding import DimSharding, TensorSharding, equivalent
+
+
+@dataclass(frozen=True)
+class ReshardToCollectivesPass(ModulePass):
+    """Replace reshards by all-slices, collective-permutes, all-to-alls and all-gathers, as few as possible.
+
+    Before::
+
+        sdy.mesh @mesh = <["x"=2, "y"=2]>
+        ... %arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}
+        %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<16x8xf32>
+
+    After::
+
+        %0 = sdy.all_gather [{"y"}, {}] %arg0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<16x8xf32>
+
+    Reshards that change nothing are removed, or kept if `keep_redundant_reshards`. A reshard to or from a single
+    device, or between meshes with different axes, is left as it is.
+    """
+
+    name = "sdy-reshard-to-collectives"
+    keep_redundant_reshards: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for reshard in [inner for inner in op.walk() if isinstance(inner, ReshardOp)]:
+            source = get_sharding(before_barriers(reshard.input))
+            if not (self.keep_redundant_reshards and equivalent(source, reshard.sharding.data)):
+                _replace_by_collectives(reshard, source)
+
+
+def _replace_by_collectives(reshard: ReshardOp, source: TensorSharding | None) -> None:
+    target = reshard.sharding.data
+    source = source or TensorSharding.replicated_open(target.mesh, target.rank)
+    source_mesh, target_mesh = mesh_of(source, reshard), mesh_of(target, reshard)
+    if source_mesh.is_maximal or target_mesh.is_maximal:
+        return
+    if source.is_fully_replicated and target.is_fully_replicated:
+        Rewriter.replace_op(reshard, (), (reshard.input,))
+        return
+    if target.is_fully_replicated:
+        target = TensorSharding.replicated_closed(source.mesh, source.rank)
+    elif source_mesh.axes != target_mesh.axes:
+        return
+    if source.rank != target.rank:
+        raise op_error(reshard, f"cannot reshard from rank {source.rank} to rank {target.rank}")
+
+    value = before_barriers(reshard.input)
+    other_devices = source.mesh != target.mesh
+    mesh = source.mesh
+    collectives: list[Operation] = []
+    for step in plan_collectives(source.dim_axes, target.dim_axes, value.type.get_shape(), source_mesh, other_devices):
+        if not isinstance(step, AllGather | AllSlice | AllToAll):
+            mesh = target.mesh
+        after = _closed(replace(target, mesh=mesh, replicated=()), step.after)
+        collective = _collective(step, value, after)
+        collective.location = reshard.location
+        collectives.append(collective)
+        value = collective.results[0]
+    Rewriter.replace_op(reshard, collectives, (value,))
+
+
+def _closed(like: TensorSharding, axes_per_dim: AxesPerDim) -> TensorSharding:
+    return replace(like, dims=tuple(DimSharding(axes) for axes in axes_per_dim))
+
+
+def _collective(step: Step, value: SSAValue, after: TensorSharding) -> Operation:
+    match step:
+        case AllGather(axes):
+            return AllGatherOp(value, axes, after)
+        case AllSlice(axes):
+            return AllSliceOp(value, axes, after)
+        case AllToAll(axes, source, target):
+            return AllToAllOp(value, (AllToAllParam(axes, source, target),), after)
+        case _:
+            return CollectivePermuteOp(value, after)

@@ -1,0 +1,144 @@
+"""`sdy-verify-unreduced-axes`: no partial result is taken for a whole one."""
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import IsTerminator
+
+from sdy import stablehlo
+from sdy.axes import AxisRef
+from sdy.diagnostics import op_error
+from sdy.dialect import collectives, ops
+from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding
+from sdy.dialect.unreduced_transition import transition_problem
+from sdy.passes.common.call_graph import callee, functions
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.exporting.editing import before_barriers
+from sdy.passes.exporting.reduction_kinds import region_reduction
+from sdy.sharding import Reduction, TensorSharding
+
+RESHARDS = (ops.ReshardOp, ops.ShardingConstraintOp)
+
+
+class VerifyUnreducedAxesPass(ModulePass):
+    """Check that unreduced axes, along which devices hold partial results, are neither lost nor made up.
+
+    An operation passes the unreduced axes of its operands on to its results. A dot product or a reduction may add some,
+    a reshard or an all-reduce may drop some. Anything else is an error::
+
+        func.func @f(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) {
+          %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : tensor<8xf32>
+
+        error: 'stablehlo.negate' op dropped unreduced axis 'x' without a blessed operation (e.g., sdy.reshard). ...
+    """
+
+    name = "sdy-verify-unreduced-axes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        symbols = Symbols(op)
+        for function in functions(op):
+            for inner in function.body.walk(region_first=True):
+                _verify(inner, symbols)
+            _verify(function, symbols)
+
+
+def _verify(op: Operation, symbols: Symbols) -> None:
+    match op:
+        case ops.ReshardOp() | ops.ShardingConstraintOp():
+            pass
+        case collectives.AllReduceOp() | collectives.ReduceScatterOp():
+            if get_sharding(before_barriers(op.operands[0])) is None:
+                raise op_error(op, "operand must be sharded.")
+        case func.CallOp():
+            _verify_call(op, symbols)
+        case func.ReturnOp() | ops.ReturnOp():
+            _verify_return(op)
+        case stablehlo.ReduceOp():
+            _verify_transition(op, op.inputs, op.results, introduces=region_reduction(op.body))
+        case stablehlo.AllReduceOp() | stablehlo.ReduceScatterOp():
+            operands = [get_sharding(before_barriers(op.operands[0]))]
+            _verify_shardings(op, operands, [get_sharding(op.results[0])], removes=region_reduction(op.regions[0]))
+        case _ if not op.has_trait(IsTerminator, value_if_unregistered=False):
+            _verify_transition(op, op.operands, op.results, introduces="sum")
+        case _:
+            pass
+
+
+def _verify_transition(
+    op: Operation, operands: Iterable[SSAValue], results: Iterable[SSAValue], introduces: Reduction | None
+) -> None:
+    _verify_shardings(
+        op,
+        [None if _is_resharded(operand) else get_sharding(before_barriers(operand)) for operand in operands],
+        [get_sharding(before_barriers(result)) for result in results],
+        introduces=introduces,
+    )
+
+
+def _verify_shardings(
+    op: Operation,
+    operands: Sequence[TensorSharding | None],
+    results: Sequence[TensorSharding | None],
+    introduces: Reduction | None = None,
+    removes: Reduction | None = None,
+) -> None:
+    """Check `op`, all of whose shardings have one mesh; where they have several, nothing is known."""
+    before = [sharding for sharding in operands if sharding is not None]
+    after = [sharding for sharding in results if sharding is not None]
+    if not any(sharding.unreduced for sharding in (*before, *after)):
+        return
+    meshes = {mesh_of(sharding, op) for sharding in (*before, *after)}
+    if len(meshes) == 1 and (problem := transition_problem(before, after, meshes.pop(), introduces, removes)):
+        raise op_error(op, problem)
+
+
+def _verify_call(call: func.CallOp, symbols: Symbols) -> None:
+    function = callee(call, symbols)
+    for index, operand in enumerate(call.arguments):
+        if not _is_resharded(operand):
+            given = get_sharding(before_barriers(operand))
+            _verify_equal(call, given, func_arg_sharding(function, index), f"at call argument {index}.")
+    for index, result in enumerate(call.results):
+        given = func_result_sharding(function, index)
+        _verify_equal(call, given, get_sharding(result), f"at call result {index}.")
+
+
+def _verify_return(op: Operation) -> None:
+    parent = op.parent_op()
+    assert parent is not None
+    flow = parent.get_trait(ShardableDataFlow)
+    for index, operand in enumerate(op.operands):
+        if isinstance(parent, func.FuncOp):
+            target = func_result_sharding(parent, index)
+        else:
+            result = parent.results[index]
+            target = get_sharding(result)
+            if target is not None and flow is not None:
+                target = flow.inside_sharding(parent, result, target)
+        if target is not None and not _is_resharded(operand):
+            place = f"at return value {index} without a blessed operation (e.g., sdy.reshard). "
+            place += "This is an invalid transition from unreduced to reduced."
+            _verify_equal(op, get_sharding(before_barriers(operand)), target, place)
+
+
+def _verify_equal(op: Operation, first: TensorSharding | None, second: TensorSharding | None, place: str) -> None:
+    differing = _unreduced(first) ^ _unreduced(second)
+    if differing:
+        names = ", ".join(sorted({axis.name for axis in differing}))
+        raise op_error(op, f"has unreduced axes mismatch for '{names}' {place}")
+
+
+def _unreduced(sharding: TensorSharding | None) -> set[AxisRef]:
+    return set() if sharding is None else set(sharding.unreduced)
+
+
+def _is_resharded(value: SSAValue) -> bool:
+    """Whether `value` comes from an operation whose purpose is to change shardings."""
+    value = before_barriers(value)
+    return not isinstance(value, BlockArgument) and isinstance(value.owner, RESHARDS)
