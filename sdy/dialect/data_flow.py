@@ -98,23 +98,15 @@ class ManualComputationDataFlow(ComputationDataFlow):
         outside = tuple(with_manual_axes(old, new, axes) for old, new in pairs)
         op.properties[IN_SHARDINGS] = TensorShardingPerValueAttr(outside)
 
-    def sharding_for_sources(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
-        is_argument = isinstance(target, BlockArgument)
-        return self._seen_outside(op, target, sharding) if is_argument else self._seen_inside(op, sharding)
-
-    def sharding_for_target(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
-        is_argument = isinstance(target, BlockArgument)
-        return self._seen_inside(op, sharding) if is_argument else self._seen_outside(op, target, sharding)
-
-    def _seen_outside(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
+    def outside_sharding(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
         assert isinstance(target, BlockArgument | OpResult)
         given = self._given(op, IN_SHARDINGS if isinstance(target, BlockArgument) else OUT_SHARDINGS)
         return with_manual_axes(given[target.index], sharding, self._manual_axes(op))
 
-    def _seen_inside(self, op: Operation, sharding: TensorSharding) -> TensorSharding:
+    def inside_sharding(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
         return without_manual_axes(sharding, self._manual_axes(op))
 
-    def keeps_edge_owner_shardings_divisible(self, op: Operation) -> bool:
+    def keeps_owner_shardings_divisible(self, op: Operation) -> bool:
         return True
 
     @staticmethod

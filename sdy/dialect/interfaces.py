@@ -11,8 +11,8 @@ should be sharded alike. One target of each edge is its owner, and stands for th
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from xdsl.ir import BlockArgument, Operation, SSAValue, Use
-from xdsl.traits import OpTrait
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
+from xdsl.traits import IsTerminator, OpTrait
 
 from sdy.dialect.attributes import SHARDING, TensorShardingPerValueAttr
 from sdy.rule import OpShardingRule
@@ -87,14 +87,32 @@ class ShardableDataFlow(OpTrait, ABC):
         """Give each block argument that owns an edge its sharding."""
         raise NotImplementedError(f"'{op.name}' cannot keep shardings of block arguments")
 
-    def sharding_for_sources(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
-        """`sharding` of `target`, an owner, in the terms of the sources of its edge."""
+    def outside_sharding(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
+        """`sharding` of `target` as seen outside of `op`: by the sources of a block argument, the users of a result."""
         return sharding
 
-    def sharding_for_target(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
-        """`sharding` in the terms of the sources of the edge of `target`, an owner, in the terms of `target`."""
+    def inside_sharding(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
+        """`sharding` of `target` as seen inside of `op`: by the users of a block argument, the sources of a result."""
         return sharding
 
-    def keeps_edge_owner_shardings_divisible(self, op: Operation) -> bool:
+    def keeps_owner_shardings_divisible(self, op: Operation) -> bool:
         """Whether the axes of an edge must divide the dimensions of its owner, so that no device holds padding."""
         return False
+
+
+def defining_op(value: SSAValue) -> Operation | None:
+    """The operation that `value` is a result of, or in whose region it is a block argument."""
+    if isinstance(value, BlockArgument):
+        return value.block.parent_op()
+    assert isinstance(value, OpResult)
+    return value.op
+
+
+def data_flow_of_source(use: Use) -> tuple[ShardableDataFlow, Operation] | None:
+    """The interface and the operation whose data-flow edge `use` is a source of; None where there is no such edge."""
+    op: Operation | None = use.operation
+    if op.has_trait(IsTerminator, value_if_unregistered=False):
+        op = op.parent_op()
+    if op is None or (flow := op.get_trait(ShardableDataFlow)) is None:
+        return None
+    return flow, op

@@ -16,22 +16,14 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from sdy.dialect.attributes import SHARDING, TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.dialect.collectives import CollectiveOp
-from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.interfaces import ShardableDataFlow, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp
 from sdy.sharding import TensorSharding
 
 
-def owning_op(value: SSAValue) -> Operation | None:
-    """The operation that `value` is a result of, or in whose region it is a block argument."""
-    if isinstance(value, BlockArgument):
-        return value.block.parent_op()
-    assert isinstance(value, OpResult)
-    return value.op
-
-
 def data_flow_edge_of(target: SSAValue) -> DataFlowEdgeOp | None:
     """The `sdy.data_flow_edge` of the data-flow edge that `target` is a target of, None where there is none."""
-    op = owning_op(target)
+    op = defining_op(target)
     if op is None or (flow := op.get_trait(ShardableDataFlow)) is None:
         return None
     user = flow.edge_owner_from_target(op, target).get_user_of_unique_use()
@@ -40,7 +32,7 @@ def data_flow_edge_of(target: SSAValue) -> DataFlowEdgeOp | None:
 
 def shardable_value(value: SSAValue) -> SSAValue | None:
     """The value that the sharding of `value` is kept with, None where it can have no sharding."""
-    op = owning_op(value)
+    op = defining_op(value)
     if op is None:
         return None
     if (flow := op.get_trait(ShardableDataFlow)) is not None:
@@ -56,7 +48,7 @@ def get_sharding(value: SSAValue) -> TensorSharding | None:
     kept_with = shardable_value(value)
     if kept_with is None:
         return None
-    op = owning_op(kept_with)
+    op = defining_op(kept_with)
     assert op is not None
     match op:
         case FuncOp():
@@ -83,7 +75,7 @@ def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
     kept_with = shardable_value(value)
     if kept_with is None:
         return
-    op = owning_op(kept_with)
+    op = defining_op(kept_with)
     assert op is not None
     match op:
         case FuncOp():
