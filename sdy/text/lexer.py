@@ -14,7 +14,7 @@ class LazyToken(Token[MLIRTokenKind, str]):
 
     def __init__(self, kind: MLIRTokenKind, text: str, start: int, end: int, source: Input[str]):
         self.kind = kind
-        self.text = text  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.text = text  # pyright: ignore[reportAttributeAccessIssue, reportIncompatibleMethodOverride]
         self.start = start
         self.end = end
         self._source = source

@@ -34,6 +34,7 @@ from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.diagnostics import DiagnosticError, Location, Note, error, register_source
+from sdy.text.dense import DenseParser
 from sdy.text.lexer import Lexer
 from sdy.text.locations import LineTable
 from sdy.text.names import asm_names
@@ -62,7 +63,7 @@ _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError, 
 """What attributes and operations raise when they are built from what the text says."""
 
 
-class Parser(XDSLParser):
+class Parser(DenseParser):
     """Parses one text. Raises ParseError or DiagnosticError where it is wrong."""
 
     def __init__(self, context: Context, text: str, filename: str):
@@ -143,8 +144,7 @@ class Parser(XDSLParser):
                 parts = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
                 return FusedLoc(tuple(parts), metadata)
             case _:
-                pass
-        self.raise_error("expected location instance")
+                raise self.error_at(self.pos, "expected location instance")
 
     def _location_from_string(self, text: str) -> LocationAttr:
         if self.parse_optional_punctuation(":") is not None:

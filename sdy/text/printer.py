@@ -23,11 +23,15 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.printer import Printer as XDSLPrinter
 from xdsl.traits import IsTerminator
 
+from sdy.text.dense import hexadecimal
 from sdy.text.floats import float_text
 from sdy.text.names import Names, asm_names
 from sdy.text.spelling import SPELLINGS
 
 _INDENT = "  "
+_MOST_ELEMENTS = 100
+"""Up to this many elements a dense constant is a list, beyond it bytes in hexadecimal."""
+
 _NOT_PLAIN = re.compile(rb'[^\x20-\x7e]|["\\]')
 _UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
 
@@ -101,7 +105,11 @@ class Printer(XDSLPrinter):
                 self.print_attribute(attribute)
 
     def _print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
-        attribute.print_builtin(self)
+        if len(attribute) > _MOST_ELEMENTS and not attribute.is_splat():
+            self.print_string(f'dense<"{hexadecimal(attribute)}"> : ')
+            self.print_attribute(attribute.get_type())
+        else:
+            attribute.print_builtin(self)
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         """A dictionary, in the order of its keys."""

@@ -1,0 +1,151 @@
+"""Dense constants: `dense<[[1, 2], [3, 4]]> : tensor<2x2xi32>`, one value for all, or bytes in hexadecimal.
+
+In the hexadecimal form, which MLIR prints past a hundred elements, each element takes whole bytes, the lowest first.
+An integer narrower than a byte is extended with zeros there, and with its sign in memory.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, cast
+
+from xdsl.dialects.builtin import (
+    AnyDenseElement,
+    AnyFloat,
+    BytesAttr,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerType,
+    RankedStructure,
+)
+from xdsl.parser import Parser as XDSLParser
+from xdsl.utils.lexer import Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+DenseType = RankedStructure[AnyDenseElement]
+
+
+class DenseParser(XDSLParser):
+    """The part of the parser that reads dense constants."""
+
+    def parse_dense_int_or_fp_elements_attr(self, type: DenseType | None) -> DenseIntOrFPElementsAttr:  # noqa: A002
+        """A constant from its `<` on, with its type unless that is given."""
+        self.parse_punctuation("<", " in dense attribute")
+        start = self.pos
+        match self._current_token.kind:
+            case MLIRTokenKind.STRING_LIT:
+                read = self._bytes_reader()
+            case MLIRTokenKind.GREATER:
+                read = self._elements_reader([], [0], start)
+            case _:
+                elements, shape = self._parse_tensor_literal()
+                read = self._elements_reader([element.span for element in elements], shape, start)
+        self.parse_punctuation(">", " in dense attribute")
+        if type is None:
+            self.parse_punctuation(":", " in dense attribute")
+            type = self._parse_dense_literal_type()  # noqa: A001
+        return read(type)
+
+    def _bytes_reader(self) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
+        start = self.pos
+        text = self.parse_str_literal()
+
+        def read(dense_type: DenseType) -> DenseIntOrFPElementsAttr:
+            if not text.startswith("0x"):
+                self.raise_error("elements hex string should start with '0x'", start)
+            try:
+                data = bytes.fromhex(text[2:])
+            except ValueError:
+                self.raise_error("elements hex string only contains hex digits", start)
+            element_type = dense_type.element_type
+            count = math.prod(dense_type.get_shape())
+            if len(data) == element_type.compile_time_size:
+                data *= count
+            if len(data) != count * element_type.compile_time_size:
+                self.raise_error(f"elements hex data size is invalid for provided type: {dense_type}", start)
+            if isinstance(element_type, IntegerType) and element_type.bitwidth < 8:
+                sign = 1 << (element_type.bitwidth - 1)
+                data = bytes((byte ^ sign) - sign & 0xFF for byte in data)
+            return DenseIntOrFPElementsAttr(cast(Any, dense_type), BytesAttr(data))
+
+        return read
+
+    def _elements_reader(
+        self, elements: list[Span[str]], shape: list[int], start: int
+    ) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
+        """`shape` is the one that the brackets tell: none for one value, which then stands for all elements."""
+
+        def read(dense_type: DenseType) -> DenseIntOrFPElementsAttr:
+            wanted = list(dense_type.get_shape())
+            if shape and shape != wanted and (elements or math.prod(wanted)):
+                self.raise_error(
+                    f"inferred shape of elements literal ({_dimensions(shape)}) "
+                    f"does not match type ({_dimensions(wanted)})",
+                    start,
+                )
+            read_one = self._element_reader(dense_type.element_type)
+            values = [read_one(element) for element in elements]
+            if not shape:
+                values *= math.prod(wanted)
+            return DenseIntOrFPElementsAttr.from_list(cast(Any, dense_type), cast(Any, values))
+
+        return read
+
+    def _element_reader(self, element_type: AnyDenseElement) -> Callable[[Span[str]], Any]:
+        if isinstance(element_type, ComplexType):
+            read_part = self._element_reader(element_type.element_type)
+            return lambda element: tuple(map(read_part, self._parts(element)))
+        if isinstance(element_type, IntegerType | IndexType):
+            return lambda element: self._read_integer(element, element_type)
+        return lambda element: self._read_float(element, element_type)
+
+    def _parts(self, element: Span[str]) -> tuple[Span[str], Span[str]]:
+        comma = element.text.find(",")
+        if comma == -1:
+            self.raise_error("expected a complex number", element)
+        middle = element.start + comma
+        source = element.input
+        return Span(element.start + 1, middle, source), Span(middle + 1, element.end - 1, source)
+
+    def _read_integer(self, element: Span[str], element_type: IntegerType | IndexType) -> int:
+        text = element.text.strip()
+        if text in ("true", "false"):
+            if element_type != IntegerType(1):
+                self.raise_error("expected i1 type for 'true' or 'false' values", element)
+            return int(text == "true")
+        if "." in text:
+            self.raise_error("expected integer elements, but parsed floating-point", element)
+        value = int(text.replace(" ", ""), 0)
+        if isinstance(element_type, IntegerType) and element_type.normalized_value(value) is None:
+            self.raise_error("integer constant out of range for type", element)
+        return value
+
+    def _read_float(self, element: Span[str], element_type: AnyFloat) -> float:
+        text = element.text.strip().replace(" ", "")
+        if "0x" in text:
+            return self.float_of_bits(text, element_type, element)
+        if "." not in text:
+            self.raise_error("expected floating-point elements, but parsed integer", element)
+        return float(text)
+
+    def float_of_bits(self, text: str, float_type: AnyFloat, where: Span[str]) -> float:
+        """The number whose bits are written in hexadecimal."""
+        size = float_type.compile_time_size
+        bits = int(text, 16)
+        if not 0 <= bits < 1 << 8 * size:
+            self.raise_error("hexadecimal float constant out of range for type", where)
+        return float_type.unpack(bits.to_bytes(size, "little"), 1)[0]
+
+
+def hexadecimal(attribute: DenseIntOrFPElementsAttr) -> str:
+    """The bytes of a constant as MLIR prints them, without quotes."""
+    data = attribute.data.data
+    element_type = attribute.get_element_type()
+    if isinstance(element_type, IntegerType) and element_type.bitwidth < 8:
+        mask = (1 << element_type.bitwidth) - 1
+        data = bytes(byte & mask for byte in data)
+    return f"0x{data.hex().upper()}"
+
+
+def _dimensions(shape: list[int]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
