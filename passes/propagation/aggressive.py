@@ -92,7 +92,7 @@ def _source_tensors(
 def _acceptable(
     tensor: TensorFactors, factor: int, axes: Axes, factor_size: int, mesh: Mesh, conservative: bool
 ) -> Axes:
-    """What of `axes` the tensor can take for `factor`, on top of what its other factors hold by now; () for nothing new."""
+    """What of `axes` the tensor can take for `factor` beside what its other factors hold by now; () for nothing new."""
     sharding = tensor.factors.get(factor)
     if sharding is None:
         return ()

@@ -128,7 +128,7 @@ def prefix_within_factor(
 ) -> AxisRef | None:
     """The major part of `axis` by which `tensor` can split a factor of `factor_size`, or already does.
 
-    `sharding` is what `tensor` has for the factor, and `sharded_size` the number of parts made by the axes before `axis`.
+    `sharding` is what `tensor` has for the factor; the axes before `axis` make `sharded_size` parts.
     """
     free = _prefix_without(_prefix_without(axis, tensor.replicated), tensor.unreduced)
     if free is None:

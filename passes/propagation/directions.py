@@ -1,7 +1,7 @@
 """Directions of propagation, and the order in which operations take part.
 
-Propagating everything everywhere at once lets far-away decisions win over near ones. So operations join in stages: first
-those that merely pass their operand on, last broadcasts forward, each stage adding to what the earlier ones allow.
+Propagating everything everywhere at once lets far-away decisions win over near ones. So operations join in stages:
+first those that merely pass their operand on, last broadcasts forward, each stage adding to what earlier ones allow.
 """
 
 from collections.abc import Callable

@@ -2,8 +2,8 @@
 
 A sharding says how each *dimension* of one tensor is split; an operation relates *factors*, the loops it is made of.
 Projecting turns the first into the second, so that tensors of different shapes can be compared loop by loop, and
-un-projecting turns the outcome back. For the reshape `([ij])->([i, j])` with factors i=4 and j=6, and axes "x" of size 2
-and "y" of size 8:
+un-projecting turns the outcome back. For the reshape `([ij])->([i, j])` with factors i=4 and j=6, and axes "x" of size
+2 and "y" of size 8:
 
     dimension 0 of the operand split over ["x", "y"]     the 8 parts of "y" do not fit into the 2 left of factor i:
       -> factor i: ["x", "y":(1)2]                        it takes the half of it that fits,
@@ -12,8 +12,8 @@ and "y" of size 8:
 Two things keep a dimension from being read factor by factor:
 
 *Overflow axes.* When a factor that is not the minor-most has room left, but the next axis shares no divisor with that
-room, neither this nor any later factor can take the axis. It is kept aside with all that follow, closes what comes after
-it, and is put back when the dimension is rebuilt.
+room, neither this nor any later factor can take the axis. It is kept aside with all that follow, closes what comes
+after it, and is put back when the dimension is rebuilt.
 
 *Strided views.* A factor can only be split if every factor major to it in the same dimension is split completely: the
 pieces would not be contiguous otherwise. Rebuilding a dimension therefore stops at the first factor with room left.

@@ -2,12 +2,12 @@
 
 Where shardings contend, who comes first wins, so that the order of visits is part of the result. It is that of MLIR's
 greedy rewrite driver going top down, which Shardy uses: all operations are put on a stack, the first of the module on
-top; the top one is taken and visited; what its step changed is put on the stack, unless it is there already. The visited
-operation itself is not put back.
+top; the top one is taken and visited; what its step changed is put on the stack, unless it is there already. The
+visited operation itself is not put back.
 
-Two things keep that short. The part of the stack that is still as it was at the start is not stored: it is the operations
-past `position`. And an operation is passed over when none of its tensors' shardings, and none of its directions, changed
-since a visit that found nothing to do, which is so for most operations in all rounds but the first.
+Two things keep that short. The part of the stack that is still as it was at the start is not stored: it is the
+operations past `position`. And an operation is passed over when none of its tensors' shardings, and none of its
+directions, changed since a visit that found nothing to do, as is so for most in all rounds but the first.
 
 The driver also erases operations whose results nobody uses, and so do we: it takes uses away from their operands, and
 who reads a tensor alone is propagated through earlier.
@@ -130,7 +130,7 @@ class FixedPoint:
             self._open_siblings(node)
 
     def _open_siblings(self, node: int) -> None:
-        """Give the other results of an operation an open sharding as soon as one has a sharding: they are kept together."""
+        """Give the values that keep their shardings with that of `node` open ones, where they have none."""
         sharding = self.sharding(node)
         assert sharding is not None
         for sibling in self.graph.siblings.get(node, ()):

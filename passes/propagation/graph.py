@@ -47,7 +47,7 @@ class Erased(NamedTuple):
     """What erasing an operation has touched."""
 
     neighbours: list[int]
-    """The operations that define an operand which now has one user at most, to be visited again, in the order of MLIR."""
+    """Operations that define an operand which now has one user at most, to be visited again, in the order of MLIR."""
     left_alone: list[int]
     """The operations that now are the only user of an operand, which can let them take part earlier."""
 
@@ -65,8 +65,8 @@ class Graph:
     readers: list[list[int]] = field(default_factory=lambda: [[]])
     """The operations that the sharding of each node matters to."""
     siblings: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
-    """The nodes of values that are defined with a node's, where there are several: they keep their shardings together, so
-    that one cannot have a sharding without the others."""
+    """The nodes of values that are defined with a node's, where there are several: they keep their shardings together,
+    so that one cannot have a sharding without the others."""
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     """The nodes that are always to have the sharding of a node, itself included."""
     operations: list[Operation] = field(default_factory=list[Operation])
@@ -100,7 +100,7 @@ class Graph:
 
         That order is the reverse of the order of visits, because the work list is a stack. It is, for a data-flow edge,
         what uses the values that the edge joins; then what defines the value; then what uses it. Uses come in the order
-        of the value's list of uses, which starts with the latest. An operation in a region brings along those around it.
+        of the value's list of uses, which starts with the latest. An operation in a region brings along those around.
         """
         place = self.places[node]
         reached: dict[int, None] = {}
@@ -185,5 +185,5 @@ def _source_edge(use: Use) -> DataFlowEdgeOp | None:
     if found is None:
         return None
     flow, operation = found
-    owner = flow.edge_owner_of_source(operation, use)
+    owner = flow.edge_owner_from_source(operation, use)
     return None if isinstance(owner, BlockArgument) else edge_of(owner)

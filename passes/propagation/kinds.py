@@ -1,6 +1,5 @@
 """Which kind of step each operation is: operations of one kind share their steps."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ShapedType

@@ -10,7 +10,7 @@ from xdsl.traits import IsTerminator
 from sdy.dialect.interfaces import ShardableDataFlow, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding, shardable_value
-from sdy.passes.common.call_graph import callee, functions, main_function
+from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_static_tensor
 from sdy.passes.propagation.graph import UNSHARDABLE, FuncResult, Graph, Return, is_dead

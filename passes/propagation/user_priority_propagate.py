@@ -25,8 +25,8 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
 
     with `%arg0` sharded `[{"x"}p1, {}]` and `%arg1` sharded `[{}, {"x"}p0]`. After, `%0` is sharded `[{?}, {"x", ?}]`.
 
-    A dimension is closed and empty, and its axes are replicated, until the turn of its priority comes. No priorities are
-    left in the end.
+    A dimension is closed and empty, and its axes are replicated, until the turn of its priority comes. No priorities
+    are left in the end.
     """
 
     name = "sdy-user-priority-propagate"
