@@ -1,0 +1,81 @@
+"""`canonicalize`: simplify what can be simplified."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, Region
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import ConstantLike, IsolatedFromAbove
+
+from sdy.dialect.canonicalization import PATTERNS
+
+
+@dataclass(frozen=True)
+class CanonicalizePass(ModulePass):
+    """Simplify operations until nothing more can be: dead ones go, equal constants merge, the dialect's patterns apply.
+
+    Before::
+
+        %0 = stablehlo.negate %arg0 : tensor<8xf32>
+        %1 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<8xf32>
+        %2 = sdy.reshard %1 <@mesh, [{"x"}]> : tensor<8xf32>
+        return %2 : tensor<8xf32>
+
+    After::
+
+        %0 = sdy.reshard %arg0 <@mesh, [{"x"}]> : tensor<8xf32>
+        return %0 : tensor<8xf32>
+
+    `enable_patterns` restricts the patterns to those with one of these labels, such as `sdy-reshard` for reshards of
+    reshards and `sdy-collective` for collectives; `disable_patterns` leaves some out. Constants move to the front of
+    the function or computation that they are in.
+    """
+
+    name = "canonicalize"
+    enable_patterns: tuple[str, ...] = ()
+    disable_patterns: tuple[str, ...] = ()
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _gather_constants(op)
+        patterns = [
+            pattern
+            for label, labelled in PATTERNS.items()
+            if (not self.enable_patterns or label in self.enable_patterns) and label not in self.disable_patterns
+            for pattern in labelled
+        ]
+        PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)
+
+
+def _gather_constants(module: ModuleOp) -> None:
+    """Keep one of equal constants in each isolated region, and put all of them at its front."""
+    first_of: dict[Hashable, Operation] = {}
+    kept: set[Operation | None] = {None}
+    for constant in list(module.walk()):
+        if not constant.has_trait(ConstantLike, value_if_unregistered=False):
+            continue
+        block = _isolated_region(constant).blocks[0]
+        key = (block, constant.dialect_name(), constant.get_attr_or_prop("value"), constant.results[0].type)
+        first = first_of.setdefault(key, constant)
+        if first is not constant:
+            Rewriter.replace_op(constant, [], first.results)
+            continue
+        if constant.parent is not block or constant.prev_op not in kept:
+            constant.detach()
+            Rewriter.insert_op(constant, InsertPoint.at_start(block))
+        kept.add(constant)
+
+
+def _isolated_region(operation: Operation) -> Region:
+    """The innermost region around `operation` whose operations see no values from outside."""
+    region = operation.parent_region()
+    assert region is not None
+    while (parent := region.parent) is not None and not parent.has_trait(IsolatedFromAbove):
+        outer = parent.parent_region()
+        if outer is None:
+            break
+        region = outer
+    return region

@@ -1,0 +1,38 @@
+"""The shardings of a function's arguments and results, all together."""
+
+from collections.abc import Iterable
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
+from sdy.passes.common.tensors import rank
+from sdy.sharding import TensorSharding
+
+Shardings = tuple[TensorSharding, ...]
+
+
+def function_argument_shardings(function: FuncOp) -> Shardings | None:
+    """The sharding of each argument, open where it has none; None if no argument is sharded over several devices."""
+    types = function.function_type.inputs.data
+    return _completed(function, types, [func_arg_sharding(function, index) for index in range(len(types))])
+
+
+def function_result_shardings(function: FuncOp) -> Shardings | None:
+    """The sharding of each result, open where it has none; None if no result is sharded over several devices."""
+    types = function.function_type.outputs.data
+    return _completed(function, types, [func_result_sharding(function, index) for index in range(len(types))])
+
+
+def _completed(
+    function: FuncOp, types: Iterable[Attribute], shardings: list[TensorSharding | None]
+) -> Shardings | None:
+    over_devices = (given for given in shardings if given and not mesh_of(given, function).is_maximal)
+    example = next(over_devices, None)
+    if example is None:
+        return None
+    return tuple(
+        given or TensorSharding.replicated_open(example.mesh, rank(type_))
+        for given, type_ in zip(shardings, types, strict=True)
+    )

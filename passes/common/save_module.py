@@ -1,0 +1,35 @@
+"""`sdy-save-module`: write the module to a file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.diagnostics import error
+from sdy.text import format as format_module
+
+
+@dataclass(frozen=True)
+class SaveModulePass(ModulePass):
+    """Save the module as `DUMP_DIRECTORY/NN.FILE_NAME.mlir`; without a directory, do nothing.
+
+    NN is the dump index, two digits, which keeps the files of one pipeline in order. It is left out when negative.
+    The directory must exist: DiagnosticError where the file cannot be written.
+    """
+
+    name = "sdy-save-module"
+    dump_directory: str = ""
+    file_name: str = "module"
+    dump_index: int = -1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not self.dump_directory:
+            return
+        prefix = f"{self.dump_index:02}." if self.dump_index >= 0 else ""
+        path = Path(self.dump_directory) / f"{prefix}{self.file_name}.mlir"
+        try:
+            path.write_text(format_module(op))
+        except OSError as problem:
+            raise error(op, f"cannot save the module as {path}: {problem.strerror}") from problem

@@ -1,0 +1,67 @@
+"""The symbols of a module: looking one up, and adding one under a name that is still free."""
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.traits import SymbolOpInterface
+
+
+class Symbols:
+    """The symbols of `module`, kept in step with it by `insert` and `erase`.
+
+    A symbol whose name is taken is renamed `name_0`, `name_1` and so on, one count serving all names.
+    """
+
+    def __init__(self, module: ModuleOp):
+        self.module = module
+        self._by_name = dict(_named_operations(module))
+        self._next_suffix = 0
+
+    def lookup(self, name: str) -> Operation | None:
+        """The operation of this name, or None."""
+        return self._by_name.get(name)
+
+    def function(self, name: str) -> FuncOp | None:
+        """The function of this name, or None."""
+        found = self._by_name.get(name)
+        return found if isinstance(found, FuncOp) else None
+
+    def insert(self, operation: Operation) -> str:
+        """Add `operation`, at the end of the module if it has no place yet, and return the name that it gets."""
+        if operation.parent is None:
+            self.module.body.block.add_op(operation)
+        wanted = name = symbol_name(operation)
+        while name in self._by_name:
+            name = f"{wanted}_{self._next_suffix}"
+            self._next_suffix += 1
+        _rename(operation, name)
+        self._by_name[name] = operation
+        return name
+
+    def erase(self, operation: Operation) -> None:
+        """Remove `operation` from the module; its name is free again."""
+        del self._by_name[symbol_name(operation)]
+        operation.detach()
+        operation.erase()
+
+
+def symbol_name(operation: Operation) -> str:
+    """The name under which other operations refer to `operation`, a symbol."""
+    name = operation.get_attr_or_prop("sym_name")
+    assert isinstance(name, StringAttr)
+    return name.data
+
+
+def _named_operations(module: ModuleOp) -> Iterator[tuple[str, Operation]]:
+    for operation in module.ops:
+        if operation.has_trait(SymbolOpInterface, value_if_unregistered=False) and operation.get_attr_or_prop(
+            "sym_name"
+        ):
+            yield symbol_name(operation), operation
+
+
+def _rename(operation: Operation, name: str) -> None:
+    where = operation.properties if "sym_name" in operation.properties else operation.attributes
+    where["sym_name"] = StringAttr(name)

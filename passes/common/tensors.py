@@ -1,0 +1,24 @@
+"""What passes ask about the type of a value."""
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType
+from xdsl.ir import Attribute, SSAValue
+
+
+def rank(type_: Attribute) -> int:
+    """The number of dimensions of a tensor type; 0 for a type that is not shaped, such as a token."""
+    return len(shape(type_))
+
+
+def shape(type_: Attribute) -> tuple[int, ...]:
+    """The sizes of the dimensions of a tensor type, -1 where unknown; none for a type that is not shaped."""
+    return type_.get_shape() if isinstance(type_, ShapedType) else ()
+
+
+def is_static_tensor(type_: Attribute) -> bool:
+    """Whether this is a shaped type all of whose dimensions are known."""
+    return isinstance(type_, ShapedType) and DYNAMIC_INDEX not in type_.get_shape()
+
+
+def is_scalar(value: SSAValue) -> bool:
+    """Whether this is a tensor without dimensions."""
+    return isinstance(value.type, ShapedType) and value.type.get_num_dims() == 0

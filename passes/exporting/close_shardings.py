@@ -1,0 +1,32 @@
+"""`sdy-close-shardings`: close every dimension of every sharding."""
+
+from dataclasses import replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.passes.common.sharding_walk import transform_shardings
+from sdy.sharding import DimSharding, TensorSharding
+
+
+class CloseShardingsPass(ModulePass):
+    """Close all dimensions, since propagation is over, and forget the replicated axes that guided it.
+
+    Before::
+
+        %0 = sdy.reshard %arg0 <@mesh, [{"x", ?}, {?}], replicated={"y"}> : tensor<8x8xf32>
+
+    After::
+
+        %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+    """
+
+    name = "sdy-close-shardings"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        transform_shardings(op, _close)
+
+
+def _close(sharding: TensorSharding) -> TensorSharding:
+    return replace(sharding.close().map_dims(DimSharding.without_idle_priority), replicated=())

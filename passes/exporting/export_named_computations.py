@@ -1,0 +1,81 @@
+"""`sdy-export-named-computations`: a named computation becomes a function and a call of it."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from sdy.dialect.attributes import TensorShardingPerValueAttr
+from sdy.dialect.ops import NamedComputationOp
+from sdy.dialect.shardings import set_func_arg_shardings, set_result_shardings
+from sdy.passes.common.call_graph import EXECUTION_THREAD, ORIGINAL_NAME
+from sdy.passes.common.data_flow_edges import edge_shardings, remove_edges
+from sdy.passes.common.function_shardings import Shardings
+from sdy.passes.common.regions import move_body
+from sdy.passes.common.symbols import Symbols
+
+
+class ExportNamedComputationsPass(ModulePass):
+    """Move the body of each named computation to a private function, at the end of the module, and call that.
+
+    Before::
+
+        %0 = sdy.named_computation<"f">(%arg0) out_shardings=[<@mesh, [{"x"}]>] (%arg1: tensor<8xf32>) {
+          %1 = stablehlo.negate %arg1 : tensor<8xf32>
+          sdy.return %1 : tensor<8xf32>
+        } : (tensor<8xf32>) -> tensor<8xf32>
+
+    After::
+
+        %0 = call @f(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+            : (tensor<8xf32>) -> tensor<8xf32>
+        ...
+        func.func private @f(%arg0: tensor<8xf32>) -> tensor<8xf32> attributes {sdy.original_func_name = "f"} {
+          %0 = stablehlo.negate %arg0 : tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }
+
+    Shardings on the computation's data-flow edges become those of the arguments and of the call; the edges go away.
+    """
+
+    name = "sdy-export-named-computations"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        symbols = Symbols(op)
+        for computation in list(op.walk(region_first=True)):
+            if isinstance(computation, NamedComputationOp):
+                _export(computation, symbols)
+
+
+def _export(computation: NamedComputationOp, symbols: Symbols) -> None:
+    arguments, results = computation.body.block.args, computation.results
+    in_shardings = edge_shardings(arguments) or _given(computation.in_shardings)
+    out_shardings = edge_shardings(results) or _given(computation.out_shardings)
+    remove_edges(arguments)
+    remove_edges(results)
+    function = _function(computation, in_shardings)
+    call = CallOp(symbols.insert(function), computation.operands, computation.result_types)
+    call.attributes = {name: value for name, value in computation.attributes.items() if name != EXECUTION_THREAD}
+    call.location = computation.location
+    if out_shardings is not None:
+        set_result_shardings(call, out_shardings)
+    Rewriter.replace_op(computation, call)
+
+
+def _given(shardings: TensorShardingPerValueAttr | None) -> Shardings | None:
+    return shardings.data if shardings is not None else None
+
+
+def _function(computation: NamedComputationOp, in_shardings: Shardings | None) -> FuncOp:
+    """The body of `computation`, moved to a function."""
+    name = computation.computation_name.data
+    types = ([argument.type for argument in computation.body.block.args], computation.result_types)
+    function = FuncOp(name, types, move_body(computation.body, ReturnOp), visibility="private")
+    function.location = computation.location
+    function.attributes[ORIGINAL_NAME] = StringAttr(name)
+    if EXECUTION_THREAD in computation.attributes:
+        function.attributes[EXECUTION_THREAD] = computation.attributes[EXECUTION_THREAD]
+    if in_shardings is not None:
+        set_func_arg_shardings(function, in_shardings)
+    return function

@@ -1,0 +1,37 @@
+"""`sdy-propagate-to-func-results`: the result of a function is sharded as the value that it returns."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import ReturnOp
+from xdsl.passes import ModulePass
+
+from sdy.dialect.shardings import get_sharding, set_func_result_shardings
+from sdy.passes.common.call_graph import functions, main_function
+
+
+class PropagateToFuncResultsPass(ModulePass):
+    """Copy the shardings of returned values to the results of every function but the main one.
+
+    Before::
+
+        func.func private @f(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+          return %arg0 : tensor<8xf32>
+
+    After::
+
+        func.func private @f(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+            -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+          return %arg0 : tensor<8xf32>
+
+    A result whose value has no sharding loses its own. The main function's result shardings are the user's, and stay.
+    Raises DiagnosticError if the module has several functions and none is `@main`.
+    """
+
+    name = "sdy-propagate-to-func-results"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        main = main_function(op)
+        for function in functions(op):
+            returned = function.get_return_op()
+            if function is not main and isinstance(returned, ReturnOp):
+                set_func_result_shardings(function, map(get_sharding, returned.arguments))

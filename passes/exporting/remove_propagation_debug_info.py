@@ -1,0 +1,40 @@
+"""`sdy-remove-propagation-debug-info`: drop the record of where each sharding came from."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from sdy.passes.common.argument_attributes import remove_from_arguments_and_results
+
+_DEBUG_ATTRIBUTES = {
+    "sdy.propagation_edges",
+    "sdy.block_arg_propagation_edges",
+    "sdy.result_propagation_edges",
+    "sdy.sharding_origins",
+    "sdy.block_arg_sharding_origins",
+    "sdy.result_sharding_origins",
+}
+
+
+class RemovePropagationDebugInfoPass(ModulePass):
+    """Remove the attributes that propagation leaves when asked for the origins and edges of shardings.
+
+    Before::
+
+        %0 = stablehlo.negate %arg0 {sdy.sharding_origins = [{x = "input: 0"}]} : tensor<8xf32>
+
+    After::
+
+        %0 = stablehlo.negate %arg0 : tensor<8xf32>
+    """
+
+    name = "sdy-remove-propagation-debug-info"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for operation in op.walk():
+            if isinstance(operation, FuncOp):
+                remove_from_arguments_and_results(operation, _DEBUG_ATTRIBUTES)
+            else:
+                for name in _DEBUG_ATTRIBUTES:
+                    operation.attributes.pop(name, None)

@@ -1,0 +1,29 @@
+"""`sdy-remove-sharding-groups`: drop the groups that told propagation which values to shard alike."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from sdy.dialect.ops import ShardingGroupOp
+
+
+class RemoveShardingGroupsPass(ModulePass):
+    """Remove every `sdy.sharding_group`.
+
+    Before::
+
+        %0 = stablehlo.negate %arg0 : tensor<8xf32>
+        sdy.sharding_group %0 group_id=0 : tensor<8xf32>
+
+    After::
+
+        %0 = stablehlo.negate %arg0 : tensor<8xf32>
+    """
+
+    name = "sdy-remove-sharding-groups"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for operation in list(op.walk()):
+            if isinstance(operation, ShardingGroupOp):
+                Rewriter.erase_op(operation)

@@ -1,0 +1,48 @@
+"""`sdy-remove-sub-axes-in-input-output-shardings`: only whole axes where a program meets the world."""
+
+from dataclasses import replace
+from itertools import takewhile
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.dialect.shardings import (
+    func_arg_sharding,
+    func_result_sharding,
+    set_func_arg_shardings,
+    set_func_result_shardings,
+)
+from sdy.passes.common.call_graph import main_function
+from sdy.sharding import DimSharding
+
+
+class RemoveSubAxesInInputOutputShardingsPass(ModulePass):
+    """Cut each open dimension of the main function's inputs and outputs at its first sub-axis.
+
+    Before::
+
+        func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y":(1)2, ?}, {"z":(1)2}]>})
+
+    After::
+
+        func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {"z":(1)2}]>})
+
+    Closed dimensions are what the user asked for, and stay. Raises DiagnosticError if the module has several functions
+    and none is `@main`.
+    """
+
+    name = "sdy-remove-sub-axes-in-input-output-shardings"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        main = main_function(op)
+        for types, get, set_all in (
+            (main.function_type.inputs, func_arg_sharding, set_func_arg_shardings),
+            (main.function_type.outputs, func_result_sharding, set_func_result_shardings),
+        ):
+            shardings = [get(main, index) for index in range(len(types))]
+            set_all(main, [sharding and sharding.map_dims(_cut_at_sub_axis) for sharding in shardings])
+
+
+def _cut_at_sub_axis(dim: DimSharding) -> DimSharding:
+    return dim if dim.is_closed else replace(dim, axes=tuple(takewhile(lambda axis: axis.is_full, dim.axes)))

@@ -1,0 +1,31 @@
+"""`sdy-sharding-constraint-to-reshard`: what was a wish for propagation becomes a change of sharding."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from sdy.dialect.ops import ReshardOp, ShardingConstraintOp
+
+
+class ShardingConstraintToReshardPass(ModulePass):
+    """Replace every `sdy.sharding_constraint` by an `sdy.reshard` to the same sharding.
+
+    Before::
+
+        %0 = sdy.sharding_constraint %arg0 <@mesh, [{"x"}]> : tensor<8xf32>
+
+    After::
+
+        %0 = sdy.reshard %arg0 <@mesh, [{"x"}]> : tensor<8xf32>
+    """
+
+    name = "sdy-sharding-constraint-to-reshard"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for constraint in list(op.walk()):
+            if isinstance(constraint, ShardingConstraintOp):
+                reshard = ReshardOp(constraint.input, constraint.sharding.data)
+                reshard.attributes = constraint.attributes.copy()
+                reshard.location = constraint.location
+                Rewriter.replace_op(constraint, reshard)

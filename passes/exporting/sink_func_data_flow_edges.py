@@ -1,0 +1,41 @@
+"""`sdy-sink-func-data-flow-edges`: the shardings of function data-flow edges go back to the values before them."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from sdy.dialect.ops import FuncDataFlowEdgeOp
+from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.sharding import TensorSharding
+
+
+class SinkFuncDataFlowEdgesPass(ModulePass):
+    """Remove every `sdy.func_data_flow_edge`, moving its sharding to its input.
+
+    Before::
+
+        %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+        %1 = sdy.func_data_flow_edge %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+        return %1 : tensor<8xf32>
+
+    After::
+
+        %0 = call @f(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+            : (tensor<8xf32>) -> tensor<8xf32>
+        return %0 : tensor<8xf32>
+
+    Where the edge has no sharding but its input has, the input's becomes open, without axes.
+    """
+
+    name = "sdy-sink-func-data-flow-edges"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for edge in list(op.walk()):
+            if isinstance(edge, FuncDataFlowEdgeOp):
+                before, after = get_sharding(edge.input), get_sharding(edge.result)
+                if after is not None:
+                    set_sharding(edge.input, after)
+                elif before is not None:
+                    set_sharding(edge.input, TensorSharding.replicated_open(before.mesh, before.rank))
+                Rewriter.replace_op(edge, [], [edge.input])

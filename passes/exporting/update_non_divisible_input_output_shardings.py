@@ -1,0 +1,113 @@
+"""`sdy-update-non-divisible-input-output-shardings`: no padding where a program meets the world."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import gcd
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, ShapedType
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from sdy.axes import AxisRef
+from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.shardings import (
+    func_arg_sharding,
+    func_result_sharding,
+    result_shardings,
+    set_func_arg_shardings,
+    set_func_result_shardings,
+    set_result_shardings,
+)
+from sdy.mesh import Mesh
+from sdy.passes.common.tensors import is_static_tensor
+from sdy.sharding import DimSharding, TensorSharding
+
+
+class UpdateNonDivisibleInputOutputShardingsPass(ModulePass):
+    """Shorten the shardings of inputs and outputs so far that they divide the dimensions that they split.
+
+    Before::
+
+        sdy.mesh @mesh = <["x"=4, "y"=2]>
+        func.func @main(%arg0: tensor<4x2x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}, {}]>},
+                        %arg1: tensor<2x4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {"y"}]>})
+
+    After::
+
+        func.func @main(%arg0: tensor<4x2x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {}]>},
+                        %arg1: tensor<2x4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {}, {}]>})
+
+    The inputs and outputs are those of functions, calls and manual computations. What is inside a program may be
+    padded; what users hand in and get back is not.
+    """
+
+    name = "sdy-update-non-divisible-input-output-shardings"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for operation in op.walk():
+            if isinstance(operation, FuncOp):
+                _update_function(operation)
+            elif operation.results and (isinstance(operation, CallOp) or _keeps_results_divisible(operation)):
+                shardings = result_shardings(operation)
+                set_result_shardings(operation, _divide_all(shardings, operation.results, operation))
+            flow = operation.get_trait(ShardableDataFlow)
+            if flow is not None and flow.keeps_owner_shardings_divisible(operation):
+                _update_edges(operation, flow)
+
+
+def _update_function(function: FuncOp) -> None:
+    for types, get, set_all in (
+        (function.function_type.inputs, func_arg_sharding, set_func_arg_shardings),
+        (function.function_type.outputs, func_result_sharding, set_func_result_shardings),
+    ):
+        shardings = [(get(function, index), type_) for index, type_ in enumerate(types)]
+        set_all(function, [sharding and _divide(sharding, type_, function) for sharding, type_ in shardings])
+
+
+def _keeps_results_divisible(operation: Operation) -> bool:
+    interface = operation.get_trait(ShardingRuleInterface)
+    return interface is not None and interface.keeps_result_shardings_divisible(operation)
+
+
+def _update_edges(operation: Operation, flow: ShardableDataFlow) -> None:
+    arguments = flow.block_argument_edge_owners(operation)
+    shardings = flow.block_argument_edge_owner_shardings(operation)
+    flow.set_block_argument_edge_owner_shardings(operation, _divide_all(shardings, arguments, operation))
+    results = flow.result_edge_owners(operation)
+    shardings = flow.result_edge_owner_shardings(operation)
+    flow.set_result_edge_owner_shardings(operation, _divide_all(shardings, results, operation))
+
+
+def _divide_all(
+    shardings: Sequence[TensorSharding | None], values: Sequence[SSAValue], anchor: Operation
+) -> list[TensorSharding]:
+    pairs = zip(shardings, values, strict=True)
+    return [_divide(sharding, value.type, anchor) for sharding, value in pairs if sharding is not None]
+
+
+def _divide(sharding: TensorSharding, type_: Attribute, anchor: Operation) -> TensorSharding:
+    """The largest part of `sharding` that divides a tensor of this type."""
+    if not isinstance(type_, ShapedType) or not is_static_tensor(type_):
+        return sharding
+    mesh = mesh_of(sharding, anchor)
+    dims = zip(sharding.dims, type_.get_shape(), strict=True)
+    return replace(sharding, dims=tuple(_divide_dim(dim, size, mesh) for dim, size in dims))
+
+
+def _divide_dim(dim: DimSharding, size: int, mesh: Mesh) -> DimSharding:
+    if size % dim.sharded_size(mesh) == 0:
+        return dim
+    axes: list[AxisRef] = []
+    for axis in dim.axes:
+        parts = gcd(axis.size_in(mesh), size)
+        if parts == axis.size_in(mesh):
+            axes.append(axis)
+            size //= parts
+            continue
+        if parts > 1:
+            axes.append(AxisRef(axis.name, axis.start, parts))
+        break
+    return DimSharding(tuple(axes), dim.is_closed)

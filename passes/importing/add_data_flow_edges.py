@@ -1,0 +1,38 @@
+"""`sdy-add-data-flow-edges`: make the data flow into and out of regions explicit."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.passes.common.data_flow_edges import add_edges
+
+
+class AddDataFlowEdgesPass(ModulePass):
+    """Put an `sdy.data_flow_edge` after every value that owns a data-flow edge, to carry the edge's sharding.
+
+    Before::
+
+        %0 = stablehlo.optimization_barrier %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+            : tensor<8xf32>
+        %1 = stablehlo.negate %0 : tensor<8xf32>
+
+    After::
+
+        %0 = stablehlo.optimization_barrier %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+            : tensor<8xf32>
+        %1 = sdy.data_flow_edge %0 sharding=<@mesh, [{"x"}]> : tensor<8xf32>
+        %2 = stablehlo.negate %1 : tensor<8xf32>
+
+    The operations that have such edges are those with the ShardableDataFlow interface: loops, conditionals, manual
+    and named computations, optimization barriers. `sdy-sink-data-flow-edges` undoes this.
+    """
+
+    name = "sdy-add-data-flow-edges"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for operation in list(op.walk(region_first=True)):
+            flow = operation.get_trait(ShardableDataFlow)
+            if flow is not None:
+                add_edges(flow.block_argument_edge_owners(operation))
+                add_edges(flow.result_edge_owners(operation))

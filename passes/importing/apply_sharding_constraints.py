@@ -1,0 +1,150 @@
+"""`sdy-apply-sharding-constraints`: let a constraint decide the sharding of what it constrains."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue, Use
+from xdsl.passes import ModulePass
+
+from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
+from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ShardingConstraintOp
+from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding, shardable_value
+from sdy.passes.common.data_flow_edges import insert_after_value
+from sdy.passes.common.tensors import rank
+from sdy.rules import sharding_rule
+from sdy.sharding import TensorSharding
+
+
+@dataclass(frozen=True)
+class ApplyShardingConstraintsPass(ModulePass):
+    """Copy the sharding of a constraint to its input where nothing else has a say in it.
+
+    Before::
+
+        %0 = stablehlo.add %arg0, %arg1 : tensor<8xf32>
+        %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>
+
+    After::
+
+        %0 = stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+        %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>
+
+    That is where the input has no sharding yet, the constraint is closed in all dimensions, and no other constraint of
+    the input differs; the `in_shardings` of a manual computation are constraints on its operands. Propagation alone
+    would give the input the same axes, but not keep it from getting more.
+
+    Where the input is a target of a data-flow edge, the other targets should not be bound too: its uses are replaced
+    by the constraint instead. And where an input without other constraints begins a chain of constraints, its uses
+    after the chain take the chain's end.
+    """
+
+    name = "sdy-apply-sharding-constraints"
+    debug_sharding_origins: bool = False
+    debug_propagation_edge_sharding: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for operation in list(op.walk(region_first=True)):
+            match operation:
+                case ShardingConstraintOp():
+                    _use_end_of_chain(operation)
+                    if _apply(operation.input, operation.sharding.data, lambda op=operation: _move_up(op)):
+                        _keep_rule(operation)
+                case ManualComputationOp():
+                    shardings = operation.in_shardings.data
+                    for value, sharding in zip(tuple(operation.operands), shardings, strict=True):
+                        _apply(value, sharding, lambda v=value, s=sharding, op=operation: _constrain(v, s, op))
+                case _:
+                    pass
+
+
+def _apply(value: SSAValue, sharding: TensorSharding, constraint_after: Callable[[], ShardingConstraintOp]) -> bool:
+    """Make `value` have this sharding if it should, and say whether it was given to the value itself.
+
+    `constraint_after` makes a constraint right after `value`, for its uses.
+    """
+    if not _should_apply(value, sharding):
+        return False
+    if not isinstance(value.owner, DataFlowEdgeOp) and data_flow_edge_of(value) is None:
+        set_sharding(value, sharding)
+        return True
+    constraint = constraint_after()
+    value.replace_uses_with_if(constraint.result, lambda use: use.operation is not constraint)
+    if sharding.unreduced:
+        # Unreduced axes do not propagate, so that the constraint cannot give them to its input.
+        current = get_sharding(value) or TensorSharding.replicated_open(sharding.mesh, rank(value.type))
+        set_sharding(value, replace(current, unreduced=sharding.unreduced, reduction=sharding.reduction))
+    return False
+
+
+def _keep_rule(constraint: ShardingConstraintOp) -> None:
+    """Note the sharding rule that took the sharding from the constraint to its input, as propagation does."""
+    rule = sharding_rule(constraint)
+    if rule is not None:
+        constraint.attributes[SHARDING_RULE] = OpShardingRuleAttr(rule)
+
+
+def _should_apply(value: SSAValue, sharding: TensorSharding) -> bool:
+    return (
+        shardable_value(value) is not None
+        and get_sharding(value) is None
+        and sharding.is_fully_closed
+        and all(other == sharding for other in map(_constraint_by, value.uses) if other is not None)
+    )
+
+
+def _constraint_by(use: Use) -> TensorSharding | None:
+    """The sharding that this use asks for, None if it does not constrain its value."""
+    match use.operation:
+        case ShardingConstraintOp():
+            return use.operation.sharding.data
+        case ManualComputationOp():
+            return use.operation.in_shardings.data[use.index]
+        case _:
+            return None
+
+
+def _move_up(constraint: ShardingConstraintOp) -> ShardingConstraintOp:
+    constraint.detach()
+    insert_after_value(constraint.input, constraint)
+    return constraint
+
+
+def _constrain(value: SSAValue, sharding: TensorSharding, computation: ManualComputationOp) -> ShardingConstraintOp:
+    constraint = ShardingConstraintOp(value, sharding)
+    constraint.location = computation.location
+    insert_after_value(value, constraint)
+    return constraint
+
+
+def _use_end_of_chain(head: ShardingConstraintOp) -> None:
+    """If `head` begins a chain of constraints, let uses of its input after the chain use the chain's end instead."""
+    tail = _end_of_chain(head)
+    if tail is None:
+        return
+
+    def comes_after(use: Use) -> bool:
+        user = use.operation
+        return user is not head and not isinstance(user, ReturnOp) and tail.is_before_in_block(user)
+
+    head.input.replace_uses_with_if(tail.result, comes_after)
+
+
+def _end_of_chain(head: ShardingConstraintOp) -> ShardingConstraintOp | None:
+    value = head.input
+    if (
+        isinstance(value.owner, ShardingConstraintOp)
+        or get_sharding(value) is not None
+        or _is_constrained(value, except_by=head)
+    ):
+        return None
+    tail = head
+    while isinstance(next_in_chain := tail.result.get_user_of_unique_use(), ShardingConstraintOp):
+        tail = next_in_chain
+    return None if tail is head or _is_constrained(tail.result) else tail
+
+
+def _is_constrained(value: SSAValue, except_by: Operation | None = None) -> bool:
+    return any(use.operation is not except_by and _constraint_by(use) is not None for use in value.uses)

@@ -1,0 +1,40 @@
+"""`sdy-flatten-call-graph`: a function for each call."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.passes.common.call_graph import callee, callees_first, calls_in, copy_call_tree, set_callee
+from sdy.passes.common.symbols import Symbols
+
+
+class FlattenCallGraphPass(ModulePass):
+    """Copy functions until each is called at most once, so that every call can be sharded in its own way.
+
+    Before::
+
+        %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+        %1 = call @f(%0) : (tensor<8xf32>) -> tensor<8xf32>
+
+    After::
+
+        %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+        %1 = call @f_0(%0) : (tensor<8xf32>) -> tensor<8xf32>
+        ...
+        func.func private @f_0(...) attributes {sdy.original_func_name = "f"} { ... }
+
+    `sdy-unflatten-call-graph` undoes this after propagation where the copies turned out alike.
+    """
+
+    name = "sdy-flatten-call-graph"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        symbols = Symbols(op)
+        called: set[str] = set()
+        for function in callees_first(op):
+            for call in calls_in(function):
+                target = callee(call, symbols)
+                name = target.sym_name.data
+                if name in called:
+                    set_callee(call, copy_call_tree(target, symbols))
+                called.add(name)

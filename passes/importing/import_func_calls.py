@@ -1,0 +1,98 @@
+"""`sdy-import-func-calls`: a call becomes a named computation that has the function's body."""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Region
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from sdy.diagnostics import warn
+from sdy.dialect.attributes import SHARDING
+from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.ops import NamedComputationOp, ReturnOp
+from sdy.passes.common.call_graph import EXECUTION_THREAD, callee, callees_first, calls_in, original_name
+from sdy.passes.common.data_flow_edges import add_edges
+from sdy.passes.common.function_shardings import function_argument_shardings
+from sdy.passes.common.regions import move_body
+from sdy.passes.common.symbols import Symbols
+
+
+@dataclass(frozen=True)
+class ImportFuncCallsPass(ModulePass):
+    """Inline each call as a named computation, so that propagation sees one program.
+
+    Before::
+
+        %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+        ...
+        func.func private @f(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+          %0 = stablehlo.negate %arg0 : tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }
+
+    After::
+
+        %0 = sdy.named_computation<"f">(%arg0) (%arg1: tensor<8xf32>) {
+          %1 = stablehlo.negate %arg1 : tensor<8xf32>
+          sdy.return %1 : tensor<8xf32>
+        } : (tensor<8xf32>) -> tensor<8xf32>
+
+    A body moves to the first call of its function; further calls get copies of it and a warning, since
+    `sdy-flatten-call-graph` should have given each a function of its own. Named computations then get their data-flow
+    edges, unless `add_data_flow_edges_on_named_computations` is off.
+    """
+
+    name = "sdy-import-func-calls"
+    add_data_flow_edges_on_named_computations: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        importer = _Importer(Symbols(op), {})
+        for function in callees_first(op):
+            for call in list(calls_in(function)):
+                importer.inline(call)
+        importer.erase_called()
+        if self.add_data_flow_edges_on_named_computations:
+            for computation in list(op.walk(region_first=True)):
+                flow = computation.get_trait(ShardableDataFlow)
+                if flow is not None and isinstance(computation, NamedComputationOp):
+                    add_edges(flow.block_argument_edge_owners(computation))
+                    add_edges(flow.result_edge_owners(computation))
+
+
+@dataclass
+class _Importer:
+    symbols: Symbols
+    bodies: dict[str, Region]
+    """The region that the body of each called function has moved to."""
+
+    def inline(self, call: CallOp) -> None:
+        function = callee(call, self.symbols)
+        name = function.sym_name.data
+        if name in self.bodies:
+            warn(call, f"function @{name} has multiple call ops, we need to clone the function body for each call")
+            body = self.bodies[name].clone()
+        else:
+            body = self.bodies[name] = move_body(function.body, ReturnOp)
+        computation = NamedComputationOp(
+            original_name(function),
+            call.arguments,
+            body,
+            call.result_types,
+            in_shardings=function_argument_shardings(function),
+        )
+        if SHARDING in call.attributes:
+            computation.properties["out_shardings"] = call.attributes[SHARDING]
+        computation.attributes |= {name: value for name, value in call.attributes.items() if name != SHARDING}
+        if EXECUTION_THREAD in function.attributes:
+            computation.attributes[EXECUTION_THREAD] = function.attributes[EXECUTION_THREAD]
+        computation.location = call.location
+        Rewriter.replace_op(call, computation)
+
+    def erase_called(self) -> None:
+        for name in self.bodies:
+            function = self.symbols.function(name)
+            assert function is not None
+            self.symbols.erase(function)

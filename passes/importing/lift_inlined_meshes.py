@@ -1,0 +1,89 @@
+"""`sdy-lift-inlined-meshes`: give every mesh a name, and each name a mesh of its own."""
+
+from dataclasses import replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from sdy.dialect.ops import MeshOp
+from sdy.mesh import Mesh
+from sdy.passes.common.sharding_walk import transform_shardings
+from sdy.passes.common.symbols import Symbols
+from sdy.sharding import TensorSharding
+
+
+class LiftInlinedMeshesPass(ModulePass):
+    """Replace meshes written inside shardings by references to `sdy.mesh` operations, one for each different mesh.
+
+    Before::
+
+        sdy.mesh @a = <["x"=2]>
+        sdy.mesh @b = <["x"=2]>
+        func.func @main(%0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@b, [{"x"}]>},
+                        %1: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["y"=4]>, [{"y"}]>}) { ... }
+
+    After::
+
+        sdy.mesh @a = <["x"=2]>
+        sdy.mesh @mesh = <["y"=4]>
+        func.func @main(%0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}]>},
+                        %1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) { ... }
+
+    A new mesh is called `mesh`, `empty_mesh`, or `maximal_mesh_N` for the single device N, with a suffix where that
+    name is taken. Every mesh operation also gets the attribute `stablehlo.mesh`, the same mesh in StableHLO's terms.
+    """
+
+    name = "sdy-lift-inlined-meshes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        symbols = Symbols(op)
+        names: dict[str | Mesh, str] = {}
+        last_mesh: MeshOp | None = None
+        for mesh in [operation for operation in op.ops if isinstance(operation, MeshOp)]:
+            name = mesh.sym_name.data
+            if mesh.mesh.data in names:
+                names[name] = names[mesh.mesh.data]
+                symbols.erase(mesh)
+            else:
+                names[mesh.mesh.data] = name
+                last_mesh = mesh
+        place = InsertPoint.after(last_mesh) if last_mesh else InsertPoint.at_start(op.body.block)
+
+        def lift(sharding: TensorSharding) -> TensorSharding:
+            if isinstance(sharding.mesh, Mesh) and sharding.mesh not in names:
+                mesh = MeshOp(_name_for(sharding.mesh), sharding.mesh)
+                Rewriter.insert_op(mesh, place)
+                names[sharding.mesh] = symbols.insert(mesh)
+            return replace(sharding, mesh=names.get(sharding.mesh, sharding.mesh))
+
+        transform_shardings(op, lift)
+        for mesh in op.ops:
+            if isinstance(mesh, MeshOp):
+                mesh.attributes.setdefault("stablehlo.mesh", _stablehlo_mesh(mesh.mesh.data))
+
+
+def _name_for(mesh: Mesh) -> str:
+    if mesh.is_maximal:
+        return f"maximal_mesh_{mesh.device_ids[0]}"
+    return "empty_mesh" if mesh.is_empty else "mesh"
+
+
+def _stablehlo_mesh(mesh: Mesh) -> DictionaryAttr:
+    axes = [DictionaryAttr({"name": StringAttr(name), "size": IntegerAttr(size, i64)}) for name, size in mesh.axes]
+    fields: dict[str, Attribute] = {"axes": ArrayAttr(axes)}
+    if mesh.device_ids:
+        kind = TensorType(i64, [len(mesh.device_ids)])
+        fields["device_ids"] = DenseIntOrFPElementsAttr.from_list(kind, mesh.device_ids)
+    return DictionaryAttr(fields)

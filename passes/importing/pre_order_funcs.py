@@ -1,0 +1,29 @@
+"""`sdy-pre-order-funcs`: put each function after the functions that call it."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.passes.common.call_graph import callers_first
+
+
+class PreOrderFuncsPass(ModulePass):
+    """Order the functions of the module from callers to callees, the order in which propagation should see them.
+
+    Before::
+
+        func.func private @callee(...) { ... }
+        func.func public @main(...) { ... call @callee ... }
+
+    After::
+
+        func.func public @main(...) { ... call @callee ... }
+        func.func private @callee(...) { ... }
+    """
+
+    name = "sdy-pre-order-funcs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in callers_first(op):
+            function.detach()
+            op.body.block.add_op(function)

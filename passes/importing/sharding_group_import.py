@@ -1,0 +1,85 @@
+"""`sdy-sharding-group-import`: check the sharding groups, and make groups that share a value one."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, ShapedType
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from sdy.diagnostics import error
+from sdy.dialect.ops import ManualComputationOp, ShardingGroupOp
+
+
+class ShardingGroupImportPass(ModulePass):
+    """Merge sharding groups that have a value in common, and number the groups from 0.
+
+    Before::
+
+        sdy.sharding_group %a group_id=12 : tensor<8xf32>
+        sdy.sharding_group %b group_id=12 : tensor<8xf32>
+        sdy.sharding_group %b group_id=7 : tensor<8xf32>
+        sdy.sharding_group %c group_id=7 : tensor<8xf32>
+
+    After::
+
+        sdy.sharding_group %a group_id=0 : tensor<8xf32>
+        sdy.sharding_group %b group_id=0 : tensor<8xf32>
+        sdy.sharding_group %c group_id=0 : tensor<8xf32>
+
+    Raises DiagnosticError if a group has values of different shapes, or values in different manual computations.
+    """
+
+    name = "sdy-sharding-group-import"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        memberships = [operation for operation in op.walk(region_first=True) if isinstance(operation, ShardingGroupOp)]
+        _check(memberships)
+        groups_of: dict[SSAValue, list[ShardingGroupOp]] = {}
+        for membership in memberships:
+            groups_of.setdefault(membership.input, []).append(membership)
+        numbers = _number([[_id(group) for group in groups] for groups in groups_of.values()])
+        for kept, *repeated in groups_of.values():
+            kept.properties["group_id"] = IntegerAttr(numbers[_id(kept)], 64)
+            for membership in repeated:
+                Rewriter.erase_op(membership)
+
+
+def _id(membership: ShardingGroupOp) -> int:
+    return membership.group_id.value.data
+
+
+def _check(memberships: list[ShardingGroupOp]) -> None:
+    first_of: dict[int, ShardingGroupOp] = {}
+    for membership in memberships:
+        group = _id(membership)
+        first = first_of.setdefault(group, membership)
+        if _manual_computation(membership) is not _manual_computation(first):
+            raise error(
+                membership, f"ShardingGroupOps values cannot cross ManualComputationOp boundaries for groupId: {group}"
+            )
+        if _shape(membership) != _shape(first):
+            raise error(membership, f"ShardingGroupOps values must have the same shape for groupId: {group}")
+
+
+def _manual_computation(membership: ShardingGroupOp) -> Operation | None:
+    parent = membership.parent_op()
+    while parent is not None and not isinstance(parent, ManualComputationOp):
+        parent = parent.parent_op()
+    return parent
+
+
+def _shape(membership: ShardingGroupOp) -> tuple[int, ...]:
+    type_ = membership.input.type
+    return type_.get_shape() if isinstance(type_, ShapedType) else ()
+
+
+def _number(same_groups: list[list[int]]) -> dict[int, int]:
+    """A number for each group id, the same for all ids in one of the lists, counting up as the groups are met."""
+    leader: dict[int, int] = {}
+    for first, *others in same_groups:
+        leader.setdefault(first, first)
+        for other in others:
+            kept, merged = leader[first], leader.setdefault(other, other)
+            leader = {group: kept if led_by == merged else led_by for group, led_by in leader.items()}
+    order = [group for group, led_by in leader.items() if group == led_by]
+    return {group: order.index(led_by) for group, led_by in leader.items()}
