@@ -121,8 +121,6 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str:
     ctx = context(allow_unregistered=arguments.allow_unregistered_dialect)
     with timing.stage("parsing"):
         module = parse(source.text, source.name, ctx)
-    with timing.stage("verification"):
-        verify(module)
     run_passes(
         module,
         arguments.passes,
@@ -131,7 +129,7 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str:
         after_each=_print_module if arguments.mlir_print_ir_after_all else None,
         timing=timing,
     )
-    if arguments.passes:
+    if arguments.passes and not arguments.verify_each:
         with timing.stage("verification"):
             verify(module)
     with timing.stage("printing"):

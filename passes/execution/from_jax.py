@@ -1,0 +1,29 @@
+"""A JAX program as a module."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.text import parse
+
+
+def from_jax(program: jax.stages.Lowered | Callable[..., Any], *args: Any, **kwargs: Any) -> ModuleOp:
+    """The StableHLO module of a JAX program, with the shardings that its arguments and constraints carry.
+
+    `program` is what `jax.jit(f).lower(...)` returned, or a function, jitted or not, that is lowered here for `args`
+    and `kwargs`: arrays or `jax.ShapeDtypeStruct`s. Operations keep the source lines that JAX knows. Raises TypeError
+    where `program` is neither.
+    """
+    if isinstance(program, jax.stages.Lowered):
+        if args or kwargs:
+            raise TypeError("a lowered program has its arguments already: give none to from_jax")
+        lowered = program
+    elif callable(program):
+        lowered = (program if isinstance(program, jax.stages.Wrapped) else jax.jit(program)).lower(*args, **kwargs)
+    else:
+        raise TypeError(
+            f"from_jax takes a function or what jax.jit(f).lower(...) returns, not {type(program).__name__}"
+        )
+    return parse(lowered.as_text(debug_info=True), "<jax>")

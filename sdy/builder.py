@@ -1,0 +1,165 @@
+"""Writing a module in Python: a function over a mesh, an operation at a time.
+
+    b = sdy.Builder(sdy.Mesh.of({"data": 4, "model": 2}))
+    x = b.argument((16, 64), "data", None)
+    w = b.argument((64, 256), None, "model")
+    y = b.elementwise("tanh", b.einsum("bi,ij->bj", x, w))
+    module = b.build(y)
+    sdy.propagate(module)
+    print(sdy.get_sharding(y))
+
+A dimension's sharding is written as `None` (not split), an axis `"data"`, several axes `("data", "model")`, major
+first, and `...` where propagation may split it further: `...` alone or as the last of a tuple.
+"""
+
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+    f32,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from sdy.axes import AxisRef
+from sdy.dialect.attributes import MeshAttr
+from sdy.dialect.ops import MeshOp, ShardingConstraintOp
+from sdy.dialect.shardings import set_sharding
+from sdy.mesh import Mesh
+from sdy.sharding import DimSharding, TensorSharding
+from sdy.stablehlo import STABLEHLO
+from sdy.stablehlo.attributes import DotDimensionNumbers, DotDimensionNumbersAttr
+from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.dot import DotGeneralOp
+from sdy.stablehlo.shape import TransposeOp
+
+Axis: TypeAlias = str | AxisRef
+DimSpec: TypeAlias = Axis | EllipsisType | Sequence[Axis | EllipsisType] | None
+ElementType: TypeAlias = AnyFloat | IntegerType
+
+MESH_NAME = "mesh"
+
+
+def sharding(*dims: DimSpec, mesh: str | Mesh = MESH_NAME) -> TensorSharding:
+    """The sharding of a tensor whose dimensions are split so: `sharding("data", None, ("model", ...))`."""
+    return TensorSharding(mesh, tuple(map(_dim_sharding, dims)))
+
+
+def _dim_sharding(spec: DimSpec) -> DimSharding:
+    parts = () if spec is None else (spec,) if isinstance(spec, str | AxisRef | EllipsisType) else tuple(spec)
+    if ... in parts[:-1]:
+        raise ValueError("'...' is the last part of a dimension's sharding, where it says that more axes may follow")
+    axes = tuple(AxisRef(part) if isinstance(part, str) else part for part in parts if part is not ...)
+    return DimSharding(axes, is_closed=... not in parts)
+
+
+class Builder:
+    """A function `@main` in the making, over one mesh."""
+
+    def __init__(self, mesh: Mesh):
+        self._mesh = mesh
+        self._body = Block()
+        self._shardings: list[TensorSharding | None] = []
+
+    def argument(self, shape: Sequence[int], *dims: DimSpec, element_type: ElementType = f32) -> SSAValue:
+        """A new argument of the function, of `shape` in elements; without `dims`, propagation decides its sharding."""
+        if dims and len(dims) != len(shape):
+            raise ValueError(f"the shape has {len(shape)} dimensions, the sharding {len(dims)}")
+        self._shardings.append(sharding(*dims) if dims else None)
+        return self._body.insert_arg(TensorType(element_type, shape), len(self._body.args))
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Append any operation that has one result, and return that."""
+        self._body.add_op(op)
+        return op.results[0]
+
+    def constant(self, value: float, shape: Sequence[int] = (), element_type: ElementType = f32) -> SSAValue:
+        """A tensor of `shape` that has `value` everywhere."""
+        dense = DenseIntOrFPElementsAttr.from_list(TensorType(element_type, shape), [value])
+        return self.insert(ConstantOp(dense))
+
+    def elementwise(self, name: str, *operands: SSAValue) -> SSAValue:
+        """The StableHLO operation `name`, such as "add" or "tanh", whose result has the type of the first operand."""
+        classes = {op.name.removeprefix("stablehlo."): op for op in STABLEHLO.operations}
+        if name not in classes:
+            raise ValueError(f"there is no operation 'stablehlo.{name}'")
+        return self.insert(classes[name].create(operands=operands, result_types=[operands[0].type]))
+
+    def einsum(self, equation: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The product of two tensors, summed over the letters that the result lacks: `einsum("ik,kj->ij", x, w)`.
+
+        Each operand's letters differ from one another, and every letter that only one operand has is in the result.
+        Raises ValueError where the equation is not such a one or does not fit the operands.
+        """
+        left, right, out = _letters(equation, lhs, rhs)
+        batching = [c for c in left if c in right and c in out]
+        contracting = [c for c in left if c in right and c not in out]
+        natural = batching + [c for c in left if c not in right] + [c for c in right if c not in left]
+        if sorted(natural) != sorted(out):
+            raise ValueError(f"einsum '{equation}': the result's letters should be {''.join(natural)}, in any order")
+        sizes = dict(zip(left + right, _shape(lhs) + _shape(rhs), strict=True))
+        numbers = DotDimensionNumbers(
+            *(tuple(side.index(c) for c in letters) for letters in (batching, contracting) for side in (left, right))
+        )
+        product_type = TensorType(_element_type(lhs), [sizes[c] for c in natural])
+        product = self.insert(
+            DotGeneralOp.create(
+                operands=[lhs, rhs],
+                properties={"dot_dimension_numbers": DotDimensionNumbersAttr(numbers)},
+                result_types=[product_type],
+            )
+        )
+        if natural == list(out):
+            return product
+        result_type = TensorType(_element_type(lhs), [sizes[c] for c in out])
+        return self.insert(TransposeOp(product, [natural.index(c) for c in out], result_type))
+
+    def constrain(self, value: SSAValue, *dims: DimSpec) -> SSAValue:
+        """`value`, with a sharding that propagation must give it here."""
+        return self.insert(ShardingConstraintOp(value, sharding(*dims)))
+
+    def build(self, *results: SSAValue) -> ModuleOp:
+        """The module: the mesh, and the function that returns `results`."""
+        self._body.add_op(ReturnOp(*results))
+        types = FunctionType.from_lists([arg.type for arg in self._body.args], [value.type for value in results])
+        function = FuncOp("main", types, Region(self._body))
+        module = ModuleOp([MeshOp(MESH_NAME, MeshAttr(self._mesh)), function])
+        for argument, given in zip(self._body.args, self._shardings, strict=True):
+            if given is not None:
+                set_sharding(argument, given)
+        return module
+
+
+def _letters(equation: str, lhs: SSAValue, rhs: SSAValue) -> tuple[str, str, str]:
+    inputs, arrow, out = equation.replace(" ", "").partition("->")
+    left, comma, right = inputs.partition(",")
+    if not arrow or not comma:
+        raise ValueError(f"einsum '{equation}' is not of the form 'ik,kj->ij'")
+    for letters, value in ((left, lhs), (right, rhs)):
+        if len(letters) != len(_shape(value)) or len(set(letters)) != len(letters):
+            raise ValueError(f"einsum '{equation}': '{letters}' does not name the {len(_shape(value))} dimensions")
+    for letter in set(left) & set(right):
+        if _shape(lhs)[left.index(letter)] != _shape(rhs)[right.index(letter)]:
+            raise ValueError(f"einsum '{equation}': the operands differ in the size of '{letter}'")
+    return left, right, out
+
+
+def _tensor_type(value: SSAValue) -> TensorType[ElementType]:
+    if not isinstance(value.type, TensorType):
+        raise ValueError(f"a tensor is needed, not a value of type {value.type}")
+    return value.type
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return _tensor_type(value).get_shape()
+
+
+def _element_type(value: SSAValue) -> ElementType:
+    return _tensor_type(value).element_type

@@ -1,0 +1,141 @@
+"""The command sdy-opt, used as a person uses it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODULE = """\
+module {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+"""
+
+
+def sdy_opt(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sdy.tools.sdy_opt", *map(str, words)]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_standard_input_to_standard_output() -> None:
+    for words in ([], ["-"]):
+        result = sdy_opt(*words, stdin=MODULE)
+        assert (result.returncode, result.stdout, result.stderr) == (0, MODULE, "")
+
+
+@pytest.mark.parametrize("flag", ["-sdy-basic-propagate", "--sdy-basic-propagate", "--sdy-basic-propagate="])
+def test_passes_are_flags(flag: str) -> None:
+    result = sdy_opt(flag, stdin=MODULE)
+    assert result.returncode == 0
+    assert 'stablehlo.add %arg0, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}]>]>}' in result.stdout
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.mlir", tmp_path / "out.mlir"
+    source.write_text(MODULE)
+    assert sdy_opt(source, "-o", target).returncode == 0
+    assert target.read_text() == MODULE
+    source.write_text(MODULE[:-20])
+    assert sdy_opt(source, "-o", target).returncode == 1
+    assert target.read_text() == MODULE
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.mlir", "out.mlir"]
+
+
+def test_help_lists_each_pass_with_its_summary() -> None:
+    result = sdy_opt("--help")
+    assert result.returncode == 0
+    lines = [line for line in result.stdout.splitlines() if line.startswith("  --sdy-")]
+    assert len(lines) > 30
+    assert all(len(line.split(maxsplit=1)) == 2 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("--sdy-basic-propagat", "unknown flag '--sdy-basic-propagat': did you mean '--sdy-basic-propagate'?"),
+        ("-split-input-fil", "unknown flag '-split-input-fil': did you mean '--split-input-file'?"),
+        ("--sdy-basic-propagate=keep-sharding-rule", "unknown option of pass 'sdy-basic-propagate'"),
+        ("--verify-each=perhaps", "'--verify-each' is true or false, not 'perhaps'"),
+        ("-o", "'-o' needs a value after it"),
+    ],
+)
+def test_wrong_flags_are_named(word: str, message: str) -> None:
+    result = sdy_opt(word, stdin=MODULE)
+    assert result.returncode == 1
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "in.mlir:1:1: error: "),
+        (b"\n  \n", "error: "),
+        (MODULE[:100].encode(), "in.mlir:3:"),
+        (b"not MLIR at all", "in.mlir:1:1: error: "),
+        (b"module {\n  \xff\n}", "in.mlir:2:3: error: not MLIR text: the byte 0xff is not UTF-8"),
+        (b"ML\xefR\x01", "in.mlir:1:1: error: this is MLIR bytecode"),
+        (MODULE.replace("%arg0, %arg0", "%arg0, %arg1").encode(), "in.mlir:4:"),
+        (MODULE.replace('{"x"}', '{"y"}').encode(), "error: "),
+        (MODULE.replace('[{"x"}]', '[{"x"}, {}]').encode(), "error: "),
+        (MODULE.replace("stablehlo.add", "stablehlo.ad").encode(), "in.mlir:4:"),
+    ],
+)
+def test_bad_input_is_refused_where_it_stands(tmp_path: Path, content: bytes, message: str) -> None:
+    source = tmp_path / "in.mlir"
+    source.write_bytes(content)
+    result = sdy_opt(source)
+    assert result.returncode == 1
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    for path, reason in ((tmp_path / "none.mlir", "no such file or directory"), (tmp_path, "is a directory")):
+        result = sdy_opt(path)
+        assert result.returncode == 1
+        assert f"{path}:1:1: error: cannot read the file: {reason}" in result.stderr
+
+
+def test_split_input_and_expected_diagnostics(tmp_path: Path) -> None:
+    source = tmp_path / "in.mlir"
+    bad = '// expected-error @+1 {{duplicate axis name: "x"}}\nsdy.mesh @mesh = <["x"=2, "x"=2]>\n'
+    source.write_text(f"{MODULE}// -----\n{bad}")
+    result = sdy_opt(source, "-split-input-file", "-verify-diagnostics")
+    assert result.returncode == 0, result.stderr
+    source.write_text(f"{MODULE}// -----\n{bad.replace('duplicate', 'double')}")
+    result = sdy_opt(source, "-split-input-file", "-verify-diagnostics")
+    assert result.returncode == 1
+    assert 'unexpected error: duplicate axis name: "x"' in result.stderr
+    assert 'expected error "double axis name: "x"" was not produced' in result.stderr
+
+
+def test_the_module_after_each_pass_and_the_time_of_each() -> None:
+    pipeline = "builtin.module(symbol-dce,func.func(sdy-close-shardings))"
+    result = sdy_opt(f"--pass-pipeline={pipeline}", "--mlir-print-ir-after-all", "--mlir-timing", stdin=MODULE)
+    assert result.returncode == 0
+    assert "IR Dump After SymbolDcePass (symbol-dce)" in result.stderr
+    assert "IR Dump After CloseShardingsPass (sdy-close-shardings)" in result.stderr
+    assert "total" in result.stderr
+
+
+def test_generic_form_and_unregistered_dialects() -> None:
+    assert '"func.func"() <{' in sdy_opt("--mlir-print-op-generic", stdin=MODULE).stdout
+    foreign = '"test.op"() : () -> ()\n'
+    assert sdy_opt(stdin=foreign).returncode == 1
+    assert '"test.op"() : () -> ()' in sdy_opt("-allow-unregistered-dialect", stdin=foreign).stdout
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    source = tmp_path / "in.mlir"
+    source.write_text(MODULE.replace("stablehlo.add", "stablehlo.add") + "\n" * 100)
+    command = f"{sys.executable} -m sdy.tools.sdy_opt {source} | true"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120)
+    assert result.stderr == ""
