@@ -99,40 +99,37 @@ class Names:
         _Numbering(self).operations(top)
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class _Counters:
-    value: int = 0
-    argument: int = 0
-    conflict: int = 0
-    taken: frozenset[str] = frozenset()
-
-    def copy(self) -> "_Counters":
-        return _Counters(self.value, self.argument, self.conflict, self.taken)
+    value: int
+    argument: int
+    conflict: int
 
 
 class _Numbering:
     def __init__(self, names: Names):
         self.names = names
-        self.next = _Counters()
+        self.value = self.argument = self.conflict = 0
         self.taken: set[str] = set()
 
     def operations(self, top: Operation) -> None:
         self._operation(top)
-        waiting = [(region, self._counters()) for region in top.regions]
+        waiting = [(region, self._counters(), self.taken) for region in top.regions]
         while waiting:
-            region, counters = waiting.pop()
-            self.next = counters.copy()
-            self.taken = set(counters.taken)
+            region, counters, taken = waiting.pop()
+            if not self.names.generic:  # in the generic form no two values of the whole program share a number
+                self.value, self.argument, self.conflict = counters.value, counters.argument, counters.conflict
+            self.taken = set(taken)
             self._region(region)
-            nested = [inner for block in region.blocks for op in block.ops for inner in op.regions]
-            if nested:
-                counters = self._counters()
-                waiting += [(inner, counters) for inner in nested]
+            waiting += [
+                (inner, self._counters(), self.taken)
+                for block in region.blocks
+                for op in block.ops
+                for inner in op.regions
+            ]
 
     def _counters(self) -> _Counters:
-        counters = self.next.copy()
-        counters.taken = frozenset(self.taken)
-        return counters
+        return _Counters(self.value, self.argument, self.conflict)
 
     def _region(self, region: Region) -> None:
         parent = region.parent
@@ -149,8 +146,8 @@ class _Numbering:
                 if argument in self.names.values:
                     continue
                 if block is entry:
-                    self.names.values[argument] = self._name(f"arg{self.next.argument}")
-                    self.next.argument += 1
+                    self.names.values[argument] = self._name(f"arg{self.argument}")
+                    self.argument += 1
                 else:
                     self.names.values[argument] = self._name("")
             for op in block.ops:
@@ -163,8 +160,8 @@ class _Numbering:
             return
         hints = _NO_HINTS if self.names.generic else asm_names(type(op)).result_names(op)
         if not hints and len(results) == 1:
-            name = str(self.next.value)
-            self.next.value += 1
+            name = str(self.value)
+            self.value += 1
             self.names.values[results[0]] = name
             self.names.results[op] = f"%{name}"
             return
@@ -182,11 +179,11 @@ class _Numbering:
 
     def _name(self, wanted: str) -> str:
         if not wanted:
-            self.next.value += 1
-            return str(self.next.value - 1)
+            self.value += 1
+            return str(self.value - 1)
         name = wanted
         while name in self.taken:
-            name = f"{wanted}_{self.next.conflict}"
-            self.next.conflict += 1
+            name = f"{wanted}_{self.conflict}"
+            self.conflict += 1
         self.taken.add(name)
         return name
