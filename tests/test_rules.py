@@ -1,18 +1,19 @@
 """Sharding rules: those of the oracle, those a person adds, and those written as annotations."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
-from oracle import oracle
 from single_operations import programs
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.dialects.test import TestOp
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def, var_operand_def, var_result_def
 
+from oracle import oracle
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardingRuleInterface
@@ -137,7 +138,7 @@ def test_operations_of_any_dialect_can_have_a_rule() -> None:
         rule = sharding_rule(op_class.create(operands=[operand], result_types=[type_]))
         assert rule is not None
         assert (rule.operands, rule.results, rule.factor_sizes) == ((((0,), (1,)),), (((0,), (1,)),), (4, 8))
-    with pytest.raises(ValueError, match="'ours.registered' have a sharding rule already"):
+    with pytest.raises(ValueError, match="have a sharding rule already"):
         register("ours.registered")(lambda op, rule: None)
 
 
@@ -157,7 +158,7 @@ Shapes = list[tuple[int, ...]]
     ],
 )
 def test_annotations_mean_what_they_mean_to_jax(
-    annotation: str, operands: Shapes, results: Shapes, keywords: dict[str, int | tuple[str, ...]]
+    annotation: str, operands: Shapes, results: Shapes, keywords: dict[str, Any]
 ) -> None:
     sizes = ", ".join(f"{name}={value}" for name, value in keywords.items() if isinstance(value, int))
     kinds = "".join(
@@ -166,9 +167,10 @@ def test_annotations_mean_what_they_mean_to_jax(
         if isinstance(value, tuple)
     )
     ours = parse_annotation(f"{annotation} {{{sizes}}} {kinds}" if sizes else annotation + kinds)
-    with make_ir_context(), ir.Location.unknown():
+    with make_ir_context():
         types = [
-            [ir.RankedTensorType.get(shape, ir.F32Type.get()) for shape in shapes] for shapes in (operands, results)
+            [ir.Type.parse(f"tensor<{'x'.join([*map(str, shape), 'f32'])}>") for shape in shapes]
+            for shapes in (operands, results)
         ]
         theirs = str(sdy_sharding_rule_to_mlir(str_to_sdy_sharding_rule(annotation, **keywords), *types))
     assert f"#sdy.op_sharding_rule{OpShardingRuleAttr(ours.rule(operands, results))}" == theirs

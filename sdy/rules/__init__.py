@@ -6,10 +6,10 @@ Each module below gives the rules of a family of operations as it is imported.
 from sdy.rules import (
     collectives,
     custom_call,
-    decomposition,
     dot,
     elementwise,
     gather_scatter,
+    linear_algebra,
     random,
     reduction,
     reshape,
@@ -17,22 +17,29 @@ from sdy.rules import (
     windows,
     without_rule,
 )
+from sdy.rules.annotation import Annotation, AnnotationError, annotate, parse_annotation
 from sdy.rules.builder import RuleBuilder, identity_rule, shape_of
+from sdy.rules.custom_call import register_custom_call
 from sdy.rules.registry import NoRule, register, register_without_rule, sharding_rule
 
 __all__ = [
+    "Annotation",
+    "AnnotationError",
     "NoRule",
     "RuleBuilder",
+    "annotate",
     "collectives",
     "custom_call",
-    "decomposition",
     "dot",
     "elementwise",
     "gather_scatter",
     "identity_rule",
+    "linear_algebra",
+    "parse_annotation",
     "random",
     "reduction",
     "register",
+    "register_custom_call",
     "register_without_rule",
     "reshape",
     "shape",

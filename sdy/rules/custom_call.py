@@ -11,7 +11,8 @@ from sdy.diagnostics import error
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.elementwise import pointwise
 from sdy.rules.registry import NoRule, register
-from sdy.stablehlo import CustomCallOp, RngBitGeneratorOp
+from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.stablehlo.random import RngBitGeneratorOp
 
 _POINTWISE = """
     annotate_device_placement Cholesky CompactWyHelper InspectSharding InvertDiagBlocksLowerTriangular

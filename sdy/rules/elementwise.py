@@ -6,6 +6,7 @@ from xdsl.ir import Operation
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import NoRule, register
 from sdy.stablehlo.elementwise import ClampOp, SelectOp
+from sdy.stablehlo.linear_algebra import BatchNormInferenceOp
 from sdy.stablehlo.shape import BitcastConvertOp
 
 POINTWISE = """

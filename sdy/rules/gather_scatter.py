@@ -149,8 +149,6 @@ def _is_reduction(op: ScatterOp) -> bool:
 
 def _combines(update: Operation, block: Block, old: int, new: int) -> bool:
     """Whether `update` reduces the block's arguments `old` and `new`. Logical operations must be on booleans."""
-    is_boolean = isinstance(type_ := update.results[0].type, TensorType) and type_.element_type == i1
-    is_reduction = isinstance(update, AddOp | MulOp | MaxOp | MinOp) or (
-        is_boolean and isinstance(update, AndOp | OrOp)
-    )
-    return is_reduction and set(update.operands) == {block.args[old], block.args[new]}
+    is_boolean = update.results[0].type == TensorType(i1, [])
+    reductions = (AddOp, MulOp, MaxOp, MinOp, AndOp, OrOp) if is_boolean else (AddOp, MulOp, MaxOp, MinOp)
+    return isinstance(update, reductions) and set(update.operands) == {block.args[old], block.args[new]}

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo import ConvolutionOp, ReduceWindowOp, SelectAndScatterOp
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.reduction import ReduceWindowOp, SelectAndScatterOp
 
 
 @register("stablehlo.convolution")
