@@ -8,8 +8,8 @@ from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 from single_operations import programs
+from xdsl.dialects import test
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
-from xdsl.dialects.test import TestOp
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def, var_operand_def, var_result_def
 
@@ -36,7 +36,7 @@ def assert_rules_are_the_oracles(text: str, conservative: bool) -> None:
     with capture():
         PopulateOpShardingRulesPass(conservative_propagation=conservative).apply(context(), module)
     option = f"{{conservative-propagation={str(conservative).lower()}}}"
-    expected = parse(oracle(text, f"func.func(sdy-populate-op-sharding-rules{option})"))
+    expected = parse(oracle(text, f"func.func(sdy-populate-op-sharding-rules{option})", generic=True))
     differing = [pair for pair in zip(rules(module), rules(expected), strict=True) if pair[0] != pair[1]]
     assert not differing
 
@@ -92,10 +92,8 @@ def test_a_custom_call_with_the_wrong_number_of_operands_is_an_error() -> None:
 
 
 def test_dynamic_shapes_have_no_rule() -> None:
-    dynamic = TestOp(result_types=[TensorType(f32, [-1, 8])])
-    op = first_op("%0 = stablehlo.add %a, %b : tensor<4x8xf32>").clone()
-    op.operands = [dynamic.results[0], dynamic.results[0]]
-    assert sharding_rule(op) is None
+    dynamic = "func.func @f(%a: tensor<?x8xf32>) {\n%0 = stablehlo.add %a, %a : tensor<?x8xf32>\nreturn\n}"
+    assert [sharding_rule(op) for op in parse(dynamic).walk() if op.name == "stablehlo.add"] == [None]
 
 
 class OfItsOwn(ShardingRuleInterface):
@@ -133,7 +131,7 @@ def test_operations_of_any_dialect_can_have_a_rule() -> None:
     annotate("ours.annotated", "... k -> ... k")
 
     type_ = TensorType(f32, [4, 8])
-    operand = TestOp(result_types=[type_]).results[0]
+    operand = test.TestOp(result_types=[type_]).results[0]
     for op_class in (OwnRuleOp, RegisteredOp, AnnotatedOp):
         rule = sharding_rule(op_class.create(operands=[operand], result_types=[type_]))
         assert rule is not None

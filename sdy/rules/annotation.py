@@ -207,10 +207,12 @@ def _advice(unexpected: UnexpectedInput) -> str:
 
 def _check_factors(annotation: Annotation) -> None:
     dims = [dim for tensor in annotation.operands + annotation.results for dim in tensor.dims]
-    factors = {factor for dim in dims for factor in dim}
+    factors = dict.fromkeys(factor for dim in dims for factor in dim)
     whole = {dim[0] for dim in dims if len(dim) == 1}
-    for factor in factors - whole - annotation.sizes.keys():
-        raise AnnotationError(f"factor '{factor}' is never a whole dimension; give its size, as in `{{{factor}=2}}`")
+    for factor in factors:
+        if factor not in whole and factor not in annotation.sizes:
+            advice = f"give its size, as in `{{{factor}=2}}`"
+            raise AnnotationError(f"factor '{factor}' is never a whole dimension; {advice}")
     for factor in annotation.sizes:
         if factor not in factors:
             raise AnnotationError(f"factor '{factor}' has a size, but is in no tensor")

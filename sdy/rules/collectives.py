@@ -6,7 +6,7 @@ from xdsl.ir import Operation
 
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, ReduceScatterOp
+from sdy.stablehlo import AllGatherOp, AllToAllOp, ReduceScatterOp
 
 
 @register("stablehlo.all_gather")

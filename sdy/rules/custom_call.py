@@ -11,8 +11,7 @@ from sdy.diagnostics import error
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.elementwise import pointwise
 from sdy.rules.registry import NoRule, register
-from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.stablehlo.random import RngBitGeneratorOp
+from sdy.stablehlo import CustomCallOp, RngBitGeneratorOp
 
 _POINTWISE = """
     annotate_device_placement Cholesky CompactWyHelper InspectSharding InvertDiagBlocksLowerTriangular

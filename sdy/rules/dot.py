@@ -2,7 +2,7 @@
 
 from sdy.rules.builder import REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo.dot import DotGeneralOp, DotOp
+from sdy.stablehlo import DotGeneralOp, DotOp
 
 
 @register("stablehlo.dot_general")

@@ -5,9 +5,7 @@ from xdsl.ir import Operation
 
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import NoRule, register
-from sdy.stablehlo.elementwise import ClampOp, SelectOp
-from sdy.stablehlo.linear_algebra import BatchNormInferenceOp
-from sdy.stablehlo.shape import BitcastConvertOp
+from sdy.stablehlo import BatchNormInferenceOp, BitcastConvertOp, ClampOp, SelectOp
 
 POINTWISE = """
     abs add and atan2 cbrt ceil complex compare convert cosine count_leading_zeros divide exponential

@@ -14,9 +14,7 @@ from xdsl.ir import Block, Operation
 from sdy.rule import FactorKind
 from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo.control_flow import ReturnOp
-from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp
-from sdy.stablehlo.gather_scatter import GatherOp, ScatterOp
+from sdy.stablehlo import AddOp, AndOp, GatherOp, MaxOp, MinOp, MulOp, OrOp, ReturnOp, ScatterOp
 
 
 class _Numbers(NamedTuple):

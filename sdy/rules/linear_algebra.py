@@ -2,8 +2,8 @@
 
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import register
+from sdy.stablehlo import CholeskyOp, FftOp, TriangularSolveOp
 from sdy.stablehlo.enums import Transpose
-from sdy.stablehlo.linear_algebra import CholeskyOp, FftOp, TriangularSolveOp
 
 
 @register("stablehlo.cholesky")

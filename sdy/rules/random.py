@@ -2,7 +2,7 @@
 
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo.random import RngBitGeneratorOp
+from sdy.stablehlo import RngBitGeneratorOp
 
 
 @register("stablehlo.rng_bit_generator")

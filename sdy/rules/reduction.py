@@ -2,7 +2,7 @@
 
 from sdy.rules.builder import NEED_REPLICATION, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo.reduction import ReduceOp, SortOp
+from sdy.stablehlo import ReduceOp, SortOp
 
 
 @register("stablehlo.reduce")

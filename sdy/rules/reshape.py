@@ -15,7 +15,7 @@ from math import gcd
 
 from sdy.rules.builder import RuleBuilder, shape_of
 from sdy.rules.registry import NoRule, register
-from sdy.stablehlo.shape import ReshapeOp
+from sdy.stablehlo import ReshapeOp
 
 
 class _Cursor:

@@ -7,7 +7,7 @@ from sdy.dialect.ops import ConstantOp
 from sdy.rule import FactorKind
 from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo.shape import (
+from sdy.stablehlo import (
     BroadcastInDimOp,
     ConcatenateOp,
     DynamicSliceOp,

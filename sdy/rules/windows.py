@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo.convolution import ConvolutionOp
-from sdy.stablehlo.reduction import ReduceWindowOp, SelectAndScatterOp
+from sdy.stablehlo import ConvolutionOp, ReduceWindowOp, SelectAndScatterOp
 
 
 @register("stablehlo.convolution")
