@@ -20,13 +20,13 @@ from sdy.diagnostics import error
 from sdy.dialect.meshes import mesh_of, named_meshes
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
 from sdy.mesh import Mesh
+from sdy.passes.driver import partition
 from sdy.passes.execution.array_types import array_type
 from sdy.passes.execution.device_mesh import DeviceMesh
-from sdy.passes.execution.device_order import in_mesh_order
+from sdy.passes.execution.device_order import renumber_devices
 from sdy.passes.execution.local_program import LocalProgram
 from sdy.passes.execution.plain_module import without_shardings
 from sdy.passes.partitioning.local_module import is_local
-from sdy.passes.pipelines import partition
 from sdy.sharding import TensorSharding
 from sdy.text import format
 
@@ -101,7 +101,7 @@ class CompiledProgram:
             return tuple(self._compiled(*jax.device_put(checked, list(self.in_shardings))))
 
 
-def compile(module: ModuleOp, devices: Sequence[jax.Device] | None = None) -> CompiledProgram:
+def compile(module: ModuleOp, devices: Sequence[jax.Device] | None = None) -> CompiledProgram:  # noqa: A001
     """Compile `module` for the devices of its mesh, numbered as in `devices` (all devices of the default backend).
 
     A module that is not partitioned yet is partitioned first, as a copy. Raises DiagnosticError where there are too
@@ -113,13 +113,16 @@ def compile(module: ModuleOp, devices: Sequence[jax.Device] | None = None) -> Co
     main = _main(module)
     meshes = [mesh for mesh in named_meshes(module).values() if mesh.axes] or [_ONE_DEVICE]
     shardings = [_placed(main, sharding) for sharding in _shardings(main)]
-    sub_axes = [(axis, mesh) for sharding, mesh in shardings if sharding for axis in sharding.axes() if not axis.is_full]
+    sub_axes = [
+        (axis, mesh) for sharding, mesh in shardings if sharding for axis in sharding.axes() if not axis.is_full
+    ]
     grid = DeviceMesh.over(_enough(devices, meshes[0], module), meshes, sub_axes, module)
     ports = [
         _port(name, type_, grid, sharding, mesh, main)
         for (name, type_), (sharding, mesh) in zip(_values(main), shardings, strict=True)
     ]
-    local = in_mesh_order(without_shardings(module), meshes[0])
+    local = without_shardings(module)
+    renumber_devices(local, meshes[0])
     return _compiled(local, ports, grid)
 
 

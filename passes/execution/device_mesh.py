@@ -1,14 +1,15 @@
 """The devices of a program as one jax mesh, on which every sharding of the program can be said.
 
-A jax sharding names whole axes of a mesh; ours may name sub-axes, and a module may see the same devices through several
-meshes. So the first mesh is cut wherever an axis or a sub-axis begins or ends: the devices of `<["x"=8]>`, on which some
-tensor is split along `"x":(1)2`, become a jax mesh with the axes `x:(1)2` and `x:(2)4`. Positions are measured as in
-`sdy.axes`, on a line from 1 (major) to the number of devices (minor).
+A jax sharding names whole axes of a mesh; ours may name sub-axes, and a module may see the same devices through
+several meshes. So the first mesh is cut wherever an axis or a sub-axis begins or ends: the devices of `<["x"=8]>`, on
+which some tensor is split along `"x":(1)2`, become a jax mesh with the axes `x:(1)2` and `x:(2)4`. Positions are
+measured as in `sdy.axes`, on a line from 1 (major) to the number of devices (minor).
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import jax
 import numpy as np
@@ -38,7 +39,11 @@ class DeviceMesh:
 
     @classmethod
     def over(
-        cls, devices: Sequence[jax.Device], meshes: Sequence[Mesh], sub_axes: Iterable[tuple[AxisRef, Mesh]], where: Where
+        cls,
+        devices: Sequence[jax.Device],
+        meshes: Sequence[Mesh],
+        sub_axes: Iterable[tuple[AxisRef, Mesh]],
+        where: Where,
     ) -> "DeviceMesh":
         """The jax mesh of `devices`, device `i` being the one that the meshes number `i`.
 
@@ -49,14 +54,18 @@ class DeviceMesh:
         first = meshes[0]
         for mesh in meshes[1:]:
             if not first.same_devices(mesh):
-                raise error(where, "a program whose meshes have different devices, or a different order, cannot be run yet")
+                raise error(
+                    where, "a program whose meshes have different devices, or a different order, cannot be run yet"
+                )
         ends = {1, first.size}
         for mesh in meshes:
             ends.update(end for axis in mesh for end in _interval(AxisRef(axis), mesh))
         ends.update(end for axis, mesh in sub_axes for end in _interval(axis, mesh))
-        for low, high in zip(sorted(ends), sorted(ends)[1:], strict=False):
+        for low, high in pairwise(sorted(ends)):
             if high % low:
-                raise error(where, f"the axes of the meshes cannot be cut into common sub-axes: {high} is no multiple of {low}")
+                raise error(
+                    where, f"the axes of the meshes cannot be cut into common sub-axes: {high} is no multiple of {low}"
+                )
         cuts = tuple(_cuts(first, ends))
         grid = np.array([devices[index] for index in first.device_order()], dtype=object)
         grid = grid.reshape([cut.end // cut.start for cut in cuts])
@@ -84,6 +93,6 @@ def _cuts(mesh: Mesh, ends: set[int]) -> Iterator[_Cut]:
     for axis in mesh:
         start, end = _interval(AxisRef(axis), mesh)
         places = [start, *sorted(place for place in ends if start < place < end), end]
-        for low, high in zip(places, places[1:], strict=False):
+        for low, high in pairwise(places):
             part = axis_between(axis, low // start, high // start, mesh)
             yield _Cut(axis if part.is_full else f"{axis}:({part.pre_size}){part.size}", low, high)

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
+from sdy import dialect
 from sdy.diagnostics import op_error
-from sdy.dialect import ops as sdy_ops
+from sdy.passes.partitioning.inline_body import inline_body
 from sdy.stablehlo.constants import ConstantOp
 
 
@@ -33,20 +34,8 @@ def _use_operand(op: Operation) -> None:
 
 
 def _use_constant(op: Operation) -> None:
-    assert isinstance(op, sdy_ops.ConstantOp)
+    assert isinstance(op, dialect.ConstantOp)
     Rewriter.replace_op(op, ConstantOp.create(result_types=op.result_types, properties={"value": op.value}))
-
-
-def _inline(op: Operation) -> None:
-    body = op.regions[0].block
-    end = body.last_op
-    assert end is not None
-    results = list(end.operands)
-    Rewriter.erase_op(end)
-    arguments = list(op.operands)
-    Rewriter.inline_block(body, InsertPoint.before(op), arguments)
-    results = [arguments[body.args.index(value)] if value in body.args else value for value in results]
-    Rewriter.replace_op(op, [], results)
 
 
 def _refuse(op: Operation) -> None:
@@ -54,23 +43,25 @@ def _refuse(op: Operation) -> None:
 
 
 _REPLACE: dict[type[Operation], Callable[[Operation], None]] = {
-    sdy_ops.MeshOp: Rewriter.erase_op,
-    sdy_ops.ShardingGroupOp: Rewriter.erase_op,
-    sdy_ops.ConstantOp: _use_constant,
-    sdy_ops.NamedComputationOp: _inline,
+    dialect.MeshOp: Rewriter.erase_op,
+    dialect.ShardingGroupOp: Rewriter.erase_op,
+    dialect.ConstantOp: _use_constant,
+    dialect.NamedComputationOp: inline_body,
     **dict.fromkeys(
         (
-            sdy_ops.ShardingConstraintOp,
-            sdy_ops.ReshardOp,
-            sdy_ops.PropagationBarrierOp,
-            sdy_ops.AllGatherOp,
-            sdy_ops.AllReduceOp,
-            sdy_ops.AllSliceOp,
-            sdy_ops.AllToAllOp,
-            sdy_ops.CollectivePermuteOp,
-            sdy_ops.ReduceScatterOp,
-            sdy_ops.ReplicatedToUnreducedOp,
-            sdy_ops.ShardedToUnreducedOp,
+            dialect.ShardingConstraintOp,
+            dialect.ReshardOp,
+            dialect.PropagationBarrierOp,
+            dialect.DataFlowEdgeOp,
+            dialect.FuncDataFlowEdgeOp,
+            dialect.AllGatherOp,
+            dialect.AllReduceOp,
+            dialect.AllSliceOp,
+            dialect.AllToAllOp,
+            dialect.CollectivePermuteOp,
+            dialect.ReduceScatterOp,
+            dialect.ReplicatedToUnreducedOp,
+            dialect.ShardedToUnreducedOp,
         ),
         _use_operand,
     ),

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType, UnitAttr, i64
 from xdsl.ir import Attribute, Region, SSAValue
 
+from sdy import dialect
 from sdy.axes import AxisRef, subtract, total_size
-from sdy.dialect import ops as sdy_ops
 from sdy.mesh import Mesh
 from sdy.passes.partitioning.device_groups import device_groups, shard_indices
 from sdy.passes.partitioning.emitter import Emitter, before, with_shape
@@ -28,20 +28,20 @@ COLLECTIVES = Lowerings()
 REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {"sum": AddOp, "max": MaxOp, "min": MinOp}
 
 
-@COLLECTIVES.of(sdy_ops.AllGatherOp)
-def _all_gather(site: Site[sdy_ops.AllGatherOp]) -> None:
+@COLLECTIVES.of(dialect.AllGatherOp)
+def _all_gather(site: Site[dialect.AllGatherOp]) -> None:
     op = site.op
     site.replace(gather(before(op), op.tensor, op.gathering_axes.data, site.mesh, site.channels))
 
 
-@COLLECTIVES.of(sdy_ops.AllSliceOp)
-def _all_slice(site: Site[sdy_ops.AllSliceOp]) -> None:
+@COLLECTIVES.of(dialect.AllSliceOp)
+def _all_slice(site: Site[dialect.AllSliceOp]) -> None:
     op = site.op
     site.replace(take_part(before(op), op.tensor, op.slicing_axes.data, site.mesh))
 
 
-@COLLECTIVES.of(sdy_ops.AllReduceOp)
-def _all_reduce(site: Site[sdy_ops.AllReduceOp]) -> None:
+@COLLECTIVES.of(dialect.AllReduceOp)
+def _all_reduce(site: Site[dialect.AllReduceOp]) -> None:
     op, mesh = site.op, site.mesh
     groups = _groups(op.reduction_axes.data, mesh)
     properties = {"replica_groups": groups, "channel_handle": site.channels.next(), "use_global_device_ids": UnitAttr()}
@@ -49,13 +49,13 @@ def _all_reduce(site: Site[sdy_ops.AllReduceOp]) -> None:
         operands=[op.tensor],
         properties=properties,
         result_types=[op.tensor.type],
-        regions=[_reducer(op.tensor, op.reduction.data)],
+        regions=[_reducer(op.tensor, op.reduction)],
     )
     site.replace(before(op).insert(reduce))
 
 
-@COLLECTIVES.of(sdy_ops.ReduceScatterOp)
-def _reduce_scatter(site: Site[sdy_ops.ReduceScatterOp]) -> None:
+@COLLECTIVES.of(dialect.ReduceScatterOp)
+def _reduce_scatter(site: Site[dialect.ReduceScatterOp]) -> None:
     op, mesh, emit = site.op, site.mesh, before(site.op)
     axes_of_dims = op.reduce_scatter_axes.data
     dims = _dims_with_axes(axes_of_dims)
@@ -72,7 +72,7 @@ def _reduce_scatter(site: Site[sdy_ops.ReduceScatterOp]) -> None:
                 operands=[value],
                 properties=properties,
                 result_types=[with_shape(value, shape)],
-                regions=[_reducer(value, op.reduction.data)],
+                regions=[_reducer(value, op.reduction)],
             )
         )
 
@@ -84,8 +84,8 @@ def _reduce_scatter(site: Site[sdy_ops.ReduceScatterOp]) -> None:
     site.replace(emit.reshape(scatter(parts, 0, (1, *local)), local))
 
 
-@COLLECTIVES.of(sdy_ops.AllToAllOp)
-def _all_to_all(site: Site[sdy_ops.AllToAllOp]) -> None:
+@COLLECTIVES.of(dialect.AllToAllOp)
+def _all_to_all(site: Site[dialect.AllToAllOp]) -> None:
     op, mesh, emit = site.op, site.mesh, before(site.op)
     params = sorted(op.params.data, key=lambda param: param.tgt_dim)
     sizes = [total_size(param.axes, mesh) for param in params]
@@ -112,8 +112,8 @@ def _all_to_all(site: Site[sdy_ops.AllToAllOp]) -> None:
     site.replace(_merge_front(emit, received, [param.src_dim for param in params], sizes))
 
 
-@COLLECTIVES.of(sdy_ops.CollectivePermuteOp)
-def _collective_permute(site: Site[sdy_ops.CollectivePermuteOp]) -> None:
+@COLLECTIVES.of(dialect.CollectivePermuteOp)
+def _collective_permute(site: Site[dialect.CollectivePermuteOp]) -> None:
     """Each device of the result's layout gets its part from the one that has it; among equals, the order decides."""
     op = site.op
     source, target = site.operands[0], site.results[0]
@@ -126,9 +126,7 @@ def _collective_permute(site: Site[sdy_ops.CollectivePermuteOp]) -> None:
         "source_target_pairs": _integers([number for pair in pairs for number in pair], (len(pairs), 2)),
         "channel_handle": site.channels.next(),
     }
-    permute = hlo.CollectivePermuteOp.create(
-        operands=[op.tensor], properties=properties, result_types=[op.tensor.type]
-    )
+    permute = hlo.CollectivePermuteOp.create(operands=[op.tensor], properties=properties, result_types=[op.tensor.type])
     site.replace(before(op).insert(permute))
 
 
@@ -148,9 +146,7 @@ def gather(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Mesh,
         gathered = list(_shape(value))
         gathered[dim] *= math.prod(sizes)
         return emit.insert(
-            hlo.AllGatherOp.create(
-                operands=[value], properties=properties, result_types=[with_shape(value, gathered)]
-            )
+            hlo.AllGatherOp.create(operands=[value], properties=properties, result_types=[with_shape(value, gathered)])
         )
 
     if len(dims) == 1:
@@ -172,7 +168,7 @@ def offsets(axes: Sequence[AxisRef], size: int, mesh: Mesh) -> list[int]:
 
 
 def _parts_in_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:
-    """Each of `dims` cut into as many parts as `sizes` says, and the numbers of the parts made one leading dimension."""
+    """Each of `dims` cut into as many parts as `sizes` says, and all parts side by side in a new leading dimension."""
     cut: list[int] = []
     places: list[int] = []
     for dim, size in enumerate(_shape(value)):

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, Signedness, TensorType, i1, i64
+from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, IntegerType, Signedness, TensorType, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from sdy.stablehlo.attributes import i64_array
 from sdy.stablehlo.constants import ConstantOp, PartitionIdOp
 from sdy.stablehlo.elementwise import AddOp, BinaryElementwiseOp, ClampOp, CompareOp, ConvertOp, SelectOp
 from sdy.stablehlo.enums import ComparisonDirection, ComparisonDirectionAttr
-from sdy.stablehlo.shape import BroadcastInDimOp, DynamicSliceOp, ReshapeOp, TransposeOp
+from sdy.stablehlo.shape import BroadcastInDimOp, DynamicSliceOp, ReshapeOp, SliceOp, TransposeOp
 from sdy.stablehlo.shape_checks import tensor_type
 
 _DEVICE_ID = TensorType(IntegerType(32, Signedness.UNSIGNED), ())
@@ -53,6 +54,11 @@ class Emitter:
         """A constant of integers, in row-major order; a single value fills the whole shape."""
         return self.constant(DenseIntOrFPElementsAttr.from_list(TensorType(element_type, shape), values))
 
+    def filled(self, type_: TensorType[Attribute], element: float) -> SSAValue:
+        """A constant with the same element everywhere; of complex numbers, a real one."""
+        elements = (element, 0) if isinstance(type_.element_type, ComplexType) else element
+        return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [elements]))
+
     def binary(self, op_class: type[BinaryElementwiseOp], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An elementwise operation on two values of one type."""
         return self.insert(op_class.create(operands=[lhs, rhs], result_types=[lhs.type]))
@@ -66,7 +72,9 @@ class Emitter:
         type_ = tensor_type(value)
         if type_.element_type == element_type:
             return value
-        return self.insert(ConvertOp.create(operands=[value], result_types=[TensorType(element_type, type_.get_shape())]))
+        return self.insert(
+            ConvertOp.create(operands=[value], result_types=[TensorType(element_type, type_.get_shape())])
+        )
 
     def compare(self, direction: ComparisonDirection, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Where `lhs` and `rhs`, of one type, stand in a relation."""
@@ -85,6 +93,18 @@ class Emitter:
     def clamp(self, low: SSAValue, value: SSAValue, high: SSAValue) -> SSAValue:
         """The value limited to `low` .. `high`, of its shape."""
         return self.insert(ClampOp.create(operands=[low, value, high], result_types=[value.type]))
+
+    def slice(self, value: SSAValue, starts: Sequence[int], limits: Sequence[int]) -> SSAValue:
+        """The elements from `starts` to `limits`, these excluded."""
+        properties = {
+            "start_indices": i64_array(*starts),
+            "limit_indices": i64_array(*limits),
+            "strides": i64_array(*[1] * len(starts)),
+        }
+        shape = [limit - start for start, limit in zip(starts, limits, strict=True)]
+        return self.insert(
+            SliceOp.create(operands=[value], properties=properties, result_types=[with_shape(value, shape)])
+        )
 
     def dynamic_slice(self, value: SSAValue, starts: Sequence[SSAValue], sizes: Sequence[int]) -> SSAValue:
         """The part of `sizes` that begins at `starts`, one scalar for each dimension."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from sdy.axes import AxisRef
+from sdy.axes import AxisRef, total_size
 from sdy.diagnostics import error
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
@@ -31,9 +31,7 @@ class Layout:
         """The axes that split each dimension, without those that make one part only."""
         if self.sharding is None or not self.sharding.dims:
             return ((),) * len(self.shape)
-        return tuple(
-            tuple(axis for axis in axes if axis.size_in(self.mesh) > 1) for axes in self.sharding.dim_axes
-        )
+        return tuple(tuple(axis for axis in axes if axis.size_in(self.mesh) > 1) for axes in self.sharding.dim_axes)
 
     @property
     def is_split(self) -> bool:
@@ -44,6 +42,10 @@ class Layout:
     def split_dims(self) -> list[int]:
         """The dimensions that are split."""
         return [dim for dim, axes in enumerate(self.axes) if axes]
+
+    def parts(self, dim: int) -> int:
+        """The number of parts that dimension `dim` is split into."""
+        return total_size(self.axes[dim], self.mesh)
 
     def local_type(self, value: SSAValue) -> Attribute:
         """The type that one device has of the value.
@@ -61,6 +63,4 @@ class Layout:
                     f"dimension {dim} of size {size} cannot be split evenly into {parts} parts over {{{axes}}}: "
                     f"the value has type {self.type}",
                 )
-        return TensorType(
-            self.type.element_type, self.sharding.local_shape(self.shape, self.mesh), self.type.encoding
-        )
+        return TensorType(self.type.element_type, self.sharding.local_shape(self.shape, self.mesh), self.type.encoding)

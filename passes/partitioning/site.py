@@ -1,4 +1,4 @@
-"""One operation to be made local, and the table of what that takes for the kinds of operations that need more than types.
+"""One operation to be made local, and tables of what that takes for those that need more than other types.
 
 Most operations only need the types of their operands and results replaced. A lowering is called with the others, after
 that was done to all values of the module, and changes or replaces the operation.

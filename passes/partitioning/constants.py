@@ -1,0 +1,50 @@
+"""Tensors whose elements are known: each device makes its own part."""
+
+import math
+
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Attribute
+
+from sdy.diagnostics import op_error
+from sdy.dialect import ConstantOp as ShardedConstantOp
+from sdy.passes.partitioning.collectives import offsets, take_part
+from sdy.passes.partitioning.emitter import before
+from sdy.passes.partitioning.site import Lowerings, Site
+from sdy.stablehlo import ConstantOp, IotaOp
+from sdy.stablehlo.shape_checks import tensor_type
+
+CONSTANTS = Lowerings()
+
+
+@CONSTANTS.of(ShardedConstantOp, ConstantOp)
+def _constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
+    """A constant of one element everywhere is made in its local shape; of any other, each device takes its part."""
+    op, layout = site.op, site.results[0]
+    emit = before(op)
+    if not layout.is_split:
+        site.replace(emit.insert(ConstantOp.create(properties={"value": op.value}, result_types=op.result_types)))
+        return
+    if not isinstance(value := op.value, DenseIntOrFPElementsAttr):
+        raise op_error(op, "a constant that is kept apart from the text cannot be split")
+    if value.is_splat():
+        site.replace(emit.constant(_splat_of_type(value, tensor_type(op.results[0]))))
+    else:
+        site.replace(take_part(emit, emit.constant(value), layout.axes, layout.mesh))
+
+
+def _splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Attribute]) -> DenseIntOrFPElementsAttr:
+    element = value.data.data[: len(value.data.data) // math.prod(value.get_shape())]
+    return DenseIntOrFPElementsAttr(type_, BytesAttr(element * math.prod(type_.get_shape())))
+
+
+@CONSTANTS.of(IotaOp)
+def _iota(site: Site[IotaOp]) -> None:
+    """Along a split dimension, counting begins at the place of the device's part."""
+    op, layout, emit = site.op, site.results[0], before(site.op)
+    type_ = tensor_type(op.output)
+    dim = op.iota_dimension.value.data
+    if not layout.axes[dim]:
+        return
+    start = emit.of_device(offsets(layout.axes[dim], type_.get_shape()[dim], layout.mesh))
+    start = emit.broadcast(emit.convert(start, type_.element_type), (), type_.get_shape())
+    site.replace(emit.add(emit.insert(IotaOp(dim, type_)), start))

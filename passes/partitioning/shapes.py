@@ -1,0 +1,131 @@
+"""Operations that name sizes or places of whole tensors, which become those of a device's part.
+
+Where a dimension is split that such an operation does more with than carry it along, it is computed whole.
+"""
+
+import math
+
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i64
+
+from sdy.passes.partitioning.collectives import offsets
+from sdy.passes.partitioning.emitter import before
+from sdy.passes.partitioning.site import Lowerings, Site
+from sdy.passes.partitioning.whole import compute_whole
+from sdy.stablehlo import (
+    BroadcastOp,
+    ConcatenateOp,
+    ConvolutionOp,
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GetDimensionSizeOp,
+    PadOp,
+    RngBitGeneratorOp,
+    RngOp,
+    SliceOp,
+)
+from sdy.stablehlo.attributes import i64_array
+from sdy.stablehlo.shape_checks import tensor_type
+
+SHAPES = Lowerings()
+
+
+@SHAPES.of(SliceOp)
+def _slice(site: Site[SliceOp]) -> None:
+    """A dimension that is split is taken in full."""
+    op = site.op
+    limits = list(op.limit_indices.get_values())
+    for dim in site.operands[0].split_dims:
+        limits[dim] = tensor_type(op.operand).get_shape()[dim]
+    op.limit_indices = i64_array(*limits)
+
+
+@SHAPES.of(PadOp)
+def _pad(site: Site[PadOp]) -> None:
+    op = site.op
+    padding = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
+    for dim in site.operands[0].split_dims:
+        if any(amounts.get_values()[dim] for amounts in padding):
+            compute_whole(site, f"it pads dimension {dim}, which is split")
+            return
+
+
+@SHAPES.of(DynamicSliceOp)
+def _dynamic_slice(site: Site[DynamicSliceOp]) -> None:
+    """A dimension that is split is taken in full, at whatever index: an index that is too large counts as the last."""
+    site.op.slice_sizes = i64_array(*tensor_type(site.op.result).get_shape())
+
+
+@SHAPES.of(DynamicUpdateSliceOp)
+def _dynamic_update_slice(site: Site[DynamicUpdateSliceOp]) -> None:
+    """Along a split dimension of which the update is a part, each device writes what falls into its own part.
+
+    There the operand is put between margins as wide as the update, into which goes what falls beside it.
+    """
+    op, operand, update = site.op, site.operands[0], site.operands[1]
+    partial = [dim for dim in operand.split_dims if update.shape[dim] != operand.shape[dim]]
+    if any(update.axes[dim] for dim in partial):
+        compute_whole(site, "its update is split along a dimension of which it is a part")
+        return
+    if not partial:
+        return
+    emit = before(op)
+    shape = tensor_type(op.operand).get_shape()
+    margins = [update.shape[dim] if dim in partial else 0 for dim in range(len(shape))]
+    zero = emit.filled(TensorType(tensor_type(op.operand).element_type, ()), 0)
+    starts = list(op.start_indices)
+    for dim in partial:
+        type_ = tensor_type(starts[dim])
+        first = offsets(operand.axes[dim], shape[dim], operand.mesh)
+        last = emit.filled(type_, operand.shape[dim] - update.shape[dim])
+        start = emit.convert(emit.clamp(emit.filled(type_, 0), starts[dim], last), i64)
+        starts[dim] = emit.add(start, emit.of_device([margins[dim] - offset for offset in first]))
+    starts = [start if dim in partial else emit.convert(start, i64) for dim, start in enumerate(starts)]
+    with_margins = emit.insert(PadOp(op.operand, zero, margins, margins))
+    updated = DynamicUpdateSliceOp.create(operands=[with_margins, op.update, *starts], result_types=[with_margins.type])
+    limits = [margin + size for margin, size in zip(margins, shape, strict=True)]
+    site.replace(emit.slice(emit.insert(updated), margins, limits))
+
+
+@SHAPES.of(ConcatenateOp)
+def _concatenate(site: Site[ConcatenateOp]) -> None:
+    dim = site.op.dimension.value.data
+    if any(layout.axes[dim] for layout in site.layouts):
+        compute_whole(site, f"it concatenates along dimension {dim}, which is split")
+
+
+@SHAPES.of(ConvolutionOp)
+def _convolution(site: Site[ConvolutionOp]) -> None:
+    """A device that has a part of the groups of features or of batches computes these groups."""
+    op, (lhs, rhs) = site.op, site.operands
+    dims = op.dimension_numbers.data
+    if any(lhs.axes[dim] for dim in dims.input_spatial_dimensions) or any(
+        rhs.axes[dim] for dim in dims.kernel_spatial_dimensions
+    ):
+        compute_whole(site, "a spatial dimension is split")
+        return
+    op.feature_group_count = _local_groups(op.feature_group_count, rhs.parts(dims.kernel_output_feature_dimension))
+    op.batch_group_count = _local_groups(op.batch_group_count, lhs.parts(dims.input_batch_dimension))
+
+
+def _local_groups(groups: IntegerAttr[IntegerType], parts: int) -> IntegerAttr[IntegerType]:
+    count = groups.value.data
+    return IntegerAttr(count // math.gcd(count, parts), groups.type)
+
+
+@SHAPES.of(BroadcastOp)
+def _broadcast(site: Site[BroadcastOp]) -> None:
+    sizes = site.op.broadcast_sizes
+    site.op.broadcast_sizes = i64_array(*tensor_type(site.op.result).get_shape()[: len(sizes)])
+
+
+@SHAPES.of(GetDimensionSizeOp)
+def _get_dimension_size(site: Site[GetDimensionSizeOp]) -> None:
+    op = site.op
+    size = site.operands[0].shape[op.dimension.value.data]
+    site.replace(before(op).filled(tensor_type(op.result), size))
+
+
+@SHAPES.of(RngOp, RngBitGeneratorOp)
+def _random(site: Site[RngOp] | Site[RngBitGeneratorOp]) -> None:
+    """Parts made apart would all hold the same numbers, the first of the whole."""
+    compute_whole(site, "the random numbers of a part depend on the whole")
