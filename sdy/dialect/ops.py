@@ -49,6 +49,7 @@ from sdy.dialect.attributes import ManualAxesAttr, MeshAttr, TensorShardingAttr,
 from sdy.dialect.data_flow import ComputationDataFlow, ManualComputationDataFlow
 from sdy.dialect.directives import Body, Direction, Shardings
 from sdy.dialect.enums import I32Attr, PropagationDirection, direction_attr
+from sdy.dialect.interfaces import Elementwise
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
 
@@ -90,7 +91,7 @@ class ShardingConstraintOp(IRDLOperation):
     input = operand_def(SAME_TYPE)
     sharding = prop_def(TensorShardingAttr)
     result = result_def(SAME_TYPE)
-    traits = traits_def(Verified())
+    traits = traits_def(Elementwise(), Verified())
     assembly_format = "$input $sharding attr-dict `:` type($result)"
 
     def __init__(self, value: SSAValue, sharding: TensorSharding):
@@ -106,7 +107,7 @@ class ReshardOp(IRDLOperation):
     input = operand_def(SAME_TYPE)
     sharding = prop_def(TensorShardingAttr)
     result = result_def(SAME_TYPE)
-    traits = traits_def(Pure(), Verified())
+    traits = traits_def(Elementwise(), Pure(), Verified())
     assembly_format = "$input $sharding attr-dict `:` type($result)"
 
     def __init__(self, value: SSAValue, sharding: TensorSharding):
@@ -168,7 +169,7 @@ class PropagationBarrierOp(IRDLOperation):
     input = operand_def(VarConstraint("T", BaseAttr(TensorType)))
     allowed_direction = prop_def(I32Attr)
     result = result_def(VarConstraint("T", BaseAttr(TensorType)))
-    traits = traits_def(Pure(), Verified())
+    traits = traits_def(Elementwise(), Pure(), Verified())
     custom_directives = (Direction,)
     assembly_format = (
         "$input `allowed_direction` `` `=` `` custom<Direction>($allowed_direction) attr-dict `:` type($input)"
