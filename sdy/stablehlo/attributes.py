@@ -1,0 +1,175 @@
+"""The attributes of StableHLO operations that hold more than a number or an enumeration case."""
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import I64, DenseArrayBase, i64
+from xdsl.ir import Attribute, Data, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from sdy.stablehlo.enums import ResultAccuracyMode, ResultAccuracyModeAttr
+from sdy.stablehlo.struct_attribute import StructAttr
+
+I64Array = DenseArrayBase[I64]
+"""The type of `array<i64: ...>`, in which StableHLO keeps dimensions, sizes and strides."""
+
+
+def i64_array(*values: int) -> I64Array:
+    """`array<i64: ...>` of these values."""
+    return DenseArrayBase.from_list(i64, values)
+
+
+@dataclass(frozen=True)
+class DotDimensionNumbers:
+    """Which dimensions of a dot product's two operands are batched and which are contracted, in pairs."""
+
+    lhs_batching_dimensions: tuple[int, ...] = ()
+    rhs_batching_dimensions: tuple[int, ...] = ()
+    lhs_contracting_dimensions: tuple[int, ...] = ()
+    rhs_contracting_dimensions: tuple[int, ...] = ()
+
+
+@irdl_attr_definition
+class DotDimensionNumbersAttr(StructAttr[DotDimensionNumbers]):
+    """`#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>`."""
+
+    name = "stablehlo.dot"
+    STRUCT = DotDimensionNumbers
+
+
+@dataclass(frozen=True)
+class GatherDimensionNumbers:
+    """How the dimensions of operand, start indices and result of a gather belong together."""
+
+    offset_dims: tuple[int, ...] = ()
+    collapsed_slice_dims: tuple[int, ...] = ()
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+    start_index_map: tuple[int, ...] = ()
+    index_vector_dim: int = 0
+
+
+@irdl_attr_definition
+class GatherDimensionNumbersAttr(StructAttr[GatherDimensionNumbers]):
+    """`#stablehlo.gather<offset_dims = [2], ..., index_vector_dim = 2>`."""
+
+    name = "stablehlo.gather"
+    STRUCT = GatherDimensionNumbers
+
+
+@dataclass(frozen=True)
+class ScatterDimensionNumbers:
+    """How the dimensions of inputs, scatter indices and updates of a scatter belong together."""
+
+    update_window_dims: tuple[int, ...] = ()
+    inserted_window_dims: tuple[int, ...] = ()
+    input_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+    scatter_dims_to_operand_dims: tuple[int, ...] = ()
+    index_vector_dim: int = 0
+
+
+@irdl_attr_definition
+class ScatterDimensionNumbersAttr(StructAttr[ScatterDimensionNumbers]):
+    """`#stablehlo.scatter<update_window_dims = [2], ..., index_vector_dim = 2>`."""
+
+    name = "stablehlo.scatter"
+    STRUCT = ScatterDimensionNumbers
+
+
+@dataclass(frozen=True)
+class DotAlgorithm:
+    """The precisions and steps a backend must use for a dot product."""
+
+    lhs_precision_type: TypeAttribute
+    rhs_precision_type: TypeAttribute
+    accumulation_type: TypeAttribute
+    lhs_component_count: int
+    rhs_component_count: int
+    num_primitive_operations: int
+    allow_imprecise_accumulation: bool
+
+
+@irdl_attr_definition
+class DotAlgorithmAttr(StructAttr[DotAlgorithm]):
+    """`#stablehlo.dot_algorithm<lhs_precision_type = tf32, ...>`."""
+
+    name = "stablehlo.dot_algorithm"
+    STRUCT = DotAlgorithm
+
+
+@dataclass(frozen=True)
+class ChannelHandle:
+    """The number that tells concurrent collectives or transfers apart, and what it connects (1: devices)."""
+
+    handle: int
+    type: int
+
+
+@irdl_attr_definition
+class ChannelHandleAttr(StructAttr[ChannelHandle]):
+    """`#stablehlo.channel_handle<handle = 1, type = 0>`."""
+
+    name = "stablehlo.channel_handle"
+    STRUCT = ChannelHandle
+
+
+@dataclass(frozen=True)
+class OutputOperandAlias:
+    """A custom call's output, or an element of a tuple in it, that shares its buffer with an operand."""
+
+    output_tuple_indices: tuple[int, ...]
+    operand_index: int
+    operand_tuple_indices: tuple[int, ...]
+
+
+@irdl_attr_definition
+class OutputOperandAliasAttr(StructAttr[OutputOperandAlias]):
+    """`#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>`."""
+
+    name = "stablehlo.output_operand_alias"
+    STRUCT = OutputOperandAlias
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultAccuracy:
+    """The error that a transcendental function may have: absolute, relative, in units in the last place."""
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+    mode: Attribute
+
+
+@irdl_attr_definition
+class ResultAccuracyAttr(StructAttr[ResultAccuracy]):
+    """`#stablehlo.result_accuracy<ulps = 10, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>`."""
+
+    name = "stablehlo.result_accuracy"
+    STRUCT = ResultAccuracy
+
+
+DEFAULT_ACCURACY = ResultAccuracyAttr(ResultAccuracy(mode=ResultAccuracyModeAttr(ResultAccuracyMode.DEFAULT)))
+
+
+@irdl_attr_definition
+class BoundsAttr(Data[tuple[int | None, ...]]):
+    """`#stablehlo.bounds<?, 16>`, the encoding of a tensor whose dynamic dimensions have an upper bound."""
+
+    name = "stablehlo.bounds"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[int | None, ...]:
+        """Read `<?, 16>`; `?` is a dimension without a bound."""
+
+        def parse_bound() -> int | None:
+            if parser.parse_optional_punctuation("?") is not None:
+                return None
+            return parser.parse_integer()
+
+        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_bound))
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Write `<?, 16>`."""
+        printer.print_string(f"<{', '.join('?' if bound is None else str(bound) for bound in self.data)}>")

@@ -1,0 +1,594 @@
+"""CHLO, the client's operations: functions that StableHLO spells out in many steps, and implicit broadcasting."""
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import (
+    I64,
+    ArrayAttr,
+    BoolAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    TensorType,
+    i64,
+)
+from xdsl.dialects.utils.enum_attribute import EnumAttribute
+from xdsl.ir import Dialect, SpacedOpaqueSyntaxAttribute
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    AttrSizedResultSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import ConstantLike, IsolatedFromAbove, Pure, RecursiveMemoryEffect
+
+from sdy.dialect.interfaces import Elementwise
+from sdy.stablehlo.enums import ComparisonDirection, ComparisonType, Precision
+from sdy.stablehlo.names import DefinedResultNames
+from sdy.stablehlo.shape_checks import verify_same_shape
+from sdy.stablehlo.struct_attribute import StructAttr
+
+I64_ARRAY = DenseArrayBase.constr(i64)
+
+
+@irdl_attr_definition
+class PrecisionAttr(EnumAttribute[Precision], SpacedOpaqueSyntaxAttribute):
+    """`#chlo<precision DEFAULT>`."""
+
+    name = "chlo.precision"
+
+
+@irdl_attr_definition
+class ComparisonDirectionAttr(EnumAttribute[ComparisonDirection], SpacedOpaqueSyntaxAttribute):
+    """`#chlo<comparison_direction LT>`."""
+
+    name = "chlo.comparison_direction"
+
+
+@irdl_attr_definition
+class ComparisonTypeAttr(EnumAttribute[ComparisonType], SpacedOpaqueSyntaxAttribute):
+    """`#chlo<comparison_type FLOAT>`."""
+
+    name = "chlo.comparison_type"
+
+
+@dataclass(frozen=True)
+class RaggedDotDimensionNumbers:
+    """The dimension numbers of a dot product, and which dimension has groups of differing sizes."""
+
+    lhs_batching_dimensions: tuple[int, ...] = ()
+    rhs_batching_dimensions: tuple[int, ...] = ()
+    lhs_contracting_dimensions: tuple[int, ...] = ()
+    rhs_contracting_dimensions: tuple[int, ...] = ()
+    lhs_ragged_dimensions: tuple[int, ...] = ()
+    rhs_group_dimensions: tuple[int, ...] = ()
+
+
+@irdl_attr_definition
+class RaggedDotDimensionNumbersAttr(StructAttr[RaggedDotDimensionNumbers]):
+    """`#chlo.ragged_dot<lhs_contracting_dimensions = [1], ...>`."""
+
+    name = "chlo.ragged_dot"
+    STRUCT = RaggedDotDimensionNumbers
+
+
+class UnaryElementwiseOp(IRDLOperation):
+    """One operand, and a result of its shape."""
+
+    operand = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
+
+    def verify_(self) -> None:
+        """Refuse a result of another shape."""
+        verify_same_shape(self)
+
+
+class BroadcastBinaryOp(IRDLOperation):
+    """Two operands, broadcast to the result's shape as numpy does or as broadcast_dimensions says."""
+
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    broadcast_dimensions = opt_prop_def(I64_ARRAY)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$lhs `,` $rhs attr-dict `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result)"
+
+
+@irdl_op_definition
+class AcosOp(UnaryElementwiseOp):
+    """The inverse cosine."""
+
+    name = "chlo.acos"
+
+
+@irdl_op_definition
+class AcoshOp(UnaryElementwiseOp):
+    """The inverse hyperbolic cosine."""
+
+    name = "chlo.acosh"
+
+
+@irdl_op_definition
+class AsinOp(UnaryElementwiseOp):
+    """The inverse sine."""
+
+    name = "chlo.asin"
+
+
+@irdl_op_definition
+class AsinAcosKernelOp(UnaryElementwiseOp):
+    """The part that complex inverse sine and cosine have in common."""
+
+    name = "chlo._asin_acos_kernel"
+
+
+@irdl_op_definition
+class AsinhOp(UnaryElementwiseOp):
+    """The inverse hyperbolic sine."""
+
+    name = "chlo.asinh"
+
+
+@irdl_op_definition
+class AtanOp(UnaryElementwiseOp):
+    """The inverse tangent."""
+
+    name = "chlo.atan"
+
+
+@irdl_op_definition
+class AtanhOp(UnaryElementwiseOp):
+    """The inverse hyperbolic tangent."""
+
+    name = "chlo.atanh"
+
+
+@irdl_op_definition
+class BesselI1eOp(UnaryElementwiseOp):
+    """The exponentially scaled modified Bessel function of order 1."""
+
+    name = "chlo.bessel_i1e"
+
+
+@irdl_op_definition
+class ConjOp(UnaryElementwiseOp):
+    """The complex conjugate."""
+
+    name = "chlo.conj"
+
+
+@irdl_op_definition
+class CoshOp(UnaryElementwiseOp):
+    """The hyperbolic cosine."""
+
+    name = "chlo.cosh"
+
+
+@irdl_op_definition
+class DigammaOp(UnaryElementwiseOp):
+    """The derivative of lgamma."""
+
+    name = "chlo.digamma"
+
+
+@irdl_op_definition
+class ErfOp(UnaryElementwiseOp):
+    """The error function."""
+
+    name = "chlo.erf"
+
+
+@irdl_op_definition
+class ErfInvOp(UnaryElementwiseOp):
+    """The inverse of the error function."""
+
+    name = "chlo.erf_inv"
+
+
+@irdl_op_definition
+class ErfcOp(UnaryElementwiseOp):
+    """One minus the error function."""
+
+    name = "chlo.erfc"
+
+
+@irdl_op_definition
+class IsInfOp(UnaryElementwiseOp):
+    """Whether each element is infinite."""
+
+    name = "chlo.is_inf"
+
+
+@irdl_op_definition
+class IsNegInfOp(UnaryElementwiseOp):
+    """Whether each element is minus infinity."""
+
+    name = "chlo.is_neg_inf"
+
+
+@irdl_op_definition
+class IsPosInfOp(UnaryElementwiseOp):
+    """Whether each element is plus infinity."""
+
+    name = "chlo.is_pos_inf"
+
+
+@irdl_op_definition
+class LgammaOp(UnaryElementwiseOp):
+    """The logarithm of the absolute value of the gamma function."""
+
+    name = "chlo.lgamma"
+
+
+@irdl_op_definition
+class SinhOp(UnaryElementwiseOp):
+    """The hyperbolic sine."""
+
+    name = "chlo.sinh"
+
+
+@irdl_op_definition
+class SquareOp(UnaryElementwiseOp):
+    """The square."""
+
+    name = "chlo.square"
+
+
+@irdl_op_definition
+class TanOp(UnaryElementwiseOp):
+    """The tangent."""
+
+    name = "chlo.tan"
+
+
+@irdl_op_definition
+class BroadcastAddOp(BroadcastBinaryOp):
+    """lhs + rhs."""
+
+    name = "chlo.broadcast_add"
+
+
+@irdl_op_definition
+class BroadcastAndOp(BroadcastBinaryOp):
+    """Logical or bitwise and."""
+
+    name = "chlo.broadcast_and"
+
+
+@irdl_op_definition
+class BroadcastAtan2Op(BroadcastBinaryOp):
+    """The angle of the point (rhs, lhs)."""
+
+    name = "chlo.broadcast_atan2"
+
+
+@irdl_op_definition
+class BroadcastComplexOp(BroadcastBinaryOp):
+    """Complex numbers of two parts."""
+
+    name = "chlo.broadcast_complex"
+
+
+@irdl_op_definition
+class BroadcastDivOp(BroadcastBinaryOp):
+    """lhs / rhs."""
+
+    name = "chlo.broadcast_divide"
+
+
+@irdl_op_definition
+class BroadcastMaxOp(BroadcastBinaryOp):
+    """The larger element."""
+
+    name = "chlo.broadcast_maximum"
+
+
+@irdl_op_definition
+class BroadcastMinOp(BroadcastBinaryOp):
+    """The smaller element."""
+
+    name = "chlo.broadcast_minimum"
+
+
+@irdl_op_definition
+class BroadcastMulOp(BroadcastBinaryOp):
+    """lhs * rhs."""
+
+    name = "chlo.broadcast_multiply"
+
+
+@irdl_op_definition
+class BroadcastNextAfterOp(BroadcastBinaryOp):
+    """The next number after lhs towards rhs."""
+
+    name = "chlo.broadcast_next_after"
+
+
+@irdl_op_definition
+class BroadcastOrOp(BroadcastBinaryOp):
+    """Logical or bitwise or."""
+
+    name = "chlo.broadcast_or"
+
+
+@irdl_op_definition
+class BroadcastPolygammaOp(BroadcastBinaryOp):
+    """The lhs-th derivative of digamma."""
+
+    name = "chlo.broadcast_polygamma"
+
+
+@irdl_op_definition
+class BroadcastPowOp(BroadcastBinaryOp):
+    """lhs to the power of rhs."""
+
+    name = "chlo.broadcast_power"
+
+
+@irdl_op_definition
+class BroadcastRemOp(BroadcastBinaryOp):
+    """The remainder of the division."""
+
+    name = "chlo.broadcast_remainder"
+
+
+@irdl_op_definition
+class BroadcastShiftLeftOp(BroadcastBinaryOp):
+    """lhs shifted left."""
+
+    name = "chlo.broadcast_shift_left"
+
+
+@irdl_op_definition
+class BroadcastShiftRightArithmeticOp(BroadcastBinaryOp):
+    """lhs shifted right, the sign bit filling."""
+
+    name = "chlo.broadcast_shift_right_arithmetic"
+
+
+@irdl_op_definition
+class BroadcastShiftRightLogicalOp(BroadcastBinaryOp):
+    """lhs shifted right, zeros filling."""
+
+    name = "chlo.broadcast_shift_right_logical"
+
+
+@irdl_op_definition
+class BroadcastSubOp(BroadcastBinaryOp):
+    """lhs - rhs."""
+
+    name = "chlo.broadcast_subtract"
+
+
+@irdl_op_definition
+class BroadcastXorOp(BroadcastBinaryOp):
+    """Logical or bitwise exclusive or."""
+
+    name = "chlo.broadcast_xor"
+
+
+@irdl_op_definition
+class BroadcastZetaOp(BroadcastBinaryOp):
+    """The Hurwitz zeta function."""
+
+    name = "chlo.broadcast_zeta"
+
+
+@irdl_op_definition
+class BroadcastCompareOp(BroadcastBinaryOp):
+    """Whether lhs and rhs stand in the given relation."""
+
+    name = "chlo.broadcast_compare"
+    comparison_direction = prop_def(ComparisonDirectionAttr)
+    compare_type = opt_prop_def(ComparisonTypeAttr)
+
+
+@irdl_op_definition
+class BroadcastSelectOp(IRDLOperation):
+    """Elements of on_true where pred holds and of on_false elsewhere."""
+
+    name = "chlo.broadcast_select"
+    pred = operand_def(TensorType)
+    on_true = operand_def(TensorType)
+    on_false = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$pred `,` $on_true `,` $on_false attr-dict"
+        " `:` `(` type($pred) `,` type($on_true) `,` type($on_false) `)` `->` type($result)"
+    )
+
+
+@irdl_op_definition
+class NextAfterOp(IRDLOperation):
+    """The next number after x towards y."""
+
+    name = "chlo.next_after"
+    x = operand_def(TensorType)
+    y = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = "$x `,` $y attr-dict `:` type($x) `,` type($y) `->` type($result)"
+
+
+@irdl_op_definition
+class PolygammaOp(IRDLOperation):
+    """The n-th derivative of digamma at x."""
+
+    name = "chlo.polygamma"
+    n = operand_def(TensorType)
+    x = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = "$n `,` $x attr-dict `:` type($n) `,` type($x) `->` type($result)"
+
+
+@irdl_op_definition
+class ZetaOp(IRDLOperation):
+    """The Hurwitz zeta function of x and q."""
+
+    name = "chlo.zeta"
+    x = operand_def(TensorType)
+    q = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = "$x `,` $q attr-dict `:` type($x) `,` type($q) `->` type($result)"
+
+
+@irdl_op_definition
+class MulhiOp(IRDLOperation):
+    """The upper half of the product's bits."""
+
+    name = "chlo.mulhi"
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A tensor whose elements are known."""
+
+    name = "chlo.constant"
+    value = prop_def(DenseIntOrFPElementsAttr)
+    output = result_def(TensorType)
+    traits = traits_def(ConstantLike(), Pure())
+
+
+@irdl_op_definition
+class ConstantLikeOp(IRDLOperation):
+    """One value in the shape of the operand."""
+
+    name = "chlo.constant_like"
+    value = prop_def()
+    operand = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class RaggedDotOp(IRDLOperation):
+    """A dot product with one dimension in groups, whose sizes are an operand."""
+
+    name = "chlo.ragged_dot"
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    group_sizes = operand_def(TensorType)
+    ragged_dot_dimension_numbers = prop_def(RaggedDotDimensionNumbersAttr)
+    precision_config = opt_prop_def(ArrayAttr[PrecisionAttr])
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class TopKOp(IRDLOperation):
+    """The k largest elements along the last dimension, and their indices."""
+
+    name = "chlo.top_k"
+    operand = operand_def(TensorType)
+    k = prop_def(IntegerAttr[I64])
+    is_stable = opt_prop_def(BoolAttr, BoolAttr.from_bool(True))
+    values = result_def(TensorType)
+    indices = result_def(TensorType)
+    traits = traits_def(Pure(), DefinedResultNames())
+    assembly_format = (
+        "`(` $operand `,` `k` `=` $k (`,` `is_stable` `=` $is_stable^)? `)` attr-dict"
+        " `:` type($operand) `->` `(` type($values) `,` type($indices) `)`"
+    )
+
+
+@irdl_op_definition
+class ScanOp(IRDLOperation):
+    """The body applied along a dimension, carrying values from one place to the next."""
+
+    name = "chlo.scan"
+    inputs = var_operand_def(TensorType)
+    inits = var_operand_def(TensorType)
+    dimension = prop_def(IntegerAttr[I64])
+    scan_dim_size = opt_prop_def(IntegerAttr[I64])
+    is_reverse = opt_prop_def(BoolAttr, BoolAttr.from_bool(False))
+    is_associative = opt_prop_def(BoolAttr)
+    outputs = var_result_def(TensorType)
+    carries = var_result_def(TensorType)
+    body = region_def("single_block")
+    traits = traits_def(IsolatedFromAbove(), RecursiveMemoryEffect())
+    irdl_options = (AttrSizedOperandSegments(as_property=True), AttrSizedResultSegments(as_property=True))
+
+
+CHLO = Dialect(
+    "chlo",
+    [
+        AcosOp,
+        AcoshOp,
+        AsinOp,
+        AsinAcosKernelOp,
+        AsinhOp,
+        AtanOp,
+        AtanhOp,
+        BesselI1eOp,
+        ConjOp,
+        CoshOp,
+        DigammaOp,
+        ErfOp,
+        ErfInvOp,
+        ErfcOp,
+        IsInfOp,
+        IsNegInfOp,
+        IsPosInfOp,
+        LgammaOp,
+        SinhOp,
+        SquareOp,
+        TanOp,
+        BroadcastAddOp,
+        BroadcastAndOp,
+        BroadcastAtan2Op,
+        BroadcastComplexOp,
+        BroadcastDivOp,
+        BroadcastMaxOp,
+        BroadcastMinOp,
+        BroadcastMulOp,
+        BroadcastNextAfterOp,
+        BroadcastOrOp,
+        BroadcastPolygammaOp,
+        BroadcastPowOp,
+        BroadcastRemOp,
+        BroadcastShiftLeftOp,
+        BroadcastShiftRightArithmeticOp,
+        BroadcastShiftRightLogicalOp,
+        BroadcastSubOp,
+        BroadcastXorOp,
+        BroadcastZetaOp,
+        BroadcastCompareOp,
+        BroadcastSelectOp,
+        NextAfterOp,
+        PolygammaOp,
+        ZetaOp,
+        MulhiOp,
+        ConstantOp,
+        ConstantLikeOp,
+        RaggedDotOp,
+        TopKOp,
+        ScanOp,
+    ],
+    [
+        PrecisionAttr,
+        ComparisonDirectionAttr,
+        ComparisonTypeAttr,
+        RaggedDotDimensionNumbersAttr,
+    ],
+)

@@ -1,0 +1,185 @@
+"""Communication between devices: gathers, reductions and exchanges within groups of them.
+
+`replica_groups` is `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`, a row for each group. The numbers are replicas'; they
+are those of all devices where `use_global_device_ids` stands or where the channel connects partitions.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, DenseIntOrFPElementsAttr, IntegerAttr, TensorType, UnitAttr
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.attributes import ChannelHandleAttr
+from sdy.stablehlo.shape_checks import compatible_shapes, compatible_types, tensor_type, verify_shape
+
+
+def verify_pairs(op: IRDLOperation) -> None:
+    """Refuse results whose types are not the operands', one by one."""
+    if len(op.operands) != len(op.results) or not all(map(compatible_types, op.operand_types, op.result_types)):
+        inferred, found = (", ".join(f"'{type_}'" for type_ in types) for types in (op.operand_types, op.result_types))
+        raise VerifyException(f"inferred type(s) {inferred} are incompatible with return type(s) of operation {found}")
+
+
+def verify_other_dimensions(dim: int, operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
+    """Refuse a dimension that is out of range, and types that differ in more than the size of that dimension."""
+    if not 0 <= dim < operand.get_num_dims():
+        raise VerifyException(f"dimension {dim} is out of bounds [0, {operand.get_num_dims()})")
+    ignoring = [
+        [DYNAMIC_INDEX if i == dim else size for i, size in enumerate(type_.get_shape())] for type_ in (operand, result)
+    ]
+    if operand.element_type != result.element_type or not compatible_shapes(*ignoring):
+        raise VerifyException(f"operand and result should have the same shape except for the size of dimension {dim}")
+
+
+@irdl_op_definition
+class AllGatherOp(IRDLOperation):
+    """Each operand's shards of all devices in the group, one after the other along a dimension."""
+
+    name = "stablehlo.all_gather"
+    operands_ = var_operand_def(TensorType)
+    all_gather_dim = prop_def(IntegerAttr[I64])
+    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    channel_handle = opt_prop_def(ChannelHandleAttr)
+    use_global_device_ids = opt_prop_def(UnitAttr)
+    res = var_result_def(TensorType)
+
+    def verify_(self) -> None:
+        """Refuse results that differ from their operands in more than the gathered dimension."""
+        for operand, result in zip(self.operands_, self.res, strict=True):
+            verify_other_dimensions(self.all_gather_dim.value.data, tensor_type(operand), tensor_type(result))
+
+
+@irdl_op_definition
+class AllReduceOp(IRDLOperation):
+    """The operands of all devices in the group combined element by element."""
+
+    name = "stablehlo.all_reduce"
+    operands_ = var_operand_def(TensorType)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    channel_handle = opt_prop_def(ChannelHandleAttr)
+    use_global_device_ids = opt_prop_def(UnitAttr)
+    res = var_result_def(TensorType)
+    computation = region_def("single_block")
+
+    def verify_(self) -> None:
+        """Refuse results whose types are not the operands'."""
+        verify_pairs(self)
+
+
+@irdl_op_definition
+class ReduceScatterOp(IRDLOperation):
+    """The operands of all devices in the group combined; each device keeps its part along a dimension."""
+
+    name = "stablehlo.reduce_scatter"
+    operand = operand_def(TensorType)
+    scatter_dimension = prop_def(IntegerAttr[I64])
+    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    channel_handle = opt_prop_def(ChannelHandleAttr)
+    use_global_device_ids = opt_prop_def(UnitAttr)
+    result = result_def(TensorType)
+    computation = region_def("single_block")
+
+    def verify_(self) -> None:
+        """Refuse a result that differs from the operand in more than the scattered dimension."""
+        verify_other_dimensions(self.scatter_dimension.value.data, tensor_type(self.operand), tensor_type(self.result))
+
+
+@irdl_op_definition
+class AllToAllOp(IRDLOperation):
+    """Each device splits its operand along one dimension, sends a part to each, and concatenates what it gets."""
+
+    name = "stablehlo.all_to_all"
+    operands_ = var_operand_def(TensorType)
+    split_dimension = prop_def(IntegerAttr[I64])
+    concat_dimension = prop_def(IntegerAttr[I64])
+    split_count = prop_def(IntegerAttr[I64])
+    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    channel_handle = opt_prop_def(ChannelHandleAttr)
+    res = var_result_def(TensorType)
+
+    def verify_(self) -> None:
+        """Refuse a split that does not come out even, and results of other sizes."""
+        split, concat, count = (
+            attr.value.data for attr in (self.split_dimension, self.concat_dimension, self.split_count)
+        )
+        for operand, result in zip(self.operands_, self.res, strict=True):
+            sizes = list(tensor_type(operand).get_shape())
+            for kind, dim in (("split_dimension", split), ("concat_dimension", concat)):
+                if not 0 <= dim < len(sizes):
+                    raise VerifyException(f"AllToAll {kind} {dim} is out-of-bounds for input rank {len(sizes)}")
+            if sizes[split] != DYNAMIC_INDEX:
+                if sizes[split] % count != 0:
+                    raise VerifyException(
+                        f"split dimension has size {sizes[split]}, expected to be a multiple of split_count {count}"
+                    )
+                sizes[split] //= count
+            if sizes[concat] != DYNAMIC_INDEX:
+                sizes[concat] *= count
+            verify_shape(result, sizes)
+
+
+@irdl_op_definition
+class CollectivePermuteOp(IRDLOperation):
+    """Each device's operand sent to the devices that `source_target_pairs` pairs it with; zeros where none sends."""
+
+    name = "stablehlo.collective_permute"
+    operand = operand_def(TensorType)
+    source_target_pairs = prop_def(DenseIntOrFPElementsAttr)
+    channel_handle = opt_prop_def(ChannelHandleAttr)
+    result = result_def(TensorType)
+
+    def verify_(self) -> None:
+        """Refuse a result of another type, and a device that sends or receives twice."""
+        verify_pairs(self)
+        numbers: Sequence[int] = [int(device) for device in self.source_target_pairs.iter_values()]
+        for kind, devices in (("sources", numbers[::2]), ("targets", numbers[1::2])):
+            if len(set(devices)) != len(devices):
+                raise VerifyException(f"duplicate {kind} not allowed.")
+
+
+@irdl_op_definition
+class CollectiveBroadcastOp(IRDLOperation):
+    """The operands of the group's first device on all of them."""
+
+    name = "stablehlo.collective_broadcast"
+    operands_ = var_operand_def(TensorType)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    channel_handle = opt_prop_def(ChannelHandleAttr)
+    has_dynamic_root = opt_prop_def(UnitAttr)
+    res = var_result_def(TensorType)
+
+
+@irdl_op_definition
+class CollectiveReduceOp(IRDLOperation):
+    """The operands of all devices in the group combined, on one of them."""
+
+    name = "stablehlo.collective_reduce"
+    operands_ = var_operand_def(TensorType)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    channel_handle = opt_prop_def(ChannelHandleAttr)
+    use_global_device_ids = opt_prop_def(UnitAttr)
+    has_dynamic_root = opt_prop_def(UnitAttr)
+    res = var_result_def(TensorType)
+    computation = region_def("single_block")
+
+
+@irdl_op_definition
+class CrossReplicaSumOp(IRDLOperation):
+    """The operands of all replicas in the group added, an older spelling of all_reduce."""
+
+    name = "stablehlo.cross-replica-sum"
+    operand = operand_def(TensorType)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    result = result_def(TensorType)

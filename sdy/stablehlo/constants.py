@@ -1,0 +1,120 @@
+"""Operations without tensor operands: constants, iota, and which device is running."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from xdsl.dialects.builtin import (
+    I64,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    IntegerAttr,
+    TensorType,
+    i64,
+)
+from xdsl.interfaces import HasFolderInterface
+from xdsl.ir import Attribute
+from xdsl.irdl import AnyOf, BaseAttr, IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import ConstantLike, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.names import ConstantNames
+from sdy.stablehlo.shape_checks import compatible_types, tensor_type
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation, HasFolderInterface):
+    """A tensor whose elements are known."""
+
+    name = "stablehlo.constant"
+    value = prop_def(AnyOf((BaseAttr(DenseIntOrFPElementsAttr), BaseAttr(DenseResourceAttr))))
+    output = result_def(TensorType)
+    traits = traits_def(ConstantLike(), Pure(), ConstantNames())
+
+    def __init__(self, value: DenseIntOrFPElementsAttr):
+        super().__init__(properties={"value": value}, result_types=[value.type])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Read `{attributes} dense<...> : type`; the result has the type of the value."""
+        attributes = parser.parse_optional_attr_dict()
+        start = parser.pos
+        value = parser.parse_attribute()
+        if not isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
+            parser.raise_error("expected elements of a tensor", start, parser.pos)
+        return cls.create(result_types=(value.get_type(),), properties={"value": value}, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write `{attributes} dense<...> : type`."""
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+
+    def verify_(self) -> None:
+        """Refuse a result type that is not the value's."""
+        if not compatible_types(self.value.get_type(), self.output.type):
+            raise VerifyException(
+                f"inferred type(s) '{self.value.get_type()}' are incompatible with return type(s) of operation "
+                f"'{self.output.type}'"
+            )
+
+    def fold(self) -> Sequence[Attribute]:
+        """The value itself."""
+        return (self.value,)
+
+
+@irdl_op_definition
+class IotaOp(IRDLOperation):
+    """A tensor whose elements are their own index along one dimension."""
+
+    name = "stablehlo.iota"
+    iota_dimension = prop_def(IntegerAttr[I64])
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "`dim` `=` $iota_dimension attr-dict `:` type($output)"
+
+    def __init__(self, iota_dimension: int, result_type: TensorType[Attribute]):
+        super().__init__(properties={"iota_dimension": IntegerAttr(iota_dimension, i64)}, result_types=[result_type])
+
+    def verify_(self) -> None:
+        """Refuse a dimension that the result does not have."""
+        rank = tensor_type(self.output).get_num_dims()
+        if rank == 0:
+            raise VerifyException("does not support scalars.")
+        if not 0 <= self.iota_dimension.value.data < rank:
+            raise VerifyException("iota dimension cannot go beyond the output rank.")
+
+
+@irdl_op_definition
+class DynamicIotaOp(IRDLOperation):
+    """Iota of a shape that is known only at run time."""
+
+    name = "stablehlo.dynamic_iota"
+    output_shape = operand_def(TensorType)
+    iota_dimension = prop_def(IntegerAttr[I64])
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$output_shape `,` `dim` `=` $iota_dimension attr-dict `:` functional-type(operands, results)"
+
+
+class DeviceIdOp(IRDLOperation):
+    """A number of the running device, `tensor<ui32>`."""
+
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict `:` type($result)"
+
+
+@irdl_op_definition
+class ReplicaIdOp(DeviceIdOp):
+    """The number of the replica that the running device belongs to."""
+
+    name = "stablehlo.replica_id"
+
+
+@irdl_op_definition
+class PartitionIdOp(DeviceIdOp):
+    """The number of the running device's partition in its replica."""
+
+    name = "stablehlo.partition_id"

@@ -1,0 +1,505 @@
+"""Elementwise operations: each element of the result is computed from the elements at the same place.
+
+The bases say what the operations of a family share; an operation adds its name, and sometimes operands of its own.
+"""
+
+import re
+
+from xdsl.dialects.builtin import I32, IntegerAttr, TensorType, i32
+from xdsl.irdl import (
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Commutative, Pure
+
+from sdy.dialect.interfaces import Elementwise
+from sdy.stablehlo.attributes import DEFAULT_ACCURACY, ResultAccuracyAttr
+from sdy.stablehlo.enums import ComparisonDirectionAttr, ComparisonTypeAttr
+from sdy.stablehlo.shape_checks import verify_same_shape, verify_same_type
+from sdy.stablehlo.syntax import ComplexOpType, SameOperandsAndResultType, SelectOpType
+
+
+class UnaryElementwiseOp(IRDLOperation):
+    """One operand; the result may have another element type."""
+
+    operand = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = "$operand attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($result))"
+    custom_directives = (SameOperandsAndResultType,)
+
+    def verify_(self) -> None:
+        """Refuse a result of another shape."""
+        verify_same_shape(self)
+
+
+class SameTypeUnaryOp(UnaryElementwiseOp):
+    """One operand; the result has its type."""
+
+    def verify_(self) -> None:
+        """Refuse a result of another type."""
+        verify_same_type(self)
+
+
+class TranscendentalOp(SameTypeUnaryOp):
+    """One operand, the result of its type, and how exact it must be."""
+
+    result_accuracy = opt_prop_def(ResultAccuracyAttr, DEFAULT_ACCURACY)
+    irdl_options = (ParsePropInAttrDict(),)
+
+
+class BinaryElementwiseOp(IRDLOperation):
+    """Two operands and a result of one type."""
+
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = "$lhs `,` $rhs attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($result))"
+    custom_directives = (SameOperandsAndResultType,)
+
+    def verify_(self) -> None:
+        """Refuse types that differ."""
+        verify_same_type(self)
+
+
+class CommutativeElementwiseOp(BinaryElementwiseOp):
+    """Two operands whose order does not matter, and a result of their type."""
+
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class AbsOp(UnaryElementwiseOp):
+    """The absolute value; of complex numbers, a real one."""
+
+    name = "stablehlo.abs"
+
+
+@irdl_op_definition
+class ConvertOp(UnaryElementwiseOp):
+    """The same values as another element type."""
+
+    name = "stablehlo.convert"
+
+
+@irdl_op_definition
+class ImagOp(UnaryElementwiseOp):
+    """The imaginary part."""
+
+    name = "stablehlo.imag"
+
+
+@irdl_op_definition
+class RealOp(UnaryElementwiseOp):
+    """The real part."""
+
+    name = "stablehlo.real"
+
+
+@irdl_op_definition
+class UniformDequantizeOp(UnaryElementwiseOp):
+    """Floating-point values of quantized ones."""
+
+    name = "stablehlo.uniform_dequantize"
+
+
+@irdl_op_definition
+class UniformQuantizeOp(UnaryElementwiseOp):
+    """Quantized values of floating-point or other quantized ones."""
+
+    name = "stablehlo.uniform_quantize"
+
+
+@irdl_op_definition
+class CeilOp(SameTypeUnaryOp):
+    """Rounding up."""
+
+    name = "stablehlo.ceil"
+
+
+@irdl_op_definition
+class ClzOp(SameTypeUnaryOp):
+    """The number of leading zero bits."""
+
+    name = "stablehlo.count_leading_zeros"
+
+
+@irdl_op_definition
+class FloorOp(SameTypeUnaryOp):
+    """Rounding down."""
+
+    name = "stablehlo.floor"
+
+
+@irdl_op_definition
+class NegOp(SameTypeUnaryOp):
+    """The negation."""
+
+    name = "stablehlo.negate"
+
+
+@irdl_op_definition
+class NotOp(SameTypeUnaryOp):
+    """Logical or bitwise not."""
+
+    name = "stablehlo.not"
+
+
+@irdl_op_definition
+class PopulationCountOp(SameTypeUnaryOp):
+    """The number of one bits."""
+
+    name = "stablehlo.popcnt"
+
+
+@irdl_op_definition
+class RoundOp(SameTypeUnaryOp):
+    """Rounding to the nearest integer, halves away from zero."""
+
+    name = "stablehlo.round_nearest_afz"
+
+
+@irdl_op_definition
+class RoundNearestEvenOp(SameTypeUnaryOp):
+    """Rounding to the nearest integer, halves to even."""
+
+    name = "stablehlo.round_nearest_even"
+
+
+@irdl_op_definition
+class SignOp(SameTypeUnaryOp):
+    """-1, 0 or 1; for a complex number its direction."""
+
+    name = "stablehlo.sign"
+
+
+@irdl_op_definition
+class CbrtOp(TranscendentalOp):
+    """The cube root."""
+
+    name = "stablehlo.cbrt"
+
+
+@irdl_op_definition
+class CosineOp(TranscendentalOp):
+    """The cosine."""
+
+    name = "stablehlo.cosine"
+
+
+@irdl_op_definition
+class ExpOp(TranscendentalOp):
+    """e to the power of the operand."""
+
+    name = "stablehlo.exponential"
+
+
+@irdl_op_definition
+class Expm1Op(TranscendentalOp):
+    """e to the power of the operand, minus one, exact near zero."""
+
+    name = "stablehlo.exponential_minus_one"
+
+
+@irdl_op_definition
+class LogOp(TranscendentalOp):
+    """The natural logarithm."""
+
+    name = "stablehlo.log"
+
+
+@irdl_op_definition
+class Log1pOp(TranscendentalOp):
+    """The natural logarithm of one plus the operand, exact near zero."""
+
+    name = "stablehlo.log_plus_one"
+
+
+@irdl_op_definition
+class LogisticOp(TranscendentalOp):
+    """The logistic function 1 / (1 + exp(-x))."""
+
+    name = "stablehlo.logistic"
+
+
+@irdl_op_definition
+class RsqrtOp(TranscendentalOp):
+    """One over the square root."""
+
+    name = "stablehlo.rsqrt"
+
+
+@irdl_op_definition
+class SineOp(TranscendentalOp):
+    """The sine."""
+
+    name = "stablehlo.sine"
+
+
+@irdl_op_definition
+class SqrtOp(TranscendentalOp):
+    """The square root."""
+
+    name = "stablehlo.sqrt"
+
+
+@irdl_op_definition
+class TanOp(TranscendentalOp):
+    """The tangent."""
+
+    name = "stablehlo.tan"
+
+
+@irdl_op_definition
+class TanhOp(TranscendentalOp):
+    """The hyperbolic tangent."""
+
+    name = "stablehlo.tanh"
+
+
+@irdl_op_definition
+class Atan2Op(BinaryElementwiseOp):
+    """The angle of the point (rhs, lhs)."""
+
+    name = "stablehlo.atan2"
+
+
+@irdl_op_definition
+class DivOp(BinaryElementwiseOp):
+    """The quotient."""
+
+    name = "stablehlo.divide"
+
+
+@irdl_op_definition
+class PowOp(BinaryElementwiseOp):
+    """lhs to the power of rhs."""
+
+    name = "stablehlo.power"
+
+
+@irdl_op_definition
+class RemOp(BinaryElementwiseOp):
+    """The remainder of the division, with the sign of lhs."""
+
+    name = "stablehlo.remainder"
+
+
+@irdl_op_definition
+class ShiftLeftOp(BinaryElementwiseOp):
+    """lhs shifted left by rhs bits."""
+
+    name = "stablehlo.shift_left"
+
+
+@irdl_op_definition
+class ShiftRightArithmeticOp(BinaryElementwiseOp):
+    """lhs shifted right by rhs bits, the sign bit filling."""
+
+    name = "stablehlo.shift_right_arithmetic"
+
+
+@irdl_op_definition
+class ShiftRightLogicalOp(BinaryElementwiseOp):
+    """lhs shifted right by rhs bits, zeros filling."""
+
+    name = "stablehlo.shift_right_logical"
+
+
+@irdl_op_definition
+class SubtractOp(BinaryElementwiseOp):
+    """The difference."""
+
+    name = "stablehlo.subtract"
+
+
+@irdl_op_definition
+class AddOp(CommutativeElementwiseOp):
+    """The sum; of booleans, logical or."""
+
+    name = "stablehlo.add"
+
+
+@irdl_op_definition
+class AndOp(CommutativeElementwiseOp):
+    """Logical or bitwise and."""
+
+    name = "stablehlo.and"
+
+
+@irdl_op_definition
+class MaxOp(CommutativeElementwiseOp):
+    """The larger element; of booleans, logical or."""
+
+    name = "stablehlo.maximum"
+
+
+@irdl_op_definition
+class MinOp(CommutativeElementwiseOp):
+    """The smaller element; of booleans, logical and."""
+
+    name = "stablehlo.minimum"
+
+
+@irdl_op_definition
+class MulOp(CommutativeElementwiseOp):
+    """The product; of booleans, logical and."""
+
+    name = "stablehlo.multiply"
+
+
+@irdl_op_definition
+class OrOp(CommutativeElementwiseOp):
+    """Logical or bitwise or."""
+
+    name = "stablehlo.or"
+
+
+@irdl_op_definition
+class XorOp(CommutativeElementwiseOp):
+    """Logical or bitwise exclusive or."""
+
+    name = "stablehlo.xor"
+
+
+@irdl_op_definition
+class IsFiniteOp(IRDLOperation):
+    """Whether each element is neither infinite nor NaN."""
+
+    name = "stablehlo.is_finite"
+    x = operand_def(TensorType)
+    y = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = "operands attr-dict `:` functional-type(operands, results)"
+
+    def verify_(self) -> None:
+        """Refuse a result of another shape."""
+        verify_same_shape(self)
+
+
+@irdl_op_definition
+class ComplexOp(IRDLOperation):
+    """Complex numbers of their real (lhs) and imaginary (rhs) parts."""
+
+    name = "stablehlo.complex"
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = "operands attr-dict `:` custom<ComplexOpType>(type(operands), type($result))"
+    custom_directives = (ComplexOpType,)
+
+    def verify_(self) -> None:
+        """Refuse shapes that differ."""
+        verify_same_shape(self)
+
+
+@irdl_op_definition
+class CompareOp(IRDLOperation):
+    """Whether lhs and rhs stand in the given relation, as booleans."""
+
+    name = "stablehlo.compare"
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    comparison_direction = prop_def(ComparisonDirectionAttr)
+    compare_type = opt_prop_def(ComparisonTypeAttr)
+    result = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = (
+        "$comparison_direction `,` $lhs `,` $rhs (`,` $compare_type^)? attr-dict `:` functional-type(operands, results)"
+    )
+
+    def verify_(self) -> None:
+        """Refuse shapes that differ."""
+        verify_same_shape(self)
+
+
+@irdl_op_definition
+class SelectOp(IRDLOperation):
+    """Elements of on_true where pred holds and of on_false elsewhere; pred may be a single element."""
+
+    name = "stablehlo.select"
+    pred = operand_def(TensorType)
+    on_true = operand_def(TensorType)
+    on_false = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "operands attr-dict `:` custom<SelectOpType>(type(operands), type($result))"
+    custom_directives = (SelectOpType,)
+
+
+@irdl_op_definition
+class ClampOp(IRDLOperation):
+    """The operand's elements limited to min..max; either limit may be a single element."""
+
+    name = "stablehlo.clamp"
+    min = operand_def(TensorType)
+    operand = operand_def(TensorType)
+    max = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$min `,` $operand `,` $max attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($result))"
+    )
+    custom_directives = (SameOperandsAndResultType,)
+
+
+@irdl_custom_directive
+class ExponentMantissa(CustomDirective):
+    """`e5m10`, the numbers of bits in exponent and mantissa."""
+
+    exponent_bits: AttributeVariable
+    mantissa_bits: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read both numbers out of one word."""
+        start = parser.pos
+        word = parser.parse_identifier()
+        match = re.fullmatch(r"e(\d+)m(\d+)", word)
+        if match is None:
+            parser.raise_error(f"expected exponent mantissa in format e#m#, saw {word}", start, parser.pos)
+        self.exponent_bits.set(state, IntegerAttr(int(match[1]), i32))
+        self.mantissa_bits.set(state, IntegerAttr(int(match[2]), i32))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write them as one word."""
+        assert isinstance(op, ReducePrecisionOp)
+        state.print_whitespace(printer)
+        printer.print_string(f"e{op.exponent_bits.value.data}m{op.mantissa_bits.value.data}")
+
+
+@irdl_op_definition
+class ReducePrecisionOp(IRDLOperation):
+    """The operand rounded to a floating-point format with fewer bits, and back."""
+
+    name = "stablehlo.reduce_precision"
+    operand = operand_def(TensorType)
+    exponent_bits = prop_def(IntegerAttr[I32])
+    mantissa_bits = prop_def(IntegerAttr[I32])
+    output = result_def(TensorType)
+    traits = traits_def(Elementwise(), Pure())
+    assembly_format = (
+        "$operand `,` `format` `=` custom<ExponentMantissa>($exponent_bits, $mantissa_bits)"
+        " attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($output))"
+    )
+    custom_directives = (ExponentMantissa, SameOperandsAndResultType)
+
+    def verify_(self) -> None:
+        """Refuse a result of another type."""
+        verify_same_type(self)

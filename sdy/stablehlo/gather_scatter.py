@@ -1,0 +1,115 @@
+"""Reading and writing slices at indices that are data: gather, scatter and their kin."""
+
+from xdsl.dialects.builtin import I64, BoolAttr, DenseArrayBase, IntegerAttr, TensorType, i64
+from xdsl.irdl import (
+    IRDLOperation,
+    SameVariadicOperandSize,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import Pure, RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.attributes import GatherDimensionNumbersAttr, ScatterDimensionNumbersAttr
+from sdy.stablehlo.shape_checks import compatible_types, tensor_type, verify_shape
+
+FALSE = BoolAttr.from_bool(False)
+
+
+@irdl_op_definition
+class GatherOp(IRDLOperation):
+    """Slices of the operand, one for each index vector in start_indices."""
+
+    name = "stablehlo.gather"
+    operand = operand_def(TensorType)
+    start_indices = operand_def(TensorType)
+    dimension_numbers = prop_def(GatherDimensionNumbersAttr)
+    slice_sizes = prop_def(DenseArrayBase.constr(i64))
+    indices_are_sorted = opt_prop_def(BoolAttr, FALSE)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """Refuse slice sizes beyond the operand's, and a result of other sizes."""
+        numbers = self.dimension_numbers.data
+        shape, sizes = tensor_type(self.operand).get_shape(), self.slice_sizes.get_values()
+        if len(sizes) != len(shape):
+            raise VerifyException(f"slice_sizes size ({len(sizes)}) not equal to (implied) operand rank ({len(shape)})")
+        for dim, (slice_size, size) in enumerate(zip(sizes, shape, strict=True)):
+            if size >= 0 and not 0 <= slice_size <= size:
+                raise VerifyException(
+                    f"slice size ({slice_size}) is out of bounds for operand dimension ({size}) at index {dim}"
+                )
+        dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+        offsets = iter([size for dim, size in enumerate(sizes) if dim not in dropped])
+        indices = list(tensor_type(self.start_indices).get_shape())
+        if numbers.index_vector_dim < len(indices):
+            del indices[numbers.index_vector_dim]
+        batches = iter(indices)
+        rank = len(numbers.offset_dims) + len(indices)
+        if len(sizes) - len(dropped) != len(numbers.offset_dims):
+            raise VerifyException(
+                f"offset_dims size ({len(numbers.offset_dims)}) plus collapse_slice_dims size "
+                f"({len(numbers.collapsed_slice_dims)}) plus operand_batching_dims size "
+                f"({len(numbers.operand_batching_dims)}) is not equal to operand rank ({len(shape)})"
+            )
+        offset_dims = set(numbers.offset_dims)
+        verify_shape(self.result, [next(offsets if dim in offset_dims else batches) for dim in range(rank)])
+
+
+@irdl_op_definition
+class DynamicGatherOp(IRDLOperation):
+    """A gather whose slice sizes are known only at run time."""
+
+    name = "stablehlo.dynamic_gather"
+    operand = operand_def(TensorType)
+    start_indices = operand_def(TensorType)
+    slice_sizes = operand_def(TensorType)
+    dimension_numbers = prop_def(GatherDimensionNumbersAttr)
+    indices_are_sorted = opt_prop_def(BoolAttr, FALSE)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class ScatterOp(IRDLOperation):
+    """The inputs with slices, one for each index vector, combined with the updates by the update computation."""
+
+    name = "stablehlo.scatter"
+    inputs = var_operand_def(TensorType)
+    scatter_indices = operand_def(TensorType)
+    updates = var_operand_def(TensorType)
+    scatter_dimension_numbers = prop_def(ScatterDimensionNumbersAttr)
+    indices_are_sorted = opt_prop_def(BoolAttr, FALSE)
+    unique_indices = opt_prop_def(BoolAttr, FALSE)
+    res = var_result_def(TensorType)
+    update_computation = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
+    irdl_options = (SameVariadicOperandSize(),)
+
+    def verify_(self) -> None:
+        """Refuse results that do not have the types of the inputs."""
+        if len(self.inputs) != len(self.res) or not all(
+            compatible_types(input_.type, result.type) for input_, result in zip(self.inputs, self.res, strict=True)
+        ):
+            raise VerifyException("inferred type(s) are incompatible with return type(s) of operation")
+
+
+@irdl_op_definition
+class TorchIndexSelectOp(IRDLOperation):
+    """The operand's slices at the given indices along a dimension, batched."""
+
+    name = "stablehlo.torch_index_select"
+    operand = operand_def(TensorType)
+    index = operand_def(TensorType)
+    dim = prop_def(IntegerAttr[I64])
+    batch_dims = prop_def(IntegerAttr[I64])
+    result = result_def(TensorType)
+    traits = traits_def(Pure())

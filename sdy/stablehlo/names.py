@@ -1,0 +1,35 @@
+"""What MLIR calls the results and block arguments of StableHLO operations when it prints them."""
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Operation, Region
+from xdsl.irdl import IRDLOperation
+
+from sdy.text.names import AsmNames
+
+
+class ConstantNames(AsmNames):
+    """`%c` for integers and booleans, `%cst` for all else."""
+
+    def result_names(self, op: Operation) -> Mapping[int, str]:
+        """The name by the element type."""
+        type_ = op.results[0].type
+        return {0: "c" if isinstance(type_, TensorType) and isinstance(type_.element_type, IntegerType) else "cst"}
+
+
+class DefinedResultNames(AsmNames):
+    """Each result as the operation's definition calls it, `%output_state, %output`."""
+
+    def result_names(self, op: Operation) -> Mapping[int, str]:
+        """The names in the definition; none of its results is variadic."""
+        assert isinstance(op, IRDLOperation)
+        return {number: name for number, (name, _) in enumerate(op.get_irdl_definition().results)}
+
+
+class LoopNames(AsmNames):
+    """`%iterArg`, `%iterArg_0`, ... for what a loop carries."""
+
+    def block_argument_names(self, region: Region) -> Mapping[int, str]:
+        """One name for all; the printer makes them differ."""
+        return dict.fromkeys(range(len(region.block.args)), "iterArg")

@@ -1,0 +1,54 @@
+"""What verifiers of several families check about shapes, with MLIR's messages."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+
+def tensor_type(value: SSAValue) -> TensorType[Attribute]:
+    """The type of a value that the operation's definition says is a tensor."""
+    assert isinstance(value.type, TensorType)
+    return value.type
+
+
+def compatible_shapes(shape: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether both have one rank and no two sizes contradict each other; a dynamic size agrees with any."""
+    return len(shape) == len(other) and all(
+        size == other_size or DYNAMIC_INDEX in (size, other_size) for size, other_size in zip(shape, other, strict=True)
+    )
+
+
+def compatible_types(type_: Attribute, other: Attribute) -> bool:
+    """Whether two tensor types have one element type and compatible shapes, or two other types are equal."""
+    if type_ == other:
+        return True
+    if not (isinstance(type_, TensorType) and isinstance(other, TensorType)):
+        return False
+    return type_.element_type == other.element_type and compatible_shapes(type_.get_shape(), other.get_shape())
+
+
+def verify_same_shape(op: Operation) -> None:
+    """Refuse an operation whose operands and results do not all have one shape."""
+    first, *rest = (tensor_type(value) for value in (*op.operands, *op.results))
+    if not all(type_ == first or compatible_shapes(type_.get_shape(), first.get_shape()) for type_ in rest):
+        raise VerifyException("requires the same shape for all operands and results")
+
+
+def verify_same_type(op: Operation) -> None:
+    """Refuse an operation whose operands and results do not all have one type, dynamic sizes aside."""
+    verify_same_shape(op)
+    first, *rest = (*op.operand_types, *op.result_types)
+    if not all(compatible_types(type_, first) for type_ in rest):
+        raise VerifyException("requires compatible types for all operands and results")
+
+
+def verify_shape(result: SSAValue, shape: Sequence[int]) -> None:
+    """Refuse a result that does not have the shape its operation makes; -1 in `shape` is a dynamic size."""
+    type_ = tensor_type(result)
+    if not compatible_shapes(type_.get_shape(), shape):
+        inferred = TensorType(type_.element_type, shape)
+        raise VerifyException(
+            f"inferred type(s) '{inferred}' are incompatible with return type(s) of operation '{type_}'"
+        )
