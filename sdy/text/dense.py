@@ -18,14 +18,15 @@ from xdsl.dialects.builtin import (
     IntegerType,
     RankedStructure,
 )
-from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from sdy.text.tokens import TokenParser
 
 DenseType = RankedStructure[AnyDenseElement]
 
 
-class DenseParser(XDSLParser):
+class DenseParser(TokenParser):
     """The part of the parser that reads dense constants."""
 
     def parse_dense_int_or_fp_elements_attr(self, type: DenseType | None) -> DenseIntOrFPElementsAttr:  # noqa: A002

@@ -4,7 +4,12 @@ import re
 
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span, Token
-from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
+from xdsl.utils.mlir_lexer import (
+    KIND_BY_PUNCTUATION_SPELLING,
+    MLIRLexer,
+    MLIRTokenKind,
+    StringLiteral,
+)
 
 
 class LazyToken(Token[MLIRTokenKind, str]):
@@ -48,7 +53,7 @@ _TOKEN = re.compile(_SKIPPED + "(?:" + "|".join(f"({pattern})" for _, pattern in
 _SPACE = re.compile(_SKIPPED)
 # By the number of the matched group; None is punctuation, whose kind is found by its spelling.
 _KIND_OF_GROUP = (None, *(kind for kind, _ in _KINDS))
-_KIND_OF_PUNCTUATION: dict[str, MLIRTokenKind] = {**KIND_BY_PUNCTUATION_SPELLING}
+KIND_OF_PUNCTUATION: dict[str, MLIRTokenKind] = {**KIND_BY_PUNCTUATION_SPELLING}
 
 
 class Lexer(MLIRLexer):
@@ -63,7 +68,7 @@ class Lexer(MLIRLexer):
         text = match[group]
         start, end = match.span(group)
         self.pos = end
-        kind = _KIND_OF_GROUP[group] or _KIND_OF_PUNCTUATION[text]
+        kind = _KIND_OF_GROUP[group] or KIND_OF_PUNCTUATION[text]
         if kind is MLIRTokenKind.STRING_LIT and "\\" in text and not _is_utf8(Span(start, end, self.input)):
             kind = MLIRTokenKind.BYTES_LIT
         return LazyToken(kind, text, start, end, self.input)

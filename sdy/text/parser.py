@@ -330,7 +330,9 @@ class Parser(DenseParser):
         self.check_all_defined()
         if len(operations) == 1 and isinstance(operations[0], ModuleOp):
             return operations[0]
-        return ModuleOp(operations)
+        module = ModuleOp(operations)
+        module.location = self.lines.attribute(0)
+        return module
 
     def parse_operation(self) -> Operation:
         """One operation, in its own form or the generic one."""
