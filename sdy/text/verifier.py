@@ -10,6 +10,7 @@ from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import error, op_error
+from sdy.dialect.verifiers import verify_attributes
 
 
 def verify(top: Operation) -> None:
@@ -32,6 +33,7 @@ def _verify_operation(op: Operation) -> None:
         op.verify_()
     except VerifyException as problem:
         raise op_error(op, str(problem)) from problem
+    verify_attributes(op)
     for successor in op.successors:
         if op.next_op is not None:
             raise op_error(op, "with block successors must terminate its parent block")
