@@ -22,7 +22,10 @@ OptionalShardings = Sequence[TensorSharding | None]
 
 
 class Elementwise(OpTrait):
-    """Each element of the results depends only on the elements of the operands at the same place."""
+    """Each element of the results depends only on the elements of the operands at the same place.
+
+    An operand that is broadcast, such as a scalar predicate, has its elements at all the places it is broadcast to.
+    """
 
 
 class ShardingRuleInterface(OpTrait, ABC):

@@ -102,7 +102,7 @@ class BroadcastBinaryOp(IRDLOperation):
     rhs = operand_def(TensorType)
     broadcast_dimensions = opt_prop_def(I64_ARRAY)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Elementwise(), Pure())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$lhs `,` $rhs attr-dict `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result)"
 
@@ -405,7 +405,7 @@ class BroadcastSelectOp(IRDLOperation):
     on_true = operand_def(TensorType)
     on_false = operand_def(TensorType)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Elementwise(), Pure())
     assembly_format = (
         "$pred `,` $on_true `,` $on_false attr-dict"
         " `:` `(` type($pred) `,` type($on_true) `,` type($on_false) `)` `->` type($result)"

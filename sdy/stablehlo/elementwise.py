@@ -439,7 +439,7 @@ class SelectOp(IRDLOperation):
     on_true = operand_def(TensorType)
     on_false = operand_def(TensorType)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Elementwise(), Pure())
     assembly_format = "operands attr-dict `:` custom<SelectOpType>(type(operands), type($result))"
     custom_directives = (SelectOpType,)
 
@@ -453,7 +453,7 @@ class ClampOp(IRDLOperation):
     operand = operand_def(TensorType)
     max = operand_def(TensorType)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Elementwise(), Pure())
     assembly_format = (
         "$min `,` $operand `,` $max attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($result))"
     )
