@@ -11,12 +11,17 @@ class Mesh:
     """Named axes with sizes, and optionally which device stands at each place of the grid.
 
     Devices are numbered in row-major order of the axes, the last axis being the fastest, unless `device_ids` lists
-    another order. Two special cases have no axes: the empty mesh, a placeholder that any mesh can replace, and a
-    maximal mesh, whose single device id says that one device holds the tensor whole.
+    another order; listing that very order is listing none. Two special cases have no axes: the empty mesh, a
+    placeholder that any mesh can replace, and a maximal mesh, whose single device id says that one device holds the
+    tensor whole.
     """
 
     axes: tuple[tuple[str, int], ...] = ()
     device_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.axes and self.device_ids == tuple(range(len(self.device_ids))) and len(self.device_ids) == self.size:
+            object.__setattr__(self, "device_ids", ())
 
     @classmethod
     def of(cls, axes: Mapping[str, int], device_ids: Sequence[int] = ()) -> "Mesh":

@@ -10,6 +10,7 @@ from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.mesh_syntax import mesh_text
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.sharding_checks import AxisCheck
+from sdy.dialect.sharding_verifiers import verify_sharding
 from sdy.dialect.shardings import get_sharding
 from sdy.dialect.unreduced_transition import transition_problem
 from sdy.mesh import Mesh
@@ -19,12 +20,13 @@ Axes = tuple[AxisRef, ...]
 
 
 def verify_collective(op: CollectiveOp) -> None:
-    """Check a collective whose `out_sharding` is known to be valid; DiagnosticError where it is wrong."""
+    """Check a collective; DiagnosticError where it is wrong."""
     before, after = get_sharding(op.tensor), op.out_sharding.data
+    if before is None and not op.ALLOWS_MISSING_SHARDING:
+        raise op_error(op, "collective on operand without sharding")
+    verify_sharding(op, after, op.result.type)
     mesh = mesh_of(after, op)
     if before is None:
-        if not op.ALLOWS_MISSING_SHARDING:
-            raise op_error(op, "collective on operand without sharding")
         before = TensorSharding.replicated_closed(after.mesh, after.rank)
     else:
         mesh_before = mesh_of(before, op)

@@ -68,6 +68,4 @@ def mesh_problem(axes: tuple[tuple[str, int], ...], device_ids: tuple[int, ...])
     ordered = sorted(device_ids)
     if ordered != list(range(size)):
         return f"sorted device ids must be iota(product(axes)), got: {', '.join(map(str, ordered))}"
-    if list(device_ids) == ordered:
-        return "if the ordered device ids are the same as iota(product(axes)), no need to specify them for simplicity"
     return None

@@ -1,6 +1,6 @@
 """What makes the operations of the dialect, and its attributes on any operation, wrong, in MLIR's words."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ShapedType, TensorType
@@ -30,7 +30,7 @@ from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.dialect.meshes import common_mesh, find_mesh, mesh_of
 from sdy.dialect.propagation_edges import EdgeValue, PropagationStep
 from sdy.dialect.rule_checks import rule_problem
-from sdy.dialect.sharding_checks import sharding_problem
+from sdy.dialect.sharding_verifiers import axes_bound_around, bound_axis_error, verify_sharding, verify_shardings
 from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers
 from sdy.dialect.unreduced_transition import transition_problem
 from sdy.mesh import Mesh
@@ -40,7 +40,6 @@ from sdy.sharding import TensorSharding
 def verify_operation(op: Operation) -> None:
     """Check an operation of the dialect; DiagnosticError where it is wrong."""
     if isinstance(op, CollectiveOp):
-        verify_sharding(op, op.out_sharding.data, op.result.type)
         verify_collective(op)
     else:
         _VERIFIERS[type(op)](op)
@@ -60,53 +59,6 @@ def verify_module_attributes(module: Operation) -> None:
     """Check the attributes of the dialect on all operations in `module`; DiagnosticError where one is wrong."""
     for op in module.walk():
         verify_attributes(op)
-
-
-def verify_sharding(op: Operation, sharding: TensorSharding, type_: Attribute | None, prefix: str = "") -> None:
-    """Check a sharding of a value of this type; an error begins with `prefix`."""
-    if problem := sharding_problem(sharding, type_, find_mesh(sharding, op)):
-        raise op_error(op, prefix + problem)
-    bound = _axes_bound_around(op)
-    for axis in sharding.axes() if bound else ():
-        if axis.name in bound:
-            raise _bound_axis_error(op, axis.name, bound[axis.name], prefix)
-
-
-def _axes_bound_around(op: Operation) -> dict[str, Operation]:
-    """The manual axes of the manual computations around `op`, and whose they are."""
-    bound: dict[str, Operation] = {}
-    parent = op.parent_op()
-    while parent is not None:
-        if isinstance(parent, ops.ManualComputationOp):
-            bound |= dict.fromkeys(parent.manual_axes.data, parent)
-        parent = parent.parent_op()
-    return bound
-
-
-def _bound_axis_error(op: Operation, axis: str, parent: Operation, prefix: str = "") -> Exception:
-    return op_error(
-        op,
-        f'{prefix}operates on axis "{axis}" which is already bound by a parent sdy.manual_computation op',
-        (parent, "parent bounding this axis as manual"),
-    )
-
-
-def _verify_shardings(
-    op: Operation, shardings: Sequence[TensorSharding], types: Sequence[Attribute], prefix: str
-) -> None:
-    """Check the shardings of several values; an error begins with `prefix` and says which value."""
-    if not types and len(shardings) == 1:
-        mesh = find_mesh(shardings[0], op)
-        if shardings[0].is_fully_replicated or (mesh is not None and mesh.is_maximal):
-            verify_sharding(op, shardings[0], None, f"{prefix}0 - ")
-            return
-    if len(shardings) != len(types):
-        raise op_error(
-            op,
-            f"{prefix}shardings don't match number of values: {len(shardings)} shardings vs {len(types)} values",
-        )
-    for index, (sharding, type_) in enumerate(zip(shardings, types, strict=True)):
-        verify_sharding(op, sharding, type_, f"{prefix}- " if len(types) == 1 else f"{prefix}{index} - ")
 
 
 # Operations
@@ -179,17 +131,29 @@ def _verify_named_computation(op: ops.NamedComputationOp) -> None:
                 f"expected the type of the {index}'th block argument to match the type of the corresponding operand: "
                 f"'{argument.type}' vs '{operand.type}'",
             )
+    returned = op.body.block.last_op
+    assert returned is not None
+    if tuple(returned.operand_types) != tuple(op.result_types):
+        raise op_error(
+            op,
+            f"inferred type(s) {_listed(returned.operand_types)} are incompatible with return type(s) of operation "
+            f"{_listed(op.result_types)}",
+        )
     if op.in_shardings is not None:
-        _verify_shardings(op, op.in_shardings.data, op.operand_types, "in_shardings ")
+        verify_shardings(op, op.in_shardings.data, op.operand_types, "in_shardings ")
     if op.out_shardings is not None:
-        _verify_shardings(op, op.out_shardings.data, op.result_types, "out_shardings ")
+        verify_shardings(op, op.out_shardings.data, op.result_types, "out_shardings ")
+
+
+def _listed(types: Iterable[Attribute]) -> str:
+    return ", ".join(f"'{type_}'" for type_ in types)
 
 
 def _verify_manual_computation(op: ops.ManualComputationOp) -> None:
-    bound = _axes_bound_around(op)
+    bound = axes_bound_around(op)
     for axis in op.manual_axes.data:
         if axis in bound:
-            raise _bound_axis_error(op, axis, bound[axis])
+            raise bound_axis_error(op, axis, bound[axis])
     returned = op.body.block.last_op
     assert returned is not None
     local_inputs = [argument.type for argument in op.body.block.args]
@@ -216,7 +180,7 @@ def _verify_manual_values(
     """Check that what the body sees is what the manual axes leave of the tensors outside."""
     if not (whole_types or local_types or shardings):
         return
-    _verify_shardings(op, shardings, whole_types, f"{kind} ")
+    verify_shardings(op, shardings, whole_types, f"{kind} ")
     if len(whole_types) != len(local_types):
         raise op_error(
             op,
@@ -278,7 +242,7 @@ _VERIFIERS: dict[type[Operation], Callable[[Any], None]] = {
 def _verify_result_shardings(op: Operation, attribute: Attribute) -> None:
     if not isinstance(attribute, TensorShardingPerValueAttr):
         raise op_error(op, "should have a sharding attribute of type TensorShardingPerValueAttr")
-    _verify_shardings(op, attribute.data, op.result_types, "result ")
+    verify_shardings(op, attribute.data, op.result_types, "result ")
 
 
 def _verify_func_entries(
@@ -355,9 +319,10 @@ def _verify_propagation_edge_lists(op: Operation, attribute: Attribute) -> None:
 
 
 _ATTRIBUTE_VERIFIERS: dict[str, Callable[[Operation, Attribute], None]] = {
-    SHARDING: _verify_result_shardings,
-    SHARDING_RULE: _verify_rule,
+    BLOCK_ARG_PROPAGATION_EDGES: _verify_propagation_edge_lists,
     PROPAGATION_EDGES: _verify_propagation_edges,
     RESULT_PROPAGATION_EDGES: _verify_propagation_edge_lists,
-    BLOCK_ARG_PROPAGATION_EDGES: _verify_propagation_edge_lists,
+    SHARDING: _verify_result_shardings,
+    SHARDING_RULE: _verify_rule,
 }
+"""In the order of the names, in which MLIR looks at attributes and so finds the first error."""

@@ -1,0 +1,59 @@
+"""Whether a sharding is right where it stands: for the type of its value, on its mesh, inside manual computations."""
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Operation
+
+from sdy.diagnostics import DiagnosticError, op_error
+from sdy.dialect.meshes import find_mesh
+from sdy.dialect.ops import ManualComputationOp
+from sdy.dialect.sharding_checks import sharding_problem
+from sdy.sharding import TensorSharding
+
+
+def verify_sharding(op: Operation, sharding: TensorSharding, type_: Attribute | None, prefix: str = "") -> None:
+    """Check a sharding of a value of this type; an error begins with `prefix`."""
+    if problem := sharding_problem(sharding, type_, find_mesh(sharding, op)):
+        raise op_error(op, prefix + problem)
+    bound = axes_bound_around(op)
+    for axis in sharding.axes() if bound else ():
+        if axis.name in bound:
+            raise bound_axis_error(op, axis.name, bound[axis.name], prefix)
+
+
+def axes_bound_around(op: Operation) -> dict[str, Operation]:
+    """The manual axes of the manual computations around `op`, and whose they are."""
+    bound: dict[str, Operation] = {}
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, ManualComputationOp):
+            bound |= dict.fromkeys(parent.manual_axes.data, parent)
+        parent = parent.parent_op()
+    return bound
+
+
+def bound_axis_error(op: Operation, axis: str, parent: Operation, prefix: str = "") -> DiagnosticError:
+    """What is wrong with `op` where it uses an axis that is manual already in `parent`."""
+    return op_error(
+        op,
+        f'{prefix}operates on axis "{axis}" which is already bound by a parent sdy.manual_computation op',
+        (parent, "parent bounding this axis as manual"),
+    )
+
+
+def verify_shardings(
+    op: Operation, shardings: Sequence[TensorSharding], types: Sequence[Attribute], prefix: str
+) -> None:
+    """Check the shardings of several values; an error begins with `prefix` and says which value."""
+    if not types and len(shardings) == 1:
+        mesh = find_mesh(shardings[0], op)
+        if shardings[0].is_fully_replicated or (mesh is not None and mesh.is_maximal):
+            verify_sharding(op, shardings[0], None, f"{prefix}0 - ")
+            return
+    if len(shardings) != len(types):
+        raise op_error(
+            op,
+            f"{prefix}shardings don't match number of values: {len(shardings)} shardings vs {len(types)} values",
+        )
+    for index, (sharding, type_) in enumerate(zip(shardings, types, strict=True)):
+        verify_sharding(op, sharding, type_, f"{prefix}- " if len(types) == 1 else f"{prefix}{index} - ")
