@@ -1,5 +1,6 @@
 """Sharding rules: those of the oracle, those a person adds, and those written as annotations."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
-from single_operations import programs
+from single_operations import programs, tensor
 from xdsl.dialects import test
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.ir import Operation
@@ -143,6 +144,10 @@ def test_operations_of_any_dialect_can_have_a_rule() -> None:
 Shapes = list[tuple[int, ...]]
 
 
+def tensor_type(shape: Sequence[int]) -> ir.Type:
+    return ir.Type.parse(tensor(shape))  # pyright: ignore[reportUnknownMemberType]
+
+
 @pytest.mark.parametrize(
     ("annotation", "operands", "results", "keywords"),
     [
@@ -160,16 +165,13 @@ def test_annotations_mean_what_they_mean_to_jax(
 ) -> None:
     sizes = ", ".join(f"{name}={value}" for name, value in keywords.items() if isinstance(value, int))
     kinds = "".join(
-        f" {name.removesuffix('_factors')}={{{', '.join(value)}}}"
-        for name, value in keywords.items()
-        if isinstance(value, tuple)
+        f" {name.removesuffix('_factors')}={{{', '.join(factors)}}}"
+        for name, factors in keywords.items()
+        if name.endswith("_factors")
     )
     ours = parse_annotation(f"{annotation} {{{sizes}}} {kinds}" if sizes else annotation + kinds)
     with make_ir_context():
-        types = [
-            [ir.Type.parse(f"tensor<{'x'.join([*map(str, shape), 'f32'])}>") for shape in shapes]
-            for shapes in (operands, results)
-        ]
+        types = [[tensor_type(shape) for shape in shapes] for shapes in (operands, results)]
         theirs = str(sdy_sharding_rule_to_mlir(str_to_sdy_sharding_rule(annotation, **keywords), *types))
     assert f"#sdy.op_sharding_rule{OpShardingRuleAttr(ours.rule(operands, results))}" == theirs
 

@@ -28,13 +28,13 @@ from sdy.rules.builder import RuleBuilder
 RuleFunction = Callable[[Any, RuleBuilder], None]
 """Adds an operation's factors to a builder made for it, or raises `NoRule`."""
 
+RuleMaker = Callable[[Any, bool], OpShardingRule | None]
+"""(operation, conservative) -> its rule."""
+
 
 class NoRule(Exception):  # noqa: N818  (not an error: most programs have such operations)
     """The operation has no rule, so nothing is propagated through it. The reason, if any, is worth a warning."""
 
-
-RuleMaker = Callable[[Any, bool], OpShardingRule | None]
-"""(operation, conservative) -> its rule."""
 
 _makers: dict[str, RuleMaker] = {}
 _looks_around: set[str] = set()
@@ -88,9 +88,9 @@ def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule |
     name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
     maker = _makers.get(name)
     if maker is None:
-        return _own_rule(op, name)
+        return None if name in _without_rule else _own_rule(op, name)
     if name in _looks_around:
-        return _share(maker(op, conservative))
+        return _make(maker, op, conservative)
     key = (
         name,
         conservative,
@@ -100,22 +100,17 @@ def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule |
         tuple(item for item in op.attributes.items() if "." not in item[0]),
     )
     if key not in _remembered:
-        _remembered[key] = _share(maker(op, conservative))
+        _remembered[key] = _make(maker, op, conservative)
     return _remembered[key]
 
 
-def _own_rule(op: Operation, name: str) -> OpShardingRule | None:
-    if (trait := op.get_trait(ShardingRuleInterface)) is not None:
-        return trait.sharding_rule(op)
-    needs_none = (ShardableDataFlow, IsTerminator)
-    if name not in _without_rule and not any(op.has_trait(trait, value_if_unregistered=False) for trait in needs_none):
-        _warn_once(op, f"op '{name}' is unknown to SDY sharding rule registry")
-    return None
+def _make(maker: RuleMaker, op: Operation, conservative: bool) -> OpShardingRule | None:
+    if not all(_is_static(type_) for type_ in (*op.operand_types, *op.result_types)):
+        return None
+    return _share(maker(op, conservative))
 
 
 def _build(function: RuleFunction, op: Operation, conservative: bool) -> OpShardingRule | None:
-    if not all(_is_static(type_) for type_ in (*op.operand_types, *op.result_types)):
-        return None
     builder = RuleBuilder.of(op, conservative)
     try:
         function(op, builder)
@@ -124,6 +119,15 @@ def _build(function: RuleFunction, op: Operation, conservative: bool) -> OpShard
             _warn_once(op, str(reason))
         return None
     return builder.build()
+
+
+def _own_rule(op: Operation, name: str) -> OpShardingRule | None:
+    if (trait := op.get_trait(ShardingRuleInterface)) is not None:
+        return _share(trait.sharding_rule(op))
+    needs_none = (ShardableDataFlow, IsTerminator)
+    if not any(op.has_trait(trait, value_if_unregistered=False) for trait in needs_none):
+        _warn_once(op, f"op '{name}' is unknown to SDY sharding rule registry")
+    return None
 
 
 def _share(rule: OpShardingRule | None) -> OpShardingRule | None:
