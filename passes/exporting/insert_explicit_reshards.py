@@ -118,13 +118,16 @@ def _visit_call(call: func.CallOp, symbols: Symbols, in_full: bool) -> None:
 
 
 def _reshard_use(use: Use, target: TensorSharding | None, at: InsertPoint, in_full: bool) -> None:
-    """Bring the used value to `target`, None being the whole tensor on each device; without `in_full`, only as far as
-    unreduced axes are concerned.
+    """Bring the used value to `target`, None being the whole tensor on each device.
+
+    Without `in_full`, only as far as unreduced axes are concerned.
     """
     combine_for_use(use, target, at)
-    reached = target if unreduce_for_use(use, target, at) else get_sharding(used_value(use))
-    if in_full and not equivalent(reached, target):
-        if target is None:
-            assert reached is not None
-            target = TensorSharding.replicated_closed(reached.mesh, reached.rank)
+    if unreduce_for_use(use, target, at) or not in_full:
+        return
+    source = get_sharding(used_value(use))
+    if source is None and target is not None and not target.is_fully_replicated:
+        insert_for_use(use, ReshardOp(used_value(use), target), at)
+    elif source is not None and not equivalent(source, target):
+        target = target or TensorSharding.replicated_closed(source.mesh, source.rank)
         insert_for_use(use, ReshardOp(used_value(use), target), at)
