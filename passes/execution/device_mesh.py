@@ -22,6 +22,14 @@ from sdy.sharding import TensorSharding
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedSharding:
+    """A sharding and the mesh that it is on."""
+
+    sharding: TensorSharding
+    mesh: Mesh
+
+
+@dataclass(frozen=True, slots=True)
 class _Cut:
     """One axis of the jax mesh and the interval of positions that it covers."""
 
@@ -42,12 +50,12 @@ class DeviceMesh:
         cls,
         devices: Sequence[jax.Device],
         meshes: Sequence[Mesh],
-        sub_axes: Iterable[tuple[AxisRef, Mesh]],
+        shardings: Iterable[PlacedSharding],
         where: Where,
     ) -> "DeviceMesh":
         """The jax mesh of `devices`, device `i` being the one that the meshes number `i`.
 
-        `meshes` are all meshes of the module, one at least, and `sub_axes` what its shardings name. Raises
+        `meshes` are all meshes of the module, one at least, and `shardings` those that the jax mesh is for. Raises
         DiagnosticError where two meshes have other devices, another order of them, or axes that cannot be cut so
         that both are made of whole pieces.
         """
@@ -60,7 +68,8 @@ class DeviceMesh:
         ends = {1, first.size}
         for mesh in meshes:
             ends.update(end for axis in mesh for end in _interval(AxisRef(axis), mesh))
-        ends.update(end for axis, mesh in sub_axes for end in _interval(axis, mesh))
+        for placed in shardings:
+            ends.update(end for axis in placed.sharding.axes() for end in _interval(axis, placed.mesh))
         for low, high in pairwise(sorted(ends)):
             if high % low:
                 raise error(
@@ -72,16 +81,17 @@ class DeviceMesh:
         names = tuple(cut.name for cut in cuts)
         return cls(jax.sharding.Mesh(grid, names, axis_types=(AxisType.Auto,) * len(names)), cuts)
 
-    def sharding(self, sharding: TensorSharding | None, mesh: Mesh) -> NamedSharding:
-        """`sharding`, whose axes are those of `mesh`, as jax says it; None is replicated."""
-        if sharding is None:
+    def named_sharding(self, placed: PlacedSharding | None) -> NamedSharding:
+        """A sharding as jax says it; None is replicated."""
+        if placed is None:
             return NamedSharding(self.mesh, PartitionSpec())
-        dims = [[name for axis in axes for name in self._names(axis, mesh)] for axes in sharding.dim_axes]
-        return NamedSharding(self.mesh, PartitionSpec(*(tuple(names) or None for names in dims)))
+        dims = [tuple(self._names(axes, placed.mesh)) for axes in placed.sharding.dim_axes]
+        return NamedSharding(self.mesh, PartitionSpec(*(names or None for names in dims)))
 
-    def _names(self, axis: AxisRef, mesh: Mesh) -> Iterator[str]:
-        start, end = _interval(axis, mesh)
-        return (cut.name for cut in self._cuts if start <= cut.start < cut.end <= end)
+    def _names(self, axes: Iterable[AxisRef], mesh: Mesh) -> Iterator[str]:
+        for axis in axes:
+            start, end = _interval(axis, mesh)
+            yield from (cut.name for cut in self._cuts if start <= cut.start < cut.end <= end)
 
 
 def _interval(axis: AxisRef, mesh: Mesh) -> tuple[int, int]:

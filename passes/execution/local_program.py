@@ -12,6 +12,9 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
+from xdsl.dialects.func import FuncOp
+
+from sdy.passes.execution.array_types import array_type
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,12 @@ class LocalProgram:
 
     text: str
     results: tuple[jax.core.ShapedArray, ...]
+
+    @classmethod
+    def of(cls, text: str, main: FuncOp) -> "LocalProgram":
+        """The program `text`, of which `main` is the main function. Raises DiagnosticError for a type no array has."""
+        results = (array_type(type_, main) for type_ in main.function_type.outputs)
+        return cls(text, tuple(jax.core.ShapedArray(shape, dtype) for shape, dtype in results))
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         """Apply the program to tracers of one device's arguments."""

@@ -1,0 +1,111 @@
+"""What a program takes and gives: its arguments and results as arrays over devices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+from xdsl.dialects.builtin import ModuleOp, NameLoc
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from sdy.diagnostics import error
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
+from sdy.passes.execution.array_types import array_type
+from sdy.passes.execution.device_mesh import DeviceMesh, PlacedSharding
+from sdy.sharding import TensorSharding
+
+Array: TypeAlias = "jax.Array | np.ndarray[Any, np.dtype[Any]]"
+Argument: TypeAlias = "Array | np.generic | bool | int | float | complex"
+
+
+@dataclass(frozen=True)
+class Port:
+    """An argument or a result: its name, the shape of the whole array, its element type, its sharding."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    sharding: NamedSharding
+
+    def check(self, value: Argument) -> Array:
+        """`value` as an array of this type. Raises TypeError or ValueError, naming the port, where it has another."""
+        if isinstance(value, bool | int | float | complex):
+            value = np.asarray(value, self.dtype)
+        if isinstance(value, np.generic):
+            value = np.asarray(value)
+        if not isinstance(value, jax.Array | np.ndarray):
+            raise TypeError(f"{self.name} must be an array, not {type(value).__name__}")
+        if value.dtype != self.dtype:
+            raise TypeError(f"{self.name} must have elements of type {self.dtype}, not {value.dtype}")
+        if value.shape != self.shape:
+            raise ValueError(f"{self.name} must have shape {self.shape}, not {value.shape}")
+        return value
+
+
+@dataclass(frozen=True)
+class Interface:
+    """The shardings of a main function's arguments and results, None where one is on every device whole."""
+
+    main: FuncOp
+    inputs: Sequence[PlacedSharding | None]
+    outputs: Sequence[PlacedSharding | None]
+
+    @classmethod
+    def of(cls, main: FuncOp) -> "Interface":
+        """What the signature of `main` says. Raises DiagnosticError for a sharding that arrays cannot have."""
+        count_in, count_out = len(main.function_type.inputs), len(main.function_type.outputs)
+        return cls(
+            main,
+            [_placed(main, f"argument {index}", func_arg_sharding(main, index)) for index in range(count_in)],
+            [_placed(main, f"result {index}", func_result_sharding(main, index)) for index in range(count_out)],
+        )
+
+    @classmethod
+    def without_shardings(cls, main: FuncOp) -> "Interface":
+        """What the signature of `main` says, its shardings aside."""
+        return cls(main, [None] * len(main.function_type.inputs), [None] * len(main.function_type.outputs))
+
+    def ports(self, devices: DeviceMesh) -> tuple[list[Port], list[Port]]:
+        """The arguments and the results as arrays over `devices`. Raises DiagnosticError for a type no array has."""
+        types = self.main.function_type
+        arguments = [_argument_name(self.main, index) for index in range(len(self.inputs))]
+        results = [f"result {index}" for index in range(len(self.outputs))]
+
+        def port(name: str, type_: Attribute, placed: PlacedSharding | None) -> Port:
+            shape, dtype = array_type(type_, self.main)
+            if placed is not None:
+                shape = placed.sharding.global_shape(shape, placed.mesh)
+            return Port(name, shape, dtype, devices.named_sharding(placed))
+
+        return (
+            [port(*each) for each in zip(arguments, types.inputs, self.inputs, strict=True)],
+            [port(*each) for each in zip(results, types.outputs, self.outputs, strict=True)],
+        )
+
+
+def main_function(module: ModuleOp) -> FuncOp:
+    """The function that running `module` calls. Raises DiagnosticError where there is none."""
+    for op in module.ops:
+        if isinstance(op, FuncOp) and op.sym_name.data == "main" and op.body.blocks:
+            return op
+    raise error(module, "there is no function @main to run")
+
+
+def _argument_name(main: FuncOp, index: int) -> str:
+    location = main.args[index].location
+    return f"argument {index}" + (f" ({location.name.data})" if isinstance(location, NameLoc) else "")
+
+
+def _placed(main: FuncOp, name: str, sharding: TensorSharding | None) -> PlacedSharding | None:
+    if sharding is None:
+        return None
+    mesh = mesh_of(sharding, main)
+    if mesh.is_maximal:
+        raise error(main, f"{name} is on one device of many, which cannot be passed yet")
+    if sharding.unreduced:
+        raise error(main, f"{name} is still to be reduced, so it cannot be passed")
+    return PlacedSharding(sharding, mesh)
