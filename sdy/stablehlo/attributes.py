@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import I64, DenseArrayBase, i64
+from xdsl.dialects.builtin import I64, BoolAttr, DenseArrayBase, i1, i64
 from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -13,6 +13,10 @@ from sdy.stablehlo.struct_attribute import StructAttr
 
 I64Array = DenseArrayBase[I64]
 """The type of `array<i64: ...>`, in which StableHLO keeps dimensions, sizes and strides."""
+
+I64_ARRAY = DenseArrayBase.constr(i64)
+BOOL_ARRAY = DenseArrayBase.constr(i1)
+FALSE = BoolAttr.from_bool(False)
 
 
 def i64_array(*values: int) -> I64Array:

@@ -6,11 +6,9 @@ from xdsl.dialects.builtin import (
     I64,
     ArrayAttr,
     BoolAttr,
-    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     IntegerAttr,
     TensorType,
-    i64,
 )
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
 from xdsl.ir import Dialect, SpacedOpaqueSyntaxAttribute
@@ -20,7 +18,6 @@ from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -33,12 +30,12 @@ from xdsl.irdl import (
 from xdsl.traits import ConstantLike, IsolatedFromAbove, Pure, RecursiveMemoryEffect
 
 from sdy.dialect.interfaces import Elementwise
+from sdy.stablehlo.attributes import FALSE, I64_ARRAY
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import ComparisonDirection, ComparisonType, Precision
 from sdy.stablehlo.names import DefinedResultNames
 from sdy.stablehlo.shape_checks import verify_same_shape
 from sdy.stablehlo.struct_attribute import StructAttr
-
-I64_ARRAY = DenseArrayBase.constr(i64)
 
 
 @irdl_attr_definition
@@ -107,287 +104,287 @@ class BroadcastBinaryOp(IRDLOperation):
     assembly_format = "$lhs `,` $rhs attr-dict `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result)"
 
 
-@irdl_op_definition
+@define
 class AcosOp(UnaryElementwiseOp):
     """The inverse cosine."""
 
     name = "chlo.acos"
 
 
-@irdl_op_definition
+@define
 class AcoshOp(UnaryElementwiseOp):
     """The inverse hyperbolic cosine."""
 
     name = "chlo.acosh"
 
 
-@irdl_op_definition
+@define
 class AsinOp(UnaryElementwiseOp):
     """The inverse sine."""
 
     name = "chlo.asin"
 
 
-@irdl_op_definition
+@define
 class AsinAcosKernelOp(UnaryElementwiseOp):
     """The part that complex inverse sine and cosine have in common."""
 
     name = "chlo._asin_acos_kernel"
 
 
-@irdl_op_definition
+@define
 class AsinhOp(UnaryElementwiseOp):
     """The inverse hyperbolic sine."""
 
     name = "chlo.asinh"
 
 
-@irdl_op_definition
+@define
 class AtanOp(UnaryElementwiseOp):
     """The inverse tangent."""
 
     name = "chlo.atan"
 
 
-@irdl_op_definition
+@define
 class AtanhOp(UnaryElementwiseOp):
     """The inverse hyperbolic tangent."""
 
     name = "chlo.atanh"
 
 
-@irdl_op_definition
+@define
 class BesselI1eOp(UnaryElementwiseOp):
     """The exponentially scaled modified Bessel function of order 1."""
 
     name = "chlo.bessel_i1e"
 
 
-@irdl_op_definition
+@define
 class ConjOp(UnaryElementwiseOp):
     """The complex conjugate."""
 
     name = "chlo.conj"
 
 
-@irdl_op_definition
+@define
 class CoshOp(UnaryElementwiseOp):
     """The hyperbolic cosine."""
 
     name = "chlo.cosh"
 
 
-@irdl_op_definition
+@define
 class DigammaOp(UnaryElementwiseOp):
     """The derivative of lgamma."""
 
     name = "chlo.digamma"
 
 
-@irdl_op_definition
+@define
 class ErfOp(UnaryElementwiseOp):
     """The error function."""
 
     name = "chlo.erf"
 
 
-@irdl_op_definition
+@define
 class ErfInvOp(UnaryElementwiseOp):
     """The inverse of the error function."""
 
     name = "chlo.erf_inv"
 
 
-@irdl_op_definition
+@define
 class ErfcOp(UnaryElementwiseOp):
     """One minus the error function."""
 
     name = "chlo.erfc"
 
 
-@irdl_op_definition
+@define
 class IsInfOp(UnaryElementwiseOp):
     """Whether each element is infinite."""
 
     name = "chlo.is_inf"
 
 
-@irdl_op_definition
+@define
 class IsNegInfOp(UnaryElementwiseOp):
     """Whether each element is minus infinity."""
 
     name = "chlo.is_neg_inf"
 
 
-@irdl_op_definition
+@define
 class IsPosInfOp(UnaryElementwiseOp):
     """Whether each element is plus infinity."""
 
     name = "chlo.is_pos_inf"
 
 
-@irdl_op_definition
+@define
 class LgammaOp(UnaryElementwiseOp):
     """The logarithm of the absolute value of the gamma function."""
 
     name = "chlo.lgamma"
 
 
-@irdl_op_definition
+@define
 class SinhOp(UnaryElementwiseOp):
     """The hyperbolic sine."""
 
     name = "chlo.sinh"
 
 
-@irdl_op_definition
+@define
 class SquareOp(UnaryElementwiseOp):
     """The square."""
 
     name = "chlo.square"
 
 
-@irdl_op_definition
+@define
 class TanOp(UnaryElementwiseOp):
     """The tangent."""
 
     name = "chlo.tan"
 
 
-@irdl_op_definition
+@define
 class BroadcastAddOp(BroadcastBinaryOp):
     """lhs + rhs."""
 
     name = "chlo.broadcast_add"
 
 
-@irdl_op_definition
+@define
 class BroadcastAndOp(BroadcastBinaryOp):
     """Logical or bitwise and."""
 
     name = "chlo.broadcast_and"
 
 
-@irdl_op_definition
+@define
 class BroadcastAtan2Op(BroadcastBinaryOp):
     """The angle of the point (rhs, lhs)."""
 
     name = "chlo.broadcast_atan2"
 
 
-@irdl_op_definition
+@define
 class BroadcastComplexOp(BroadcastBinaryOp):
     """Complex numbers of two parts."""
 
     name = "chlo.broadcast_complex"
 
 
-@irdl_op_definition
+@define
 class BroadcastDivOp(BroadcastBinaryOp):
     """lhs / rhs."""
 
     name = "chlo.broadcast_divide"
 
 
-@irdl_op_definition
+@define
 class BroadcastMaxOp(BroadcastBinaryOp):
     """The larger element."""
 
     name = "chlo.broadcast_maximum"
 
 
-@irdl_op_definition
+@define
 class BroadcastMinOp(BroadcastBinaryOp):
     """The smaller element."""
 
     name = "chlo.broadcast_minimum"
 
 
-@irdl_op_definition
+@define
 class BroadcastMulOp(BroadcastBinaryOp):
     """lhs * rhs."""
 
     name = "chlo.broadcast_multiply"
 
 
-@irdl_op_definition
+@define
 class BroadcastNextAfterOp(BroadcastBinaryOp):
     """The next number after lhs towards rhs."""
 
     name = "chlo.broadcast_next_after"
 
 
-@irdl_op_definition
+@define
 class BroadcastOrOp(BroadcastBinaryOp):
     """Logical or bitwise or."""
 
     name = "chlo.broadcast_or"
 
 
-@irdl_op_definition
+@define
 class BroadcastPolygammaOp(BroadcastBinaryOp):
     """The lhs-th derivative of digamma."""
 
     name = "chlo.broadcast_polygamma"
 
 
-@irdl_op_definition
+@define
 class BroadcastPowOp(BroadcastBinaryOp):
     """lhs to the power of rhs."""
 
     name = "chlo.broadcast_power"
 
 
-@irdl_op_definition
+@define
 class BroadcastRemOp(BroadcastBinaryOp):
     """The remainder of the division."""
 
     name = "chlo.broadcast_remainder"
 
 
-@irdl_op_definition
+@define
 class BroadcastShiftLeftOp(BroadcastBinaryOp):
     """lhs shifted left."""
 
     name = "chlo.broadcast_shift_left"
 
 
-@irdl_op_definition
+@define
 class BroadcastShiftRightArithmeticOp(BroadcastBinaryOp):
     """lhs shifted right, the sign bit filling."""
 
     name = "chlo.broadcast_shift_right_arithmetic"
 
 
-@irdl_op_definition
+@define
 class BroadcastShiftRightLogicalOp(BroadcastBinaryOp):
     """lhs shifted right, zeros filling."""
 
     name = "chlo.broadcast_shift_right_logical"
 
 
-@irdl_op_definition
+@define
 class BroadcastSubOp(BroadcastBinaryOp):
     """lhs - rhs."""
 
     name = "chlo.broadcast_subtract"
 
 
-@irdl_op_definition
+@define
 class BroadcastXorOp(BroadcastBinaryOp):
     """Logical or bitwise exclusive or."""
 
     name = "chlo.broadcast_xor"
 
 
-@irdl_op_definition
+@define
 class BroadcastZetaOp(BroadcastBinaryOp):
     """The Hurwitz zeta function."""
 
     name = "chlo.broadcast_zeta"
 
 
-@irdl_op_definition
+@define
 class BroadcastCompareOp(BroadcastBinaryOp):
     """Whether lhs and rhs stand in the given relation."""
 
@@ -396,7 +393,7 @@ class BroadcastCompareOp(BroadcastBinaryOp):
     compare_type = opt_prop_def(ComparisonTypeAttr)
 
 
-@irdl_op_definition
+@define
 class BroadcastSelectOp(IRDLOperation):
     """Elements of on_true where pred holds and of on_false elsewhere."""
 
@@ -412,7 +409,7 @@ class BroadcastSelectOp(IRDLOperation):
     )
 
 
-@irdl_op_definition
+@define
 class NextAfterOp(IRDLOperation):
     """The next number after x towards y."""
 
@@ -424,7 +421,7 @@ class NextAfterOp(IRDLOperation):
     assembly_format = "$x `,` $y attr-dict `:` type($x) `,` type($y) `->` type($result)"
 
 
-@irdl_op_definition
+@define
 class PolygammaOp(IRDLOperation):
     """The n-th derivative of digamma at x."""
 
@@ -436,7 +433,7 @@ class PolygammaOp(IRDLOperation):
     assembly_format = "$n `,` $x attr-dict `:` type($n) `,` type($x) `->` type($result)"
 
 
-@irdl_op_definition
+@define
 class ZetaOp(IRDLOperation):
     """The Hurwitz zeta function of x and q."""
 
@@ -448,7 +445,7 @@ class ZetaOp(IRDLOperation):
     assembly_format = "$x `,` $q attr-dict `:` type($x) `,` type($q) `->` type($result)"
 
 
-@irdl_op_definition
+@define
 class MulhiOp(IRDLOperation):
     """The upper half of the product's bits."""
 
@@ -460,7 +457,7 @@ class MulhiOp(IRDLOperation):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
 
 
-@irdl_op_definition
+@define
 class ConstantOp(IRDLOperation):
     """A tensor whose elements are known."""
 
@@ -470,7 +467,7 @@ class ConstantOp(IRDLOperation):
     traits = traits_def(ConstantLike(), Pure())
 
 
-@irdl_op_definition
+@define
 class ConstantLikeOp(IRDLOperation):
     """One value in the shape of the operand."""
 
@@ -481,7 +478,7 @@ class ConstantLikeOp(IRDLOperation):
     traits = traits_def(Pure())
 
 
-@irdl_op_definition
+@define
 class RaggedDotOp(IRDLOperation):
     """A dot product with one dimension in groups, whose sizes are an operand."""
 
@@ -495,7 +492,7 @@ class RaggedDotOp(IRDLOperation):
     traits = traits_def(Pure())
 
 
-@irdl_op_definition
+@define
 class TopKOp(IRDLOperation):
     """The k largest elements along the last dimension, and their indices."""
 
@@ -512,7 +509,7 @@ class TopKOp(IRDLOperation):
     )
 
 
-@irdl_op_definition
+@define
 class ScanOp(IRDLOperation):
     """The body applied along a dimension, carrying values from one place to the next."""
 
@@ -521,7 +518,7 @@ class ScanOp(IRDLOperation):
     inits = var_operand_def(TensorType)
     dimension = prop_def(IntegerAttr[I64])
     scan_dim_size = opt_prop_def(IntegerAttr[I64])
-    is_reverse = opt_prop_def(BoolAttr, BoolAttr.from_bool(False))
+    is_reverse = opt_prop_def(BoolAttr, FALSE)
     is_associative = opt_prop_def(BoolAttr)
     outputs = var_result_def(TensorType)
     carries = var_result_def(TensorType)

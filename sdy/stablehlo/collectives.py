@@ -4,13 +4,10 @@
 are those of all devices where `use_global_device_ids` stands or where the channel connects partitions.
 """
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, DenseIntOrFPElementsAttr, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -22,6 +19,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes import ChannelHandleAttr
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.shape_checks import compatible_shapes, compatible_types, tensor_type, verify_shape
 
 
@@ -43,7 +41,7 @@ def verify_other_dimensions(dim: int, operand: TensorType[Attribute], result: Te
         raise VerifyException(f"operand and result should have the same shape except for the size of dimension {dim}")
 
 
-@irdl_op_definition
+@define
 class AllGatherOp(IRDLOperation):
     """Each operand's shards of all devices in the group, one after the other along a dimension."""
 
@@ -61,7 +59,7 @@ class AllGatherOp(IRDLOperation):
             verify_other_dimensions(self.all_gather_dim.value.data, tensor_type(operand), tensor_type(result))
 
 
-@irdl_op_definition
+@define
 class AllReduceOp(IRDLOperation):
     """The operands of all devices in the group combined element by element."""
 
@@ -78,7 +76,7 @@ class AllReduceOp(IRDLOperation):
         verify_pairs(self)
 
 
-@irdl_op_definition
+@define
 class ReduceScatterOp(IRDLOperation):
     """The operands of all devices in the group combined; each device keeps its part along a dimension."""
 
@@ -96,7 +94,7 @@ class ReduceScatterOp(IRDLOperation):
         verify_other_dimensions(self.scatter_dimension.value.data, tensor_type(self.operand), tensor_type(self.result))
 
 
-@irdl_op_definition
+@define
 class AllToAllOp(IRDLOperation):
     """Each device splits its operand along one dimension, sends a part to each, and concatenates what it gets."""
 
@@ -130,7 +128,7 @@ class AllToAllOp(IRDLOperation):
             verify_shape(result, sizes)
 
 
-@irdl_op_definition
+@define
 class CollectivePermuteOp(IRDLOperation):
     """Each device's operand sent to the devices that `source_target_pairs` pairs it with; zeros where none sends."""
 
@@ -143,13 +141,13 @@ class CollectivePermuteOp(IRDLOperation):
     def verify_(self) -> None:
         """Refuse a result of another type, and a device that sends or receives twice."""
         verify_pairs(self)
-        numbers: Sequence[int] = [int(device) for device in self.source_target_pairs.iter_values()]
+        numbers = self.source_target_pairs.get_values()
         for kind, devices in (("sources", numbers[::2]), ("targets", numbers[1::2])):
             if len(set(devices)) != len(devices):
                 raise VerifyException(f"duplicate {kind} not allowed.")
 
 
-@irdl_op_definition
+@define
 class CollectiveBroadcastOp(IRDLOperation):
     """The operands of the group's first device on all of them."""
 
@@ -161,7 +159,7 @@ class CollectiveBroadcastOp(IRDLOperation):
     res = var_result_def(TensorType)
 
 
-@irdl_op_definition
+@define
 class CollectiveReduceOp(IRDLOperation):
     """The operands of all devices in the group combined, on one of them."""
 
@@ -175,7 +173,7 @@ class CollectiveReduceOp(IRDLOperation):
     computation = region_def("single_block")
 
 
-@irdl_op_definition
+@define
 class CrossReplicaSumOp(IRDLOperation):
     """The operands of all replicas in the group added, an older spelling of all_reduce."""
 

@@ -13,17 +13,18 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute
-from xdsl.irdl import AnyOf, BaseAttr, IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import AnyOf, BaseAttr, IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import ConstantNames
 from sdy.stablehlo.shape_checks import compatible_types, tensor_type
 
 
-@irdl_op_definition
+@define
 class ConstantOp(IRDLOperation, HasFolderInterface):
     """A tensor whose elements are known."""
 
@@ -64,7 +65,7 @@ class ConstantOp(IRDLOperation, HasFolderInterface):
         return (self.value,)
 
 
-@irdl_op_definition
+@define
 class IotaOp(IRDLOperation):
     """A tensor whose elements are their own index along one dimension."""
 
@@ -86,7 +87,7 @@ class IotaOp(IRDLOperation):
             raise VerifyException("iota dimension cannot go beyond the output rank.")
 
 
-@irdl_op_definition
+@define
 class DynamicIotaOp(IRDLOperation):
     """Iota of a shape that is known only at run time."""
 
@@ -106,14 +107,14 @@ class DeviceIdOp(IRDLOperation):
     assembly_format = "attr-dict `:` type($result)"
 
 
-@irdl_op_definition
+@define
 class ReplicaIdOp(DeviceIdOp):
     """The number of the replica that the running device belongs to."""
 
     name = "stablehlo.replica_id"
 
 
-@irdl_op_definition
+@define
 class PartitionIdOp(DeviceIdOp):
     """The number of the running device's partition in its replica."""
 

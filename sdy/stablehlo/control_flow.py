@@ -7,7 +7,6 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue, Use
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     region_def,
     traits_def,
@@ -28,11 +27,12 @@ from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect, ReturnLike
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import LoopNames
 from sdy.stablehlo.shape_checks import compatible_types
 
 
-@irdl_op_definition
+@define
 class ReturnOp(IRDLOperation):
     """Ends a region and gives its values to the operation around it."""
 
@@ -94,7 +94,7 @@ class OperandDataFlow(ShardableDataFlow):
         return (Use(op, result_index(owner)),)
 
 
-@irdl_op_definition
+@define
 class WhileOp(IRDLOperation):
     """Runs the body on the carried values as long as the condition holds of them."""
 
@@ -165,7 +165,7 @@ class WhileOp(IRDLOperation):
             verify_types(found, types, f"{kind} types differ from operand types")
 
 
-@irdl_op_definition
+@define
 class CaseOp(IRDLOperation):
     """Runs the branch of the given number; the last one for a number that is out of range."""
 
@@ -182,7 +182,7 @@ class CaseOp(IRDLOperation):
         verify_branches(self)
 
 
-@irdl_op_definition
+@define
 class IfOp(IRDLOperation):
     """Runs one of two branches."""
 
@@ -240,7 +240,7 @@ class PairwiseTypes(CustomDirective):
         printer.print_list(op.operand_types, printer.print_attribute)
 
 
-@irdl_op_definition
+@define
 class OptimizationBarrierOp(IRDLOperation):
     """The operands, of which none is used before all are computed."""
 

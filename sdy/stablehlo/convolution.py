@@ -24,7 +24,6 @@ from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -42,12 +41,10 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from sdy.stablehlo.attributes import i64_array
+from sdy.stablehlo.attributes import BOOL_ARRAY, I64_ARRAY, i64_array
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import PrecisionAttr
 from sdy.stablehlo.struct_attribute import dims_text, parse_dims, parse_struct
-
-I64_ARRAY = DenseArrayBase.constr(i64)
-BOOL_ARRAY = DenseArrayBase.constr(i1)
 
 
 @dataclass(frozen=True)
@@ -199,7 +196,11 @@ def _reversal_text(reversal: Attribute) -> str:
     return f"[{', '.join('true' if flag else 'false' for flag in reversal.get_values())}]"
 
 
-_I64_KEY = WindowKey(lambda parser: i64_array(*parse_dims(parser)), _array_text)
+def _parse_array(parser: Parser) -> Attribute:
+    return i64_array(*parse_dims(parser))
+
+
+_I64_KEY = WindowKey(_parse_array, _array_text)
 
 WINDOW_KEYS: dict[str, tuple[str, WindowKey]] = {
     "stride": ("window_strides", _I64_KEY),
@@ -240,7 +241,7 @@ class WindowAttributes(CustomDirective):
         state.should_emit_space = False
 
 
-@irdl_op_definition
+@define
 class ConvolutionOp(IRDLOperation):
     """The dot product of the kernel (rhs) with each window of the input (lhs)."""
 
@@ -267,7 +268,7 @@ class ConvolutionOp(IRDLOperation):
     custom_directives = (ConvolutionDimensions, WindowAttributes)
 
 
-@irdl_op_definition
+@define
 class DynamicConvOp(IRDLOperation):
     """A convolution whose padding is known only at run time."""
 

@@ -17,7 +17,6 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -40,7 +39,8 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import OutputOperandAliasAttr
+from sdy.stablehlo.attributes import FALSE, OutputOperandAliasAttr
+from sdy.stablehlo.definition import define
 
 ORIGINAL_API = IntegerAttr(1, i32)
 
@@ -75,14 +75,14 @@ class SymbolName(CustomDirective):
         printer.print_symbol_name(target.data)
 
 
-@irdl_op_definition
+@define
 class CustomCallOp(IRDLOperation):
     """Whatever the target, a name that the backend knows, makes of the inputs."""
 
     name = "stablehlo.custom_call"
     inputs = var_operand_def()
     call_target_name = prop_def(StringAttr)
-    has_side_effect = opt_prop_def(BoolAttr, BoolAttr.from_bool(False))
+    has_side_effect = opt_prop_def(BoolAttr, FALSE)
     backend_config = opt_prop_def(StringAttr | DictionaryAttr)
     api_version = opt_prop_def(IntegerAttr[I32], ORIGINAL_API)
     called_computations = opt_prop_def(ArrayAttr, ArrayAttr(()))
@@ -109,7 +109,7 @@ class CustomCallOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
+@define
 class CompositeOp(IRDLOperation):
     """An operation made of others: its decomposition is a function that computes the same."""
 
@@ -149,7 +149,7 @@ class TupleTypes(CustomDirective):
         printer.print_attribute(op.results[0].type)
 
 
-@irdl_op_definition
+@define
 class TupleOp(IRDLOperation):
     """The operands as one value."""
 
@@ -167,7 +167,7 @@ class TupleOp(IRDLOperation):
             raise VerifyException("the types of the operands must be those of the tuple's elements")
 
 
-@irdl_op_definition
+@define
 class GetTupleElementOp(IRDLOperation):
     """One value of a tuple."""
 

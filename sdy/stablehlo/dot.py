@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, StringAttr, TensorType
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -25,6 +24,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes import DotAlgorithmAttr, DotDimensionNumbers, DotDimensionNumbersAttr
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import Precision, PrecisionAttr
 from sdy.stablehlo.shape_checks import tensor_type, verify_shape
 from sdy.stablehlo.struct_attribute import dims_text, parse_dims
@@ -97,9 +97,9 @@ class OptionalPrecision(CustomDirective):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Write the precisions if the operation has any."""
-        config = self.precision_config.get(op)
-        if config is not None:
-            printer.print_string(precision_text(config))
+        assert isinstance(op, DotOp)
+        if op.precision_config is not None:
+            printer.print_string(precision_text(op.precision_config))
 
 
 @irdl_custom_directive
@@ -128,7 +128,7 @@ class OptionalPrecisionAndAlgorithm(CustomDirective):
             op.algorithm.print_parameter(printer)
 
 
-@irdl_op_definition
+@define
 class DotGeneralOp(IRDLOperation):
     """Products of lhs and rhs summed over the contracting dimensions.
 
@@ -192,7 +192,7 @@ def verify_dot_dimensions(numbers: DotDimensionNumbers, lhs: Sequence[int], rhs:
                 raise VerifyException(f"{kind} dimension sizes must match for lhs/rhs")
 
 
-@irdl_op_definition
+@define
 class DotOp(IRDLOperation):
     """The product of vectors or matrices."""
 
@@ -208,7 +208,7 @@ class DotOp(IRDLOperation):
     custom_directives = (OptionalPrecision,)
 
 
-@irdl_op_definition
+@define
 class EinsumOp(IRDLOperation):
     """A sum of products of two operands in Einstein's notation, `"ab,bc->ac"`."""
 
@@ -221,7 +221,7 @@ class EinsumOp(IRDLOperation):
     assembly_format = "$lhs `,` $rhs `,` `config` `=` $einsum_config attr-dict `:` functional-type(operands, results)"
 
 
-@irdl_op_definition
+@define
 class UnaryEinsumOp(IRDLOperation):
     """A transposition, diagonal or sum of one operand in Einstein's notation."""
 

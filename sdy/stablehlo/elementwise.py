@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import I32, IntegerAttr, TensorType, i32
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -29,6 +28,7 @@ from xdsl.traits import Commutative, Pure
 
 from sdy.dialect.interfaces import Elementwise
 from sdy.stablehlo.attributes import DEFAULT_ACCURACY, ResultAccuracyAttr
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import ComparisonDirectionAttr, ComparisonTypeAttr
 from sdy.stablehlo.shape_checks import verify_same_shape, verify_same_type
 from sdy.stablehlo.syntax import ComplexOpType, SameOperandsAndResultType, SelectOpType
@@ -84,301 +84,301 @@ class CommutativeElementwiseOp(BinaryElementwiseOp):
     traits = traits_def(Commutative())
 
 
-@irdl_op_definition
+@define
 class AbsOp(UnaryElementwiseOp):
     """The absolute value; of complex numbers, a real one."""
 
     name = "stablehlo.abs"
 
 
-@irdl_op_definition
+@define
 class ConvertOp(UnaryElementwiseOp):
     """The same values as another element type."""
 
     name = "stablehlo.convert"
 
 
-@irdl_op_definition
+@define
 class ImagOp(UnaryElementwiseOp):
     """The imaginary part."""
 
     name = "stablehlo.imag"
 
 
-@irdl_op_definition
+@define
 class RealOp(UnaryElementwiseOp):
     """The real part."""
 
     name = "stablehlo.real"
 
 
-@irdl_op_definition
+@define
 class UniformDequantizeOp(UnaryElementwiseOp):
     """Floating-point values of quantized ones."""
 
     name = "stablehlo.uniform_dequantize"
 
 
-@irdl_op_definition
+@define
 class UniformQuantizeOp(UnaryElementwiseOp):
     """Quantized values of floating-point or other quantized ones."""
 
     name = "stablehlo.uniform_quantize"
 
 
-@irdl_op_definition
+@define
 class CeilOp(SameTypeUnaryOp):
     """Rounding up."""
 
     name = "stablehlo.ceil"
 
 
-@irdl_op_definition
+@define
 class ClzOp(SameTypeUnaryOp):
     """The number of leading zero bits."""
 
     name = "stablehlo.count_leading_zeros"
 
 
-@irdl_op_definition
+@define
 class FloorOp(SameTypeUnaryOp):
     """Rounding down."""
 
     name = "stablehlo.floor"
 
 
-@irdl_op_definition
+@define
 class NegOp(SameTypeUnaryOp):
     """The negation."""
 
     name = "stablehlo.negate"
 
 
-@irdl_op_definition
+@define
 class NotOp(SameTypeUnaryOp):
     """Logical or bitwise not."""
 
     name = "stablehlo.not"
 
 
-@irdl_op_definition
+@define
 class PopulationCountOp(SameTypeUnaryOp):
     """The number of one bits."""
 
     name = "stablehlo.popcnt"
 
 
-@irdl_op_definition
+@define
 class RoundOp(SameTypeUnaryOp):
     """Rounding to the nearest integer, halves away from zero."""
 
     name = "stablehlo.round_nearest_afz"
 
 
-@irdl_op_definition
+@define
 class RoundNearestEvenOp(SameTypeUnaryOp):
     """Rounding to the nearest integer, halves to even."""
 
     name = "stablehlo.round_nearest_even"
 
 
-@irdl_op_definition
+@define
 class SignOp(SameTypeUnaryOp):
     """-1, 0 or 1; for a complex number its direction."""
 
     name = "stablehlo.sign"
 
 
-@irdl_op_definition
+@define
 class CbrtOp(TranscendentalOp):
     """The cube root."""
 
     name = "stablehlo.cbrt"
 
 
-@irdl_op_definition
+@define
 class CosineOp(TranscendentalOp):
     """The cosine."""
 
     name = "stablehlo.cosine"
 
 
-@irdl_op_definition
+@define
 class ExpOp(TranscendentalOp):
     """e to the power of the operand."""
 
     name = "stablehlo.exponential"
 
 
-@irdl_op_definition
+@define
 class Expm1Op(TranscendentalOp):
     """e to the power of the operand, minus one, exact near zero."""
 
     name = "stablehlo.exponential_minus_one"
 
 
-@irdl_op_definition
+@define
 class LogOp(TranscendentalOp):
     """The natural logarithm."""
 
     name = "stablehlo.log"
 
 
-@irdl_op_definition
+@define
 class Log1pOp(TranscendentalOp):
     """The natural logarithm of one plus the operand, exact near zero."""
 
     name = "stablehlo.log_plus_one"
 
 
-@irdl_op_definition
+@define
 class LogisticOp(TranscendentalOp):
     """The logistic function 1 / (1 + exp(-x))."""
 
     name = "stablehlo.logistic"
 
 
-@irdl_op_definition
+@define
 class RsqrtOp(TranscendentalOp):
     """One over the square root."""
 
     name = "stablehlo.rsqrt"
 
 
-@irdl_op_definition
+@define
 class SineOp(TranscendentalOp):
     """The sine."""
 
     name = "stablehlo.sine"
 
 
-@irdl_op_definition
+@define
 class SqrtOp(TranscendentalOp):
     """The square root."""
 
     name = "stablehlo.sqrt"
 
 
-@irdl_op_definition
+@define
 class TanOp(TranscendentalOp):
     """The tangent."""
 
     name = "stablehlo.tan"
 
 
-@irdl_op_definition
+@define
 class TanhOp(TranscendentalOp):
     """The hyperbolic tangent."""
 
     name = "stablehlo.tanh"
 
 
-@irdl_op_definition
+@define
 class Atan2Op(BinaryElementwiseOp):
     """The angle of the point (rhs, lhs)."""
 
     name = "stablehlo.atan2"
 
 
-@irdl_op_definition
+@define
 class DivOp(BinaryElementwiseOp):
     """The quotient."""
 
     name = "stablehlo.divide"
 
 
-@irdl_op_definition
+@define
 class PowOp(BinaryElementwiseOp):
     """lhs to the power of rhs."""
 
     name = "stablehlo.power"
 
 
-@irdl_op_definition
+@define
 class RemOp(BinaryElementwiseOp):
     """The remainder of the division, with the sign of lhs."""
 
     name = "stablehlo.remainder"
 
 
-@irdl_op_definition
+@define
 class ShiftLeftOp(BinaryElementwiseOp):
     """lhs shifted left by rhs bits."""
 
     name = "stablehlo.shift_left"
 
 
-@irdl_op_definition
+@define
 class ShiftRightArithmeticOp(BinaryElementwiseOp):
     """lhs shifted right by rhs bits, the sign bit filling."""
 
     name = "stablehlo.shift_right_arithmetic"
 
 
-@irdl_op_definition
+@define
 class ShiftRightLogicalOp(BinaryElementwiseOp):
     """lhs shifted right by rhs bits, zeros filling."""
 
     name = "stablehlo.shift_right_logical"
 
 
-@irdl_op_definition
+@define
 class SubtractOp(BinaryElementwiseOp):
     """The difference."""
 
     name = "stablehlo.subtract"
 
 
-@irdl_op_definition
+@define
 class AddOp(CommutativeElementwiseOp):
     """The sum; of booleans, logical or."""
 
     name = "stablehlo.add"
 
 
-@irdl_op_definition
+@define
 class AndOp(CommutativeElementwiseOp):
     """Logical or bitwise and."""
 
     name = "stablehlo.and"
 
 
-@irdl_op_definition
+@define
 class MaxOp(CommutativeElementwiseOp):
     """The larger element; of booleans, logical or."""
 
     name = "stablehlo.maximum"
 
 
-@irdl_op_definition
+@define
 class MinOp(CommutativeElementwiseOp):
     """The smaller element; of booleans, logical and."""
 
     name = "stablehlo.minimum"
 
 
-@irdl_op_definition
+@define
 class MulOp(CommutativeElementwiseOp):
     """The product; of booleans, logical and."""
 
     name = "stablehlo.multiply"
 
 
-@irdl_op_definition
+@define
 class OrOp(CommutativeElementwiseOp):
     """Logical or bitwise or."""
 
     name = "stablehlo.or"
 
 
-@irdl_op_definition
+@define
 class XorOp(CommutativeElementwiseOp):
     """Logical or bitwise exclusive or."""
 
     name = "stablehlo.xor"
 
 
-@irdl_op_definition
+@define
 class IsFiniteOp(IRDLOperation):
     """Whether each element is neither infinite nor NaN."""
 
@@ -393,7 +393,7 @@ class IsFiniteOp(IRDLOperation):
         verify_same_shape(self)
 
 
-@irdl_op_definition
+@define
 class ComplexOp(IRDLOperation):
     """Complex numbers of their real (lhs) and imaginary (rhs) parts."""
 
@@ -410,7 +410,7 @@ class ComplexOp(IRDLOperation):
         verify_same_shape(self)
 
 
-@irdl_op_definition
+@define
 class CompareOp(IRDLOperation):
     """Whether lhs and rhs stand in the given relation, as booleans."""
 
@@ -430,7 +430,7 @@ class CompareOp(IRDLOperation):
         verify_same_shape(self)
 
 
-@irdl_op_definition
+@define
 class SelectOp(IRDLOperation):
     """Elements of on_true where pred holds and of on_false elsewhere; pred may be a single element."""
 
@@ -444,7 +444,7 @@ class SelectOp(IRDLOperation):
     custom_directives = (SelectOpType,)
 
 
-@irdl_op_definition
+@define
 class ClampOp(IRDLOperation):
     """The operand's elements limited to min..max; either limit may be a single element."""
 
@@ -484,7 +484,7 @@ class ExponentMantissa(CustomDirective):
         printer.print_string(f"e{op.exponent_bits.value.data}m{op.mantissa_bits.value.data}")
 
 
-@irdl_op_definition
+@define
 class ReducePrecisionOp(IRDLOperation):
     """The operand rounded to a floating-point format with fewer bits, and back."""
 

@@ -1,10 +1,9 @@
 """Reading and writing slices at indices that are data: gather, scatter and their kin."""
 
-from xdsl.dialects.builtin import I64, BoolAttr, DenseArrayBase, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import I64, BoolAttr, IntegerAttr, TensorType
 from xdsl.irdl import (
     IRDLOperation,
     SameVariadicOperandSize,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -17,13 +16,12 @@ from xdsl.irdl import (
 from xdsl.traits import Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import GatherDimensionNumbersAttr, ScatterDimensionNumbersAttr
+from sdy.stablehlo.attributes import FALSE, I64_ARRAY, GatherDimensionNumbersAttr, ScatterDimensionNumbersAttr
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.shape_checks import compatible_types, tensor_type, verify_shape
 
-FALSE = BoolAttr.from_bool(False)
 
-
-@irdl_op_definition
+@define
 class GatherOp(IRDLOperation):
     """Slices of the operand, one for each index vector in start_indices."""
 
@@ -31,7 +29,7 @@ class GatherOp(IRDLOperation):
     operand = operand_def(TensorType)
     start_indices = operand_def(TensorType)
     dimension_numbers = prop_def(GatherDimensionNumbersAttr)
-    slice_sizes = prop_def(DenseArrayBase.constr(i64))
+    slice_sizes = prop_def(I64_ARRAY)
     indices_are_sorted = opt_prop_def(BoolAttr, FALSE)
     result = result_def(TensorType)
     traits = traits_def(Pure())
@@ -64,7 +62,7 @@ class GatherOp(IRDLOperation):
         verify_shape(self.result, [next(offsets if dim in offset_dims else batches) for dim in range(rank)])
 
 
-@irdl_op_definition
+@define
 class DynamicGatherOp(IRDLOperation):
     """A gather whose slice sizes are known only at run time."""
 
@@ -78,7 +76,7 @@ class DynamicGatherOp(IRDLOperation):
     traits = traits_def(Pure())
 
 
-@irdl_op_definition
+@define
 class ScatterOp(IRDLOperation):
     """The inputs with slices, one for each index vector, combined with the updates by the update computation."""
 
@@ -102,7 +100,7 @@ class ScatterOp(IRDLOperation):
             raise VerifyException("inferred type(s) are incompatible with return type(s) of operation")
 
 
-@irdl_op_definition
+@define
 class TorchIndexSelectOp(IRDLOperation):
     """The operand's slices at the given indices along a dimension, batched."""
 

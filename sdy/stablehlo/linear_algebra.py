@@ -1,9 +1,8 @@
 """Whole algorithms as one operation: Cholesky, triangular solve, Fourier transform, batch normalisation."""
 
-from xdsl.dialects.builtin import I64, BoolAttr, DenseArrayBase, Float32Type, FloatAttr, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import I64, BoolAttr, Float32Type, FloatAttr, IntegerAttr, TensorType
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -12,19 +11,21 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
+from sdy.stablehlo.attributes import FALSE, I64_ARRAY
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import FftTypeAttr, TransposeAttr
 from sdy.stablehlo.names import DefinedResultNames
 from sdy.stablehlo.shape_checks import verify_same_type
 from sdy.stablehlo.syntax import SameOperandsAndResultType
 
 
-@irdl_op_definition
+@define
 class CholeskyOp(IRDLOperation):
     """The triangular matrix whose product with its adjoint is the operand, batched."""
 
     name = "stablehlo.cholesky"
     a = operand_def(TensorType)
-    lower = opt_prop_def(BoolAttr, BoolAttr.from_bool(False))
+    lower = opt_prop_def(BoolAttr, FALSE)
     result = result_def(TensorType)
     traits = traits_def(Pure())
     assembly_format = (
@@ -37,7 +38,7 @@ class CholeskyOp(IRDLOperation):
         verify_same_type(self)
 
 
-@irdl_op_definition
+@define
 class TriangularSolveOp(IRDLOperation):
     """The solution x of a x = b, or of x a = b where not left_side, for a triangular matrix a, batched."""
 
@@ -52,14 +53,14 @@ class TriangularSolveOp(IRDLOperation):
     traits = traits_def(Pure())
 
 
-@irdl_op_definition
+@define
 class FftOp(IRDLOperation):
     """The Fourier transform along the last dimensions, as many as fft_length has."""
 
     name = "stablehlo.fft"
     operand = operand_def(TensorType)
     fft_type = prop_def(FftTypeAttr)
-    fft_length = prop_def(DenseArrayBase.constr(i64))
+    fft_length = prop_def(I64_ARRAY)
     result = result_def(TensorType)
     traits = traits_def(Pure())
     assembly_format = (
@@ -68,7 +69,7 @@ class FftOp(IRDLOperation):
     )
 
 
-@irdl_op_definition
+@define
 class BatchNormTrainingOp(IRDLOperation):
     """The operand normalised over all dimensions but the feature's, and the mean and variance of each feature."""
 
@@ -84,7 +85,7 @@ class BatchNormTrainingOp(IRDLOperation):
     traits = traits_def(Pure(), DefinedResultNames())
 
 
-@irdl_op_definition
+@define
 class BatchNormInferenceOp(IRDLOperation):
     """The operand normalised with the given mean and variance of each feature."""
 
@@ -100,7 +101,7 @@ class BatchNormInferenceOp(IRDLOperation):
     traits = traits_def(Pure())
 
 
-@irdl_op_definition
+@define
 class BatchNormGradOp(IRDLOperation):
     """The gradients of batch_norm_training."""
 

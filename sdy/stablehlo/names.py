@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, Region
 from xdsl.irdl import IRDLOperation
 
+from sdy.stablehlo.shape_checks import tensor_type
 from sdy.text.names import AsmNames
 
 
@@ -14,8 +15,7 @@ class ConstantNames(AsmNames):
 
     def result_names(self, op: Operation) -> Mapping[int, str]:
         """The name by the element type."""
-        type_ = op.results[0].type
-        return {0: "c" if isinstance(type_, TensorType) and isinstance(type_.element_type, IntegerType) else "cst"}
+        return {0: "c" if isinstance(tensor_type(op.results[0]).element_type, IntegerType) else "cst"}
 
 
 class DefinedResultNames(AsmNames):

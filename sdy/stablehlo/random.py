@@ -1,14 +1,15 @@
 """Random numbers."""
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import RngAlgorithmAttr, RngDistributionAttr
 from sdy.stablehlo.names import DefinedResultNames
 
 
-@irdl_op_definition
+@define
 class RngOp(IRDLOperation):
     """Numbers drawn from a distribution with parameters a and b, from a generator that the backend keeps."""
 
@@ -24,7 +25,7 @@ class RngOp(IRDLOperation):
     )
 
 
-@irdl_op_definition
+@define
 class RngBitGeneratorOp(IRDLOperation):
     """Random bits made of a state, and the next state."""
 

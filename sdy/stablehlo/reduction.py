@@ -5,7 +5,6 @@ from typing import Self
 from xdsl.dialects.builtin import (
     I64,
     BoolAttr,
-    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     IntegerAttr,
     TensorType,
@@ -15,7 +14,6 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     SameVariadicOperandSize,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -30,16 +28,20 @@ from xdsl.printer import Printer
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import i64_array
+from sdy.stablehlo.attributes import FALSE, I64_ARRAY, i64_array
 from sdy.stablehlo.control_flow import ReturnOp
-from sdy.stablehlo.elementwise import CommutativeElementwiseOp
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.elementwise import AddOp, AndOp, CommutativeElementwiseOp, MaxOp, MinOp, MulOp, OrOp, XorOp
 from sdy.stablehlo.shape_checks import tensor_type, verify_shape
 from sdy.stablehlo.struct_attribute import dims_text, parse_dims
 
-I64_ARRAY = DenseArrayBase.constr(i64)
+REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {
+    reducer.name: reducer for reducer in (AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp, XorOp)
+}
+"""The operations that `applies` may name."""
 
 
-@irdl_op_definition
+@define
 class ReduceOp(IRDLOperation):
     """Each input's elements along the dimensions combined, from its init value on, by the body."""
 
@@ -82,8 +84,8 @@ class ReduceOp(IRDLOperation):
         if applied is None:
             body = cls._parse_reducer(parser)
         else:
-            reducer = parser._get_op_by_name(applied)
-            if not issubclass(reducer, CommutativeElementwiseOp):
+            reducer = REDUCERS.get(applied)
+            if reducer is None:
                 parser.raise_error(
                     "expected the inner-op to be a commutative binary-op from the stablehlo dialect, with zero "
                     "region, producing single result",
@@ -185,7 +187,7 @@ def reducer_body(reducer: type[CommutativeElementwiseOp], operand: SSAValue) -> 
     return Region(block)
 
 
-@irdl_op_definition
+@define
 class ReduceWindowOp(IRDLOperation):
     """Each window of the inputs combined, from the init values on, by the body."""
 
@@ -203,7 +205,7 @@ class ReduceWindowOp(IRDLOperation):
     irdl_options = (SameVariadicOperandSize(),)
 
 
-@irdl_op_definition
+@define
 class SelectAndScatterOp(IRDLOperation):
     """Each source element combined by `scatter` into the operand's place that `select` chooses in its window."""
 
@@ -220,7 +222,7 @@ class SelectAndScatterOp(IRDLOperation):
     traits = traits_def(RecursiveMemoryEffect())
 
 
-@irdl_op_definition
+@define
 class MapOp(IRDLOperation):
     """The computation applied to the elements at each place."""
 
@@ -232,14 +234,14 @@ class MapOp(IRDLOperation):
     traits = traits_def(RecursiveMemoryEffect())
 
 
-@irdl_op_definition
+@define
 class SortOp(IRDLOperation):
     """The inputs sorted together along a dimension, in the order that the comparator says."""
 
     name = "stablehlo.sort"
     inputs = var_operand_def(TensorType)
     dimension = opt_prop_def(IntegerAttr[I64], IntegerAttr(-1, i64))
-    is_stable = opt_prop_def(BoolAttr, BoolAttr.from_bool(False))
+    is_stable = opt_prop_def(BoolAttr, FALSE)
     res = var_result_def(TensorType)
     comparator = region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())

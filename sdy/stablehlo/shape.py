@@ -3,12 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, DenseArrayBase, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, IntegerAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -28,14 +27,13 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import i64_array
+from sdy.stablehlo.attributes import I64_ARRAY, i64_array
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.shape_checks import tensor_type, verify_shape
-from sdy.stablehlo.syntax import OperandsBeforeAttribute, SameOperandsAndResultType
-
-I64_ARRAY = DenseArrayBase.constr(i64)
+from sdy.stablehlo.syntax import Dims, OperandsBeforeAttribute, SameOperandsAndResultType
 
 
-@irdl_op_definition
+@define
 class BroadcastInDimOp(IRDLOperation):
     """The operand repeated: its dimension i becomes the result's broadcast_dimensions[i], all others repeat it."""
 
@@ -44,7 +42,10 @@ class BroadcastInDimOp(IRDLOperation):
     broadcast_dimensions = prop_def(I64_ARRAY)
     result = result_def(TensorType)
     traits = traits_def(Pure())
-    assembly_format = "$operand `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type(operands, results)"
+    assembly_format = (
+        "$operand `,` `dims` `=` custom<Dims>($broadcast_dimensions) attr-dict `:` functional-type(operands, results)"
+    )
+    custom_directives = (Dims,)
 
     def __init__(self, operand: SSAValue, broadcast_dimensions: Sequence[int], result_type: TensorType[Attribute]):
         super().__init__(
@@ -75,7 +76,7 @@ class BroadcastInDimOp(IRDLOperation):
                 )
 
 
-@irdl_op_definition
+@define
 class BroadcastOp(IRDLOperation):
     """The operand repeated along new leading dimensions."""
 
@@ -87,7 +88,7 @@ class BroadcastOp(IRDLOperation):
     assembly_format = "$operand `,` `sizes` `=` $broadcast_sizes attr-dict `:` functional-type(operands, results)"
 
 
-@irdl_op_definition
+@define
 class DynamicBroadcastInDimOp(IRDLOperation):
     """broadcast_in_dim to a shape that is known only at run time."""
 
@@ -101,9 +102,10 @@ class DynamicBroadcastInDimOp(IRDLOperation):
     traits = traits_def(Pure())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = (
-        "$operand `,` $output_dimensions `,` `dims` `=` $broadcast_dimensions attr-dict"
+        "$operand `,` $output_dimensions `,` `dims` `=` custom<Dims>($broadcast_dimensions) attr-dict"
         " `:` functional-type(operands, results)"
     )
+    custom_directives = (Dims,)
 
 
 class OneOperandOp(IRDLOperation):
@@ -118,7 +120,7 @@ class OneOperandOp(IRDLOperation):
         super().__init__(operands=[operand], result_types=[result_type])
 
 
-@irdl_op_definition
+@define
 class ReshapeOp(OneOperandOp):
     """The same elements in row-major order under another shape."""
 
@@ -136,14 +138,14 @@ class ReshapeOp(OneOperandOp):
             )
 
 
-@irdl_op_definition
+@define
 class BitcastConvertOp(OneOperandOp):
     """The same bits as another element type."""
 
     name = "stablehlo.bitcast_convert"
 
 
-@irdl_op_definition
+@define
 class DynamicReshapeOp(IRDLOperation):
     """Reshape to a shape that is known only at run time."""
 
@@ -155,7 +157,7 @@ class DynamicReshapeOp(IRDLOperation):
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
 
-@irdl_op_definition
+@define
 class TransposeOp(IRDLOperation):
     """The result's dimension i is the operand's permutation[i]."""
 
@@ -164,7 +166,10 @@ class TransposeOp(IRDLOperation):
     permutation = prop_def(I64_ARRAY)
     result = result_def(TensorType)
     traits = traits_def(Pure())
-    assembly_format = "$operand `,` `dims` `=` $permutation attr-dict `:` functional-type(operands, results)"
+    assembly_format = (
+        "$operand `,` `dims` `=` custom<Dims>($permutation) attr-dict `:` functional-type(operands, results)"
+    )
+    custom_directives = (Dims,)
 
     def __init__(self, operand: SSAValue, permutation: Sequence[int], result_type: TensorType[Attribute]):
         super().__init__(
@@ -182,7 +187,7 @@ class TransposeOp(IRDLOperation):
         verify_shape(self.result, [shape[dim] for dim in permutation])
 
 
-@irdl_op_definition
+@define
 class ReverseOp(IRDLOperation):
     """The elements in opposite order along the given dimensions."""
 
@@ -239,7 +244,7 @@ class SliceRanges(CustomDirective):
         printer.print_string(f"[{', '.join(texts)}]")
 
 
-@irdl_op_definition
+@define
 class SliceOp(IRDLOperation):
     """Every stride-th element from start (included) to limit (excluded), in each dimension."""
 
@@ -272,7 +277,7 @@ class SliceOp(IRDLOperation):
         for dim, ((start, limit, stride), size) in enumerate(zip(self.ranges(), shape, strict=True)):
             if start < 0:
                 raise VerifyException(f"negative start index {start} in dimension {dim}")
-            if size not in (DYNAMIC_INDEX,) and limit > size:
+            if size != DYNAMIC_INDEX and limit > size:
                 raise VerifyException(f"limit index {limit} is larger than dimension size {size} in dimension {dim}")
             if start > limit:
                 raise VerifyException(f"start index {start} is larger than limit index {limit} in dimension {dim}")
@@ -281,7 +286,7 @@ class SliceOp(IRDLOperation):
         verify_shape(self.result, [-((start - limit) // stride) for start, limit, stride in self.ranges()])
 
 
-@irdl_op_definition
+@define
 class DynamicSliceOp(IRDLOperation):
     """A slice of fixed sizes that starts at indices known only at run time, moved inside where it would leave."""
 
@@ -322,7 +327,7 @@ class DynamicSliceOp(IRDLOperation):
         verify_shape(self.result, sizes)
 
 
-@irdl_op_definition
+@define
 class DynamicUpdateSliceOp(IRDLOperation):
     """The operand with a slice, which starts at indices known only at run time, overwritten by the update."""
 
@@ -351,7 +356,7 @@ class DynamicUpdateSliceOp(IRDLOperation):
         verify_shape(self.result, shape)
 
 
-@irdl_op_definition
+@define
 class RealDynamicSliceOp(IRDLOperation):
     """A slice whose starts, limits and strides are known only at run time."""
 
@@ -365,7 +370,7 @@ class RealDynamicSliceOp(IRDLOperation):
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
 
-@irdl_op_definition
+@define
 class PadOp(IRDLOperation):
     """The operand with padding before, after and between its elements; negative padding removes elements."""
 
@@ -423,7 +428,7 @@ def padded_shape(shape: Sequence[int], low: Sequence[int], high: Sequence[int], 
     ]
 
 
-@irdl_op_definition
+@define
 class DynamicPadOp(IRDLOperation):
     """Padding whose sizes are known only at run time."""
 
@@ -438,7 +443,7 @@ class DynamicPadOp(IRDLOperation):
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
 
-@irdl_op_definition
+@define
 class ConcatenateOp(IRDLOperation):
     """The inputs one after the other along a dimension."""
 
@@ -472,7 +477,7 @@ class ConcatenateOp(IRDLOperation):
         verify_shape(self.result, [total if j == dim else size for j, size in enumerate(first)])
 
 
-@irdl_op_definition
+@define
 class GetDimensionSizeOp(IRDLOperation):
     """The size of one dimension, as `tensor<i32>`."""
 
@@ -484,7 +489,7 @@ class GetDimensionSizeOp(IRDLOperation):
     assembly_format = "$operand `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
 
 
-@irdl_op_definition
+@define
 class SetDimensionSizeOp(IRDLOperation):
     """The operand with one dimension shortened at run time."""
 

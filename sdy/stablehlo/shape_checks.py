@@ -1,6 +1,7 @@
 """What verifiers of several families check about shapes, with MLIR's messages."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -9,8 +10,9 @@ from xdsl.utils.exceptions import VerifyException
 
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     """The type of a value that the operation's definition says is a tensor."""
-    assert isinstance(value.type, TensorType)
-    return value.type
+    type_: Attribute = value.type
+    assert isinstance(type_, TensorType)
+    return cast(TensorType[Attribute], type_)
 
 
 def compatible_shapes(shape: Sequence[int], other: Sequence[int]) -> bool:
@@ -26,7 +28,10 @@ def compatible_types(type_: Attribute, other: Attribute) -> bool:
         return True
     if not (isinstance(type_, TensorType) and isinstance(other, TensorType)):
         return False
-    return type_.element_type == other.element_type and compatible_shapes(type_.get_shape(), other.get_shape())
+    tensor, other_tensor = cast(TensorType[Attribute], type_), cast(TensorType[Attribute], other)
+    return tensor.element_type == other_tensor.element_type and compatible_shapes(
+        tensor.get_shape(), other_tensor.get_shape()
+    )
 
 
 def verify_same_shape(op: Operation) -> None:

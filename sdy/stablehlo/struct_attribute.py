@@ -6,9 +6,9 @@ class GatherDimensionNumbers:
     index_vector_dim: int = 0                   its default stands for a key that is not written
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields
-from typing import Any, ClassVar, Generic, NamedTuple, cast, get_type_hints
+from typing import Any, ClassVar, Generic, cast, get_type_hints
 
 from typing_extensions import TypeVar
 from xdsl.dialects.builtin import f64
@@ -19,55 +19,43 @@ from xdsl.printer import Printer
 Struct = TypeVar("Struct")
 
 
-class FieldSyntax(NamedTuple):
-    """How a field of one Python type is read and written."""
-
-    parse: Callable[[AttrParser], Any]
-    print: Callable[[Printer, Any], None]
-
-
 def parse_dims(parser: AttrParser) -> tuple[int, ...]:
     """Read `[0, 2, 1]`."""
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
 
 
-def dims_text(dims: tuple[int, ...]) -> str:
+def dims_text(dims: Iterable[int]) -> str:
     """`[0, 2, 1]`."""
     return f"[{', '.join(map(str, dims))}]"
 
 
-SYNTAX: dict[Any, FieldSyntax] = {
-    tuple[int, ...]: FieldSyntax(parse_dims, lambda printer, dims: printer.print_string(dims_text(dims))),
-    int: FieldSyntax(
-        lambda parser: parser.parse_integer(allow_boolean=False),
-        lambda printer, number: printer.print_string(str(number)),
-    ),
-    float: FieldSyntax(
-        lambda parser: float(parser.parse_number()),
-        lambda printer, number: printer.print_float(number, f64),
-    ),
-    bool: FieldSyntax(
-        lambda parser: parser.parse_boolean(),
-        lambda printer, flag: printer.print_string("true" if flag else "false"),
-    ),
-    str: FieldSyntax(
-        lambda parser: parser.parse_str_literal(),
-        lambda printer, text: printer.print_string_literal(text),
-    ),
-    TypeAttribute: FieldSyntax(
-        lambda parser: parser.parse_type(),
-        lambda printer, attribute: printer.print_attribute(attribute),
-    ),
-    Attribute: FieldSyntax(
-        lambda parser: parser.parse_attribute(),
-        lambda printer, attribute: printer.print_attribute(attribute),
-    ),
+PARSE: dict[Any, Callable[[AttrParser], Any]] = {
+    tuple[int, ...]: parse_dims,
+    int: AttrParser.parse_integer,
+    float: AttrParser.parse_number,
+    bool: AttrParser.parse_boolean,
+    TypeAttribute: AttrParser.parse_type,
+    Attribute: AttrParser.parse_attribute,
 }
+"""How a field of each Python type is read."""
+
+
+def print_field(printer: Printer, value: object) -> None:
+    """Write the value of a field."""
+    match value:
+        case tuple():
+            printer.print_string(dims_text(cast(tuple[int, ...], value)))
+        case Attribute():
+            printer.print_attribute(value)
+        case float():
+            printer.print_float(value, f64)
+        case _:
+            printer.print_string(str(value).lower())
 
 
 def parse_struct(parser: AttrParser, struct: type[Struct], delimiter: AttrParser.Delimiter) -> Struct:
     """Read `key = value, ...`, the keys in any order."""
-    types = get_type_hints(struct)
+    types: dict[str, Any] = get_type_hints(struct)
     values: dict[str, Any] = {}
 
     def parse_entry() -> None:
@@ -78,7 +66,7 @@ def parse_struct(parser: AttrParser, struct: type[Struct], delimiter: AttrParser
         if key in values:
             parser.raise_error(f"duplicated `{key}` entry", start, parser.pos)
         parser.parse_punctuation("=")
-        values[key] = SYNTAX[types[key]].parse(parser)
+        values[key] = PARSE[types[key]](parser)
 
     start = parser.pos
     parser.parse_comma_separated_list(delimiter, parse_entry)
@@ -100,9 +88,8 @@ class StructAttr(Data[Struct], Generic[Struct]):
 
     def print_parameter(self, printer: Printer) -> None:
         """Write `<key = value, ...>`."""
-        types = get_type_hints(self.STRUCT)
         written = [field for field in fields(self.STRUCT) if getattr(self.data, field.name) != field.default]
         with printer.in_angle_brackets():
             for number, field in enumerate(written):
                 printer.print_string(f"{', ' if number else ''}{field.name} = ")
-                SYNTAX[types[field.name]].print(printer, getattr(self.data, field.name))
+                print_field(printer, getattr(self.data, field.name))

@@ -3,7 +3,6 @@
 from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DenseIntOrFPElementsAttr, StringAttr
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -14,15 +13,15 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from sdy.stablehlo.attributes import ChannelHandleAttr
+from sdy.stablehlo.attributes import FALSE, ChannelHandleAttr
+from sdy.stablehlo.definition import define
 from sdy.stablehlo.syntax import SameOperandsAndResultType
 from sdy.stablehlo.types import TokenType
 
-FALSE = BoolAttr.from_bool(False)
 EMPTY = StringAttr("")
 
 
-@irdl_op_definition
+@define
 class CreateTokenOp(IRDLOperation):
     """A token that waits for nothing."""
 
@@ -32,7 +31,7 @@ class CreateTokenOp(IRDLOperation):
     assembly_format = "attr-dict `:` type($output)"
 
 
-@irdl_op_definition
+@define
 class AfterAllOp(IRDLOperation):
     """A token that waits for all the given ones."""
 
@@ -44,7 +43,7 @@ class AfterAllOp(IRDLOperation):
     custom_directives = (SameOperandsAndResultType,)
 
 
-@irdl_op_definition
+@define
 class InfeedOp(IRDLOperation):
     """Values from the host's queue, and a token."""
 
@@ -56,7 +55,7 @@ class InfeedOp(IRDLOperation):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@irdl_op_definition
+@define
 class OutfeedOp(IRDLOperation):
     """Puts values into the host's queue."""
 
@@ -68,7 +67,7 @@ class OutfeedOp(IRDLOperation):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@irdl_op_definition
+@define
 class SendOp(IRDLOperation):
     """Sends values through a channel."""
 
@@ -82,7 +81,7 @@ class SendOp(IRDLOperation):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@irdl_op_definition
+@define
 class RecvOp(IRDLOperation):
     """Values received through a channel, and a token."""
 
