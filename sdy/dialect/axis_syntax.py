@@ -10,6 +10,7 @@ from sdy.axes import AxisRef, quoted
 
 T = TypeVar("T")
 
+_LARGEST_INT = 2**63 - 1
 _BARE_SYMBOL = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 
 
@@ -30,6 +31,17 @@ def parse_list(parser: AttrParser, close: str, parse_element: Callable[[AttrPars
     return tuple(elements)
 
 
+def parse_int(parser: AttrParser) -> int:
+    """An integer of 64 bits."""
+    start = parser.pos
+    number = parser.parse_optional_integer(allow_boolean=False)
+    if number is None:
+        parser.raise_error("expected integer value")
+    if not -_LARGEST_INT - 1 <= number <= _LARGEST_INT:
+        parser.raise_error("integer value too large", start, parser.pos)
+    return number
+
+
 def parse_axis_name(parser: AttrParser) -> str:
     """A quoted name."""
     name = parser.parse_optional_str_literal()
@@ -41,9 +53,9 @@ def parse_axis_name(parser: AttrParser) -> str:
 def parse_sub_axis(parser: AttrParser) -> tuple[int, int]:
     """`(pre_size)size`."""
     parser.parse_punctuation("(")
-    pre_size = parser.parse_integer(allow_boolean=False)
+    pre_size = parse_int(parser)
     parser.parse_punctuation(")")
-    return pre_size, parser.parse_integer(allow_boolean=False)
+    return pre_size, parse_int(parser)
 
 
 def sub_axis_text(sub_axis: tuple[int, int]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from xdsl.parser import AttrParser
 
 from sdy.axes import AxisRef
-from sdy.dialect.axis_syntax import axes_text, parse_axes, parse_list
+from sdy.dialect.axis_syntax import axes_text, parse_axes, parse_int, parse_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ def parse_all_to_all_param(parser: AttrParser) -> AllToAllParam:
     """`{"x"}: 0->2`."""
     axes = parse_axes(parser)
     parser.parse_punctuation(":")
-    src_dim = parser.parse_integer(allow_boolean=False)
+    src_dim = parse_int(parser)
     parser.parse_punctuation("->")
-    return AllToAllParam(axes, src_dim, parser.parse_integer(allow_boolean=False))
+    return AllToAllParam(axes, src_dim, parse_int(parser))
 
 
 def all_to_all_param_text(param: AllToAllParam) -> str:

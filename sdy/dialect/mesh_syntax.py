@@ -5,7 +5,7 @@ import math
 from xdsl.parser import AttrParser
 
 from sdy.axes import quoted
-from sdy.dialect.axis_syntax import parse_axis_name, parse_list
+from sdy.dialect.axis_syntax import parse_axis_name, parse_int, parse_list
 from sdy.mesh import Mesh
 
 
@@ -13,7 +13,7 @@ def parse_mesh_axis(parser: AttrParser) -> tuple[str, int]:
     """`"x"=4`."""
     name = parse_axis_name(parser)
     parser.parse_punctuation("=")
-    size = parser.parse_integer(allow_boolean=False)
+    size = parse_int(parser)
     if size <= 0:
         parser.raise_error(f"axis size must be at least 1, got: {size}")
     return name, size
@@ -35,7 +35,9 @@ def parse_mesh(parser: AttrParser) -> Mesh:
         parser.parse_keyword("device_ids")
         parser.parse_punctuation("=")
         parser.parse_punctuation("[")
-        device_ids = parse_list(parser, "]", lambda parser: parser.parse_integer(allow_boolean=False))
+        device_ids = parse_list(parser, "]", parse_int)
+        if not device_ids:
+            parser.raise_error("expected integer value")
     parser.parse_punctuation(">")
     if problem := mesh_problem(axes, device_ids):
         parser.raise_error(problem, start, start + 1)

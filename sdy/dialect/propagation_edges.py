@@ -11,7 +11,7 @@ from typing import Literal
 from xdsl.parser import AttrParser
 
 from sdy.axes import AxisRef
-from sdy.dialect.axis_syntax import parse_axis, parse_list
+from sdy.dialect.axis_syntax import parse_axis, parse_int, parse_list
 
 EdgeNode = Literal["operand", "result"]
 
@@ -49,7 +49,7 @@ def parse_edge_value(parser: AttrParser) -> EdgeValue:
         parser.parse_keyword("result")
         node = "result"
     parser.parse_punctuation("-")
-    return EdgeValue(node, parser.parse_integer(allow_boolean=False))
+    return EdgeValue(node, parse_int(parser))
 
 
 def edge_value_text(value: EdgeValue) -> str:
@@ -81,7 +81,7 @@ def parse_propagation_step(parser: AttrParser) -> PropagationStep:
     parser.parse_punctuation("{")
     parser.parse_keyword("step")
     parser.parse_punctuation("-")
-    index = parser.parse_integer(allow_boolean=False)
+    index = parse_int(parser)
     parser.parse_punctuation("=")
     parser.parse_punctuation("[")
     edges = parse_list(parser, "]", parse_axis_edge)

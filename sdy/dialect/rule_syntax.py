@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from xdsl.parser import AttrParser
 
-from sdy.dialect.axis_syntax import parse_list
+from sdy.dialect.axis_syntax import parse_int, parse_list
 from sdy.rule import OpShardingRule, TensorMapping
 
 _LAST_LETTER = ord("z") - ord("i")
@@ -91,7 +91,7 @@ def _parse_factor_sizes(parser: AttrParser) -> tuple[int, ...]:
         if rest:
             parser.raise_error(f"expecting single factor symbol: {rest}")
         parser.parse_punctuation("=")
-        sizes.append(parser.parse_integer(allow_boolean=False))
+        sizes.append(parse_int(parser))
 
     if parser.parse_optional_punctuation("{"):
         parse_list(parser, "}", parse_size)
