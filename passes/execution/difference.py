@@ -1,0 +1,50 @@
+"""How far apart the results of two programs are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import jax
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The largest absolute difference of two elements, and the result it is in, whose largest element is `scale`."""
+
+    largest: float
+    result: str
+    scale: float
+
+
+def largest_difference(
+    results: "Sequence[jax.Array]", expected: "Sequence[jax.Array]", names: Sequence[str]
+) -> Difference | None:
+    """The largest difference between `results` and `expected`, NaNs being equal to each other.
+
+    Not a number where only one of two elements is. None where there are no elements.
+    """
+    differences = [
+        Difference(_difference(np.asarray(result), np.asarray(wanted)), name, _largest(np.asarray(wanted)))
+        for result, wanted, name in zip(results, expected, names, strict=True)
+        if wanted.size
+    ]
+    return max(differences, key=lambda difference: np.nan_to_num(difference.largest, nan=np.inf), default=None)
+
+
+def _difference(result: np.ndarray[Any, np.dtype[Any]], wanted: np.ndarray[Any, np.dtype[Any]]) -> float:
+    result, wanted = _wide(result), _wide(wanted)
+    same = (result == wanted) | (np.isnan(result) & np.isnan(wanted))
+    with np.errstate(invalid="ignore"):
+        return float(np.where(same, 0, np.abs(result - wanted)).max())
+
+
+def _largest(array: np.ndarray[Any, np.dtype[Any]]) -> float:
+    magnitudes = np.abs(_wide(array))
+    return float(magnitudes[np.isfinite(magnitudes)].max(initial=0))
+
+
+def _wide(array: np.ndarray[Any, np.dtype[Any]]) -> np.ndarray[Any, np.dtype[Any]]:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.longdouble)

@@ -1,0 +1,101 @@
+"""The account that sdy-run gives of a program."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from sdy.dialect.shardings import func_result_sharding, get_sharding
+from sdy.mesh import Mesh
+from sdy.passes.execution.difference import Difference
+from sdy.passes.execution.hlo_collectives import Traffic, total
+
+
+@dataclass(frozen=True)
+class Account:
+    """What there is to tell. Times are in seconds, by stage; `difference` is None where nothing was compared."""
+
+    name: str
+    operations: int
+    shardings_given: int
+    shardings_found: int
+    meshes: Mapping[str, Mesh]
+    devices: str
+    collectives: Mapping[str, Traffic]
+    seconds: Mapping[str, float]
+    difference: Difference | None
+
+
+def count_operations(module: ModuleOp) -> int:
+    """The number of operations in `module`."""
+    return sum(1 for _ in module.walk()) - 1
+
+
+def count_shardings(module: ModuleOp) -> int:
+    """The number of values, functions' results among them, that have a sharding."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    results = (
+        func_result_sharding(function, index)
+        for function in functions
+        for index in range(len(function.function_type.outputs))
+    )
+    return sum(sharding is not None for sharding in (*map(get_sharding, _values(module)), *results))
+
+
+def _values(module: ModuleOp) -> Iterator[SSAValue]:
+    for op in module.walk():
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+def show(account: Account, console: Console) -> None:
+    """Print the account."""
+    meshes = [
+        f"@{name} " + ", ".join(f"{axis}={size}" for axis, size in mesh.axes) for name, mesh in account.meshes.items()
+    ]
+    console.print(account.name, style="bold", markup=False)
+    summary = Table(box=None, show_header=False, padding=(0, 2))
+    summary.add_row("operations", f"{account.operations:,}")
+    summary.add_row("shardings", f"{account.shardings_given:,} given, {account.shardings_found:,} found by propagation")
+    summary.add_row("mesh", "; ".join(meshes) or "none")
+    summary.add_row("devices", account.devices)
+    console.print(summary)
+    console.print(_collectives(account.collectives))
+    console.print(_times(account.seconds))
+    console.print(_comparison(account.difference), markup=False)
+
+
+def _collectives(traffic: Mapping[str, Traffic]) -> Table:
+    table = Table("collective", box=SIMPLE)
+    table.add_column("count", justify="right")
+    table.add_column("bytes per device", justify="right")
+    for kind, moved in sorted(traffic.items()):
+        table.add_row(kind, f"{moved.count:,}", f"{moved.bytes:,}")
+    if len(traffic) != 1:
+        everything = total(traffic)
+        table.add_row("all" if traffic else "none", f"{everything.count:,}", f"{everything.bytes:,}")
+    return table
+
+
+def _times(seconds: Mapping[str, float]) -> Table:
+    table = Table("stage", box=SIMPLE)
+    table.add_column("seconds", justify="right")
+    for stage, time in seconds.items():
+        table.add_row(stage, f"{time:.3f}")
+    return table
+
+
+def _comparison(difference: Difference | None) -> str:
+    if difference is None:
+        return "not compared with the unpartitioned program (--check compares)"
+    return (
+        f"largest difference from the unpartitioned program: {difference.largest:.3g} "
+        f"({difference.result}, whose largest element is {difference.scale:.3g})"
+    )

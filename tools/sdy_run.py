@@ -1,0 +1,182 @@
+"""sdy-run: partition a program, run it on its devices, and show that the result is the unpartitioned program's."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.diagnostics import error
+from sdy.dialect.meshes import named_meshes
+from sdy.passes.driver import Timing, partition, propagate, read
+from sdy.passes.execution.difference import largest_difference
+from sdy.passes.execution.hlo_collectives import collectives
+from sdy.text import parse
+from sdy.tools.command import guarded
+from sdy.tools.run_account import Account, count_operations, count_shardings, show
+
+if TYPE_CHECKING:
+    import jax
+
+    from sdy.passes.execution.compile import CompiledProgram
+
+_SMALL_PROGRAM = 5000
+"""The number of operations up to which a program is compared with the unpartitioned one unless told otherwise."""
+
+_DESCRIPTION = """\
+Decide the sharding of every tensor of a StableHLO program, make the program that each device runs, run it, and compare
+its results with those of the unpartitioned program on one device.
+
+The devices are those that jax finds; where they are fewer than the program's mesh has, that many virtual CPU devices
+are used instead. Inputs are random unless a file gives them.
+"""
+
+_EXAMPLES = """\
+examples:
+  sdy-run examples/transformer.mlir
+  sdy-run program.mlir --inputs inputs.npz     arrays arg0, arg1, ... as numpy.savez writes them
+  python examples/transformer.py | sdy-run -   the text that jax.jit(f).lower(...).as_text() gives
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`, by default the process's own, and return the exit status."""
+    arguments = _parser().parse_args(argv)
+    return guarded(lambda: run(arguments))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "sdy-run",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
+    parser.add_argument("--devices", type=_positive, metavar="N", help="how many devices to have (default: the mesh's)")
+    parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="for random inputs (default: 0)")
+    parser.add_argument("--inputs", metavar="FILE.npz", help="read the inputs from this file")
+    parser.add_argument(
+        "--check",
+        action=argparse.BooleanOptionalAction,
+        help=f"compare with the unpartitioned program, or not (default: up to {_SMALL_PROGRAM} operations)",
+    )
+    return parser
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 on")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    number = _natural(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError("there must be a device")
+    return number
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
+    timing = Timing()
+    source = read(arguments.file)
+    with _stage(timing, "parse"):
+        module = parse(source.text, source.name)
+    original = module.clone()
+    operations, given = count_operations(module), count_shardings(module)
+    with _stage(timing, "propagate"):
+        propagate(module)
+    found = max(count_shardings(module) - given, 0)
+    with _stage(timing, "partition"):
+        partition(module)
+    with _stage(timing, "start jax"):
+        devices = _devices(module, arguments.devices)
+    with _stage(timing, "compile"):
+        program = _compile(module, devices)
+    inputs = _inputs(program, arguments)
+    with _stage(timing, "run"):
+        results = _run(program, inputs)
+    difference = None
+    if arguments.check if arguments.check is not None else operations <= _SMALL_PROGRAM:
+        with _stage(timing, "compare"):
+            expected = _run(_compile_unpartitioned(original, devices[0]), inputs)
+            difference = largest_difference(results, expected, [port.name for port in program.outputs])
+    account = Account(
+        name=source.name,
+        operations=operations,
+        shardings_given=given,
+        shardings_found=found,
+        meshes=named_meshes(module),
+        devices=f"{len(devices)} x {devices[0].device_kind}",
+        collectives=collectives(program.compiled_text()),
+        seconds=timing.seconds,
+        difference=difference,
+    )
+    show(account, Console(highlight=False, soft_wrap=True))
+    return 0
+
+
+@contextmanager
+def _stage(timing: Timing, name: str) -> Iterator[None]:
+    """Time a stage, and show on a terminal that it is at work."""
+    with timing.stage(name), Console(stderr=True).status(f"{name} ..."):
+        yield
+
+
+# jax is imported only once the program is partitioned: a mistake in the program is told without waiting for it.
+
+
+def _devices(module: ModuleOp, wanted: int | None) -> "list[jax.Device]":
+    """As many devices as `wanted`, or as the program needs; virtual ones of the CPU where there are too few others."""
+    import jax
+
+    from sdy.passes.execution.compile import device_count
+
+    count = wanted or device_count(module)
+    with suppress(RuntimeError):  # jax is running already, in a process that calls this function
+        jax.config.update("jax_num_cpu_devices", count)
+    devices = jax.devices()
+    return (devices if len(devices) >= count else jax.devices("cpu"))[:count]
+
+
+def _compile(module: ModuleOp, devices: "Sequence[jax.Device]") -> "CompiledProgram":
+    from sdy.passes.execution.compile import compile
+
+    with _refusals_told():
+        return compile(module, devices)
+
+
+def _compile_unpartitioned(module: ModuleOp, device: "jax.Device") -> "CompiledProgram":
+    from sdy.passes.execution.compile import compile_unpartitioned
+
+    with _refusals_told():
+        return compile_unpartitioned(module, device)
+
+
+def _inputs(program: "CompiledProgram", arguments: argparse.Namespace) -> list[Any]:
+    from sdy.passes.execution.inputs import random_inputs, read_inputs
+
+    if arguments.inputs is None:
+        return random_inputs(program.inputs, arguments.seed)
+    return read_inputs(arguments.inputs, program.inputs)
+
+
+def _run(program: "CompiledProgram", inputs: Sequence[Any]) -> "tuple[jax.Array, ...]":
+    import jax
+
+    with _refusals_told():
+        return jax.block_until_ready(program(*inputs))
+
+
+@contextmanager
+def _refusals_told() -> Iterator[None]:
+    """Tell what XLA refuses, such as a program that needs more memory than there is, as an error of the program."""
+    import jax
+
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as problem:
+        raise error(None, f"XLA refuses the program: {problem}") from problem
