@@ -29,6 +29,13 @@ UNSHARDABLE = 0
 """The node of the values that cannot have a sharding."""
 
 
+class Signature(NamedTuple):
+    """The nodes of a function's arguments and results."""
+
+    arguments: tuple[int, ...]
+    results: tuple[int, ...]
+
+
 class FuncResult(NamedTuple):
     """A function's result, as its signature has it."""
 
@@ -76,6 +83,8 @@ class Graph:
     """What a step does at each operation; None where nothing is propagated."""
     tensors: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
     """The nodes of each operation's operands, then of its results."""
+    signatures: dict[FuncOp, Signature] = field(default_factory=dict[FuncOp, Signature])
+    """The nodes of each function's arguments and results."""
     returns: list[Return] = field(default_factory=list[Return])
     dead: set[int] = field(default_factory=set[int])
     """The operations that nobody would miss."""

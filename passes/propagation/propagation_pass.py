@@ -11,7 +11,7 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.meshes import named_meshes
-from sdy.dialect.shardings import set_func_result_sharding, set_sharding
+from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_sharding
 from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.reader import read
 from sdy.passes.propagation.sharding_groups import synchronize_groups
@@ -71,15 +71,19 @@ def _check_types(module: ModuleOp) -> None:
 def write_shardings(state: FixedPoint) -> None:
     """Write the shardings that changed into the module."""
     graph = state.graph
-    for node, place in enumerate(graph.places):
-        sharding = state.sharding(node)
-        if sharding is None or sharding == graph.shardings[node]:
-            continue
-        if isinstance(place, SSAValue):
-            set_sharding(place, sharding)
-        elif place is not None:
-            set_func_result_sharding(place.func, place.index, sharding)
-        graph.shardings[node] = sharding
+    changed = {node for node in range(len(graph.places)) if state.sharding(node) != graph.shardings[node]}
+    for func, signature in graph.signatures.items():
+        if not changed.isdisjoint(signature.arguments):
+            set_func_arg_shardings(func, map(state.sharding, signature.arguments))
+        if not changed.isdisjoint(signature.results):
+            set_func_result_shardings(func, map(state.sharding, signature.results))
+        changed.difference_update(signature.arguments, signature.results)
+    for node in sorted(changed):
+        place, sharding = graph.places[node], state.sharding(node)
+        assert isinstance(place, SSAValue)
+        assert sharding is not None
+        set_sharding(place, sharding)
+    graph.shardings = [state.sharding(node) for node in range(len(graph.places))]
 
 
 def _write_rules(state: FixedPoint) -> None:

@@ -13,7 +13,7 @@ from sdy.dialect.shardings import func_result_sharding, get_sharding, shardable_
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_static_tensor
-from sdy.passes.propagation.graph import UNSHARDABLE, FuncResult, Graph, Return, is_dead
+from sdy.passes.propagation.graph import UNSHARDABLE, FuncResult, Graph, Return, Signature, is_dead
 from sdy.passes.propagation.kinds import Kinds
 from sdy.passes.propagation.step import Kind
 from sdy.rules import sharding_rule
@@ -63,12 +63,12 @@ class _Reader:
     def _read_function(self, func: FuncOp) -> None:
         if func.is_declaration:
             return
-        for argument in func.args:
-            self._node(argument)
-        results = [
+        arguments = tuple([self._node(argument) for argument in func.args])
+        results = tuple(
             self._new_node(FuncResult(func, index), func_result_sharding(func, index))
             for index in range(len(func.function_type.outputs))
-        ]
+        )
+        self.graph.signatures[func] = Signature(arguments, results)
         if func is main_function(self.module):
             returned = func.get_return_op()
             for value, result in zip(returned.operands if returned else (), results, strict=False):
