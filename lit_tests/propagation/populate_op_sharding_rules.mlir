@@ -1,4 +1,4 @@
-// RUN: sdy-opt %s -sdy-populate-op-sharding-rules 2>&1 | filecheck %s
+// RUN: sdy-opt %s -sdy-populate-op-sharding-rules -verify-diagnostics | filecheck %s
 // RUN: sdy-opt %s -sdy-populate-op-sharding-rules='conservative-propagation=true' | filecheck %s --check-prefix=CONSERVATIVE
 
 // CHECK-LABEL: func.func @every_kind_of_factor
@@ -41,7 +41,9 @@ func.func @given_rule_is_kept(%arg0: tensor<8x4xf32>) -> tensor<8x4xf32> {
 // CHECK-LABEL: func.func @no_rule
 func.func @no_rule(%arg0: tensor<0x4xf32>) -> tensor<8x2xui64> {
   // CHECK-NOT: sdy.sharding_rule
-  %0 = stablehlo.reshape %arg0 : (tensor<0x4xf32>) -> tensor<4x0xf32>
-  %1 = stablehlo.iota dim = 0 : tensor<8x2xui64>
-  return %1 : tensor<8x2xui64>
+  // expected-warning@+1 {{custom call @nobody_knows_this is unknown to SDY sharding rule registry}}
+  %0 = stablehlo.custom_call @nobody_knows_this(%arg0) : (tensor<0x4xf32>) -> tensor<0x4xf32>
+  %1 = stablehlo.reshape %0 : (tensor<0x4xf32>) -> tensor<4x0xf32>
+  %2 = stablehlo.iota dim = 0 : tensor<8x2xui64>
+  return %2 : tensor<8x2xui64>
 }

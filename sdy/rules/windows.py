@@ -16,42 +16,35 @@ def convolution(op: ConvolutionOp, rule: RuleBuilder) -> None:
     """
     dims = op.dimension_numbers.data
     lhs, rhs, result = shape_of(op.lhs), shape_of(op.rhs), shape_of(op.result)
+    lhs_batch, result_batch = dims.input_batch_dimension, dims.output_batch_dimension
+    lhs_feature, result_feature = dims.input_feature_dimension, dims.output_feature_dimension
+    rhs_in, rhs_out = dims.kernel_input_feature_dimension, dims.kernel_output_feature_dimension
     batch_groups, feature_groups = op.batch_group_count.value.data, op.feature_group_count.value.data
-    groups_in_result = {1: dims.kernel_output_feature_dimension}, {0: dims.output_feature_dimension}
+    features = result[result_feature] // (batch_groups * feature_groups)
 
     if batch_groups > 1:
-        rule.add(batch_groups, {0: dims.input_batch_dimension} | groups_in_result[0], groups_in_result[1])
-    rule.add(result[dims.output_batch_dimension], {0: dims.input_batch_dimension}, {0: dims.output_batch_dimension})
+        rule.add(batch_groups, {0: lhs_batch, 1: rhs_out}, {0: result_feature})
+    rule.add(result[result_batch], {0: lhs_batch}, {0: result_batch})
     if not rule.conservative:
-        for input_dim, kernel_dim, output_dim in zip(
-            dims.input_spatial_dimensions,
-            dims.kernel_spatial_dimensions,
-            dims.output_spatial_dimensions,
-            strict=True,
-        ):
-            _add_spatial(rule, (lhs[input_dim], rhs[kernel_dim], result[output_dim]), input_dim, kernel_dim, output_dim)
+        spatial = dims.input_spatial_dimensions, dims.kernel_spatial_dimensions, dims.output_spatial_dimensions
+        for spatial_dims in zip(*spatial, strict=True):
+            _add_spatial(rule, (lhs, rhs, result), spatial_dims)
     if feature_groups > 1:
-        rule.add(feature_groups, {0: dims.input_feature_dimension} | groups_in_result[0], groups_in_result[1])
-    rule.add(
-        rhs[dims.kernel_input_feature_dimension],
-        {0: dims.input_feature_dimension, 1: dims.kernel_input_feature_dimension},
-        {},
-        REDUCTION,
-    )
-    features = result[dims.output_feature_dimension] // (batch_groups * feature_groups)
+        rule.add(feature_groups, {0: lhs_feature, 1: rhs_out}, {0: result_feature})
+    rule.add(rhs[rhs_in], {0: lhs_feature, 1: rhs_in}, {}, REDUCTION)
     if features > 1:
-        rule.add(features, *groups_in_result)
+        rule.add(features, {1: rhs_out}, {0: result_feature})
 
 
-def _add_spatial(
-    rule: RuleBuilder, sizes: tuple[int, int, int], input_dim: int, kernel_dim: int, output_dim: int
-) -> None:
-    """The input can be split by windows, as the result is, or within the window, as the kernel is.
+def _add_spatial(rule: RuleBuilder, shapes: Sequence[Sequence[int]], dims: Sequence[int]) -> None:
+    """Factors for a spatial dimension, which has the numbers `dims` in input, kernel and result.
 
-    The input's dimension has a factor for each, as far as its size allows, the larger one first.
+    The input can be split by windows, as the result is, or within the window, as the kernel is. Its dimension has a
+    factor for each, as far as its size allows, the larger one first.
     """
-    remaining, window_size, num_windows = sizes
-    by_window = (num_windows, {0: input_dim}, {0: output_dim}, PERMUTATION)
+    remaining, window_size, num_windows = (shape[dim] for shape, dim in zip(shapes, dims, strict=True))
+    input_dim, kernel_dim, result_dim = dims
+    by_window = (num_windows, {0: input_dim}, {0: result_dim}, PERMUTATION)
     within_window = (window_size, {0: input_dim, 1: kernel_dim}, dict[int, int](), REDUCTION)
     ordered = (by_window, within_window) if num_windows >= window_size else (within_window, by_window)
     for size, operands, results, kind in ordered:
