@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
-from lark import Lark, Token, Transformer, UnexpectedInput
+from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
 from xdsl.passes import ModulePass
 
@@ -68,7 +68,8 @@ def _parse(text: str, start: str) -> Any:
 
 
 def _refuse(text: str, problem: UnexpectedInput) -> NoReturn:
-    column = problem.column if problem.column and problem.column > 0 else len(text) + 1
+    at_end = isinstance(problem, UnexpectedToken) and problem.token.type == "$END"
+    column = len(text) + 1 if at_end else problem.column
     expected = "a pass name" if "NAME" in getattr(problem, "expected", ()) else "',', ')' or the end"
     raise error(None, f"expected {expected} at column {column} of the pipeline\n{text}\n{' ' * (column - 1)}^")
 

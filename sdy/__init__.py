@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sdy.axes import AxisRef as AxisRef
     from sdy.builder import Builder as Builder
-    from sdy.builder import sharding as sharding
     from sdy.diagnostics import DiagnosticError as DiagnosticError
     from sdy.dialect.shardings import get_sharding as get_sharding
     from sdy.mesh import Mesh as Mesh
@@ -46,7 +45,6 @@ _HOMES = {
     "parse": "sdy.text",
     "partition": "sdy.passes.driver",
     "propagate": "sdy.passes.driver",
-    "sharding": "sdy.builder",
 }
 
 __all__ = list(_HOMES)

@@ -8,12 +8,10 @@
     sdy.propagate(module)
     print(sdy.get_sharding(y))
 
-A dimension's sharding is written as `None` (not split), an axis `"data"`, several axes `("data", "model")`, major
-first, and `...` where propagation may split it further: `...` alone or as the last of a tuple.
+Shardings are written as `TensorSharding.of` takes them.
 """
 
 from collections.abc import Sequence
-from types import EllipsisType
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -28,36 +26,19 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from sdy.axes import AxisRef
-from sdy.dialect.attributes import MeshAttr
 from sdy.dialect.ops import MeshOp, ShardingConstraintOp
 from sdy.dialect.shardings import set_sharding
 from sdy.mesh import Mesh
-from sdy.sharding import DimSharding, TensorSharding
+from sdy.sharding import DimSpec, TensorSharding
 from sdy.stablehlo import STABLEHLO
 from sdy.stablehlo.attributes import DotDimensionNumbers, DotDimensionNumbersAttr
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.dot import DotGeneralOp
 from sdy.stablehlo.shape import TransposeOp
 
-Axis: TypeAlias = str | AxisRef
-DimSpec: TypeAlias = Axis | EllipsisType | Sequence[Axis | EllipsisType] | None
 ElementType: TypeAlias = AnyFloat | IntegerType
 
 MESH_NAME = "mesh"
-
-
-def sharding(*dims: DimSpec, mesh: str | Mesh = MESH_NAME) -> TensorSharding:
-    """The sharding of a tensor whose dimensions are split so: `sharding("data", None, ("model", ...))`."""
-    return TensorSharding(mesh, tuple(map(_dim_sharding, dims)))
-
-
-def _dim_sharding(spec: DimSpec) -> DimSharding:
-    parts = () if spec is None else (spec,) if isinstance(spec, str | AxisRef | EllipsisType) else tuple(spec)
-    if ... in parts[:-1]:
-        raise ValueError("'...' is the last part of a dimension's sharding, where it says that more axes may follow")
-    axes = tuple(AxisRef(part) if isinstance(part, str) else part for part in parts if part is not ...)
-    return DimSharding(axes, is_closed=... not in parts)
 
 
 class Builder:
@@ -72,7 +53,7 @@ class Builder:
         """A new argument of the function, of `shape` in elements; without `dims`, propagation decides its sharding."""
         if dims and len(dims) != len(shape):
             raise ValueError(f"the shape has {len(shape)} dimensions, the sharding {len(dims)}")
-        self._shardings.append(sharding(*dims) if dims else None)
+        self._shardings.append(TensorSharding.of(*dims) if dims else None)
         return self._body.insert_arg(TensorType(element_type, shape), len(self._body.args))
 
     def insert(self, op: Operation) -> SSAValue:
@@ -123,14 +104,14 @@ class Builder:
 
     def constrain(self, value: SSAValue, *dims: DimSpec) -> SSAValue:
         """`value`, with a sharding that propagation must give it here."""
-        return self.insert(ShardingConstraintOp(value, sharding(*dims)))
+        return self.insert(ShardingConstraintOp(value, TensorSharding.of(*dims)))
 
     def build(self, *results: SSAValue) -> ModuleOp:
         """The module: the mesh, and the function that returns `results`."""
         self._body.add_op(ReturnOp(*results))
         types = FunctionType.from_lists([arg.type for arg in self._body.args], [value.type for value in results])
         function = FuncOp("main", types, Region(self._body))
-        module = ModuleOp([MeshOp(MESH_NAME, MeshAttr(self._mesh)), function])
+        module = ModuleOp([MeshOp(MESH_NAME, self._mesh), function])
         for argument, given in zip(self._body.args, self._shardings, strict=True):
             if given is not None:
                 set_sharding(argument, given)

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from types import EllipsisType
+from typing import Literal, TypeAlias
 
 from sdy.axes import AxisRef, total_size
 from sdy.mesh import Mesh
 
-Reduction = Literal["sum", "max", "min"]
+Reduction: TypeAlias = Literal["sum", "max", "min"]
+Axis: TypeAlias = str | AxisRef
+DimSpec: TypeAlias = Axis | EllipsisType | Sequence[Axis | EllipsisType] | None
+"""How a person writes the sharding of a dimension; see `DimSharding.of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,20 @@ class DimSharding:
     is_closed: bool = True
     priority: int | None = None
 
+    @classmethod
+    def of(cls, spec: DimSpec) -> "DimSharding":
+        """What `spec` says: None is not split, `"x"` an axis, `("x", "y")` several, major first.
+
+        `...`, alone or at the end, leaves the dimension open. Raises ValueError where it stands elsewhere.
+        """
+        parts = () if spec is None else (spec,) if isinstance(spec, str | AxisRef | EllipsisType) else tuple(spec)
+        if ... in parts[:-1]:
+            raise ValueError(
+                "'...' is the last part of a dimension's sharding, where it says that more axes may follow"
+            )
+        axes = tuple(AxisRef(part) if isinstance(part, str) else part for part in parts if part is not ...)
+        return cls(axes, is_closed=... not in parts)
+
     @property
     def priority_or_default(self) -> int:
         """The priority, 0 where none is given."""
@@ -32,7 +50,7 @@ class DimSharding:
         return total_size(self.axes, mesh)
 
     def without_idle_priority(self) -> "DimSharding":
-        """This, without a priority if it is closed and has no axes: it may not have one, having nothing to propagate."""
+        """This, without the priority that a closed dimension with no axes may not have."""
         return replace(self, priority=None) if self.is_closed and not self.axes else self
 
 
@@ -50,6 +68,11 @@ class TensorSharding:
     replicated: tuple[AxisRef, ...] = ()
     unreduced: tuple[AxisRef, ...] = ()
     reduction: Reduction = "sum"
+
+    @classmethod
+    def of(cls, *dims: DimSpec, mesh: str | Mesh = "mesh") -> "TensorSharding":
+        """The sharding whose dimensions are split so: `TensorSharding.of("data", None, ("model", ...))`."""
+        return cls(mesh, tuple(map(DimSharding.of, dims)))
 
     @classmethod
     def replicated_open(cls, mesh: str | Mesh, rank: int) -> "TensorSharding":

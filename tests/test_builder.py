@@ -18,7 +18,7 @@ def test_ten_lines_from_a_mesh_to_a_sharding() -> None:
     y = b.elementwise("tanh", b.einsum("bi,ij->bj", x, w))
     module = b.build(y)
     sdy.propagate(module)
-    assert sdy.get_sharding(y) == sdy.sharding("data", "model")
+    assert sdy.get_sharding(y) == sdy.Sharding.of("data", "model")
 
 
 def test_what_is_built_is_a_module_that_mlir_reads() -> None:
@@ -44,7 +44,7 @@ def test_einsum_computes_what_numpy_does() -> None:
 
 
 def test_the_notation_of_dimensions() -> None:
-    assert sdy.sharding(None, "x", ("x", "y"), ..., ("x", ...), AxisRef("x", 1, 2)) == TensorSharding(
+    assert sdy.Sharding.of(None, "x", ("x", "y"), ..., ("x", ...), AxisRef("x", 1, 2)) == TensorSharding(
         "mesh",
         (
             DimSharding(),
@@ -56,14 +56,14 @@ def test_the_notation_of_dimensions() -> None:
         ),
     )
     with pytest.raises(ValueError, match="last part"):
-        sdy.sharding((..., "x"))
+        sdy.Sharding.of((..., "x"))
 
 
 @pytest.mark.parametrize(
     ("equation", "message"),
     [
         ("ik,kj", "is not of the form"),
-        ("ik,kj->ik", "letters should be ij"),
+        ("ik,kj->ik", "letters should be kij"),
         ("ikl,kj->ij", "does not name the 2 dimensions"),
         ("ik,jk->ij", "differ in the size of 'k'"),
     ],

@@ -55,7 +55,7 @@ def test_an_empty_value_does_not_swallow_the_next_option() -> None:
             "unknown value of option 'propagation-strategy' of pass 'sdy-user-priority-propagate' 'agressive': "
             "did you mean 'aggressive'?",
         ),
-        ("func.fun(cse)", "unknown operation to nest a pipeline in 'func.fun': did you mean 'func.func'?"),
+        ("func.fun(symbol-dce)", "unknown operation to nest a pipeline in 'func.fun': did you mean 'func.func'?"),
     ],
 )
 def test_what_there_is_not_is_named_with_what_is_nearest(text: str, message: str) -> None:
