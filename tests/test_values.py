@@ -88,7 +88,7 @@ def test_sub_axes_of_different_factorings_cannot_coexist(first: tuple[int, int],
 def test_text_of_axes() -> None:
     assert str(AxisRef("x")) == '"x"'
     assert str(AxisRef("x", 2, 4)) == '"x":(2)4'
-    assert str(AxisRef('a"b')) == '"a\\"b"'
+    assert str(AxisRef('a"b')) == '"a\\22b"'
 
 
 def test_mesh() -> None:
