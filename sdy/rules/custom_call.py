@@ -32,20 +32,40 @@ WITHOUT_RULE = frozenset(_WITHOUT_RULE.split())
 CustomCallRule = Callable[[CustomCallOp, RuleBuilder], None]
 
 
-class _Target(NamedTuple):
-    add_factors: CustomCallRule
-    num_operands: int
-    num_results: int
+class _Signature(NamedTuple):
+    """What a target's operands and results are: "tensors" of the first operand's rank, "matrices", "vectors", "scalar".
+
+    Matrices and vectors have the batch dimensions of the first operand before their own.
+    """
+
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(self.operands)}) -> ({', '.join(self.results)})"
+
+    def fits(self, op: CustomCallOp) -> bool:
+        """Whether the operands and results of `op` have the ranks that this asks for."""
+        rank = len(shape_of(op.operands[0])) if op.operands else 0
+        ranks = {"tensors": rank, "matrices": max(rank, 2), "vectors": max(rank, 2) - 1, "scalar": 0}
+        return all(
+            [len(shape_of(value)) for value in values] == [ranks[name] for name in names]
+            for values, names in ((op.operands, self.operands), (op.results, self.results))
+        )
 
 
-_targets: dict[str, _Target] = {}
+_targets: dict[str, tuple[_Signature, CustomCallRule]] = {}
 
 
-def register_custom_call(*targets: str, operands: int, results: int) -> Callable[[CustomCallRule], CustomCallRule]:
-    """A decorator that makes a function the rule of custom calls to `targets`, with so many operands and results."""
+def register_custom_call(*targets: str, signature: str) -> Callable[[CustomCallRule], CustomCallRule]:
+    """A decorator that makes a function the rule of custom calls to `targets`.
+
+    A call that doesn't have the `signature`, such as "matrices, scalar -> tensors, vectors", is an error.
+    """
+    operands, results = (tuple(side.split(", ")) for side in signature.split(" -> "))
 
     def add(function: CustomCallRule) -> CustomCallRule:
-        _targets.update(dict.fromkeys(targets, _Target(function, operands, results)))
+        _targets.update(dict.fromkeys(targets, (_Signature(operands, results), function)))
         return function
 
     return add
@@ -59,16 +79,16 @@ def custom_call(op: CustomCallOp, rule: RuleBuilder) -> None:
         raise NoRule
     if name in POINTWISE:
         pointwise(op, rule)
-    elif (target := _targets.get(name)) is not None:
-        expected = (target.num_operands, target.num_results)
-        if (len(op.operands), len(op.results)) != expected:
-            raise error(op, "custom call @{} should have {} operand(s) and {} result(s)".format(name, *expected))
-        target.add_factors(op, rule)
+    elif name in _targets:
+        signature, function = _targets[name]
+        if not signature.fits(op):
+            raise error(op, f"expected custom call @{name} to have the signature {signature}")
+        function(op, rule)
     else:
         raise NoRule(f"custom call @{name} is unknown to SDY sharding rule registry")
 
 
-@register_custom_call("Eigh", operands=1, results=2)
+@register_custom_call("Eigh", signature="matrices -> matrices, vectors")
 def eigh(op: CustomCallOp, rule: RuleBuilder) -> None:
     """`jax.lax.linalg.eigh`: matrices -> eigenvectors, eigenvalues."""
     shape = shape_of(op.operands[0])
@@ -78,7 +98,7 @@ def eigh(op: CustomCallOp, rule: RuleBuilder) -> None:
     rule.add(shape[columns], {0: columns}, {0: columns, 1: rows})
 
 
-@register_custom_call("Qr", "QrDecompositionBlock", operands=1, results=2)
+@register_custom_call("Qr", "QrDecompositionBlock", signature="matrices -> matrices, vectors")
 def qr(op: CustomCallOp, rule: RuleBuilder) -> None:
     """`jax.lax.linalg.qr`: matrices -> packed matrices, reflectors' scales. Only the batches can be split."""
     shape, scales = shape_of(op.operands[0]), shape_of(op.results[1])
@@ -89,7 +109,7 @@ def qr(op: CustomCallOp, rule: RuleBuilder) -> None:
     rule.add(scales[rows], {}, {1: rows}, NEED_REPLICATION)
 
 
-@register_custom_call("ProductOfElementaryHouseholderReflectors", operands=2, results=1)
+@register_custom_call("ProductOfElementaryHouseholderReflectors", signature="matrices, vectors -> matrices")
 def householder_product(op: CustomCallOp, rule: RuleBuilder) -> None:
     """`jax.lax.linalg.householder_product`: matrices, scales -> matrices. Only the batches can be split."""
     shape, scales = shape_of(op.operands[0]), shape_of(op.operands[1])
@@ -100,7 +120,7 @@ def householder_product(op: CustomCallOp, rule: RuleBuilder) -> None:
     rule.add(scales[rows], {1: rows}, {}, NEED_REPLICATION)
 
 
-@register_custom_call("mhlo.topk", operands=1, results=2)
+@register_custom_call("mhlo.topk", signature="tensors -> tensors, tensors")
 def top_k(op: CustomCallOp, rule: RuleBuilder) -> None:
     """`jax.lax.top_k`: values -> largest values, their indices. The dimension that shrinks is needed whole."""
     shape, result = shape_of(op.operands[0]), shape_of(op.results[0])
@@ -108,7 +128,7 @@ def top_k(op: CustomCallOp, rule: RuleBuilder) -> None:
     rule.add_pointwise(shape, kinds=dict.fromkeys(shrunk, NEED_REPLICATION), blocked=shrunk)
 
 
-@register_custom_call("ApproxTopK", "PartialReduce", operands=4, results=2)
+@register_custom_call("ApproxTopK", "PartialReduce", signature="tensors, tensors, scalar, scalar -> tensors, tensors")
 def approximate_top_k(op: CustomCallOp, rule: RuleBuilder) -> None:
     """`jax.lax.approx_max_k`: values, their indices, initial value, initial index -> largest values, their indices.
 
@@ -123,7 +143,7 @@ def approximate_top_k(op: CustomCallOp, rule: RuleBuilder) -> None:
             rule.add(result[dim], {}, {0: dim, 1: dim}, NEED_REPLICATION, blocked=True)
 
 
-@register_custom_call("X64Combine", operands=2, results=1)
+@register_custom_call("X64Combine", signature="tensors, tensors -> tensors")
 def combine_halves(op: CustomCallOp, rule: RuleBuilder) -> None:
     """The low and high halves of 64-bit integers -> the integers; a random state made of them is needed whole."""
     if any(isinstance(use.operation, RngBitGeneratorOp) for use in op.results[0].uses):
