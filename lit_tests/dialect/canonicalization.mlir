@@ -1,0 +1,89 @@
+// RUN: sdy-opt %s -canonicalize | filecheck %s
+
+sdy.mesh @mesh = <["x"=2, "y"=2, "z"=2, "one"=1]>
+
+// CHECK-LABEL: func.func @reshard_of_reshard
+func.func @reshard_of_reshard(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // CHECK-NEXT: %[[LAST:.*]] = sdy.reshard %arg0 <@mesh, [{"y"}, {}]>
+  // CHECK-NEXT: return %[[LAST]]
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  %1 = sdy.reshard %0 <@mesh, [{"y"}, {}]> : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @nothing_to_do
+func.func @nothing_to_do(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK-NEXT: return %arg0
+  %0 = sdy.all_gather [{}, {}] %arg0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  %1 = sdy.all_slice [{}, {}] %0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  %2 = sdy.all_reduce {} %1 out_sharding=<@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  %3 = sdy.collective_permute %2 out_sharding=<@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @slice_of_gather
+func.func @slice_of_gather(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK: return %arg0
+  %0 = sdy.all_gather [{"x"}, {}] %arg0 out_sharding=<@mesh, [{}, {}]> : tensor<8x8xf32>
+  %1 = sdy.all_slice [{"x"}, {}] %0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @reduce_scatter
+func.func @reduce_scatter(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // CHECK-NEXT: %[[SCATTER:.*]] = sdy.reduce_scatter max [{"x"}, {"y"}] %arg0 out_sharding=<@mesh, [{"x"}, {"y"}]>
+  // CHECK-NEXT: %[[SLICE:.*]] = sdy.all_slice [{"z"}, {}] %[[SCATTER]] out_sharding=<@mesh, [{"x", "z"}, {"y"}]>
+  // CHECK-NEXT: return %[[SLICE]]
+  %0 = sdy.all_reduce max {"x", "y"} %arg0 out_sharding=<@mesh, [{}, {}]> : tensor<8x8xf32>
+  %1 = sdy.all_slice [{"x", "z"}, {"y"}] %0 out_sharding=<@mesh, [{"x", "z"}, {"y"}]> : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// The whole sum has another use.
+// CHECK-LABEL: func.func @no_reduce_scatter
+func.func @no_reduce_scatter(%arg0: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  // CHECK-NEXT: sdy.all_reduce
+  // CHECK-NEXT: sdy.all_slice
+  %0 = sdy.all_reduce {"x"} %arg0 out_sharding=<@mesh, [{}, {}]> : tensor<8x8xf32>
+  %1 = sdy.all_slice [{"x"}, {}] %0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @all_to_alls
+func.func @all_to_alls(%arg0: tensor<8x8x8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}, {}, {}]>}) -> tensor<8x8x8x8xf32> {
+  // CHECK-NEXT: sdy.all_to_all [{"x"}: 0->2, {"y"}: 1->3] %arg0 out_sharding=<@mesh, [{}, {}, {"x"}, {"y"}]>
+  // CHECK-NEXT: return
+  %0 = sdy.all_to_all [{"y"}: 1->3] %arg0 out_sharding=<@mesh, [{"x"}, {}, {}, {"y"}]> : tensor<8x8x8x8xf32>
+  %1 = sdy.all_to_all [{"x"}: 0->2] %0 out_sharding=<@mesh, [{}, {}, {"x"}, {"y"}]> : tensor<8x8x8x8xf32>
+  return %1 : tensor<8x8x8x8xf32>
+}
+
+// CHECK-LABEL: func.func @sum_of_parts
+func.func @sum_of_parts(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK-NEXT: sdy.all_gather [{"x"}, {}] %arg0 out_sharding=<@mesh, [{}, {}]>
+  // CHECK-NEXT: return
+  %0 = sdy.sharded_to_unreduced [{"x"}, {}] %arg0 out_sharding=<@mesh, [{}, {}], unreduced={"x"}> : tensor<8x8xf32>
+  %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}, {}]> : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @manual_along_one_device
+func.func @manual_along_one_device(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // CHECK-NEXT: %[[NEGATE:.*]] = stablehlo.negate %arg1
+  // CHECK-NEXT: return %[[NEGATE]]
+  %0 = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{}, {}]>, <@mesh, [{"one"}, {}]>] out_shardings=[<@mesh, [{"one"}, {}]>] manual_axes={"one"} (%arg2: tensor<8x8xf32>, %arg3: tensor<8x8xf32>) {
+    %1 = stablehlo.negate %arg3 : tensor<8x8xf32>
+    sdy.return %1 : tensor<8x8xf32>
+  } : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @manual_with_unused_input
+func.func @manual_with_unused_input(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // CHECK-NEXT: sdy.manual_computation(%arg1) in_shardings=[<@mesh, [{"y"}, {}]>] out_shardings=[<@mesh, [{"y"}, {}]>] manual_axes={"y"} (%arg2: tensor<4x8xf32>)
+  %0 = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{}, {}]>, <@mesh, [{"y"}, {}]>] out_shardings=[<@mesh, [{"y"}, {}]>] manual_axes={"y"} (%arg2: tensor<8x8xf32>, %arg3: tensor<4x8xf32>) {
+    %1 = stablehlo.negate %arg3 : tensor<4x8xf32>
+    sdy.return %1 : tensor<4x8xf32>
+  } : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
