@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from oracle import oracle
 
+from oracle import oracle
 from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.mesh import Mesh
 from sdy.passes.exporting.collective_plan import (
@@ -40,7 +40,8 @@ def all_shardings(pieces: list[AxisRef], rank: int, mesh: Mesh) -> list[AxesPerD
 
 
 def sampled_pairs(pieces: list[AxisRef], rank: int, mesh: Mesh, count: int) -> list[tuple[AxesPerDim, AxesPerDim]]:
-    pairs = list(itertools.product(all_shardings(pieces, rank, mesh), repeat=2))
+    every = all_shardings(pieces, rank, mesh)
+    pairs = list(itertools.product(every, every))
     return random.Random(0).sample(pairs, min(count, len(pairs)))
 
 
@@ -113,7 +114,8 @@ def program_of_reshards(pairs: list[tuple[AxesPerDim, AxesPerDim]], shape: tuple
     tensor = f"tensor<{'x'.join(map(str, shape))}xf32>"
     axes = ", ".join(f'"{name}"={size}' for name, size in mesh.axes)
     functions = [
-        f"""func.func @f{index}(%arg0: {tensor} {{sdy.sharding = #sdy.sharding<@mesh, {text_of(source)}>}}) -> {tensor} {{
+        f"""func.func @f{index}(%arg0: {tensor} {{sdy.sharding = #sdy.sharding<@mesh, {text_of(source)}>}})
+            -> {tensor} {{
           %0 = sdy.reshard %arg0 <@mesh, {text_of(target)}> : {tensor}
           return %0 : {tensor}
         }}"""

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Operation, OpResult, SSAValue, Use
 from xdsl.rewriter import InsertPoint
 
@@ -15,7 +14,7 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers, set_sharding
 from sdy.mesh import Mesh
-from sdy.passes.common.tensors import is_static_tensor, rank
+from sdy.passes.common.tensors import is_static_tensor, rank, shape
 from sdy.passes.exporting.dot_plan import plan_dot_result
 from sdy.passes.exporting.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.exporting.operation_plan import Tensors, choose_mesh, plan_operation, summed_axes
@@ -127,4 +126,4 @@ def _combine_results(op: Operation, axes: Sequence[AxisRef], mesh_name: str | Me
 
 def _num_elements(value: SSAValue) -> int:
     """The size of a tensor; 0 where it is not known."""
-    return prod(value.type.get_shape()) if isinstance(value.type, ShapedType) and is_static_tensor(value.type) else 0
+    return prod(shape(value.type)) if is_static_tensor(value.type) else 0

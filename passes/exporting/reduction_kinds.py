@@ -14,8 +14,10 @@ def region_reduction(region: Region) -> Reduction | None:
     """How `region` combines two elements, None if in no way that partial results could be combined."""
     terminator = region.block.last_op
     assert terminator is not None
-    owners = {operand.owner for operand in terminator.operands}
-    kinds = {_KINDS.get(type(owner)) for owner in owners}
+    kinds: set[Reduction | None] = set()
+    for operand in terminator.operands:
+        combined_by = operand.owner
+        kinds.add(_KINDS.get(type(combined_by)) if isinstance(combined_by, Operation) else None)
     return kinds.pop() if len(kinds) == 1 else None
 
 

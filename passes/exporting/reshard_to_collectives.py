@@ -14,6 +14,7 @@ from sdy.dialect.collectives import AllGatherOp, AllSliceOp, AllToAllOp, Collect
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.passes.common.tensors import shape
 from sdy.passes.exporting.collective_plan import AllGather, AllSlice, AllToAll, AxesPerDim, Step, plan_collectives
 from sdy.passes.exporting.editing import before_barriers
 from sdy.sharding import DimSharding, TensorSharding, equivalent
@@ -67,7 +68,7 @@ def _replace_by_collectives(reshard: ReshardOp, source: TensorSharding | None) -
     other_devices = source.mesh != target.mesh
     mesh = source.mesh
     collectives: list[Operation] = []
-    for step in plan_collectives(source.dim_axes, target.dim_axes, value.type.get_shape(), source_mesh, other_devices):
+    for step in plan_collectives(source.dim_axes, target.dim_axes, shape(value.type), source_mesh, other_devices):
         if not isinstance(step, AllGather | AllSlice | AllToAll):
             mesh = target.mesh
         after = _closed(replace(target, mesh=mesh, replicated=()), step.after)

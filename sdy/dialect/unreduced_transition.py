@@ -51,8 +51,10 @@ def _other_reduction(
     shardings: Sequence[TensorSharding], axes: Sequence[AxisRef], expected: Reduction
 ) -> Reduction | None:
     """The reduction, other than the expected one, that some sharding names for any of `axes`."""
-    others = (s.reduction for s in shardings if s.reduction != expected and _overlap(s.unreduced, axes))
-    return next(others, None)
+    for sharding in shardings:
+        if sharding.reduction != expected and _overlap(sharding.unreduced, axes):
+            return sharding.reduction
+    return None
 
 
 def _overlap(first: Sequence[AxisRef], second: Sequence[AxisRef]) -> bool:

@@ -1,0 +1,75 @@
+// RUN: sdy-opt %s -sdy-reshard-to-collectives | filecheck %s
+// RUN: sdy-opt %s -sdy-reshard-to-collectives='keep-redundant-reshards=true' | filecheck %s --check-prefix=KEEP
+
+sdy.mesh @mesh = <["x"=2, "y"=2, "z"=2]>
+sdy.mesh @other_order = <["x"=2, "y"=2, "z"=2], device_ids=[1, 0, 3, 2, 5, 4, 7, 6]>
+
+// CHECK-LABEL: func.func @gather
+func.func @gather(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {"z"}]>}) -> tensor<8x8xf32> {
+  // CHECK-NEXT: sdy.all_gather [{"y"}, {"z"}] %arg0 out_sharding=<@mesh, [{"x"}, {}]>
+  // CHECK-NEXT: return
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @slice
+func.func @slice(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // CHECK-NEXT: sdy.all_slice [{}, {"x", "y"}] %arg0 out_sharding=<@mesh, [{}, {"x", "y"}]>
+  // CHECK-NEXT: return
+  %0 = sdy.reshard %arg0 <@mesh, [{}, {"x", "y"}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @move
+func.func @move(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK-NEXT: sdy.all_to_all [{"y"}: 0->1] %arg0 out_sharding=<@mesh, [{"x"}, {"y"}]>
+  // CHECK-NEXT: return
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {"y"}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// An axis is replaced by another of its size.
+// CHECK-LABEL: func.func @permute
+func.func @permute(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK-NEXT: sdy.collective_permute %arg0 out_sharding=<@mesh, [{"y"}, {}]>
+  // CHECK-NEXT: return
+  %0 = sdy.reshard %arg0 <@mesh, [{"y"}, {}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// The tensor is sliced before anything is sent, and "y" is sliced where the all-to-all starts.
+// CHECK-LABEL: func.func @slice_then_move
+func.func @slice_then_move(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK-NEXT: %[[SLICE:.*]] = sdy.all_slice [{"y"}, {}] %arg0 out_sharding=<@mesh, [{"x", "y"}, {}]>
+  // CHECK-NEXT: sdy.all_to_all [{"x", "y"}: 0->1] %[[SLICE]] out_sharding=<@mesh, [{}, {"x", "y"}]>
+  // CHECK-NEXT: return
+  %0 = sdy.reshard %arg0 <@mesh, [{}, {"x", "y"}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @swap_and_gather
+func.func @swap_and_gather(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK-NEXT: %[[SLICE:.*]] = sdy.all_slice [{}, {"z"}] %arg0 out_sharding=<@mesh, [{"x", "y"}, {"z"}]>
+  // CHECK-NEXT: %[[SWAP:.*]] = sdy.collective_permute %[[SLICE]] out_sharding=<@mesh, [{"y", "x"}, {"z"}]>
+  // CHECK-NEXT: sdy.all_gather [{"x"}, {}] %[[SWAP]] out_sharding=<@mesh, [{"y"}, {"z"}]>
+  // CHECK-NEXT: return
+  %0 = sdy.reshard %arg0 <@mesh, [{"y"}, {"z"}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @other_devices
+func.func @other_devices(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK-NEXT: sdy.collective_permute %arg0 out_sharding=<@other_order, [{"x"}, {}]>
+  // CHECK-NEXT: return
+  %0 = sdy.reshard %arg0 <@other_order, [{"x"}, {}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @same
+// KEEP-LABEL:  func.func @same
+func.func @same(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK-NEXT: return %arg0
+  // KEEP-NEXT:  sdy.reshard %arg0 <@mesh, [{"x"}, {}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
