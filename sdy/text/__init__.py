@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from sdy.text.aliases import LocationAliases
 from sdy.text.dialects import context
 from sdy.text.names import AsmNames
 from sdy.text.parser import Parser, parse_module
@@ -33,6 +34,11 @@ def format(op: Operation, *, generic: bool = False, debuginfo: bool = False) -> 
 
     `generic` prints no operation in its own form; `debuginfo` prints locations.
     """
-    printer = Printer(generic=generic, debuginfo=debuginfo)
+    locations = LocationAliases() if debuginfo else None
+    if locations is not None:
+        # A location's number is known when all have been met: the first printing is a rehearsal.
+        Printer(generic=generic, locations=locations).print_op(op)
+        locations.number()
+    printer = Printer(generic=generic, locations=locations)
     printer.print_op(op)
-    return printer.text() + "\n"
+    return printer.text()

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StringAttr,
     UnknownLoc,
+    UnregisteredOp,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 from xdsl.irdl import IRDLOperation
@@ -380,18 +381,21 @@ class Parser(DenseParser):
         quoted = token.kind is MLIRTokenKind.STRING_LIT
         name = token.kind.get_string_literal_value(token.span) if quoted else token.text
         op_type = self.ctx.get_optional_op(name, dialect_stack=default_dialects)
-        if op_type is not None:
-            return op_type
+        registered = op_type is not None and not issubclass(op_type, UnregisteredOp)
         dialect, dot, _ = name.partition(".")
-        if quoted:
-            known = self.ctx.get_optional_dialect(dialect) is not None
+        known_dialect = registered or self.ctx.get_optional_dialect(dialect) is not None
+        if op_type is not None and (registered or (quoted and not known_dialect)):
+            return op_type
+        if quoted and known_dialect:
             message = (
                 f"unregistered operation '{name}' found in dialect ('{dialect}') that does not allow unknown operations"
-                if known
-                else f"operation being parsed with an unregistered dialect: '{name}'; "
+            )
+        elif quoted:
+            message = (
+                f"operation being parsed with an unregistered dialect: '{name}'; "
                 "if this is intended, use -allow-unregistered-dialect"
             )
-        elif dot and self.ctx.get_optional_dialect(dialect) is None:
+        elif dot and not known_dialect:
             message = f"Dialect `{dialect}' not found for custom op '{name}'"
         else:
             tried = "".join(f" (tried '{default}.{name}' as well)" for default in default_dialects if not dot)

@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.printer import Printer as XDSLPrinter
 from xdsl.traits import IsTerminator
 
+from sdy.text.aliases import LocationAliases
 from sdy.text.dense import hexadecimal
 from sdy.text.floats import float_text
 from sdy.text.names import Names, asm_names
@@ -39,8 +40,9 @@ _UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
 class Printer(XDSLPrinter):
     """Collects the text of what it prints; `text()` is all of it."""
 
-    def __init__(self, *, generic: bool = False, debuginfo: bool = False):
-        super().__init__(print_generic_format=generic, print_debuginfo=debuginfo)
+    def __init__(self, *, generic: bool = False, locations: LocationAliases | None = None):
+        super().__init__(print_generic_format=generic, print_debuginfo=locations is not None)
+        self._locations = locations or LocationAliases()
         self._parts: list[str] = []
         self._newline = "\n"
         self._names = Names(generic)
@@ -49,8 +51,9 @@ class Printer(XDSLPrinter):
         self._named = False
 
     def text(self) -> str:
-        """Everything printed so far."""
-        return "".join(self._parts)
+        """Everything printed so far, and a newline, among the definitions of the aliases that it uses."""
+        before, after = (self._locations.definitions(deferred=deferred) for deferred in (False, True))
+        return f"{before}{''.join(self._parts)}\n{after}"
 
     # Text
 
@@ -80,6 +83,9 @@ class Printer(XDSLPrinter):
         if known is not None:
             self._parts.append(known[1])
             return
+        if isinstance(attribute, LocationAttr):
+            self.print_string(f"loc({self._locations.reference(attribute)})")
+            return
         start = len(self._parts)
         match attribute:
             case ArrayAttr():
@@ -90,7 +96,7 @@ class Printer(XDSLPrinter):
             case _:
                 super().print_attribute(attribute)
         text = "".join(self._parts[start:])
-        if "\n" not in text and not isinstance(attribute, LocationAttr):
+        if "\n" not in text:
             self._parts[start:] = [text]
             self._attribute_texts[id(attribute)] = (attribute, text)
 
@@ -141,8 +147,12 @@ class Printer(XDSLPrinter):
             self.print_string(": ")
             self.print_attribute(arg.type)
             if self.print_debuginfo:
-                self.print_string(" ")
-                self.print_attribute(arg.location)
+                self.print_block_argument_location(arg)
+
+    def print_block_argument_location(self, argument: BlockArgument) -> None:
+        """` loc(...)`: unlike an operation's, never an alias."""
+        self._locations.meet(argument.location, deferred=False)
+        self.print_string(f" loc({self._locations.spelled(argument.location)})")
 
     # Regions
 
@@ -211,6 +221,8 @@ class Printer(XDSLPrinter):
         if not self._named:
             self._named = True
             self._names.add(op)
+        if self.print_debuginfo:
+            self._locations.meet(op.location, deferred=True)
         if op.results:
             self.print_string(f"{self._names.results[op]} = ")
         spelling = SPELLINGS.get(type(op))

@@ -6,13 +6,15 @@ of xDSL's.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser
-from xdsl.printer import Printer
+
+if TYPE_CHECKING:
+    from sdy.text.printer import Printer
 
 _Argument = Parser.Argument | Attribute
 _WithAttributes = tuple[_Argument, dict[str, Attribute]]
@@ -29,7 +31,7 @@ def _parse_module(parser: Parser) -> ModuleOp:
     return ModuleOp(region, attributes.data if attributes else None, name)
 
 
-def _print_module(module: ModuleOp, printer: Printer) -> None:
+def _print_module(module: ModuleOp, printer: "Printer") -> None:
     if module.sym_name is not None:
         printer.print_string(" ")
         printer.print_symbol_name(module.sym_name.data)
@@ -84,7 +86,7 @@ def _attributes_of_each(attributes: list[dict[str, Attribute]]) -> ArrayAttr[Dic
     return ArrayAttr(map(DictionaryAttr, attributes)) if any(attributes) else None
 
 
-def _print_func(func: FuncOp, printer: Printer) -> None:
+def _print_func(func: FuncOp, printer: "Printer") -> None:
     if func.sym_visibility is not None:
         printer.print_string(f" {func.sym_visibility.data}")
     printer.print_string(" ")
@@ -97,7 +99,7 @@ def _print_func(func: FuncOp, printer: Printer) -> None:
         printer.print_region(func.body, print_entry_block_args=False, print_empty_block=False)
 
 
-def _print_arguments(func: FuncOp, printer: Printer) -> None:
+def _print_arguments(func: FuncOp, printer: "Printer") -> None:
     types = func.function_type.inputs.data
     entry = func.body.blocks.first
 
@@ -109,14 +111,15 @@ def _print_arguments(func: FuncOp, printer: Printer) -> None:
         if func.arg_attrs is not None:
             printer.print_op_attributes(func.arg_attrs.data[number].data)
         if entry is not None and printer.print_debuginfo:
-            printer.print_string(" ")
-            printer.print_attribute(entry.args[number].location)
+            printer.print_block_argument_location(entry.args[number])
 
     with printer.in_parens():
         printer.print_list(range(len(types)), print_argument)
 
 
-def _print_results(function_type: FunctionType, attributes: ArrayAttr[DictionaryAttr] | None, printer: Printer) -> None:
+def _print_results(
+    function_type: FunctionType, attributes: ArrayAttr[DictionaryAttr] | None, printer: "Printer"
+) -> None:
     types = function_type.outputs.data
     if not types:
         return
@@ -139,7 +142,7 @@ class Spelling:
     """How an operation is read and written after its name."""
 
     parse: Callable[[Parser], Operation]
-    print: Callable[[Any, Printer], None]
+    print: Callable[[Any, "Printer"], None]
 
 
 SPELLINGS: dict[type[Operation], Spelling] = {
