@@ -1,6 +1,7 @@
 """The C++ Shardy passes inside jaxlib, as an oracle to compare with.
 
-They run in a child process, because a pass that meets something it does not expect aborts the process it is in.
+They run in a child process, forked for each question, because a pass that meets something it does not expect aborts the
+process it is in.
 """
 
 import difflib
@@ -12,20 +13,32 @@ import sys
 import pytest
 
 _CHILD = """
-import json, sys
+import json, os, sys
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir, passmanager
 
-request = json.load(sys.stdin)
-with mlir.make_ir_context() as context:
-    context.allow_unregistered_dialects = True
-    try:
-        module = ir.Module.parse(request["text"])
-        for pipeline in request["pipelines"]:
-            passmanager.PassManager.parse(pipeline).run(module.operation)
-    except (ir.MLIRError, ValueError) as problem:
-        sys.exit(f"{problem}")
-    sys.stdout.write(module.operation.get_asm(print_generic_op_form=request["generic"]))
+def answer(request):
+    with mlir.make_ir_context() as context:
+        context.allow_unregistered_dialects = True
+        try:
+            module = ir.Module.parse(request["text"])
+            for pipeline in request["pipelines"]:
+                passmanager.PassManager.parse(pipeline).run(module.operation)
+        except (ir.MLIRError, ValueError) as problem:
+            return {"error": str(problem)}
+        return {"text": module.operation.get_asm(print_generic_op_form=request["generic"])}
+
+for line in sys.stdin:
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        with os.fdopen(writer, "w") as output:
+            json.dump(answer(json.loads(line)), output)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answered:
+        text = answered.read()
+    _, status = os.wait()
+    print(text if status == 0 else json.dumps({"error": f"died with status {status}"}), flush=True)
 """
 
 
@@ -34,14 +47,23 @@ class OracleError(Exception):
 
 
 @functools.cache
+def _child() -> subprocess.Popen[str]:
+    """The process that has jaxlib loaded, and forks for each request."""
+    command = [sys.executable, "-c", _CHILD]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
+
+
+@functools.cache
 def _ask(text: str, pipelines: tuple[str, ...], generic: bool) -> str:
-    request = json.dumps({"text": text, "pipelines": pipelines, "generic": generic})
-    child = subprocess.run(
-        [sys.executable, "-c", _CHILD], input=request, capture_output=True, text=True, timeout=300, check=False
-    )
-    if child.returncode:
-        raise OracleError(f"exit status {child.returncode}: {child.stderr[-2000:]}")
-    return child.stdout
+    child = _child()
+    assert child.stdin is not None
+    assert child.stdout is not None
+    print(json.dumps({"text": text, "pipelines": pipelines, "generic": generic}), file=child.stdin, flush=True)
+    answer: dict[str, str] = json.loads(child.stdout.readline())
+    if "error" in answer:
+        raise OracleError(answer["error"])
+    return answer["text"]
 
 
 def oracle(text: str, *passes: str, generic: bool = False) -> str:

@@ -168,9 +168,7 @@ class Maker:
             if size != 1 or self.choose.random() < 0.5:
                 shape[dim] = size
         types = f"({operand.type}) -> {{type}}"
-        self.emit(
-            tuple(shape), f"stablehlo.broadcast_in_dim {operand.name}, dims = {dims}{{attribute}} : {types}"
-        )
+        self.emit(tuple(shape), f"stablehlo.broadcast_in_dim {operand.name}, dims = {dims}{{attribute}} : {types}")
 
     def reduce(self) -> None:
         operand = self.pick()
