@@ -30,7 +30,8 @@ module @builtin attributes {z.z, a.b = "s\\22t\\n\\C3\\A9", z.array = [1, 2 : i3
     z.floats = [0.01 : f32, 1.0e-6 : f32, 1.0e30, -0.0, 0x7FC00000 : f32, 3.140625 : bf16]} {
   func.func private @declared(tensor<4xf32> {a.b}, i32) -> (tensor<4xf32> {c.d = 1 : i64})
   func.func private @"weird name"() -> ((i32) -> i32)
-  func.func @attributed() attributes {x.y = 1.0 : f32} {
+  func.func private @attributed() attributes {no_inline, x.y = 1.0 : f32} {
+    call @attributed() {no_inline} : () -> ()
     return
   }
   func.func @branches(%a: i1, %b: i32) -> i32 {
@@ -176,6 +177,23 @@ def test_a_location_may_be_an_alias_defined_further_down():
     assert location_of(next(iter(module.ops))) == Location("f.py", 3, 4)
 
 
+def test_locations_are_printed_with_their_aliases():
+    text = """#loc1 = loc("g.py":1:2)
+#loc2 = loc("w")
+#loc4 = loc("x"(#loc1))
+module @m {
+  func.func @main(%arg0: f32 loc("x"(#loc1)), %arg1: f32 loc("w")) -> f32 {
+    %0 = arith.addf %arg0, %arg0 : f32 loc(#loc3)
+    return %0 : f32 loc(#loc5)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc("f")
+#loc3 = loc("q")
+#loc5 = loc(callsite(#loc1 at #loc2))
+"""
+    assert format(read(text), debuginfo=True) == text
+
+
 def test_clones_keep_their_location():
     clone = read('"foo.op"() : () -> ()').clone()
     assert isinstance(next(iter(clone.ops)).location, FileLineColLoc)
@@ -206,6 +224,10 @@ def test_clones_keep_their_location():
         ("module attributes {a = dense<1> : tensor<3xf32>} {}", "error: expected floating-point elements"),
         ("module attributes {a = dense<300> : tensor<3xi8>} {}", "error: integer constant out of range for type"),
         ("module {} loc(#l)", "error: operation location alias was never defined: '#l'"),
+        (
+            "module attributes {a = 1} {}",
+            "1:1: error: 'builtin.module' op can only contain attributes with dialect-prefixed",
+        ),
         ("module {" * 10000, "error: nested too deeply"),
         ("module attributes {a = " + "[" * 10000, "error: nested too deeply"),
     ],

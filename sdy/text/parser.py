@@ -348,7 +348,7 @@ class Parser(DenseParser):
         elif token.kind is MLIRTokenKind.STRING_LIT:
             op_type = self._op_type(token, ())
             self._consume_token()
-            parse = self._parse_generic_operation
+            parse = self._parse_operation_generically
         else:
             self.raise_error("expected operation name in quotes")
 
@@ -367,6 +367,12 @@ class Parser(DenseParser):
     def _parse_custom_operation(self, op_type: type[Operation]) -> Operation:
         spelling = SPELLINGS.get(op_type)
         return op_type.parse(self) if spelling is None else spelling.parse(self)
+
+    def _parse_operation_generically(self, op_type: type[Operation]) -> Operation:
+        op = self._parse_generic_operation(op_type)
+        if (spelling := SPELLINGS.get(op_type)) is not None:
+            op.attributes.update({key: op.properties.pop(key) for key in spelling.inherent if key in op.properties})
+        return op
 
     def _bind_results(self, op: Operation, bound: Sequence[tuple[Span, int]], start: int) -> None:
         count = sum(size for _, size in bound)

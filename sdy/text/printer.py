@@ -238,26 +238,27 @@ class Printer(XDSLPrinter):
         self._print_location(op)
 
     def _print_generic_op(self, op: Operation) -> None:
-        name, attributes = op.name, op.attributes
+        name, hidden, inherent = op.name, (), ()
         if isinstance(op, UnregisteredOp):
-            name = op.op_name.data
-            attributes = {key: value for key, value in attributes.items() if key != "op_name__"}
+            name, hidden = op.op_name.data, ("op_name__",)
+        elif (spelling := SPELLINGS.get(type(op))) is not None:
+            inherent = spelling.inherent
         self.print_string(f'"{name}"')
-        self._print_generic_body(op, attributes)
+        self._print_generic_body(op, hidden, inherent)
         self._print_location(op)
 
     def print_op_with_default_format(self, op: Operation) -> None:
         """What follows the name of an operation in the generic form."""
-        self._print_generic_body(op, op.attributes)
+        self._print_generic_body(op)
 
-    def _print_generic_body(self, op: Operation, attributes: Mapping[str, Attribute]) -> None:
+    def _print_generic_body(self, op: Operation, hidden: tuple[str, ...] = (), inherent: tuple[str, ...] = ()) -> None:
         self.print_operands(op.operands)
         if op.successors:
             with self.in_square_brackets():
                 self.print_list(op.successors, self.print_block_name)
-        self._print_op_properties(op.properties)
+        self._print_op_properties(op.properties | {key: op.attributes[key] for key in inherent if key in op.attributes})
         self.print_regions(op.regions)
-        self.print_op_attributes(attributes)
+        self.print_op_attributes(op.attributes, reserved_attr_names=(*hidden, *inherent))
         self.print_string(" : ")
         self.print_function_type(op.operand_types, op.result_types)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser
 
@@ -144,8 +144,12 @@ class Spelling:
     parse: Callable[[Parser], Operation]
     print: Callable[[Any, "Printer"], None]
 
+    inherent: tuple[str, ...] = ()
+    """Attributes that are among the properties in MLIR's generic form, and unknown to xDSL's definition."""
+
 
 SPELLINGS: dict[type[Operation], Spelling] = {
     ModuleOp: Spelling(_parse_module, _print_module),
-    FuncOp: Spelling(_parse_func, _print_func),
+    FuncOp: Spelling(_parse_func, _print_func, ("no_inline",)),
+    CallOp: Spelling(CallOp.parse, CallOp.print, ("no_inline", "arg_attrs", "res_attrs")),
 }

@@ -5,6 +5,7 @@ operation says of itself is its own `verify_`; the rest is what holds for all of
 branches stay in their region, and a value is defined before it is used.
 """
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
@@ -33,6 +34,10 @@ def _verify_operation(op: Operation) -> None:
         op.verify_()
     except VerifyException as problem:
         raise op_error(op, str(problem)) from problem
+    if isinstance(op, ModuleOp):
+        for name in op.attributes:
+            if "." not in name and name != "sym_visibility":
+                raise op_error(op, f"can only contain attributes with dialect-prefixed names, found: '{name}'")
     verify_attributes(op)
     for successor in op.successors:
         if op.next_op is not None:
