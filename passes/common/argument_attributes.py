@@ -4,20 +4,15 @@ from collections.abc import Set
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
 
 
 def remove_from_arguments_and_results(function: FuncOp, names: Set[str]) -> None:
     """Remove the attributes of these names from every argument and result of `function`."""
-    for kind in ("arg_attrs", "res_attrs"):
-        given = function.properties.get(kind)
-        if isinstance(given, ArrayAttr):
-            kept = ArrayAttr([_without(entry, names) for entry in given])
-            function.properties[kind] = kept
-            if not any(entry.data for entry in kept):
-                del function.properties[kind]
-
-
-def _without(entry: Attribute, names: Set[str]) -> DictionaryAttr:
-    assert isinstance(entry, DictionaryAttr)
-    return DictionaryAttr({name: value for name, value in entry.data.items() if name not in names})
+    for kind, given in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
+        if given is None:
+            continue
+        kept = [{name: value for name, value in entry.data.items() if name not in names} for entry in given]
+        if any(kept):
+            function.properties[kind] = ArrayAttr(map(DictionaryAttr, kept))
+        else:
+            del function.properties[kind]

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from sdy.dialect.interfaces import ShardableDataFlow
-from sdy.passes.common.data_flow_edges import edge_shardings, remove_edges
+from sdy.dialect.ops import DataFlowEdgeOp
+from sdy.passes.common.data_flow_edges import edge_shardings
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class SinkDataFlowEdgesPass(ModulePass):
     sink_debug_propagation_edge_sharding: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in list(op.walk()):
+        for operation in op.walk():
             flow = operation.get_trait(ShardableDataFlow)
             if flow is None:
                 continue
@@ -43,4 +45,6 @@ class SinkDataFlowEdgesPass(ModulePass):
                 shardings = edge_shardings(owners)
                 if shardings is not None:
                     set_shardings(operation, shardings)
-                remove_edges(owners)
+        for edge in list(op.walk()):
+            if isinstance(edge, DataFlowEdgeOp):
+                Rewriter.replace_op(edge, [], [edge.input])
