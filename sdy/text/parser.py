@@ -124,6 +124,15 @@ class Parser(DenseParser):
             return None
         return super().parse_optional_location()
 
+    def parse_optional_argument(
+        self, expect_type: bool = True
+    ) -> XDSLParser.UnresolvedArgument | XDSLParser.Argument | None:
+        """A block argument and its location, if they start here."""
+        argument = super().parse_optional_argument(expect_type)
+        if isinstance(argument, XDSLParser.Argument):
+            argument.location = self.parse_optional_location()
+        return argument
+
     def _parse_location(self) -> LocationAttr:
         if self._current_token.kind is MLIRTokenKind.HASH_IDENT:
             return self._location_alias()

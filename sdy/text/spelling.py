@@ -69,7 +69,7 @@ def _parse_argument(parser: Parser) -> _WithAttributes:
     attributes = parser.parse_optional_attr_dict()
     location = parser.parse_optional_location()
     if isinstance(argument, Parser.Argument):
-        argument.location = location
+        argument.location = argument.location or location
     return argument, attributes
 
 
