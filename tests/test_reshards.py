@@ -10,14 +10,14 @@ import pytest
 from oracle import oracle
 from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.mesh import Mesh
-from sdy.passes.exporting.collective_plan import (
+from sdy.passes.exporting.collective_plan import plan_collectives
+from sdy.passes.exporting.collective_steps import (
     AllGather,
     AllSlice,
     AllToAll,
     AxesPerDim,
     CollectivePermute,
     Step,
-    plan_collectives,
 )
 from sdy.passes.exporting.common_sharding import common_axes
 from sdy.rule import OpShardingRule

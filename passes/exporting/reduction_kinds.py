@@ -1,13 +1,15 @@
-"""How an operation combines the elements, or the partial results of several devices, along what it sums over."""
+"""How an operation combines elements, and the partial results of devices, along the factors that it reduces."""
 
-from xdsl.ir import Operation, Region
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i1
+from xdsl.ir import Operation, Region, SSAValue
 
 from sdy.sharding import Reduction
-from sdy.stablehlo.elementwise import AddOp, MaxOp, MinOp
+from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, OrOp
 from sdy.stablehlo.gather_scatter import ScatterOp
 from sdy.stablehlo.reduction import ReduceOp
 
 _KINDS: dict[type[Operation], Reduction] = {AddOp: "sum", MaxOp: "max", MinOp: "min"}
+_KINDS_OF_TRUTH: dict[type[Operation], Reduction] = {AndOp: "min", OrOp: "max", MinOp: "min", MaxOp: "max"}
 
 
 def region_reduction(region: Region) -> Reduction | None:
@@ -17,16 +19,26 @@ def region_reduction(region: Region) -> Reduction | None:
     kinds: set[Reduction | None] = set()
     for operand in terminator.operands:
         combined_by = operand.owner
-        kinds.add(_KINDS.get(type(combined_by)) if isinstance(combined_by, Operation) else None)
+        table = _KINDS_OF_TRUTH if operand.type == TensorType(i1, ()) else _KINDS
+        kinds.add(table.get(type(combined_by)) if isinstance(combined_by, Operation) else None)
     return kinds.pop() if len(kinds) == 1 else None
 
 
 def operation_reduction(op: Operation) -> Reduction | None:
-    """How the partial results of `op` are combined where its reduction factors are split, None if they cannot be."""
+    """How the partial results of `op` are combined where its reduction factors are split, None if they cannot be.
+
+    A sum that starts from another value than zero is one that cannot, as each device would add that value.
+    """
     match op:
         case ReduceOp():
-            return region_reduction(op.body)
+            kind = region_reduction(op.body)
+            return None if kind == "sum" and any(map(_is_known_nonzero, op.init_values)) else kind
         case ScatterOp():
             return region_reduction(op.update_computation)
         case _:
             return "sum"
+
+
+def _is_known_nonzero(value: SSAValue) -> bool:
+    constant = value.owner.get_attr_or_prop("value") if isinstance(value.owner, Operation) else None
+    return isinstance(constant, DenseIntOrFPElementsAttr) and any(element != 0 for element in constant.iter_values())
