@@ -1,14 +1,16 @@
 """Sharding rules: those of the oracle, those a person adds, and those written as annotations."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
-from single_operations import programs, tensor
+from single_operations import FAMILIES, programs, tensor
 from xdsl.dialects import test
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.ir import Operation
@@ -18,6 +20,7 @@ from oracle import oracle
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardingRuleInterface
+from sdy.dialect.rule_syntax import rule_text
 from sdy.passes.propagation.populate_op_sharding_rules import PopulateOpShardingRulesPass
 from sdy.rule import OpShardingRule
 from sdy.rules import RuleBuilder, annotate, identity_rule, register, shape_of, sharding_rule
@@ -60,6 +63,23 @@ def test_rules_of_the_transformer_are_the_oracles(conservative: bool) -> None:
 @pytest.mark.parametrize("conservative", [False, True])
 def test_rules_of_random_operations_are_the_oracles(conservative: bool) -> None:
     assert_rules_are_the_oracles(programs(count=800, seed=1), conservative)
+
+
+def test_operations_with_a_wrong_number_have_a_rule_or_are_refused() -> None:
+    """Whatever number is changed in an operation's attributes or shapes, nothing worse happens than a diagnostic."""
+    rng = Random(0)
+    refused = 0
+    for seed in range(8):
+        for text in programs(len(FAMILIES), seed).split("\n\n"):
+            number = rng.choice(list(re.finditer(r"(?<![%@\w.])\d+", text)))
+            changed = f"{text[: number.start()]}{rng.choice([0, 1, 2, 9])}{text[number.end() :]}"
+            with capture():
+                try:
+                    for op in parse(changed).walk():
+                        sharding_rule(op)
+                except DiagnosticError:
+                    refused += 1
+    assert refused > 100
 
 
 def test_equal_operations_share_a_rule() -> None:
@@ -173,7 +193,7 @@ def test_annotations_mean_what_they_mean_to_jax(
     with make_ir_context():
         types = [[tensor_type(shape) for shape in shapes] for shapes in (operands, results)]
         theirs = str(sdy_sharding_rule_to_mlir(str_to_sdy_sharding_rule(annotation, **keywords), *types))
-    assert f"#sdy.op_sharding_rule{OpShardingRuleAttr(ours.rule(operands, results))}" == theirs
+    assert f"#sdy.op_sharding_rule{rule_text(ours.rule(operands, results))}" == theirs
 
 
 @pytest.mark.parametrize(("advice", "mistake"), [(advice, text) for advice in MISTAKES for text in MISTAKES[advice]])

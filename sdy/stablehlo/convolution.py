@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     I64,
     ArrayAttr,
     DenseArrayBase,
@@ -40,10 +41,13 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes import BOOL_ARRAY, I64_ARRAY, i64_array
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.dimension_checks import verify_dims, verify_positive
 from sdy.stablehlo.enums import PrecisionAttr
+from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.struct_attribute import dims_text, parse_dims, parse_struct
 
 
@@ -60,6 +64,16 @@ class ConvDimensionNumbers:
     output_batch_dimension: int = 0
     output_feature_dimension: int = 0
     output_spatial_dimensions: tuple[int, ...] = ()
+
+    @property
+    def tensors(self) -> tuple[tuple[int, ...], ...]:
+        """The dimensions of input, kernel and output, each the two that are not spatial and then the spatial ones."""
+        kernel = (self.kernel_input_feature_dimension, self.kernel_output_feature_dimension)
+        return (
+            (self.input_batch_dimension, self.input_feature_dimension, *self.input_spatial_dimensions),
+            (*kernel, *self.kernel_spatial_dimensions),
+            (self.output_batch_dimension, self.output_feature_dimension, *self.output_spatial_dimensions),
+        )
 
     def __str__(self) -> str:
         return "".join(
@@ -266,6 +280,30 @@ class ConvolutionOp(IRDLOperation):
         " $window_reversal) `}` attr-dict `:` functional-type(operands, results)"
     )
     custom_directives = (ConvolutionDimensions, WindowAttributes)
+
+    def verify_(self) -> None:
+        """Refuse dimension numbers outside of the tensors, and groups that do not divide batch and features."""
+        numbers = self.dimension_numbers.data
+        lhs, rhs, result = (tensor_type(value).get_shape() for value in (self.lhs, self.rhs, self.result))
+        for name, shape, dims in zip(("input", "kernel", "output"), (lhs, rhs, result), numbers.tensors, strict=True):
+            verify_dims(f"{name} dimension-numbers", dims, len(shape))
+            if len(dims) != len(lhs):
+                raise VerifyException(f"expects {name} dimension-numbers to be {len(lhs)}, got: {list(dims)}")
+        batch_groups, feature_groups = self.batch_group_count.value.data, self.feature_group_count.value.data
+        verify_positive("batch_group_count", batch_groups)
+        verify_positive("feature_group_count", feature_groups)
+        if batch_groups > 1 and feature_groups > 1:
+            raise VerifyException(
+                "expects batch_group_count and feature_group_count not to be both greater than 1. Got "
+                f"{batch_groups} and {feature_groups} resp."
+            )
+        for name, size, groups in (
+            ("input batch dimension", lhs[numbers.input_batch_dimension], batch_groups),
+            ("input feature dimension", lhs[numbers.input_feature_dimension], feature_groups),
+            ("output feature dimension", rhs[numbers.kernel_output_feature_dimension], batch_groups * feature_groups),
+        ):
+            if size != DYNAMIC_INDEX and size % groups:
+                raise VerifyException(f"expects {name} ({size}) to be divisible by the number of groups, {groups}.")
 
 
 @define

@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes import FALSE, I64_ARRAY, GatherDimensionNumbersAttr, ScatterDimensionNumbersAttr
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.dimension_checks import verify_slices
 from sdy.stablehlo.shape_checks import compatible_types, tensor_type, verify_shape
 
 
@@ -38,6 +39,8 @@ class GatherOp(IRDLOperation):
         """Refuse slice sizes beyond the operand's, and a result of other sizes."""
         numbers = self.dimension_numbers.data
         shape, sizes = tensor_type(self.operand).get_shape(), self.slice_sizes.get_values()
+        indices = list(tensor_type(self.start_indices).get_shape())
+        rank = verify_slices(numbers, shape, indices)
         if len(sizes) != len(shape):
             raise VerifyException(f"slice_sizes size ({len(sizes)}) not equal to (implied) operand rank ({len(shape)})")
         for dim, (slice_size, size) in enumerate(zip(sizes, shape, strict=True)):
@@ -47,19 +50,8 @@ class GatherOp(IRDLOperation):
                 )
         dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
         offsets = iter([size for dim, size in enumerate(sizes) if dim not in dropped])
-        indices = list(tensor_type(self.start_indices).get_shape())
-        if numbers.index_vector_dim < len(indices):
-            del indices[numbers.index_vector_dim]
-        batches = iter(indices)
-        rank = len(numbers.offset_dims) + len(indices)
-        if len(sizes) - len(dropped) != len(numbers.offset_dims):
-            raise VerifyException(
-                f"offset_dims size ({len(numbers.offset_dims)}) plus collapse_slice_dims size "
-                f"({len(numbers.collapsed_slice_dims)}) plus operand_batching_dims size "
-                f"({len(numbers.operand_batching_dims)}) is not equal to operand rank ({len(shape)})"
-            )
-        offset_dims = set(numbers.offset_dims)
-        verify_shape(self.result, [next(offsets if dim in offset_dims else batches) for dim in range(rank)])
+        batches = iter([size for dim, size in enumerate(indices) if dim != numbers.index_vector_dim])
+        verify_shape(self.result, [next(offsets if dim in numbers.offset_dims else batches) for dim in range(rank)])
 
 
 @define
@@ -93,11 +85,16 @@ class ScatterOp(IRDLOperation):
     irdl_options = (SameVariadicOperandSize(),)
 
     def verify_(self) -> None:
-        """Refuse results that do not have the types of the inputs."""
+        """Refuse results that do not have the types of the inputs, and updates that do not fit them."""
         if len(self.inputs) != len(self.res) or not all(
             compatible_types(input_.type, result.type) for input_, result in zip(self.inputs, self.res, strict=True)
         ):
             raise VerifyException("inferred type(s) are incompatible with return type(s) of operation")
+        indices = tensor_type(self.scatter_indices).get_shape()
+        for input_, update in zip(self.inputs, self.updates, strict=True):
+            rank = verify_slices(self.scatter_dimension_numbers.data, tensor_type(input_).get_shape(), indices)
+            if (update_rank := len(tensor_type(update).get_shape())) != rank:
+                raise VerifyException(f"expects updates tensor must be of rank {rank}, but got {update_rank}.")
 
 
 @define
