@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.diagnostics import error
+from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect.meshes import named_meshes
 from sdy.passes.driver import Timing, partition, propagate, read
 from sdy.passes.execution.difference import largest_difference
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _SMALL_PROGRAM = 5000
 """The number of operations up to which a program is compared with the unpartitioned one unless told otherwise."""
+
+_NOT_COMPARED = "not compared with the unpartitioned program (--check compares)"
 
 _DESCRIPTION = """\
 Decide the sharding of every tensor of a StableHLO program, make the program that each device runs, run it, and compare
@@ -99,21 +101,20 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = _inputs(program, arguments)
     with _stage(timing, "run"):
         results = _run(program, inputs)
-    difference = None
+    comparison = _NOT_COMPARED
     if arguments.check if arguments.check is not None else operations <= _SMALL_PROGRAM:
         with _stage(timing, "compare"):
-            expected = _run(_compile_unpartitioned(original, devices[0]), inputs)
-            difference = largest_difference(results, expected, [port.name for port in program.outputs])
+            comparison = _compare(original, program, inputs, results, must=arguments.check is True)
     account = Account(
         name=source.name,
         operations=operations,
         shardings_given=given,
         shardings_found=found,
         meshes=named_meshes(module),
-        devices=f"{len(devices)} x {devices[0].device_kind}",
+        devices=f"{len(program.devices)} x {program.devices[0].device_kind}",
         collectives=collectives(program.compiled_text()),
         seconds=timing.seconds,
-        difference=difference,
+        comparison=comparison,
     )
     show(account, Console(highlight=False, soft_wrap=True))
     return 0
@@ -149,13 +150,6 @@ def _compile(module: ModuleOp, devices: "Sequence[jax.Device]") -> "CompiledProg
         return compile(module, devices)
 
 
-def _compile_unpartitioned(module: ModuleOp, device: "jax.Device") -> "CompiledProgram":
-    from sdy.passes.execution.compile import compile_unpartitioned
-
-    with _refusals_told():
-        return compile_unpartitioned(module, device)
-
-
 def _inputs(program: "CompiledProgram", arguments: argparse.Namespace) -> list[Any]:
     from sdy.passes.execution.inputs import random_inputs, read_inputs
 
@@ -169,6 +163,31 @@ def _run(program: "CompiledProgram", inputs: Sequence[Any]) -> "tuple[jax.Array,
 
     with _refusals_told():
         return jax.block_until_ready(program(*inputs))
+
+
+def _compare(
+    original: ModuleOp, program: "CompiledProgram", inputs: Sequence[Any], results: "Sequence[jax.Array]", must: bool
+) -> str:
+    """How far the results are from those of the program `original` on one device; why not, if that can't be told.
+
+    Raises DiagnosticError instead of the latter if it `must` be told.
+    """
+    from sdy.passes.execution.compile import compile_unpartitioned
+
+    try:
+        with _refusals_told():
+            expected = _run(compile_unpartitioned(original, program.devices[0]), inputs)
+    except DiagnosticError as problem:
+        if must:
+            raise
+        return f"not compared with the unpartitioned program: {problem.message}"
+    difference = largest_difference(results, expected, [port.name for port in program.outputs])
+    if difference is None:
+        return "nothing to compare: the results have no elements"
+    return (
+        f"largest difference from the unpartitioned program: {difference.largest:.3g} "
+        f"({difference.result}, whose largest element is {difference.scale:.3g})"
+    )
 
 
 @contextmanager

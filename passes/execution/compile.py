@@ -31,12 +31,13 @@ class CompiledProgram:
     """A program compiled for its devices: call it with global arrays, jax's or numpy's, to get a tuple of jax arrays.
 
     An argument that is not yet laid out as `in_shardings` says is moved there first. `inputs` and `outputs` describe
-    the arguments and the results.
+    the arguments and the results, `devices` are those that it runs on.
     """
 
     def __init__(self, program: LocalProgram, inputs: Sequence[Port], outputs: Sequence[Port], devices: DeviceMesh):
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
+        self.devices: tuple[jax.Device, ...] = tuple(devices.mesh.devices.flat)
         run = jax.shard_map(
             program,
             mesh=devices.mesh,

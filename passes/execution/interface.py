@@ -97,7 +97,7 @@ def main_function(module: ModuleOp) -> FuncOp:
 
 def _argument_name(main: FuncOp, index: int) -> str:
     location = main.args[index].location
-    return f"argument {index}" + (f" ({location.name.data})" if isinstance(location, NameLoc) else "")
+    return f"argument {index}" + (f" ({location.desc.data})" if isinstance(location, NameLoc) else "")
 
 
 def _placed(main: FuncOp, name: str, sharding: TensorSharding | None) -> PlacedSharding | None:

@@ -23,7 +23,7 @@ def without_shardings(module: ModuleOp) -> ModuleOp:
     for op in list(module.walk()):
         if isinstance(op, FuncOp):
             op.arg_attrs = op.res_attrs = None
-        op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith(("sdy.", "mhlo."))}
+        op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith("sdy.")}
         if op.dialect_name() == "sdy" and op.parent is not None:
             _REPLACE.get(type(op), _refuse)(op)
     return module

@@ -9,8 +9,10 @@ from sdy.dialect import AllReduceOp, ReduceScatterOp
 from sdy.passes.exporting.common_sharding import agreed_axes
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.propagation.factors import project
+from sdy.rule import FactorKind, OpShardingRule, TensorMapping
 from sdy.rules import sharding_rule
 from sdy.sharding import DimSharding, TensorSharding
+from sdy.stablehlo import CustomCallOp
 
 
 def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
@@ -29,22 +31,34 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
     rule = sharding_rule(op)
     if rule is None:
         return "it has no sharding rule"
-    tensors = project(
-        rule, [TensorSharding(mesh, tuple(map(DimSharding, layout.axes))) for layout in layouts], mesh
-    ).tensors
-    if any(factor.overflow for tensor in tensors for factor in tensor.factors.values()):
+    shardings = [TensorSharding(mesh, tuple(map(DimSharding, layout.axes))) for layout in layouts]
+    tensors = project(rule, shardings, mesh).tensors
+    without_factor = [_split_without_factor(layout, dims) for layout, dims in zip(layouts, rule.tensors, strict=True)]
+    if any(without_factor) or any(factor.overflow for tensor in tensors for factor in tensor.factors.values()):
         return "a dimension is split where the operation does not allow it"
     axes = agreed_axes([{index: part.axes for index, part in tensor.factors.items()} for tensor in tensors], rule)
     if axes is None:
         return "its tensors are split in ways that do not fit together"
-    if any(axes[factor] for factor in rule.permutation):
+    split_factors = [factor for factor in range(rule.num_factors) if axes[factor]]
+    if any(factor in rule.permutation or _is_needed_whole(op, rule, factor) for factor in split_factors):
         return "a device would need data of others"
     partial = [axis for factor in rule.reduction for axis in axes[factor]]
-    if partial and not all(
-        _is_combined(result, layout, partial) for result, layout in zip(op.results, results, strict=True)
-    ):
+    if partial and not all(_is_combined(*each, partial) for each in zip(op.results, results, strict=True)):
         return "nothing combines the partial results"
     return None
+
+
+def _split_without_factor(layout: Layout, dims: TensorMapping) -> bool:
+    return any(axes and not factors for axes, factors in zip(layout.axes, dims, strict=True))
+
+
+def _is_needed_whole(op: Operation, rule: OpShardingRule, factor: int) -> bool:
+    """Whether a factor that may pass through cannot: it goes in but not out, or comes out of an unknown call only."""
+    in_operands, in_results = (
+        any(factor in dim for tensor in tensors for dim in tensor) for tensors in (rule.operands, rule.results)
+    )
+    goes_in_only = in_operands and not in_results and rule.kind(factor) is FactorKind.PASS_THROUGH
+    return goes_in_only or (isinstance(op, CustomCallOp) and not in_operands)
 
 
 def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef]) -> bool:
