@@ -39,15 +39,14 @@ class Program(NamedTuple):
     arguments: tuple[jax.ShapeDtypeStruct, ...]
 
 
-def on_devices(function: Callable[..., Any], spec: P = P("x"), out: P = P("x")) -> Callable[..., Any]:
-    """The function mapped over four devices on axis `x`."""
-    mesh = Mesh(np.array(jax.devices()[:4]), ("x",), axis_types=(AxisType.Auto,))
-    return jax.shard_map(function, mesh=mesh, in_specs=spec, out_specs=out, check_vma=False)
-
-
 def collective(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mapped over devices when it is lowered, because devices are not known before."""
-    return lambda x: on_devices(function)(x)
+    """The function mapped over four devices on axis `x`, which are looked up when it is lowered."""
+
+    def mapped(x: jax.Array) -> jax.Array:
+        mesh = Mesh(np.array(jax.devices()[:4]), ("x",), axis_types=(AxisType.Auto,))
+        return jax.shard_map(function, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)(x)
+
+    return mapped
 
 
 PROGRAMS: dict[str, Program] = {
@@ -84,8 +83,17 @@ PROGRAMS: dict[str, Program] = {
     ),
     "integers": Program(
         lambda x, y: (
-            (x & y, x | y, x ^ y, ~x, x << y, x >> y, lax.shift_right_logical(x, y), lax.clz(x), x // y)
-            + (lax.population_count(x), lax.mulhi(x, y))
+            x & y,
+            x | y,
+            x ^ y,
+            ~x,
+            x << y,
+            x >> y,
+            lax.shift_right_logical(x, y),
+            lax.clz(x),
+            x // y,
+            lax.population_count(x),
+            lax.mulhi(x, y),
         ),
         (i32(4), i32(4)),
     ),
@@ -103,8 +111,13 @@ PROGRAMS: dict[str, Program] = {
     "complex functions": Program(lambda z: (z.imag, jnp.exp(z), z * (1 + 2j), jnp.angle(z)), (c64(4, 2),)),
     "conversions": Program(
         lambda x, i: (
-            (x.astype(jnp.bfloat16), x.astype(jnp.int8), i.astype(jnp.float16), x.astype(jnp.float8_e4m3fn))
-            + (lax.bitcast_convert_type(x, jnp.uint32), lax.bitcast_convert_type(x, jnp.uint8), i.astype(jnp.bool_))
+            x.astype(jnp.bfloat16),
+            x.astype(jnp.int8),
+            i.astype(jnp.float16),
+            x.astype(jnp.float8_e4m3fn),
+            lax.bitcast_convert_type(x, jnp.uint32),
+            lax.bitcast_convert_type(x, jnp.uint8),
+            i.astype(jnp.bool_),
         ),
         (f32(4), i32(4)),
     ),
@@ -128,8 +141,15 @@ PROGRAMS: dict[str, Program] = {
     ),
     "constants": Program(
         lambda x: (
-            (x + np.linspace(0, 1, 4, dtype=np.float32), np.arange(300), np.array([1 + 2j, 3]), np.float32(np.nan))
-            + (np.array([True, False]), np.zeros((0, 2)), np.arange(200.0), np.uint8(255), jnp.bfloat16(1.5))
+            x + np.linspace(0, 1, 4, dtype=np.float32),
+            np.arange(300),
+            np.array([1 + 2j, 3]),
+            np.float32(np.nan),
+            np.array([True, False]),
+            np.zeros((0, 2)),
+            np.arange(200.0),
+            np.uint8(255),
+            jnp.bfloat16(1.5),
         ),
         (f32(4),),
     ),
@@ -220,7 +240,11 @@ PROGRAMS: dict[str, Program] = {
     "uniform": Program(lambda x: lax.rng_uniform(0.0, x, (4, 3)), (f32(),)),
     "fft": Program(lambda x, z: (jnp.fft.rfft(x), jnp.fft.ifft2(z), jnp.fft.irfft(z)), (f32(4, 8), c64(4, 8))),
     "linear algebra": Program(
-        lambda x, y: (jnp.linalg.cholesky(x), jax.scipy.linalg.solve_triangular(x, y, lower=True, trans=1)),
+        lambda x, y: (
+            jnp.linalg.cholesky(x),
+            lax.logistic(x),
+            jax.scipy.linalg.solve_triangular(x, y, lower=True, trans=1),
+        ),
         (f32(4, 4), f32(4, 2)),
     ),
     "custom calls": Program(lambda x: (jnp.linalg.qr(x), jnp.linalg.eigh(x), jnp.linalg.svd(x)), (f32(4, 4),)),

@@ -19,6 +19,7 @@ from sdy.stablehlo import (
     linear_algebra,
     random,
     reduction,
+    replica_groups,
     shape,
     tokens,
     types,
@@ -137,6 +138,7 @@ from sdy.stablehlo.linear_algebra import (
 )
 from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 from sdy.stablehlo.reduction import MapOp, ReduceOp, ReduceWindowOp, SelectAndScatterOp, SortOp
+from sdy.stablehlo.replica_groups import AxisRefAttr, MeshAttr, MeshAxisAttr, ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.shape import (
     BitcastConvertOp,
     BroadcastInDimOp,
@@ -175,6 +177,7 @@ STABLEHLO = Dialect(
         linear_algebra,
         random,
         reduction,
+        replica_groups,
         shape,
         tokens,
         types,
@@ -193,6 +196,7 @@ __all__ = [
     "AllToAllOp",
     "AndOp",
     "Atan2Op",
+    "AxisRefAttr",
     "BatchNormGradOp",
     "BatchNormInferenceOp",
     "BatchNormTrainingOp",
@@ -267,6 +271,8 @@ __all__ = [
     "LogisticOp",
     "MapOp",
     "MaxOp",
+    "MeshAttr",
+    "MeshAxisAttr",
     "MinOp",
     "MulOp",
     "NegOp",
@@ -289,6 +295,7 @@ __all__ = [
     "ReduceScatterOp",
     "ReduceWindowOp",
     "RemOp",
+    "ReplicaGroupMeshAxesAttr",
     "ReplicaIdOp",
     "ReshapeOp",
     "ResultAccuracyAttr",

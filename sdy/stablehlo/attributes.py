@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import I64, BoolAttr, DenseArrayBase, i1, i64
-from xdsl.ir import Attribute, Data, TypeAttribute
+from xdsl.ir import Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -143,7 +143,7 @@ class ResultAccuracy:
     atol: float = 0.0
     rtol: float = 0.0
     ulps: int = 0
-    mode: Attribute
+    mode: ResultAccuracyModeAttr
 
 
 @irdl_attr_definition

@@ -6,7 +6,6 @@ from xdsl.dialects.builtin import (
     I64,
     ArrayAttr,
     BoolAttr,
-    DenseIntOrFPElementsAttr,
     IntegerAttr,
     TensorType,
 )
@@ -27,10 +26,11 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import ConstantLike, IsolatedFromAbove, Pure, RecursiveMemoryEffect
+from xdsl.traits import IsolatedFromAbove, Pure, RecursiveMemoryEffect
 
 from sdy.dialect.interfaces import Elementwise
 from sdy.stablehlo.attributes import FALSE, I64_ARRAY
+from sdy.stablehlo.constants import TensorConstantOp
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import ComparisonDirection, ComparisonType, Precision
 from sdy.stablehlo.names import DefinedResultNames
@@ -458,13 +458,10 @@ class MulhiOp(IRDLOperation):
 
 
 @define
-class ConstantOp(IRDLOperation):
+class ConstantOp(TensorConstantOp):
     """A tensor whose elements are known."""
 
     name = "chlo.constant"
-    value = prop_def(DenseIntOrFPElementsAttr)
-    output = result_def(TensorType)
-    traits = traits_def(ConstantLike(), Pure())
 
 
 @define

@@ -1,7 +1,7 @@
 """Communication between devices: gathers, reductions and exchanges within groups of them.
 
-`replica_groups` is `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`, a row for each group. The numbers are replicas'; they
-are those of all devices where `use_global_device_ids` stands or where the channel connects partitions.
+`replica_groups` is `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`, a row for each group, or it names the axes of a mesh.
+The numbers are those of replicas; where `use_global_device_ids` stands or the channel connects partitions, of devices.
 """
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, DenseIntOrFPElementsAttr, IntegerAttr, TensorType, UnitAttr
@@ -20,6 +20,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes import ChannelHandleAttr
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.dimension_checks import verify_positive
+from sdy.stablehlo.replica_groups import ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.shape_checks import compatible_shapes, compatible_types, tensor_type, verify_shape
 
 
@@ -48,7 +50,7 @@ class AllGatherOp(IRDLOperation):
     name = "stablehlo.all_gather"
     operands_ = var_operand_def(TensorType)
     all_gather_dim = prop_def(IntegerAttr[I64])
-    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr | ReplicaGroupMeshAxesAttr)
     channel_handle = opt_prop_def(ChannelHandleAttr)
     use_global_device_ids = opt_prop_def(UnitAttr)
     res = var_result_def(TensorType)
@@ -65,7 +67,7 @@ class AllReduceOp(IRDLOperation):
 
     name = "stablehlo.all_reduce"
     operands_ = var_operand_def(TensorType)
-    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr | ReplicaGroupMeshAxesAttr)
     channel_handle = opt_prop_def(ChannelHandleAttr)
     use_global_device_ids = opt_prop_def(UnitAttr)
     res = var_result_def(TensorType)
@@ -83,7 +85,7 @@ class ReduceScatterOp(IRDLOperation):
     name = "stablehlo.reduce_scatter"
     operand = operand_def(TensorType)
     scatter_dimension = prop_def(IntegerAttr[I64])
-    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr | ReplicaGroupMeshAxesAttr)
     channel_handle = opt_prop_def(ChannelHandleAttr)
     use_global_device_ids = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
@@ -103,7 +105,7 @@ class AllToAllOp(IRDLOperation):
     split_dimension = prop_def(IntegerAttr[I64])
     concat_dimension = prop_def(IntegerAttr[I64])
     split_count = prop_def(IntegerAttr[I64])
-    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr | ReplicaGroupMeshAxesAttr)
     channel_handle = opt_prop_def(ChannelHandleAttr)
     res = var_result_def(TensorType)
 
@@ -112,6 +114,7 @@ class AllToAllOp(IRDLOperation):
         split, concat, count = (
             attr.value.data for attr in (self.split_dimension, self.concat_dimension, self.split_count)
         )
+        verify_positive("split_count", count)
         for operand, result in zip(self.operands_, self.res, strict=True):
             sizes = list(tensor_type(operand).get_shape())
             for kind, dim in (("split_dimension", split), ("concat_dimension", concat)):
@@ -153,7 +156,7 @@ class CollectiveBroadcastOp(IRDLOperation):
 
     name = "stablehlo.collective_broadcast"
     operands_ = var_operand_def(TensorType)
-    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr | ReplicaGroupMeshAxesAttr)
     channel_handle = opt_prop_def(ChannelHandleAttr)
     has_dynamic_root = opt_prop_def(UnitAttr)
     res = var_result_def(TensorType)
@@ -165,7 +168,7 @@ class CollectiveReduceOp(IRDLOperation):
 
     name = "stablehlo.collective_reduce"
     operands_ = var_operand_def(TensorType)
-    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr | ReplicaGroupMeshAxesAttr)
     channel_handle = opt_prop_def(ChannelHandleAttr)
     use_global_device_ids = opt_prop_def(UnitAttr)
     has_dynamic_root = opt_prop_def(UnitAttr)

@@ -18,20 +18,19 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import ConstantNames
 from sdy.stablehlo.shape_checks import compatible_types, tensor_type
 
 
-@define
-class ConstantOp(IRDLOperation, HasFolderInterface):
-    """A tensor whose elements are known."""
+class TensorConstantOp(IRDLOperation, HasFolderInterface):
+    """A tensor whose elements are known; its type is the value's."""
 
-    name = "stablehlo.constant"
     value = prop_def(AnyOf((BaseAttr(DenseIntOrFPElementsAttr), BaseAttr(DenseResourceAttr))))
     output = result_def(TensorType)
-    traits = traits_def(ConstantLike(), Pure(), ConstantNames())
+    traits = traits_def(ConstantLike(), Pure())
 
     def __init__(self, value: DenseIntOrFPElementsAttr):
         super().__init__(properties={"value": value}, result_types=[value.type])
@@ -42,7 +41,7 @@ class ConstantOp(IRDLOperation, HasFolderInterface):
         attributes = parser.parse_optional_attr_dict()
         start = parser.pos
         value = parser.parse_attribute()
-        if not isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
+        if not isa(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
             parser.raise_error("expected elements of a tensor", start, parser.pos)
         return cls.create(result_types=(value.get_type(),), properties={"value": value}, attributes=attributes)
 
@@ -63,6 +62,14 @@ class ConstantOp(IRDLOperation, HasFolderInterface):
     def fold(self) -> Sequence[Attribute]:
         """The value itself."""
         return (self.value,)
+
+
+@define
+class ConstantOp(TensorConstantOp):
+    """A tensor whose elements are known."""
+
+    name = "stablehlo.constant"
+    traits = traits_def(ConstantNames())
 
 
 @define

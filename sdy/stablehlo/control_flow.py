@@ -19,6 +19,7 @@ from xdsl.irdl.declarative_assembly_format import (
     ParsingState,
     PrintingState,
     TypeDirective,
+    VariadicOperandVariable,
     irdl_custom_directive,
 )
 from xdsl.parser import Parser, UnresolvedOperand
@@ -30,6 +31,7 @@ from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import LoopNames
 from sdy.stablehlo.shape_checks import compatible_types
+from sdy.stablehlo.syntax import SpacedOperands
 
 
 @define
@@ -39,7 +41,8 @@ class ReturnOp(IRDLOperation):
     name = "stablehlo.return"
     results_ = var_operand_def()
     traits = traits_def(IsTerminator(), ReturnLike(), Pure())
-    assembly_format = "($results_^)? attr-dict (`:` type($results_)^)?"
+    assembly_format = "custom<SpacedOperands>($results_) attr-dict (`:` type($results_)^)?"
+    custom_directives = (SpacedOperands,)
 
     def __init__(self, *values: SSAValue):
         super().__init__(operands=[values])
@@ -222,21 +225,35 @@ def verify_branches(op: Operation) -> None:
 
 
 @irdl_custom_directive
-class PairwiseTypes(CustomDirective):
-    """`tensor<4xf32>, tensor<i32>`, the types of the operands, which are those of the results."""
+class PairwiseOperands(CustomDirective):
+    """`%0, %1 : tensor<4xf32>, tensor<i32>`, with the types of the operands and of the results; `()` for none."""
 
-    operands: TypeDirective
-    results: TypeDirective
+    operands: VariadicOperandVariable
+    operand_types: TypeDirective
+    result_types: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Set the types of operands and results."""
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        self.operands.set(state, types)
-        self.results.set(state, types)
+        """Read the operands, and set the types of operands and results."""
+        operands: list[UnresolvedOperand] = []
+        types: list[Attribute] = []
+        if parser.parse_optional_punctuation("(") is not None:
+            parser.parse_punctuation(")")
+        else:
+            operands += parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+            parser.parse_punctuation(":")
+            types += parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        self.operands.set(state, operands)
+        self.operand_types.set(state, types)
+        self.result_types.set(state, types)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write them once."""
-        state.print_whitespace(printer)
+        """Write the operands and the types once."""
+        if not op.operands:
+            printer.print_string("()")
+            return
+        printer.print_string(" ")
+        printer.print_list(op.operands, printer.print_operand)
+        printer.print_string(" : ")
         printer.print_list(op.operand_types, printer.print_attribute)
 
 
@@ -248,8 +265,8 @@ class OptimizationBarrierOp(IRDLOperation):
     operand = var_operand_def()
     result = var_result_def()
     traits = traits_def(OperandDataFlow(), Pure())
-    assembly_format = "attr-dict ($operand^ `:` custom<PairwiseTypes>(type($operand), type($result)))?"
-    custom_directives = (PairwiseTypes,)
+    assembly_format = "attr-dict custom<PairwiseOperands>($operand, type($operand), type($result))"
+    custom_directives = (PairwiseOperands,)
 
     def verify_(self) -> None:
         """Refuse results whose types are not the operands'."""

@@ -41,6 +41,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes import FALSE, OutputOperandAliasAttr
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax import SpacedOperands
 
 ORIGINAL_API = IntegerAttr(1, i32)
 
@@ -157,8 +158,8 @@ class TupleOp(IRDLOperation):
     val = var_operand_def()
     result = result_def(TupleType)
     traits = traits_def(Pure())
-    assembly_format = "$val attr-dict `:` custom<TupleTypes>(type($val), type($result))"
-    custom_directives = (TupleTypes,)
+    assembly_format = "custom<SpacedOperands>($val) attr-dict `:` custom<TupleTypes>(type($val), type($result))"
+    custom_directives = (SpacedOperands, TupleTypes)
 
     def verify_(self) -> None:
         """Refuse a result that does not hold the operands' types."""

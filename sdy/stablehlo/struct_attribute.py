@@ -34,10 +34,10 @@ PARSE: dict[Any, Callable[[AttrParser], Any]] = {
     int: AttrParser.parse_integer,
     float: AttrParser.parse_number,
     bool: AttrParser.parse_boolean,
+    str: AttrParser.parse_str_literal,
     TypeAttribute: AttrParser.parse_type,
-    Attribute: AttrParser.parse_attribute,
 }
-"""How a field of each Python type is read."""
+"""How a field of each Python type is read; all others are attributes."""
 
 
 def print_field(printer: Printer, value: object) -> None:
@@ -47,6 +47,8 @@ def print_field(printer: Printer, value: object) -> None:
             printer.print_string(dims_text(cast(tuple[int, ...], value)))
         case Attribute():
             printer.print_attribute(value)
+        case str():
+            printer.print_string_literal(value)
         case float():
             printer.print_float(value, f64)
         case _:
@@ -66,7 +68,7 @@ def parse_struct(parser: AttrParser, struct: type[Struct], delimiter: AttrParser
         if key in values:
             parser.raise_error(f"duplicated `{key}` entry", start, parser.pos)
         parser.parse_punctuation("=")
-        values[key] = PARSE[types[key]](parser)
+        values[key] = PARSE.get(types[key], AttrParser.parse_attribute)(parser)
 
     start = parser.pos
     parser.parse_comma_separated_list(delimiter, parse_entry)

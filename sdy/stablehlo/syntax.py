@@ -69,6 +69,23 @@ class Dims(CustomDirective):
 
 
 @irdl_custom_directive
+class SpacedOperands(CustomDirective):
+    """`%0, %1`, with the space before them that MLIR writes even where there are none."""
+
+    operands: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read what operands there are."""
+        self.operands.parse(parser, state)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write the space and the operands."""
+        operands: Sequence[SSAValue] = getattr(op, self.operands.name)
+        state.print_whitespace(printer)
+        printer.print_list(operands, printer.print_operand)
+
+
+@irdl_custom_directive
 class OperandsBeforeAttribute(CustomDirective):
     """`%0, %1, %2,`: operands of any number, each with its comma, because `key = value` follows."""
 
