@@ -6,6 +6,7 @@ Every choice comes from one `random.Random`, so that a seed names a module.
 import math
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MESHES = (
@@ -70,7 +71,7 @@ class Maker:
     def is_used(self, value: Value) -> bool:
         return any(re.search(rf"{value.name}\b(?! =)", line) for line in self.lines)
 
-    def operations(self) -> list:
+    def operations(self) -> list[Callable[[], None]]:
         return [
             self.unary,
             self.binary,
@@ -153,7 +154,7 @@ class Maker:
         """Dimensions that multiply to `size`."""
         dims: list[int] = []
         for _ in range(self.choose.randint(0, 2)):
-            divisor = self.choose.choice([d for d in range(1, size + 1) if size % d == 0])
+            divisor = self.choose.choice([d for d in range(1, min(size, 48) + 1) if size % d == 0])
             dims.append(divisor)
             size //= divisor
         return (*dims, size)

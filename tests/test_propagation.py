@@ -245,9 +245,12 @@ def test_what_cannot_be_propagated_is_refused(text: str, problem: str) -> None:
 
 
 def test_debugging_options_are_refused_by_name() -> None:
-    for name in ("debug_sharding_origins", "debug_propagation_edge_sharding"):
-        with pytest.raises(DiagnosticError, match=name.replace("_", "-")):
-            propagated(MODULES["chain"], BasicPropagatePass(**{name: True}))
+    for name, pass_ in {
+        "debug-sharding-origins": BasicPropagatePass(debug_sharding_origins=True),
+        "debug-propagation-edge-sharding": BasicPropagatePass(debug_propagation_edge_sharding=True),
+    }.items():
+        with pytest.raises(DiagnosticError, match=name):
+            propagated(MODULES["chain"], pass_)
 
 
 def test_conflicting_group_members_become_open_constraints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,13 +36,6 @@ class Signature(NamedTuple):
     results: tuple[int, ...]
 
 
-class FuncResult(NamedTuple):
-    """A function's result, as its signature has it."""
-
-    func: FuncOp
-    index: int
-
-
 class Return(NamedTuple):
     """A value that the main function returns, tied to the function's result."""
 
@@ -65,8 +58,8 @@ class Graph:
 
     kinds_of: Kinds
     symbols: Symbols
-    places: list[SSAValue | FuncResult | None] = field(default_factory=lambda: [None])
-    """What each node is."""
+    places: list[SSAValue | None] = field(default_factory=lambda: [None])
+    """The value that each node holds the sharding of, first of all; None for a function's result, and node 0."""
     shardings: list[TensorSharding | None] = field(default_factory=lambda: [None])
     """The sharding of each node when the module was read."""
     readers: list[list[int]] = field(default_factory=lambda: [[]])
@@ -96,7 +89,7 @@ class Graph:
     def rank(self, node: int) -> int:
         """The number of dimensions of what `node` holds the sharding of."""
         place = self.places[node]
-        assert isinstance(place, SSAValue)
+        assert place is not None
         return rank(place.type)
 
     def group(self, node: int) -> tuple[int, ...]:
@@ -113,10 +106,9 @@ class Graph:
         """
         place = self.places[node]
         reached: dict[int, None] = {}
-        for operation in self._reached_operations(place) if isinstance(place, SSAValue) else ():
+        for operation in self._reached_operations(place) if place else ():
             at: Operation | None = operation
-            while at in self.numbers:
-                number = self.numbers[at]
+            while at is not None and (number := self.numbers.get(at)) is not None:
                 if self.kinds[number] is not None:
                     reached[number] = None
                 at = at.parent_op()
@@ -167,7 +159,7 @@ class Graph:
 
     def _left_alone_with(self, operand: SSAValue) -> Iterator[int]:
         user = operand.get_user_of_unique_use()
-        if user in self.rules and self.kinds[number := self.numbers[user]] is not None:
+        if user is not None and user in self.rules and self.kinds[number := self.numbers[user]] is not None:
             self.kinds[number] = self.kinds_of.of_operation(user, self.rules[user])
             yield number
 

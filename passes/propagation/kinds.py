@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ShapedType
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.dialect.ops import PropagationBarrierOp
@@ -23,7 +23,7 @@ from sdy.stablehlo import (
     TransposeOp,
 )
 
-_ROLES = {
+_ROLES: dict[type[Operation], Role] = {
     ReshapeOp: Role.PASS_THROUGH,
     TransposeOp: Role.PASS_THROUGH,
     DynamicSliceOp: Role.WINDOW,
@@ -57,12 +57,19 @@ class Kinds:
         rule = self._identity(barrier.input.type, 1)
         return self._kind(rule, Role.PASS_THROUGH, False, True, direction)
 
-    def of_edge(self, type_: ShapedType, num_sources: int) -> Kind:
-        """The kind of a data-flow edge between tensors of one type, which passes through at all stages."""
+    def of_edge(self, type_: Attribute, num_sources: int) -> Kind:
+        """The kind of an edge between tensors of one type, which passes through at all stages."""
         return self._kind(self._identity(type_, num_sources), Role.PASS_THROUGH, False, False, None)
 
-    def of_edge_across(self, owner: SSAValue, flow: ShardableDataFlow, operation: Operation, num_sources: int) -> Kind:
-        """The kind of a data-flow edge whose sources see the sharding of its target otherwise than users do."""
+    def of_data_flow_edge(
+        self, owner: SSAValue, flow: ShardableDataFlow, operation: Operation, num_sources: int
+    ) -> Kind:
+        """The kind of the data-flow edge of `owner`, which belongs to `operation`.
+
+        It is one of its own where the sources see the target's sharding otherwise than its users do.
+        """
+        if type(flow).outside_sharding is ShardableDataFlow.outside_sharding:
+            return self.of_edge(owner.type, num_sources)
 
         def outside(sharding: TensorSharding) -> TensorSharding:
             return flow.outside_sharding(operation, owner, sharding)
@@ -74,7 +81,7 @@ class Kinds:
         rule = self._identity(owner.type, num_sources)
         return Kind(rule, from_target=from_target, to_target=to_target)
 
-    def _identity(self, type_: object, num_sources: int) -> OpShardingRule:
+    def _identity(self, type_: Attribute, num_sources: int) -> OpShardingRule:
         assert isinstance(type_, ShapedType)
         key = type_.get_shape(), num_sources
         if key not in self._identities:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
-from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import error
@@ -80,7 +79,7 @@ def write_shardings(state: FixedPoint) -> None:
         changed.difference_update(signature.arguments, signature.results)
     for node in sorted(changed):
         place, sharding = graph.places[node], state.sharding(node)
-        assert isinstance(place, SSAValue)
+        assert place is not None
         assert sharding is not None
         set_sharding(place, sharding)
     graph.shardings = [state.sharding(node) for node in range(len(graph.places))]

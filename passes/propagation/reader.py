@@ -13,7 +13,7 @@ from sdy.dialect.shardings import func_result_sharding, get_sharding, shardable_
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_static_tensor
-from sdy.passes.propagation.graph import UNSHARDABLE, FuncResult, Graph, Return, Signature, is_dead
+from sdy.passes.propagation.graph import UNSHARDABLE, Graph, Return, Signature, is_dead
 from sdy.passes.propagation.kinds import Kinds
 from sdy.passes.propagation.step import Kind
 from sdy.rules import sharding_rule
@@ -65,8 +65,7 @@ class _Reader:
             return
         arguments = tuple([self._node(argument) for argument in func.args])
         results = tuple(
-            self._new_node(FuncResult(func, index), func_result_sharding(func, index))
-            for index in range(len(func.function_type.outputs))
+            self._new_node(None, func_result_sharding(func, index)) for index in range(len(func.function_type.outputs))
         )
         self.graph.signatures[func] = Signature(arguments, results)
         if func is main_function(self.module):
@@ -124,7 +123,7 @@ class _Reader:
         assert op is not None
         assert flow is not None
         sources = [use.operation.operands[use.index] for use in flow.edge_sources(op, edge.input)]
-        kind = self.graph.kinds_of.of_edge_across(edge.input, flow, op, len(sources))
+        kind = self.graph.kinds_of.of_data_flow_edge(edge.input, flow, op, len(sources))
         return self._tensors(kind, (*sources, edge.result))
 
     def _call_sources(self, edge: FuncDataFlowEdgeOp) -> list[SSAValue]:
@@ -152,7 +151,7 @@ class _Reader:
             self.nodes[value] = node
         return node
 
-    def _new_node(self, place: SSAValue | FuncResult, sharding: TensorSharding | None) -> int:
+    def _new_node(self, place: SSAValue | None, sharding: TensorSharding | None) -> int:
         graph = self.graph
         graph.places.append(place)
         graph.shardings.append(sharding)
