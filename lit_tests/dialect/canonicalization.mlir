@@ -87,3 +87,26 @@ func.func @manual_with_unused_input(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xf3
   } : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }
+
+// The same elements are on each device before and after the reshape and the transpose.
+// CHECK-LABEL: func.func @reshard_made_before
+func.func @reshard_made_before(%arg0: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x2x2xf32>) {
+  // CHECK-NEXT: %[[FIRST:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}, {}]>
+  // CHECK-NEXT: %[[SPLIT:.*]] = stablehlo.reshape %[[FIRST]]
+  // CHECK-NEXT: %[[TURNED:.*]] = stablehlo.transpose %[[SPLIT]], dims = [2, 0, 1]
+  // CHECK-NEXT: return %[[FIRST]], %[[TURNED]]
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<4x8xf32>
+  %1 = stablehlo.reshape %arg0 : (tensor<4x8xf32>) -> tensor<2x2x8xf32>
+  %2 = stablehlo.transpose %1, dims = [2, 0, 1] : (tensor<2x2x8xf32>) -> tensor<8x2x2xf32>
+  %3 = sdy.reshard %2 <@mesh, [{}, {"x"}, {}]> : tensor<8x2x2xf32>
+  return %0, %3 : tensor<4x8xf32>, tensor<8x2x2xf32>
+}
+
+// CHECK-LABEL: func.func @reshard_not_made_before
+func.func @reshard_not_made_before(%arg0: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x4xf32>) {
+  // CHECK-COUNT-2: sdy.reshard
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<4x8xf32>
+  %1 = stablehlo.transpose %arg0, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %2 = sdy.reshard %1 <@mesh, [{"x"}, {}]> : tensor<8x4xf32>
+  return %0, %2 : tensor<4x8xf32>, tensor<8x4xf32>
+}

@@ -18,6 +18,7 @@ from sdy.dialect.manual_computation_patterns import InlineIdleManualComputation,
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.reduce_scatter_fusion import ReduceScatterFusion
+from sdy.dialect.reshard_reuse import ReuseReshard
 from sdy.dialect.shardings import get_sharding
 from sdy.sharding import equivalent
 
@@ -119,6 +120,6 @@ PATTERNS: dict[str, tuple[RewritePattern, ...]] = {
         AllToAllFusion(),
         ReduceScatterFusion(),
     ),
-    "": (RemoveUnusedInputs(), InlineIdleManualComputation()),
+    "": (ReuseReshard(), RemoveUnusedInputs(), InlineIdleManualComputation()),
 }
 """The patterns with each label; those without one are enabled when no label is asked for."""
