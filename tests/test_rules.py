@@ -10,7 +10,7 @@ import pytest
 from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
-from single_operations import FAMILIES, programs, tensor
+from random_operations import FAMILIES, programs, tensor
 from xdsl.dialects import test
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.ir import Operation
@@ -23,8 +23,17 @@ from sdy.dialect.interfaces import ShardingRuleInterface
 from sdy.dialect.rule_syntax import rule_text
 from sdy.passes.propagation.populate_op_sharding_rules import PopulateOpShardingRulesPass
 from sdy.rule import OpShardingRule
-from sdy.rules import RuleBuilder, annotate, identity_rule, register, shape_of, sharding_rule
-from sdy.rules.annotation import MISTAKES, AnnotationError, parse_annotation
+from sdy.rules import (
+    AnnotationError,
+    RuleBuilder,
+    annotate,
+    identity_rule,
+    parse_annotation,
+    register,
+    shape_of,
+    sharding_rule,
+)
+from sdy.rules.annotation import MISTAKES
 from sdy.text import context, parse
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

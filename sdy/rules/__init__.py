@@ -17,7 +17,8 @@ from sdy.rules import (
     windows,
     without_rule,
 )
-from sdy.rules.annotation import Annotation, AnnotationError, annotate, parse_annotation
+from sdy.rules.annotated_factors import Annotation, AnnotationError
+from sdy.rules.annotation import annotate, parse_annotation
 from sdy.rules.builder import RuleBuilder, identity_rule, shape_of
 from sdy.rules.custom_call import register_custom_call
 from sdy.rules.registry import NoRule, register, register_without_rule, sharding_rule

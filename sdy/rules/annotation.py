@@ -16,10 +16,8 @@ listed as `blocked_propagation`.
     annotate("mine.matmul", "i k, k j -> i j reduction={k}")
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any, NamedTuple
 
 from lark import Lark, Token, Transformer, Tree, UnexpectedInput
@@ -28,6 +26,7 @@ from xdsl.ir import Operation
 
 from sdy.diagnostics import error
 from sdy.rule import OpShardingRule
+from sdy.rules.annotated_factors import AnnotatedTensor, Annotation, AnnotationError
 from sdy.rules.builder import shape_of
 from sdy.rules.registry import register_maker
 
@@ -73,90 +72,9 @@ MISTAKES = {
 """What to write instead, and annotations that want that said."""
 
 
-class AnnotationError(ValueError):
-    """A mistake in an annotation, or shapes that it doesn't fit."""
-
-
-class AnnotatedTensor(NamedTuple):
-    """The dimensions of a tensor, each the names of its factors, after those of its ellipsis, if any."""
-
-    ellipsis: str | None
-    dims: tuple[tuple[str, ...], ...]
-
-    def expand(self, rank: int, name: str) -> list[tuple[str, ...]]:
-        """The factors of all dimensions of a tensor of `rank`; those of the ellipsis are called `...0`, `...1`, etc."""
-        extra = rank - len(self.dims)
-        if extra < 0 or (extra > 0 and self.ellipsis is None):
-            raise AnnotationError(f"{name} has {len(self.dims)} dimension(s) in the annotation, but is of rank {rank}")
-        return [(f"{self.ellipsis}_{index}",) for index in range(extra)] + list(self.dims)
-
-
 class _Kind(NamedTuple):
     name: str
     factors: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """An annotation that was read. `sizes` and `kinds` (kind -> factors) are as they were written."""
-
-    operands: tuple[AnnotatedTensor, ...]
-    results: tuple[AnnotatedTensor, ...]
-    sizes: Mapping[str, int]
-    kinds: Mapping[str, tuple[str, ...]]
-
-    def rule(self, operand_shapes: Sequence[Sequence[int]], result_shapes: Sequence[Sequence[int]]) -> OpShardingRule:
-        """The custom rule of an operation with these shapes. Factors are numbered as they first appear.
-
-        Raises:
-            AnnotationError: the annotation doesn't fit the shapes.
-        """
-        for what, tensors, shapes in (
-            ("operand", self.operands, operand_shapes),
-            ("result", self.results, result_shapes),
-        ):
-            if len(tensors) != len(shapes):
-                raise AnnotationError(f"the annotation has {len(tensors)} {what}(s), the operation {len(shapes)}")
-        names = [f"operand {index}" for index in range(len(operand_shapes))]
-        names += [f"result {index}" for index in range(len(result_shapes))]
-        shapes = [*operand_shapes, *result_shapes]
-        tensors = [
-            tensor.expand(len(shape), name)
-            for tensor, shape, name in zip(self.operands + self.results, shapes, names, strict=True)
-        ]
-        self._check_ellipses(shapes)
-        sizes = self._factor_sizes(tensors, shapes)
-        _check_compounds(tensors, shapes, names, sizes)
-
-        numbers = {factor: number for number, factor in enumerate(sizes)}
-        mappings = tuple(tuple(tuple(numbers[factor] for factor in dim) for dim in dims) for dims in tensors)
-        return OpShardingRule(
-            tuple(sizes.values()),
-            mappings[: len(operand_shapes)],
-            mappings[len(operand_shapes) :],
-            is_custom=True,
-            **{kind: tuple(sorted(numbers[factor] for factor in factors)) for kind, factors in self.kinds.items()},
-        )
-
-    def _check_ellipses(self, shapes: Sequence[Sequence[int]]) -> None:
-        """Each ellipsis stands for the same sizes wherever it's written."""
-        seen: dict[str, Sequence[int]] = {}
-        for tensor, shape in zip(self.operands + self.results, shapes, strict=True):
-            if tensor.ellipsis is not None:
-                sizes = tuple(shape[: len(shape) - len(tensor.dims)])
-                if seen.setdefault(tensor.ellipsis, sizes) != sizes:
-                    raise AnnotationError(f"an ellipsis stands for dimensions {seen[tensor.ellipsis]} and for {sizes}")
-
-    def _factor_sizes(
-        self, tensors: Sequence[Sequence[tuple[str, ...]]], shapes: Sequence[Sequence[int]]
-    ) -> dict[str, int]:
-        """The factors in the order in which they first appear, and their sizes."""
-        dims = [dim for dims in zip(tensors, shapes, strict=True) for dim in zip(*dims, strict=True)]
-        whole: dict[str, int] = {}
-        for factors, size in dims:
-            if len(factors) == 1:
-                whole[factors[0]] = min(size, whole.get(factors[0], size))
-        return {factor: whole.get(factor, self.sizes.get(factor, 0)) for factors, _ in dims for factor in factors}
 
 
 @lru_cache(maxsize=1024)
@@ -235,20 +153,6 @@ def _check_unique(names: Sequence[str], problem: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise AnnotationError(f"'{name}' is {problem}")
-
-
-def _check_compounds(
-    tensors: Iterable[Iterable[tuple[str, ...]]],
-    shapes: Iterable[Sequence[int]],
-    names: Iterable[str],
-    sizes: Mapping[str, int],
-) -> None:
-    for tensor, shape, name in zip(tensors, shapes, names, strict=True):
-        for index, (factors, size) in enumerate(zip(tensor, shape, strict=True)):
-            product = prod(sizes[factor] for factor in factors)
-            if len(factors) > 1 and product != size:
-                listed = " ".join(f"{factor}={sizes[factor]}" for factor in factors)
-                raise AnnotationError(f"dimension {index} of {name} is {size}, but ({listed}) makes {product}")
 
 
 class _ToAnnotation(Transformer[Token, Annotation]):

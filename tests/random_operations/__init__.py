@@ -1,0 +1,32 @@
+"""Random programs of one operation each, over all families of StableHLO, in shapes that are often odd.
+
+Each family is a function that takes a random generator and returns the text of one function around the operation.
+"""
+
+from random import Random
+
+from random_operations import collectives, contractions, elementwise, indexing, linear_algebra, shapes
+from random_operations.text import FAMILIES, tensor
+
+__all__ = [
+    "FAMILIES",
+    "collectives",
+    "contractions",
+    "elementwise",
+    "indexing",
+    "linear_algebra",
+    "programs",
+    "shapes",
+    "tensor",
+]
+
+
+def programs(count: int, seed: int) -> str:
+    """A module of `count` functions, taken from all families in turn."""
+    rng = Random(seed)
+    families = list(FAMILIES.items())
+    functions: list[str] = []
+    for index in range(count):
+        name, family = families[index % len(families)]
+        functions.append(family(rng).replace("@NAME", f"@{name}_{index}"))
+    return "\n".join(functions)
