@@ -7,6 +7,7 @@ that it joins. Node 0 stands for the values that cannot have a sharding, such as
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
@@ -14,7 +15,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
-from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of_source, defining_op
+from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of, data_flow_of_source, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.passes.common.call_graph import callee
 from sdy.passes.common.data_flow_edges import edge_of
@@ -125,7 +126,9 @@ class Graph:
     def _users(self, value: SSAValue) -> Iterator[Operation | None]:
         for use in value.uses:
             user = use.operation
-            if (edge := _source_edge(use)) is not None:
+            if not _leads_elsewhere(type(user)):
+                yield user
+            elif (edge := _source_edge(use)) is not None:
                 yield edge
             elif isinstance(user, CallOp):
                 yield from self._users(callee(user, self.symbols).args[use.index])
@@ -169,10 +172,20 @@ def is_dead(operation: Operation) -> bool:
     return all(result.first_use is None for result in operation.results) and would_be_trivially_dead(operation)
 
 
+@cache
+def _leads_elsewhere(operation: type[Operation]) -> bool:
+    """Whether operands of such operations can be tensors of other operations too."""
+    return (
+        operation is CallOp
+        or operation.has_trait(IsTerminator, value_if_unregistered=False)
+        or operation.has_trait(ShardableDataFlow, value_if_unregistered=False)
+    )
+
+
 def _other_targets(edge: DataFlowEdgeOp) -> Sequence[SSAValue]:
     """The values besides its input that `edge` holds the sharding of."""
     operation = defining_op(edge.input)
-    flow = operation.get_trait(ShardableDataFlow) if operation else None
+    flow = data_flow_of(operation) if operation else None
     return flow.non_owner_targets(operation, edge.input) if operation and flow else ()
 
 

@@ -7,7 +7,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator
 
-from sdy.dialect.interfaces import ShardableDataFlow, defining_op
+from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding, shardable_value
 from sdy.passes.common.call_graph import callee, main_function
@@ -119,7 +119,7 @@ class _Reader:
         if not is_static_tensor(edge.input.type):
             return None, ()
         op = defining_op(edge.input)
-        flow = op.get_trait(ShardableDataFlow) if op else None
+        flow = data_flow_of(op) if op else None
         assert op is not None
         assert flow is not None
         sources = [use.operation.operands[use.index] for use in flow.edge_sources(op, edge.input)]

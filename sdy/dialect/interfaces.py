@@ -10,6 +10,7 @@ should be sharded alike. One target of each edge is its owner, and stands for th
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 from xdsl.traits import IsTerminator, OpTrait
@@ -105,10 +106,20 @@ class ShardableDataFlow(OpTrait, ABC):
 
 def defining_op(value: SSAValue) -> Operation | None:
     """The operation that `value` is a result of, or in whose region it is a block argument."""
-    if isinstance(value, BlockArgument):
-        return value.block.parent_op()
-    assert isinstance(value, OpResult)
-    return value.op
+    if isinstance(value, OpResult):
+        return value.op
+    assert isinstance(value, BlockArgument)
+    return value.block.parent_op()
+
+
+def data_flow_of(op: Operation) -> ShardableDataFlow | None:
+    """The interface of `op` if it has data-flow edges; remembered for its class, since it is asked for each value."""
+    return _data_flow_of_class(type(op))
+
+
+@cache
+def _data_flow_of_class(op_class: type[Operation]) -> ShardableDataFlow | None:
+    return op_class.get_trait(ShardableDataFlow)
 
 
 def data_flow_of_source(use: Use) -> tuple[ShardableDataFlow, Operation] | None:
@@ -116,6 +127,6 @@ def data_flow_of_source(use: Use) -> tuple[ShardableDataFlow, Operation] | None:
     op: Operation | None = use.operation
     if op.has_trait(IsTerminator, value_if_unregistered=False):
         op = op.parent_op()
-    if op is None or (flow := op.get_trait(ShardableDataFlow)) is None:
+    if op is None or (flow := data_flow_of(op)) is None:
         return None
     return flow, op

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from sdy.dialect.attributes import SHARDING, TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.dialect.collectives import CollectiveOp
-from sdy.dialect.interfaces import ShardableDataFlow, defining_op
+from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp
 from sdy.sharding import TensorSharding
 
@@ -24,7 +24,7 @@ from sdy.sharding import TensorSharding
 def data_flow_edge_of(target: SSAValue) -> DataFlowEdgeOp | None:
     """The `sdy.data_flow_edge` of the data-flow edge that `target` is a target of, None where there is none."""
     op = defining_op(target)
-    if op is None or (flow := op.get_trait(ShardableDataFlow)) is None:
+    if op is None or (flow := data_flow_of(op)) is None:
         return None
     user = flow.edge_owner_from_target(op, target).get_user_of_unique_use()
     return user if isinstance(user, DataFlowEdgeOp) else None
@@ -35,7 +35,7 @@ def shardable_value(value: SSAValue) -> SSAValue | None:
     op = defining_op(value)
     if op is None:
         return None
-    if (flow := op.get_trait(ShardableDataFlow)) is not None:
+    if (flow := data_flow_of(op)) is not None:
         edge = data_flow_edge_of(value)
         if edge is not None:
             return edge.result
@@ -59,7 +59,7 @@ def get_sharding(value: SSAValue) -> TensorSharding | None:
             return op.sharding.data
         case CollectiveOp():
             return op.out_sharding.data
-        case _ if (flow := op.get_trait(ShardableDataFlow)) is not None:
+        case _ if (flow := data_flow_of(op)) is not None:
             is_result = isinstance(kept_with, OpResult)
             get = flow.result_edge_owner_shardings if is_result else flow.block_argument_edge_owner_shardings
             return get(op)[_index(kept_with)]
@@ -84,7 +84,7 @@ def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
             op.properties["sharding"] = TensorShardingAttr(sharding)
         case CollectiveOp():
             op.properties["out_sharding"] = TensorShardingAttr(sharding)
-        case _ if (flow := op.get_trait(ShardableDataFlow)) is not None:
+        case _ if (flow := data_flow_of(op)) is not None:
             if isinstance(kept_with, OpResult):
                 owners, get = flow.result_edge_owners(op), flow.result_edge_owner_shardings
                 set_all = flow.set_result_edge_owner_shardings
