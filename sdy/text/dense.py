@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AnyDenseElement,
     AnyFloat,
     BytesAttr,
@@ -16,8 +17,13 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IndexType,
     IntegerType,
+    MemRefType,
     RankedStructure,
+    TensorType,
+    UnrankedTensorType,
+    VectorType,
 )
+from xdsl.ir import Attribute
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
@@ -44,8 +50,19 @@ class DenseParser(TokenParser):
         self.parse_punctuation(">", " in dense attribute")
         if type is None:
             self.parse_punctuation(":", " in dense attribute")
-            type = self._parse_dense_literal_type()  # noqa: A001
+            type = self._dense_type(start)  # noqa: A001
         return read(type)
+
+    def _dense_type(self, start: int) -> DenseType:
+        given = self.parse_type()
+        if not isinstance(given, TensorType | VectorType | MemRefType | UnrankedTensorType):
+            self.raise_error("elements literal must be a shaped type", start)
+        if isinstance(given, UnrankedTensorType) or DYNAMIC_INDEX in given.get_shape():
+            self.raise_error("elements literal type must have static shape", start)
+        element_type = cast(TensorType[Attribute], given).element_type
+        if not isinstance(element_type, IntegerType | IndexType | AnyFloat | ComplexType):
+            self.raise_error(f"elements of the type {element_type} cannot be given as numbers", start)
+        return cast(DenseType, given)
 
     def _bytes_reader(self) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
         start = self.pos

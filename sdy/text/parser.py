@@ -15,8 +15,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     CallSiteLoc,
     FileLineColLoc,
+    FloatAttr,
     FusedLoc,
     IntAttr,
+    IntegerAttr,
     LocationAttr,
     ModuleOp,
     NameLoc,
@@ -26,10 +28,8 @@ from xdsl.dialects.builtin import (
     UnregisteredOp,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
-from xdsl.irdl import IRDLOperation
 from xdsl.parser import ForwardDeclaredValue, ParserState, UnresolvedOperand
 from xdsl.parser import Parser as XDSLParser
-from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyException
 from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRTokenKind
@@ -74,7 +74,6 @@ class Parser(DenseParser):
         self._types: dict[str, TypeAttribute] = {}
         self._attributes: dict[str, Attribute] = {}
         self._defined_here: list[str] = []
-        self._isolated = True
         self._uses: dict[str, Span] = {}
         self._later_aliases: dict[str, int] | None = None
 
@@ -92,6 +91,14 @@ class Parser(DenseParser):
         if token.kind is not MLIRTokenKind.BARE_IDENT:
             return super().parse_optional_type()
         return self._remembered(self._types, _TYPE_EXTENT, super().parse_optional_type)
+
+    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
+        """A number with its type, or a boolean, if one starts here."""
+        start = self.pos
+        try:
+            return super().parse_optional_builtin_int_or_float_attr()
+        except (VerifyException, OverflowError):
+            raise self.error_at(start, "integer constant out of range for attribute") from None
 
     def parse_optional_attribute(self) -> Attribute | None:
         """An attribute, if one starts here; the same object when its text has been seen before."""
@@ -124,7 +131,7 @@ class Parser(DenseParser):
             return None
         return super().parse_optional_location()
 
-    def parse_optional_argument(
+    def parse_optional_argument(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, expect_type: bool = True
     ) -> XDSLParser.UnresolvedArgument | XDSLParser.Argument | None:
         """A block argument and its location, if they start here."""
@@ -301,29 +308,21 @@ class Parser(DenseParser):
 
     @contextmanager
     def _scope(self) -> Generator[None]:
-        """The names of a region: they end with it, and where it is isolated, those outside are unknown in it."""
-        outer_values, outer_forward, outer_defined = self.ssa_values, self.forward_ssa_references, self._defined_here
+        """The names of a region, which end with it."""
+        outer_defined = self._defined_here
         outer_blocks, outer_forward_blocks = self.blocks, self.forward_block_references
-        isolated = self._isolated
         self._defined_here = []
         self.blocks, self.forward_block_references = {}, defaultdict(list)
-        if isolated:
-            self.ssa_values, self.forward_ssa_references = {}, {}
         yield
-        if isolated:
-            self.check_all_defined()
-            self.ssa_values, self.forward_ssa_references = outer_values, outer_forward
-        else:
-            for name in self._defined_here:
-                del self.ssa_values[name]
-        self._isolated = isolated
+        for name in self._defined_here:
+            del self.ssa_values[name]
         self._defined_here = outer_defined
         self.blocks, self.forward_block_references = outer_blocks, outer_forward_blocks
 
-    def check_all_defined(self) -> None:
-        """Raises DiagnosticError for a value that was used in this scope and never defined."""
-        for name in self.forward_ssa_references:
-            raise self.error_at(self._uses[name].start, "use of undeclared SSA value name")
+    def _check_all_defined(self) -> None:
+        undefined = [self._uses[name].start for name in self.forward_ssa_references]
+        if undefined:
+            raise self.error_at(min(undefined), "use of undeclared SSA value name")
 
     # Operations
 
@@ -337,7 +336,7 @@ class Parser(DenseParser):
                 self._parse_file_metadata_dictionary()
             else:
                 operations.append(self.parse_operation())
-        self.check_all_defined()
+        self._check_all_defined()
         if len(operations) == 1 and isinstance(operations[0], ModuleOp):
             return operations[0]
         module = ModuleOp(operations)
@@ -349,7 +348,6 @@ class Parser(DenseParser):
         start = self._current_token.span.start
         bound = self._parse_op_result_list()
         token = self._current_token
-        outer_isolated = self._isolated
         if token.kind is MLIRTokenKind.BARE_IDENT:
             self._consume_token()
             op_type = self._op_type(token, self._parser_state.dialect_stack[-1:])
@@ -361,11 +359,9 @@ class Parser(DenseParser):
         else:
             self.raise_error("expected operation name in quotes")
 
-        self._isolated = _is_isolated(op_type)
         self._parser_state.dialect_stack.append(asm_names(op_type).default_dialect)
         op = parse(op_type)
         self._parser_state.dialect_stack.pop()
-        self._isolated = outer_isolated
         if isinstance(op.location, UnknownLoc):
             op.location = self.parse_optional_location() or self.lines.attribute(token.span.start)
 
@@ -418,17 +414,6 @@ class Parser(DenseParser):
         raise self.error_at(token.span.start, message)
 
 
-_isolated_types: dict[type[Operation], bool] = {}
-
-
-def _is_isolated(op_type: type[Operation]) -> bool:
-    isolated = _isolated_types.get(op_type)
-    if isolated is None:
-        isolated = issubclass(op_type, IRDLOperation) and op_type.has_trait(IsolatedFromAbove)
-        _isolated_types[op_type] = isolated
-    return isolated
-
-
 def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     """The module that `text` is, or one around the operations that it is, not yet verified. Raises DiagnosticError."""
     register_source(filename, text)
@@ -444,8 +429,13 @@ def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
         notes = [(parser.lines.place(span.start), note or "here") for span, note in problem.refs]
         raise parser.error_at(problem.span.start, problem.msg, *notes) from problem
     except ParseError as problem:
-        raise parser.error_at(problem.span.start, problem.msg) from problem
+        raise parser.error_at(problem.span.start, _sentence(problem.msg)) from problem
     except RecursionError:
         raise parser.error_at(parser.pos, "nested too deeply") from None
     except _BAD_VALUE as problem:
         raise parser.error_at(parser.pos, str(problem) or "not valid here") from problem
+
+
+def _sentence(message: str) -> str:
+    """A message of xDSL's parser in MLIR's manner: it begins with a small letter."""
+    return message[:1].lower() + message[1:] if message.startswith(("Expect", "Duplicate")) else message

@@ -41,6 +41,12 @@ class TokenParser(XDSLParser):
         state.current_token = state.lexer.lex()
         return punctuation
 
+    def parse_keyword(self, keyword: str, context_msg: str = "") -> str:
+        """The keyword. Raises ParseError where something else is next."""
+        if self.parse_optional_keyword(keyword) is None:
+            self.raise_error(f"expected '{keyword}'{context_msg}")
+        return keyword
+
     def parse_optional_characters(self, text: str) -> str | None:
         """The token with this text, if it is next."""
         state = self._parser_state

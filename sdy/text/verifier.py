@@ -5,13 +5,13 @@ operation says of itself is its own `verify_`; the rest is what holds for all of
 branches stay in their region, and a value is defined before it is used.
 """
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.traits import IsTerminator, NoTerminator
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import error, op_error
 from sdy.dialect.verifiers import verify_attributes
+from sdy.text.builtin_checks import CHECKS
 
 
 def verify(top: Operation) -> None:
@@ -30,14 +30,15 @@ def verify(top: Operation) -> None:
 
 
 def _verify_operation(op: Operation) -> None:
+    check = CHECKS.get(type(op))
+    if check is not None:
+        check(op)
     try:
         op.verify_()
     except VerifyException as problem:
+        if op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
+            _verify_isolation(op)
         raise op_error(op, str(problem)) from problem
-    if isinstance(op, ModuleOp):
-        for name in op.attributes:
-            if "." not in name and name != "sym_visibility":
-                raise op_error(op, f"can only contain attributes with dialect-prefixed names, found: '{name}'")
     verify_attributes(op)
     for successor in op.successors:
         if op.next_op is not None:
@@ -68,3 +69,14 @@ def _verify_order(block: Block) -> None:
                         user, f"operand #{number} does not dominate this use", (operand, "operand defined here")
                     )
         defined.update(op.results)
+
+
+def _verify_isolation(isolated: Operation) -> None:
+    for op in isolated.walk():
+        for operand in op.operands if op is not isolated else ():
+            if not isolated.is_ancestor(operand.owner):
+                raise error(
+                    op,
+                    f"'{op.name}' op using value defined outside the region",
+                    (isolated, "required by region isolation constraints"),
+                )
