@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import jax
 
     from sdy.passes.execution.compile import CompiledProgram
+    from sdy.passes.execution.device_mesh import Device
 
 _SMALL_PROGRAM = 5000
 """The number of operations up to which a program is compared with the unpartitioned one unless told otherwise."""
@@ -130,7 +131,7 @@ def _stage(timing: Timing, name: str) -> Iterator[None]:
 # jax is imported only once the program is partitioned: a mistake in the program is told without waiting for it.
 
 
-def _devices(module: ModuleOp, wanted: int | None) -> "list[jax.Device]":
+def _devices(module: ModuleOp, wanted: int | None) -> "list[Device]":
     """As many devices as `wanted`, or as the program needs; virtual ones of the CPU where there are too few others."""
     import jax
 
@@ -143,7 +144,7 @@ def _devices(module: ModuleOp, wanted: int | None) -> "list[jax.Device]":
     return (devices if len(devices) >= count else jax.devices("cpu"))[:count]
 
 
-def _compile(module: ModuleOp, devices: "Sequence[jax.Device]") -> "CompiledProgram":
+def _compile(module: ModuleOp, devices: "Sequence[Device]") -> "CompiledProgram":
     from sdy.passes.execution.compile import compile
 
     with _refusals_told():

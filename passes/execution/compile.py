@@ -5,6 +5,9 @@ the shards of the results together. Nothing here depends on the kind of devices:
 with the groups of devices that take part.
 """
 
+# jax does not declare all of its types.
+# pyright: basic
+
 from collections.abc import Sequence
 from typing import cast
 
@@ -16,7 +19,7 @@ from sdy.diagnostics import error
 from sdy.dialect.meshes import named_meshes
 from sdy.mesh import Mesh
 from sdy.passes.driver import partition
-from sdy.passes.execution.device_mesh import DeviceMesh
+from sdy.passes.execution.device_mesh import Device, DeviceMesh
 from sdy.passes.execution.device_order import renumber_devices
 from sdy.passes.execution.interface import Argument, Interface, Port, main_function
 from sdy.passes.execution.local_program import LocalProgram
@@ -37,7 +40,7 @@ class CompiledProgram:
     def __init__(self, program: LocalProgram, inputs: Sequence[Port], outputs: Sequence[Port], devices: DeviceMesh):
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
-        self.devices: tuple[jax.Device, ...] = tuple(devices.mesh.devices.flat)
+        self.devices: tuple[Device, ...] = tuple(devices.mesh.devices.flat)
         run = jax.shard_map(
             program,
             mesh=devices.mesh,
@@ -74,7 +77,7 @@ class CompiledProgram:
             return tuple(self._compiled(*jax.device_put(checked, list(self.in_shardings))))
 
 
-def compile(module: ModuleOp, devices: Sequence[jax.Device] | None = None) -> CompiledProgram:  # noqa: A001
+def compile(module: ModuleOp, devices: Sequence[Device] | None = None) -> CompiledProgram:  # noqa: A001
     """Compile `module` for the devices of its mesh, numbered as in `devices` (by default, as in `jax.devices()`).
 
     A module that is not partitioned yet is partitioned first, as a copy. Raises DiagnosticError where there are too
@@ -97,7 +100,7 @@ def compile(module: ModuleOp, devices: Sequence[jax.Device] | None = None) -> Co
     return _compile(local, interface, grid)
 
 
-def compile_unpartitioned(module: ModuleOp, device: jax.Device | None = None) -> CompiledProgram:
+def compile_unpartitioned(module: ModuleOp, device: Device | None = None) -> CompiledProgram:
     """Compile `module`, which is not partitioned, for one device, as if it had no shardings: what to compare with.
 
     Raises DiagnosticError for a program that is written for several devices, as `sdy.manual_computation` is.

@@ -6,10 +6,14 @@ which some tensor is split along `"x":(1)2`, become a jax mesh with the axes `x:
 measured as in `sdy.axes`, on a line from 1 (major) to the number of devices (minor).
 """
 
+# jax does not declare all of its types.
+# pyright: basic
+
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -19,6 +23,9 @@ from sdy.axes import AxisRef, axis_between
 from sdy.diagnostics import Where, error
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
+
+Device: TypeAlias = Any
+"""A `jax.Device`, which jax declares as a variable, not as a type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class DeviceMesh:
     @classmethod
     def over(
         cls,
-        devices: Sequence[jax.Device],
+        devices: Sequence[Device],
         meshes: Sequence[Mesh],
         shardings: Iterable[PlacedSharding],
         where: Where,

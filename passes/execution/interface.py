@@ -31,7 +31,7 @@ class Port:
     dtype: np.dtype[np.generic]
     sharding: NamedSharding
 
-    def check(self, value: Argument) -> Array:
+    def check(self, value: Any) -> Array:
         """`value` as an array of this type. Raises TypeError or ValueError, naming the port, where it has another."""
         if isinstance(value, bool | int | float | complex):
             value = np.asarray(value, self.dtype)

@@ -4,11 +4,15 @@ The operation is bound inside `jax.shard_map`, so that jax places the shards of 
 program itself is merged, as it stands, into the module that jax is building.
 """
 
+# jax does not declare all of its types.
+# pyright: basic
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import jax
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
@@ -22,13 +26,13 @@ class LocalProgram:
     """The text of a module whose `main` is what each device runs, and the types of the results of `main`."""
 
     text: str
-    results: tuple[jax.core.ShapedArray, ...]
+    results: tuple[ShapedArray, ...]
 
     @classmethod
     def of(cls, text: str, main: FuncOp) -> "LocalProgram":
         """The program `text`, of which `main` is the main function. Raises DiagnosticError for a type no array has."""
         results = (array_type(type_, main) for type_ in main.function_type.outputs)
-        return cls(text, tuple(jax.core.ShapedArray(shape, dtype) for shape, dtype in results))
+        return cls(text, tuple(ShapedArray(shape, dtype) for shape, dtype in results))
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         """Apply the program to tracers of one device's arguments."""
@@ -40,7 +44,7 @@ _run.multiple_results = True
 
 
 @_run.def_abstract_eval
-def _results(*_: Any, program: LocalProgram) -> list[jax.core.ShapedArray]:
+def _results(*_: Any, program: LocalProgram) -> list[ShapedArray]:
     return list(program.results)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.axes import AxisRef, total_size
 from sdy.diagnostics import error
@@ -47,7 +47,7 @@ class Layout:
         """The number of parts that dimension `dim` is split into."""
         return total_size(self.axes[dim], self.mesh)
 
-    def local_type(self, value: SSAValue) -> Attribute:
+    def local_type(self, value: SSAValue | Operation) -> Attribute:
         """The type that one device has of the value.
 
         Raises DiagnosticError at `value` where the parts would not all be of one size.

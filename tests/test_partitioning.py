@@ -1,0 +1,331 @@
+"""Conversion to the program of one device: what it makes, and that it computes the same."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import DiagnosticError, capture
+from sdy.mesh import Mesh
+from sdy.passes.driver import partition, propagate
+from sdy.passes.execution.compile import compile, compile_unpartitioned
+from sdy.passes.execution.difference import largest_difference
+from sdy.passes.execution.from_jax import from_jax
+from sdy.passes.execution.hlo_collectives import collectives
+from sdy.passes.execution.inputs import random_inputs
+from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
+from sdy.passes.partitioning.device_groups import device_groups, shard_indices
+from sdy.text import context, parse
+
+X, Y, Z = AxisRef("x"), AxisRef("y"), AxisRef("z")
+MESH = Mesh.of({"x": 2, "y": 4, "z": 2})
+DEVICE_ORDERS = {"natural": "", "permuted": ", device_ids=[3, 1, 0, 2, 7, 5, 6, 4]"}
+
+
+def test_groups_are_in_the_order_of_their_axes():
+    assert device_groups([AxisRef("y", 1, 2)], Mesh.of({"x": 2, "y": 4})) == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert device_groups([Z, X], MESH)[:2] == [[0, 8, 1, 9], [2, 10, 3, 11]]
+    assert device_groups([], Mesh.of({"x": 2})) == [[0], [1]]
+    assert device_groups([X], Mesh.of({"x": 2, "y": 2}, [3, 1, 0, 2])) == [[3, 0], [1, 2]]
+
+
+def test_shard_indices_count_along_axes_major_to_minor():
+    assert shard_indices([X, AxisRef("y", 2, 2)], MESH) == [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3]
+    assert shard_indices([X], Mesh.of({"x": 2, "y": 2}, [3, 1, 0, 2])) == [1, 0, 1, 0]
+
+
+def convert(text: str) -> Any:
+    module = parse(text, "test.mlir")
+    ConvertGlobalToLocalPass().apply(context(), module)
+    return module
+
+
+def assert_same_as_whole(original: Any, local: Any, tolerance: float = 0.0) -> None:
+    program, whole = compile(local), compile_unpartitioned(original)
+    inputs = random_inputs(program.inputs, seed=0)
+    names = [port.name for port in program.outputs]
+    difference = largest_difference(program(*inputs), whole(*inputs), names)
+    assert difference is not None
+    assert difference.largest <= tolerance, difference
+
+
+# Each: the sharding before, the collective, the sharding after, of a tensor<8x16x4x8xf32> over <["x"=2, "y"=4]>.
+COLLECTIVES = {
+    "all_gather": ('{"x"}, {}, {}, {}', 'sdy.all_gather [{"x"}, {}, {}, {}]', "{}, {}, {}, {}"),
+    "all_gather of two dimensions": ('{"y"}, {}, {"x"}, {}', 'sdy.all_gather [{"y"}, {}, {"x"}, {}]', "{}, {}, {}, {}"),
+    "all_gather of minor axes": ('{"x", "y"}, {}, {}, {}', 'sdy.all_gather [{"y"}, {}, {}, {}]', '{"x"}, {}, {}, {}'),
+    "all_gather of a sub-axis": (
+        '{"x"}, {"y"}, {}, {}',
+        'sdy.all_gather [{}, {"y":(2)2}, {}, {}]',
+        '{"x"}, {"y":(1)2}, {}, {}',
+    ),
+    "all_slice": ("{}, {}, {}, {}", 'sdy.all_slice [{"x"}, {}, {}, {"y"}]', '{"x"}, {}, {}, {"y"}'),
+    "all_slice of sub-axes": (
+        '{"y":(2)2}, {}, {}, {}',
+        'sdy.all_slice [{}, {"y":(1)2, "x"}, {}, {}]',
+        '{"y":(2)2}, {"y":(1)2, "x"}, {}, {}',
+    ),
+    "all_to_all": ('{"x", "y"}, {}, {}, {}', 'sdy.all_to_all [{"y"}: 0->1]', '{"x"}, {"y"}, {}, {}'),
+    "all_to_all of several": (
+        '{"x"}, {}, {"y"}, {}',
+        'sdy.all_to_all [{"x"}: 0->3, {"y"}: 2->1]',
+        '{}, {"y"}, {}, {"x"}',
+    ),
+    "collective_permute": (
+        '{"x"}, {"y"}, {}, {}',
+        "sdy.collective_permute",
+        '{"y":(1)2}, {"x", "y":(2)2}, {}, {}',
+    ),
+    "collective_permute of some axes": ('{"x"}, {}, {}, {}', "sdy.collective_permute", '{"y":(2)2}, {}, {}, {}'),
+}
+
+
+@pytest.mark.parametrize("order", DEVICE_ORDERS.values(), ids=DEVICE_ORDERS)
+@pytest.mark.parametrize(("before", "collective", "after"), COLLECTIVES.values(), ids=COLLECTIVES)
+def test_collective_changes_nothing_but_the_layout(before: str, collective: str, after: str, order: str):
+    text = f"""
+      sdy.mesh @mesh = <["x"=2, "y"=4]{order}>
+      func.func @main(%arg0: tensor<8x16x4x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{before}]>}})
+          -> (tensor<8x16x4x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{after}]>}}) {{
+        %0 = {collective} %arg0 out_sharding=<@mesh, [{after}]> : tensor<8x16x4x8xf32>
+        return %0 : tensor<8x16x4x8xf32>
+      }}"""
+    assert_same_as_whole(parse(text), convert(text))
+
+
+REDUCTIONS = {
+    "all_reduce": ('sdy.all_reduce {"y"}', '{"x"}, {}'),
+    "reduce_scatter": ('sdy.reduce_scatter [{"y"}, {}]', '{"x", "y"}, {}'),
+    "reduce_scatter of two dimensions": (
+        'sdy.reduce_scatter [{"y":(1)2}, {"y":(2)2}]',
+        '{"x", "y":(1)2}, {"y":(2)2}',
+    ),
+}
+
+
+@pytest.mark.parametrize("order", DEVICE_ORDERS.values(), ids=DEVICE_ORDERS)
+@pytest.mark.parametrize(("reduction", "after"), REDUCTIONS.values(), ids=REDUCTIONS)
+def test_partial_results_are_combined(reduction: str, after: str, order: str):
+    text = f"""
+      sdy.mesh @mesh = <["x"=2, "y"=4]{order}>
+      func.func @main(%arg0: tensor<8x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{"y"}}]>}},
+                      %arg1: tensor<16x32xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y"}}, {{}}]>}})
+          -> (tensor<8x32xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{after}]>}}) {{
+        %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
+          {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"x"}}, {{}}]>]>}}
+          : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+        %1 = {reduction} %0 out_sharding=<@mesh, [{after}]> : tensor<8x32xf32>
+        return %1 : tensor<8x32xf32>
+      }}"""
+    assert_same_as_whole(parse(text), convert(text), tolerance=1e-6)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """The shape of an argument, the axes that split its dimensions, and its element type."""
+
+    shape: tuple[int, ...]
+    axes: tuple[str | None, ...]
+    dtype: str = "float32"
+
+
+D, M = "data", "model"
+SPLIT = Argument((16, 32), (D, M))
+IMAGES, KERNEL = Argument((8, 16, 8, 8), (D, M, None, None)), Argument((32, 16, 3, 3), (None, M, None, None))
+INDEX = Argument((), (), "int32")
+INDICES = Argument((16,), (None,), "int32")
+TOKENS = Argument((16, 32), (D, None), "int32")
+
+
+def convolve(images: jax.Array, kernel: jax.Array, groups: int = 1) -> jax.Array:
+    return jax.lax.conv_general_dilated(images, kernel, (1, 1), "SAME", feature_group_count=groups)
+
+
+def max_pool(images: jax.Array) -> jax.Array:
+    return jax.lax.reduce_window(images, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+
+
+def loop(x: jax.Array) -> jax.Array:
+    return jax.lax.while_loop(
+        lambda c: c[0] < 5, lambda c: (c[0] + 1, jnp.sin(c[1]) @ jnp.ones((32, 32)) / 32), (0, x)
+    )[1]
+
+
+def scan(x: jax.Array, w: jax.Array) -> Any:
+    return jax.lax.scan(lambda c, w: (jnp.tanh(c @ w), c.sum()), x, w)
+
+
+def branch(x: jax.Array, p: jax.Array) -> jax.Array:
+    return jax.lax.cond(p > 3, lambda x: jnp.tanh(x @ x.T), lambda x: x @ x.T, x)
+
+
+def loss(table: jax.Array, tokens: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.sin(table[tokens]))
+
+
+def mixture_of_experts(x: jax.Array, gate: jax.Array, w: jax.Array) -> jax.Array:
+    return jnp.einsum("te,teo->to", jax.nn.softmax(x @ gate), jnp.einsum("ti,eio->teo", x, w))
+
+
+# Each: a function and its arguments, over a mesh of "data"=4 and "model"=2.
+PROGRAMS: dict[str, tuple[Callable[..., Any], *tuple[Argument, ...]]] = {
+    "embedding, rows split": (lambda t, i: t[i], Argument((256, 64), (M, None)), TOKENS),
+    "embedding, columns split": (lambda t, i: t[i], Argument((256, 64), (None, M)), TOKENS),
+    "embedding's gradient": (jax.grad(loss), Argument((256, 64), (M, None)), TOKENS),
+    "gather by two indices": (lambda t, i, j: t[i, j], SPLIT, INDICES, INDICES),
+    "gather outside": (lambda t, i: jnp.take(t, i * 7 - 5, axis=0, mode="clip"), SPLIT, INDICES),
+    "gather in batches": (lambda t, i: jnp.take_along_axis(t, i % 8, 1), Argument((16, 32), (D, None)), TOKENS),
+    "scatter": (lambda t, i, u: t.at[i].set(u), SPLIT, Argument((1,), (None,), "int32"), Argument((1, 32), (None, M))),
+    "scatter outside": (
+        lambda t, i, u: t.at[i * 7 - 5].add(u, mode="drop"), SPLIT, INDICES, Argument((16, 32), (None, M))
+    ),
+    "scatter in batches": (lambda t, i, u: t.at[i[:, 0]].add(u), Argument((16, 32), (None, M)), TOKENS, SPLIT),
+    "scatter of a maximum": (lambda t, i, u: t.at[i[:, 0]].max(u), Argument((16, 32), (None, M)), TOKENS, SPLIT),
+    "scatter of a product": (lambda t, i, u: t.at[i[:, 0]].multiply(u), Argument((16, 32), (None, M)), TOKENS, SPLIT),
+    "while": (loop, SPLIT),
+    "scan": (scan, Argument((16, 32), (D, None)), Argument((3, 32, 32), (None, None, M))),
+    "cond": (branch, SPLIT, INDEX),
+    "sort": (lambda x: jnp.sort(x, axis=0), SPLIT),
+    "argmax": (lambda x: jnp.argmax(x, axis=1), SPLIT),
+    "cumsum": (lambda x: jnp.cumsum(x, axis=1), SPLIT),
+    "convolution": (convolve, IMAGES, KERNEL),
+    "convolution in groups": (lambda x, k: convolve(x, k, 8), IMAGES, Argument((32, 2, 3, 3), (M, None, None, None))),
+    "convolution, space split": (convolve, Argument((8, 16, 8, 8), (None, None, D, M)), KERNEL),
+    "pooling": (max_pool, IMAGES),
+    "pooling, space split": (max_pool, Argument((8, 16, 8, 8), (None, None, D, M))),
+    "dynamic slice": (lambda x, i: jax.lax.dynamic_slice(x, (i, 0), (4, 32)), SPLIT, INDEX),
+    "dynamic update": (
+        lambda x, u, i: jax.lax.dynamic_update_slice(x, u, (i * 3, i * 5)), SPLIT, Argument((3, 5), (None, None)), INDEX
+    ),
+    "static update": (lambda x, u: x.at[2:5].set(u), SPLIT, Argument((3, 32), (None, M))),
+    "pad and crop": (lambda x: jax.lax.pad(x, 0.0, ((1, -1, 0), (0, 0, 0))), SPLIT),
+    "concatenate": (lambda x, y: jnp.concatenate([x, y]), SPLIT, Argument((8, 32), (D, M))),
+    "slice": (lambda x: x[2:10], SPLIT),
+    "reverse": (lambda x: x[::-1], SPLIT),
+    "reshape": (lambda x: x.reshape(16, 4, 8).transpose(1, 0, 2).reshape(4, 128), SPLIT),
+    "flatten": (lambda x: x.reshape(-1), SPLIT),
+    "random bits": (lambda x: x + jax.lax.rng_bit_generator(jnp.arange(4, dtype="uint32"), (16, 32))[1] % 8, SPLIT),
+    "log-sum-exp": (lambda x: jax.nn.logsumexp(x, axis=1), SPLIT),
+    "reductions": (lambda x: (x.max(), x.prod(axis=1), (x > 0.1).any(axis=1)), SPLIT),
+    "reduction of integers": (lambda x: (jax.lax.reduce_xor(x, (1,)), x.min()), Argument((16, 32), (D, M), "int32")),
+    "reduction from a value": (lambda x, i: jax.lax.reduce(x, i, jax.lax.add, (0, 1)), SPLIT, Argument((), ())),
+    "fourier transform": (jnp.fft.fft2, Argument((16, 32), (D, M), "complex64")),
+    "bfloat16": (jnp.matmul, Argument((16, 32), (D, M), "bfloat16"), Argument((32, 8), (M, None), "bfloat16")),
+    "cholesky": (lambda x: jnp.linalg.cholesky(x @ x.mT + jnp.eye(8)), Argument((16, 8, 8), (D, M, None))),
+    "triangular solve": (
+        lambda a, b: jax.scipy.linalg.solve_triangular(a + 9 * jnp.eye(8), b),
+        Argument((8, 8), (None, None)),
+        Argument((8, 16), (None, D)),
+    ),
+    "top-k": (lambda x: jax.lax.top_k(x, 4), SPLIT),
+    "iota and constants": (lambda x: x * jnp.eye(16, 32) + np.arange(512, dtype="float32").reshape(16, 32), SPLIT),
+    "mixture of experts": (
+        mixture_of_experts,
+        Argument((16, 32), (D, None)),
+        Argument((32, 8), (None, M)),
+        Argument((8, 32, 16), (M, None, None)),
+    ),
+}  # fmt: skip
+TOLERANCES = {"embedding's gradient": 1e-3, "bfloat16": 1e-2, "scan": 1e-5, "convolution, space split": 1e-5}
+
+
+def lower(function: Callable[..., Any], *arguments: Argument) -> Any:
+    mesh = jax.make_mesh((4, 2), (D, M), axis_types=(AxisType.Auto,) * 2)
+    return from_jax(
+        jax.jit(function),
+        *(
+            jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=NamedSharding(mesh, PartitionSpec(*a.axes)))
+            for a in arguments
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_partitioned_program_computes_the_same(name: str):
+    original = lower(*PROGRAMS[name])
+    module = original.clone()
+    with capture():
+        propagate(module)
+        partition(module)
+    assert_same_as_whole(original, module, TOLERANCES.get(name, 1e-6))
+
+
+def test_what_is_computed_whole_is_told():
+    module = lower(lambda x: x[::-1], SPLIT)
+    propagate(module)
+    with capture() as warnings:
+        partition(module)
+    assert [warning.message for warning in warnings] == [
+        "'stablehlo.reverse' op is computed whole on every device: a device would need data of others"
+    ]
+    assert collectives(compile(module).compiled_text()).keys() == {"all-gather"}
+
+
+def test_manual_computation_runs_as_written():
+    mesh = jax.make_mesh((4, 2), (D, M), axis_types=(AxisType.Auto,) * 2)
+    add_up = jax.shard_map(
+        lambda x: jax.lax.psum(x, D) + jax.lax.axis_index(M),
+        mesh=mesh,
+        in_specs=PartitionSpec(D, M),
+        out_specs=PartitionSpec(None, M),
+    )
+    module = lower(add_up, SPLIT)
+    propagate(module)
+    x = np.arange(16 * 32, dtype="float32").reshape(16, 32)
+    (result,) = compile(module)(x)
+    np.testing.assert_allclose(result, jax.jit(add_up)(x), rtol=1e-6)
+
+
+def one_op(arguments: str, body: str) -> str:
+    return f"""sdy.mesh @mesh = <["x"=2]>
+func.func @main({arguments}) {{
+  {body}
+  return
+}}"""
+
+
+HALF = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}'
+REFUSED = {
+    "indivisible": (
+        one_op(f"%arg0: tensor<5xf32> {HALF}", ""),
+        'dimension 0 of size 5 cannot be split evenly into 2 parts over {"x"}: the value has type tensor<5xf32>',
+    ),
+    "reshard left": (
+        one_op(f"%arg0: tensor<4xf32> {HALF}", "%0 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<4xf32>"),
+        "'sdy.reshard' op changes the sharding of a tensor: sdy-reshard-to-collectives must run first",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_converted_is_told(text: str, message: str):
+    with pytest.raises(DiagnosticError) as problem:
+        convert(text)
+    assert problem.value.message == message
+    assert problem.value.where is not None
+    assert problem.value.where.filename == "test.mlir"
+
+
+def test_missing_reshard_between_caller_and_callee_is_told():
+    text = f"""sdy.mesh @mesh = <["x"=2]>
+func.func @main(%arg0: tensor<4xf32> {HALF}) {{
+  call @f(%arg0) : (tensor<4xf32>) -> ()
+  return
+}}
+func.func private @f(%arg0: tensor<4xf32>) {{
+  return
+}}"""
+    with pytest.raises(DiagnosticError, match="a value of type tensor<2xf32> on each device goes where tensor<4xf32>"):
+        convert(text)
+
+
+def test_module_is_converted_only_once():
+    module = convert(one_op(f"%arg0: tensor<4xf32> {HALF}", ""))
+    with pytest.raises(DiagnosticError, match="partitioned already"):
+        ConvertGlobalToLocalPass().apply(context(), module)
