@@ -1,15 +1,30 @@
-"""Where in a file a position of its text is, as the location that operations and block arguments carry.
+"""The locations that operations and block arguments carry: where their text stands, or what `loc(...)` says instead.
 
-An operation's location is that of its name, a block argument's that of its own, unless `loc(...)` says otherwise.
-`sdy.diagnostics.location_of` reads it back.
+An operation stands where its name does. `sdy.diagnostics.location_of` turns a location back into a place in a file.
 """
 
 import re
 from bisect import bisect_left
 
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+from xdsl.dialects.builtin import (
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute
+from xdsl.parser import Parser as XDSLParser
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.diagnostics import Location
+from sdy.text.tokens import TokenParser
+
+_ALIAS_DEFINITION = re.compile(r"^[ \t]*(#[\w$.-]+)[ \t]*=", re.MULTILINE)
 
 
 class LineTable:
@@ -34,3 +49,89 @@ class LineTable:
         line = bisect_left(self._newlines, offset)
         start = self._newlines[line - 1] + 1 if line else 0
         return line + 1, offset - start + 1
+
+
+class LocationParser(TokenParser):
+    """The part of the parser that reads locations."""
+
+    _later_aliases: dict[str, int] | None = None
+    """Where the aliases below the first one that was needed early are defined."""
+
+    def parse_optional_location(self) -> LocationAttr | None:
+        """`loc(...)`, if it starts here."""
+        if self._current_token.text != "loc":
+            return None
+        return super().parse_optional_location()
+
+    def parse_optional_argument(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, expect_type: bool = True
+    ) -> XDSLParser.UnresolvedArgument | XDSLParser.Argument | None:
+        """A block argument and its location, if they start here."""
+        argument = super().parse_optional_argument(expect_type)
+        if isinstance(argument, XDSLParser.Argument):
+            argument.location = self.parse_optional_location()
+        return argument
+
+    def _parse_location(self) -> LocationAttr:
+        if self._current_token.kind is MLIRTokenKind.HASH_IDENT:
+            return self._location_alias()
+        if (text := self.parse_optional_str_literal()) is not None:
+            return self._location_from_string(text)
+        match self.parse_optional_identifier():
+            case "unknown":
+                return UnknownLoc()
+            case "callsite":
+                with self.in_parens():
+                    callee = self._parse_location()
+                    self.parse_keyword("at")
+                    return CallSiteLoc(callee, self._parse_location())
+            case "fused":
+                metadata: Attribute = NoneAttr()
+                if self.parse_optional_punctuation("<") is not None:
+                    metadata = self.parse_attribute()
+                    self.parse_punctuation(">")
+                parts = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
+                return FusedLoc(tuple(parts), metadata)
+            case _:
+                return self.raise_error("expected location instance")
+
+    def _location_from_string(self, text: str) -> LocationAttr:
+        if self.parse_optional_punctuation(":") is not None:
+            line = self.parse_integer(False, False)
+            self.parse_punctuation(":")
+            column = self.parse_integer(False, False)
+            if self.parse_optional_keyword("to") is not None:  # a range; its start is what is kept
+                self.parse_optional_integer(False, False)
+                self.parse_punctuation(":")
+                self.parse_integer(False, False)
+            return FileLineColLoc(StringAttr(text), IntAttr(line), IntAttr(column))
+        child: LocationAttr | NoneAttr = NoneAttr()
+        if self.parse_optional_punctuation("(") is not None:
+            child = self._parse_location()
+            self.parse_punctuation(")")
+        return NameLoc(StringAttr(text), child)
+
+    def _location_alias(self) -> LocationAttr:
+        """A location by its alias, which may be defined further down: MLIR prints them at the end."""
+        token = self._current_token
+        name = token.text
+        if name not in self.attribute_aliases:
+            if self._later_aliases is None:
+                content = self.lexer.input.content
+                self._later_aliases = {m[1]: m.end() for m in _ALIAS_DEFINITION.finditer(content, self.pos)}
+            definition = self._later_aliases.pop(name, None)
+            if definition is None:
+                self.raise_error(f"operation location alias was never defined: '{name}'")
+            self._resume_from(definition)
+            self.attribute_aliases[name] = self.parse_attribute()
+            self._resume_from(token.span.start)
+        location = self.parse_attribute()
+        if not isinstance(location, LocationAttr):
+            self.raise_error(f"expected location, but '{name}' is another attribute", token.span)
+        return location
+
+    def _parse_alias_def(self) -> None:
+        name = self._current_token.text
+        if self._later_aliases is not None and name in self.attribute_aliases and name not in self._later_aliases:
+            del self.attribute_aliases[name]
+        super()._parse_alias_def()

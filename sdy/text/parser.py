@@ -13,17 +13,9 @@ from typing import TypeVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    CallSiteLoc,
-    FileLineColLoc,
     FloatAttr,
-    FusedLoc,
-    IntAttr,
     IntegerAttr,
-    LocationAttr,
     ModuleOp,
-    NameLoc,
-    NoneAttr,
-    StringAttr,
     UnknownLoc,
     UnregisteredOp,
 )
@@ -37,7 +29,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from sdy.diagnostics import DiagnosticError, Location, Note, error, register_source
 from sdy.text.dense import DenseParser
 from sdy.text.lexer import Lexer
-from sdy.text.locations import LineTable
+from sdy.text.locations import LineTable, LocationParser
 from sdy.text.names import asm_names
 from sdy.text.spelling import SPELLINGS
 
@@ -58,13 +50,12 @@ _ATTRIBUTE_EXTENT = re.compile(
 )
 
 _REMEMBERED_ATTRIBUTES = frozenset({"array", "dense"})
-_ALIAS_DEFINITION = re.compile(r"^[ \t]*(#[\w$.-]+)[ \t]*=", re.MULTILINE)
 
 _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError, OverflowError, MemoryError)
 """What attributes and operations raise when they are built from what the text says."""
 
 
-class Parser(DenseParser):
+class Parser(DenseParser, LocationParser):
     """Parses one text. Raises ParseError or DiagnosticError where it is wrong."""
 
     def __init__(self, context: Context, text: str, filename: str):
@@ -75,7 +66,6 @@ class Parser(DenseParser):
         self._attributes: dict[str, Attribute] = {}
         self._defined_here: list[str] = []
         self._uses: dict[str, Span] = {}
-        self._later_aliases: dict[str, int] | None = None
 
     # Diagnostics
 
@@ -122,87 +112,6 @@ class Parser(DenseParser):
         if parsed is not None and not content[match.end() : self.pos].strip() and self.pos >= match.end():
             memory[match[0]] = parsed
         return parsed
-
-    # Locations
-
-    def parse_optional_location(self) -> LocationAttr | None:
-        """`loc(...)`, if it starts here."""
-        if self._current_token.text != "loc":
-            return None
-        return super().parse_optional_location()
-
-    def parse_optional_argument(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, expect_type: bool = True
-    ) -> XDSLParser.UnresolvedArgument | XDSLParser.Argument | None:
-        """A block argument and its location, if they start here."""
-        argument = super().parse_optional_argument(expect_type)
-        if isinstance(argument, XDSLParser.Argument):
-            argument.location = self.parse_optional_location()
-        return argument
-
-    def _parse_location(self) -> LocationAttr:
-        if self._current_token.kind is MLIRTokenKind.HASH_IDENT:
-            return self._location_alias()
-        if (text := self.parse_optional_str_literal()) is not None:
-            return self._location_from_string(text)
-        match self.parse_optional_identifier():
-            case "unknown":
-                return UnknownLoc()
-            case "callsite":
-                with self.in_parens():
-                    callee = self._parse_location()
-                    self.parse_keyword("at")
-                    return CallSiteLoc(callee, self._parse_location())
-            case "fused":
-                metadata: Attribute = NoneAttr()
-                if self.parse_optional_punctuation("<") is not None:
-                    metadata = self.parse_attribute()
-                    self.parse_punctuation(">")
-                parts = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
-                return FusedLoc(tuple(parts), metadata)
-            case _:
-                raise self.error_at(self.pos, "expected location instance")
-
-    def _location_from_string(self, text: str) -> LocationAttr:
-        if self.parse_optional_punctuation(":") is not None:
-            line = self.parse_integer(False, False)
-            self.parse_punctuation(":")
-            column = self.parse_integer(False, False)
-            if self.parse_optional_keyword("to") is not None:  # a range; its start is what is kept
-                self.parse_optional_integer(False, False)
-                self.parse_punctuation(":")
-                self.parse_integer(False, False)
-            return FileLineColLoc(StringAttr(text), IntAttr(line), IntAttr(column))
-        child: LocationAttr | NoneAttr = NoneAttr()
-        if self.parse_optional_punctuation("(") is not None:
-            child = self._parse_location()
-            self.parse_punctuation(")")
-        return NameLoc(StringAttr(text), child)
-
-    def _location_alias(self) -> LocationAttr:
-        """A location by its alias, which may be defined further down: MLIR prints them at the end."""
-        token = self._current_token
-        name = token.text
-        if name not in self.attribute_aliases:
-            if self._later_aliases is None:
-                content = self.lexer.input.content
-                self._later_aliases = {m[1]: m.end() for m in _ALIAS_DEFINITION.finditer(content, self.pos)}
-            definition = self._later_aliases.pop(name, None)
-            if definition is None:
-                self.raise_error(f"operation location alias was never defined: '{name}'")
-            self._resume_from(definition)
-            self.attribute_aliases[name] = self.parse_attribute()
-            self._resume_from(token.span.start)
-        location = self.parse_attribute()
-        if not isinstance(location, LocationAttr):
-            self.raise_error(f"expected location, but '{name}' is another attribute", token.span)
-        return location
-
-    def _parse_alias_def(self) -> None:
-        name = self._current_token.text
-        if self._later_aliases is not None and name in self.attribute_aliases and name not in self._later_aliases:
-            del self.attribute_aliases[name]
-        super()._parse_alias_def()
 
     # Values
 
