@@ -11,7 +11,7 @@ from xdsl.traits import IsTerminator
 
 from sdy import stablehlo
 from sdy.axes import AxisRef
-from sdy.diagnostics import op_error
+from sdy.diagnostics import DiagnosticError, op_error, report
 from sdy.dialect import collectives, ops
 from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.dialect.meshes import mesh_of
@@ -30,7 +30,7 @@ class VerifyUnreducedAxesPass(ModulePass):
     """Check that unreduced axes, along which devices hold partial results, are neither lost nor made up.
 
     An operation passes the unreduced axes of its operands on to its results. A dot product or a reduction may add some,
-    a reshard or an all-reduce may drop some. Anything else is an error::
+    a reshard or an all-reduce may drop some. Anything else is an error, the first of each function being told::
 
         func.func @f(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) {
           %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : tensor<8xf32>
@@ -42,10 +42,17 @@ class VerifyUnreducedAxesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
+        problems: list[DiagnosticError] = []
         for function in functions(op):
-            for inner in function.body.walk(region_first=True):
-                _verify(inner, symbols)
-            _verify(function, symbols)
+            try:
+                for inner in function.body.walk(region_first=True):
+                    _verify(inner, symbols)
+            except DiagnosticError as problem:
+                problems.append(problem)
+        for problem in problems[:-1]:
+            report(problem.diagnostic)
+        if problems:
+            raise problems[-1]
 
 
 def _verify(op: Operation, symbols: Symbols) -> None:
