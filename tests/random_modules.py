@@ -43,12 +43,16 @@ class Maker:
     priorities: bool = False
     values: list[Value] = field(default_factory=list[Value])
     lines: list[str] = field(default_factory=list[str])
+    grouped: set[str] = field(default_factory=set[str])
     mesh: tuple[tuple[str, int], ...] = ()
+    density: float = 0.0
+    """How likely an operation has a sharding."""
 
     def module(self) -> str:
         """The text of the module."""
         choose = self.choose
         self.mesh = choose.choice(MESHES)
+        self.density = choose.choice((0.05, 0.15, 0.5))
         arguments = [Value(f"%arg{i}", self.shape()) for i in range(choose.randint(1, 4))]
         self.values = list(arguments)
         while len(self.lines) < self.num_operations:
@@ -83,6 +87,12 @@ class Maker:
             self.broadcast,
             self.reduce,
             self.constraint,
+            self.concatenate,
+            self.slice,
+            self.propagation_barrier,
+            self.optimization_barrier,
+            self.loop,
+            self.group,
         ]
 
     def shape(self) -> tuple[int, ...]:
@@ -95,7 +105,7 @@ class Maker:
         """Add the operation `text`, in which `{type}` is the type of the result, maybe with a sharding."""
         value = Value(f"%{len(self.lines)}", tuple(shape))
         attribute = ""
-        if sharded and self.choose.random() < 0.15:
+        if sharded and self.choose.random() < self.density:
             attribute = f" {{sdy.sharding = #sdy.sharding_per_value<[{self.sharding(value)}]>}}"
         text = text.replace("{type}", value.type).replace("{attribute}", attribute)
         self.lines.append(f"{value.name} = {text}")
@@ -184,6 +194,69 @@ class Maker:
             f"stablehlo.reduce({operand.name} init: {zero.name} ) applies stablehlo.add across dimensions = {dims}"
             f"{{attribute}} : ({operand.type}, {zero.type}) -> {{type}}",
         )
+
+    def concatenate(self) -> None:
+        lhs = self.pick()
+        if not lhs.shape:
+            return
+        rhs = self.like(lhs)
+        dim = self.choose.randrange(len(lhs.shape))
+        shape = tuple(2 * size if i == dim else size for i, size in enumerate(lhs.shape))
+        types = f"({lhs.type}, {rhs.type}) -> {{type}}"
+        self.emit(shape, f"stablehlo.concatenate {lhs.name}, {rhs.name}, dim = {dim}{{attribute}} : {types}")
+
+    def slice(self) -> None:
+        operand = self.pick()
+        if not operand.shape:
+            return
+        shape = tuple(size if self.choose.random() < 0.6 else max(1, size // 2) for size in operand.shape)
+        ranges = ", ".join(f"0:{size}" for size in shape)
+        self.emit(shape, f"stablehlo.slice {operand.name} [{ranges}]{{attribute}} : ({operand.type}) -> {{type}}")
+
+    def propagation_barrier(self) -> None:
+        operand = self.pick()
+        direction = self.choose.choice(("NONE", "FORWARD", "BACKWARD"))
+        text = f"sdy.propagation_barrier {operand.name} allowed_direction={direction}{{attribute}} : {{type}}"
+        self.emit(operand.shape, text)
+
+    def optimization_barrier(self) -> None:
+        operand = self.pick()
+        barrier = self.emit(operand.shape, f"stablehlo.optimization_barrier {operand.name} : {{type}}", sharded=False)
+        self.edge(barrier)
+
+    def edge(self, owner: Value) -> None:
+        """The data-flow edge of `owner`, which then has no other user."""
+        sharding = f" sharding={self.sharding(owner)}" if self.choose.random() < self.density else ""
+        self.values.remove(owner)
+        self.emit(owner.shape, f"sdy.data_flow_edge {owner.name}{sharding} : {{type}}", sharded=False)
+
+    def loop(self) -> None:
+        """A loop whose body combines what it carries with something from outside."""
+        initial = self.pick()
+        outside = self.like(initial)
+        size = len(self.lines)
+        body = f"%b{size} = stablehlo.{self.choose.choice(BINARY)} %v{size}, {outside.name} : {initial.type}"
+        loop = self.emit(
+            initial.shape,
+            f"stablehlo.while(%v{size} = {initial.name}) : {initial.type}\n"
+            f"cond {{ %t{size} = stablehlo.constant dense<true> : tensor<i1>\n"
+            f"stablehlo.return %t{size} : tensor<i1> }}\n"
+            f"do {{ {body}\nstablehlo.return %b{size} : {initial.type} }}",
+            sharded=False,
+        )
+        self.edge(loop)
+
+    def group(self) -> None:
+        """A new sharding group of two values that are in no group yet."""
+        free = [value for value in self.values if value.name not in self.grouped]
+        pairs = [(a, b) for a in free for b in free if a is not b and a.shape == b.shape]
+        if not pairs:
+            return
+        members = self.choose.choice(pairs)
+        group = len(self.grouped) // 2
+        self.grouped |= {value.name for value in members}
+        lines = [f"sdy.sharding_group {value.name} group_id={group} : {value.type}" for value in members]
+        self.lines.append("\n".join(lines))
 
     def constraint(self) -> None:
         operand = self.pick()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from sdy.diagnostics import error
 from sdy.mesh import Mesh
 from sdy.passes.propagation import aggressive, basic
 from sdy.passes.propagation.directions import ALL_STAGES, Direction, Role, directions
@@ -76,8 +77,12 @@ class Steps:
         return number
 
     def mesh_of(self, sharding: TensorSharding) -> Mesh:
-        """The mesh that `sharding` refers to."""
-        return self.meshes[sharding.mesh] if isinstance(sharding.mesh, str) else sharding.mesh
+        """The mesh that `sharding` refers to. Raises DiagnosticError where the module has none of that name."""
+        if isinstance(sharding.mesh, Mesh):
+            return sharding.mesh
+        if sharding.mesh not in self.meshes:
+            raise error(None, f"unknown mesh: @{sharding.mesh}")
+        return self.meshes[sharding.mesh]
 
     def common_mesh(self, shardings: Sequence[TensorSharding | None]) -> str | Mesh | None:
         """How the first sharding that has axes names its mesh; None if there are no shardings, or several meshes.
