@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sdy.axes import AxisRef, common_prefix, merge_sub_axes, total_size
@@ -13,7 +13,8 @@ from sdy.rule import OpShardingRule, TensorMapping
 from sdy.sharding import TensorSharding, equivalent
 
 Axes = tuple[AxisRef, ...]
-MeshOf = Callable[[TensorSharding], Mesh]
+Meshes = Mapping[str | Mesh, Mesh]
+"""What the meshes that shardings name are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,12 @@ class Plan:
     reduction_axes: Axes
 
 
-def plan_operation(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh, mesh_of: MeshOf, reshapes: bool) -> Plan:
-    """The shardings with which an operation can run on `mesh` without any communication but reductions.
+def plan_operation(tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool) -> Plan:
+    """The shardings with which an operation can run on one mesh without any communication but reductions.
 
     `reshapes` says that the operation only renames places, so that axes may move between factors of a dimension.
     """
-    rule = tensors.rule
+    rule, mesh = tensors.rule, meshes[mesh_name]
     projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
     overflows = [any(factor.overflow for factor in tensor.factors.values()) for tensor in projection.tensors]
     deal_anew = reshapes and any(overflows)
@@ -66,7 +67,7 @@ def plan_operation(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh, mesh_of:
         other_devices = (
             sharding is not None
             and not sharding.is_fully_replicated
-            and mesh_of(sharding).device_ids != mesh.device_ids
+            and meshes[sharding.mesh].device_ids != mesh.device_ids
         )
         planned.append(new if changes or other_devices else None)
     reduction_axes = tuple(axis for factor in rule.reduction for axis in axes_per_factor[factor])
@@ -105,14 +106,14 @@ def with_axes(tensor: TensorFactors, axes_per_factor: Sequence[Axes]) -> TensorF
     return replace(tensor, factors=factors)
 
 
-def choose_mesh(shardings: Sequence[TensorSharding | None], mesh_of: MeshOf) -> str | Mesh | None:
+def choose_mesh(shardings: Sequence[TensorSharding | None], meshes: Meshes) -> str | Mesh | None:
     """The mesh that an operation runs on: of those its tensors are split over, the most common one.
 
     None if no tensor has a sharding, if one device holds a tensor whole, or if the meshes differ in more than the order
     of their devices. If no tensor is split, a mesh with its devices in their natural order is preferred.
     """
-    given = [sharding for sharding in shardings if sharding is not None and not mesh_of(sharding).is_empty]
-    if not given or len({mesh_of(sharding).axes for sharding in given}) > 1 or not mesh_of(given[0]).axes:
+    given = [sharding for sharding in shardings if sharding is not None and not meshes[sharding.mesh].is_empty]
+    if not given or len({meshes[sharding.mesh].axes for sharding in given}) > 1 or not meshes[given[0].mesh].axes:
         return None
     uses: Counter[str | Mesh | None] = Counter()
     most_common: str | Mesh | None = None
@@ -123,7 +124,7 @@ def choose_mesh(shardings: Sequence[TensorSharding | None], mesh_of: MeshOf) -> 
                 most_common = sharding.mesh
     if most_common is not None:
         return most_common
-    natural = [sharding.mesh for sharding in given if not mesh_of(sharding).device_ids]
+    natural = [sharding.mesh for sharding in given if not meshes[sharding.mesh].device_ids]
     return natural[-1] if natural else given[0].mesh
 
 

@@ -17,7 +17,7 @@ from sdy.mesh import Mesh
 from sdy.passes.common.tensors import is_static_tensor, rank, shape
 from sdy.passes.exporting.dot_plan import plan_dot_result
 from sdy.passes.exporting.editing import insert_for_other_uses, insert_for_use
-from sdy.passes.exporting.operation_plan import Tensors, choose_mesh, plan_operation, summed_axes
+from sdy.passes.exporting.operation_plan import Meshes, Tensors, choose_mesh, plan_operation, summed_axes
 from sdy.passes.exporting.reduction_kinds import operation_reduction
 from sdy.passes.exporting.single_device import insert_single_device_reshards, runs_on_one_device
 from sdy.passes.exporting.unreduced import combine_for_use
@@ -39,18 +39,19 @@ def reshard_around(op: Operation, in_full: bool) -> None:
     if runs_on_one_device(op, shardings[len(op.operands) :]):
         insert_single_device_reshards(op)
         return
-    mesh_name = choose_mesh(shardings, lambda sharding: mesh_of(sharding, op))
+    meshes = {sharding.mesh: mesh_of(sharding, op) for sharding in shardings if sharding is not None}
+    mesh_name = choose_mesh(shardings, meshes)
     rule = sharding_rule(op) if mesh_name is not None else None
     if mesh_name is None or rule is None or rule.is_custom:
         return
-    mesh = mesh_of(TensorSharding(mesh_name), op)
+    mesh = meshes[mesh_name]
     if operation_reduction(op) is None:
         # Partial results that cannot be combined must not arise.
         whole = tuple(sorted((*rule.need_replication, *rule.reduction)))
         rule = replace(rule, reduction=(), need_replication=whole)
     tensors = Tensors(rule, shardings, tuple(_num_elements(value) for value in values))
     if in_full:
-        reduction_axes = _reshard_operation(op, tensors, mesh_name, mesh)
+        reduction_axes = _reshard_operation(op, tensors, mesh_name, meshes)
     else:
         reduction_axes = _declared_reduction_axes(op, tensors, mesh)
         if isinstance(op, DotOp | DotGeneralOp) and shardings[-1] is not None:
@@ -73,11 +74,9 @@ def _combine_operands(op: Operation) -> None:
         combine_for_use(Use(op, index), results[0], InsertPoint.before(op))
 
 
-def _reshard_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Sequence[AxisRef]:
+def _reshard_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes) -> Sequence[AxisRef]:
     """Reshard operands and results so that they go together; the axes along which the results are then partial."""
-    plan = plan_operation(
-        tensors, mesh_name, mesh, lambda sharding: mesh_of(sharding, op), reshapes=isinstance(op, ReshapeOp)
-    )
+    plan = plan_operation(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
     before, after = InsertPoint.before(op), InsertPoint.after(op)
     for index, sharding in enumerate(plan.shardings):
         if sharding is None:
