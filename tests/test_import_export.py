@@ -1,5 +1,9 @@
 """Each import and export pass alone, against the C++ one, on what the passes before it made of whole programs."""
 
+# JAX's functions have types only in part.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportUntypedFunctionDecorator=false
+
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -6,6 +6,7 @@
 // CHECK-NEXT: sdy.mesh @mesh = <["y"=4]>
 // CHECK-NEXT: sdy.mesh @mesh_0 = <["y"=2]>
 // CHECK-NEXT: sdy.mesh @maximal_mesh_3 = <[], device_ids=[3]> {stablehlo.mesh = {axes = [], device_ids = dense<3> : tensor<1xi64>}}
+// CHECK-NEXT: sdy.mesh @mesh_1 = <["z"=2]>
 // CHECK-NOT:  sdy.mesh
 sdy.mesh @a = <["x"=2]>
 sdy.mesh @b = <["x"=2]>
@@ -21,4 +22,12 @@ func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@b, [{"x"}]>}
   // CHECK: stablehlo.negate %1 {sdy.sharding = #sdy.sharding_per_value<[<@maximal_mesh_3, []>]>}
   %2 = stablehlo.negate %1 {sdy.sharding = #sdy.sharding_per_value<[<mesh<[], device_ids=[3]>, []>]>} : tensor<8xf32>
   return %2 : tensor<8xf32>
+}
+
+func.func @replica_groups(%arg0: tensor<8xf32>) -> tensor<16xf32> {
+  // CHECK: "stablehlo.all_gather"(%arg0) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_1, axes = [#stablehlo.axis_ref<name = "z">]>}>
+  %0 = "stablehlo.all_gather"(%arg0) <{all_gather_dim = 0 : i64,
+      replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "z", size = 2>]>, axes = [#stablehlo.axis_ref<name = "z">]>}>
+      : (tensor<8xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
 }

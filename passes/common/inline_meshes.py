@@ -6,15 +6,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from sdy.dialect.meshes import mesh_of
+from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
+from sdy.mesh import Mesh
+from sdy.passes.common.replica_group_meshes import transform_replica_group_meshes
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
-from sdy.sharding import TensorSharding
 
 
 class InlineMeshesPass(ModulePass):
-    """Replace references to meshes in shardings by the meshes themselves, and remove the `sdy.mesh` operations.
+    """Replace references to meshes by the meshes themselves, and remove the `sdy.mesh` operations.
 
     Before::
 
@@ -24,15 +25,20 @@ class InlineMeshesPass(ModulePass):
     After::
 
         func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["x"=2]>, [{"x"}]>}) ...
+
+    The references are those of shardings and of the replica groups of StableHLO's collectives.
     """
 
     name = "sdy-inline-meshes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        def inline(sharding: TensorSharding) -> TensorSharding:
-            return replace(sharding, mesh=mesh_of(sharding, op))
+        meshes = named_meshes(op)
 
-        transform_shardings(op, inline)
+        def inline(mesh: str | Mesh) -> str | Mesh:
+            return meshes.get(mesh, mesh) if isinstance(mesh, str) else mesh
+
+        transform_shardings(op, lambda sharding: replace(sharding, mesh=inline(sharding.mesh)))
+        transform_replica_group_meshes(op, inline)
         symbols = Symbols(op)
         for mesh in list(op.ops):
             if isinstance(mesh, MeshOp):

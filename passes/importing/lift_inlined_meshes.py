@@ -19,13 +19,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.dialect.ops import MeshOp
 from sdy.mesh import Mesh
+from sdy.passes.common.replica_group_meshes import transform_replica_group_meshes
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
-from sdy.sharding import TensorSharding
 
 
 class LiftInlinedMeshesPass(ModulePass):
-    """Replace meshes written inside shardings by references to `sdy.mesh` operations, one for each different mesh.
+    """Replace meshes written inside attributes by references to `sdy.mesh` operations, one for each different mesh.
 
     Before::
 
@@ -41,8 +41,9 @@ class LiftInlinedMeshesPass(ModulePass):
         func.func @main(%0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}]>},
                         %1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) { ... }
 
-    A new mesh is called `mesh`, `empty_mesh`, or `maximal_mesh_N` for the single device N, with a suffix where that
-    name is taken. Every mesh operation also gets the attribute `stablehlo.mesh`, the same mesh in StableHLO's terms.
+    The attributes are shardings and the replica groups of StableHLO's collectives. A new mesh is called `mesh`,
+    `empty_mesh`, or `maximal_mesh_N` for the single device N, with a suffix where that name is taken. Every mesh
+    operation also gets the attribute `stablehlo.mesh`, the same mesh in StableHLO's terms.
     """
 
     name = "sdy-lift-inlined-meshes"
@@ -61,14 +62,15 @@ class LiftInlinedMeshesPass(ModulePass):
                 last_mesh = mesh
         place = InsertPoint.after(last_mesh) if last_mesh else InsertPoint.at_start(op.body.block)
 
-        def lift(sharding: TensorSharding) -> TensorSharding:
-            if isinstance(sharding.mesh, Mesh) and sharding.mesh not in names:
-                mesh = MeshOp(_name_for(sharding.mesh), sharding.mesh)
-                Rewriter.insert_op(mesh, place)
-                names[sharding.mesh] = symbols.insert(mesh)
-            return replace(sharding, mesh=names.get(sharding.mesh, sharding.mesh))
+        def lift(mesh: str | Mesh) -> str | Mesh:
+            if isinstance(mesh, Mesh) and mesh not in names:
+                named = MeshOp(_name_for(mesh), mesh)
+                Rewriter.insert_op(named, place)
+                names[mesh] = symbols.insert(named)
+            return names.get(mesh, mesh)
 
-        transform_shardings(op, lift)
+        transform_shardings(op, lambda sharding: replace(sharding, mesh=lift(sharding.mesh)))
+        transform_replica_group_meshes(op, lift)
         for mesh in op.ops:
             if isinstance(mesh, MeshOp):
                 mesh.attributes.setdefault("stablehlo.mesh", _stablehlo_mesh(mesh.mesh.data))

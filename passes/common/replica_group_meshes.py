@@ -1,0 +1,54 @@
+"""The meshes that StableHLO's collectives name their groups of devices by."""
+
+from collections.abc import Callable, MutableMapping
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FlatSymbolRefAttr, SymbolRefAttr, TensorType, i64
+from xdsl.ir import Attribute, Operation
+
+from sdy.mesh import Mesh
+from sdy.stablehlo.replica_groups import (
+    DeviceMesh,
+    MeshAttr,
+    MeshAxis,
+    ReplicaGroupMeshAxes,
+    ReplicaGroupMeshAxesAttr,
+)
+
+_REPLICA_GROUPS = "replica_groups"
+
+
+def transform_replica_group_meshes(root: Operation, change: Callable[[str | Mesh], str | Mesh]) -> None:
+    """Replace each mesh, or name of one, in the replica groups of `root` by what `change` makes of it."""
+    for operation in root.walk():
+        for attributes in (operation.properties, operation.attributes):
+            _transform(attributes, change)
+
+
+def _transform(attributes: MutableMapping[str, Attribute], change: Callable[[str | Mesh], str | Mesh]) -> None:
+    groups = attributes.get(_REPLICA_GROUPS)
+    if isinstance(groups, ReplicaGroupMeshAxesAttr):
+        old = _mesh(groups.data.mesh)
+        new = change(old)
+        if new != old:
+            attributes[_REPLICA_GROUPS] = ReplicaGroupMeshAxesAttr(
+                ReplicaGroupMeshAxes(_attribute(new), groups.data.axes)
+            )
+
+
+def _mesh(attribute: Attribute) -> str | Mesh:
+    if isinstance(attribute, SymbolRefAttr):
+        return attribute.string_value()
+    assert isinstance(attribute, MeshAttr)
+    axes = tuple((axis.name, axis.size) for axis in attribute.data.axes)
+    ids = attribute.data.device_ids
+    return Mesh(axes, tuple(ids.get_values()) if isinstance(ids, DenseIntOrFPElementsAttr) else ())
+
+
+def _attribute(mesh: str | Mesh) -> FlatSymbolRefAttr | MeshAttr:
+    if isinstance(mesh, str):
+        return SymbolRefAttr(mesh)
+    axes = tuple(MeshAxis(name, size) for name, size in mesh.axes)
+    if not mesh.device_ids:
+        return MeshAttr(DeviceMesh(axes))
+    kind = TensorType(i64, [len(mesh.device_ids)])
+    return MeshAttr(DeviceMesh(axes, DenseIntOrFPElementsAttr.from_list(kind, mesh.device_ids)))
