@@ -23,7 +23,9 @@ _KINDS = (
     "collective-permute",
     "collective-broadcast",
 )
-_INSTRUCTION = re.compile(rf" = (?P<type>\(.*\)|\S+) (?P<kind>{'|'.join(_KINDS)})(?:-done)?\(")
+_INSTRUCTION = re.compile(
+    rf"^ *(?:ROOT )?\S+ = (?P<type>\(.*?\)|\S+) (?P<kind>{'|'.join(_KINDS)})(?:-done)?\(", re.MULTILINE
+)
 _ARRAY = re.compile(r"\b(?P<element>pred|(?:bf|[fsuc])(?P<bits>\d+)\w*)\[(?P<shape>[\d,<=]*)\]")
 
 

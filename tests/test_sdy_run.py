@@ -1,0 +1,149 @@
+"""The command sdy-run: its account, and what it says of wrong input."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sdy.tools import sdy_run
+
+PROGRAM = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4xf32> {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.add across dimensions = [0]
+    : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+"""
+MANUAL = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
+      manual_axes={"x"} (%arg1: tensor<2xf32>) {
+    sdy.return %arg1 : tensor<2xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.mlir"
+    path.write_text(PROGRAM)
+    return path
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_account_of_a_program(program: Path, capsys: pytest.CaptureFixture[str]):
+    assert sdy_run.main([str(program)]) == 0
+    out = words(capsys.readouterr().out)
+    assert "operations 7 " in out
+    assert "shardings 1 given," in out
+    assert "mesh @mesh x=4" in out
+    assert "devices 4 x" in out
+    assert "all-reduce 1 16" in out
+    assert all(f" {stage} 0." in out for stage in ("parse", "propagate", "partition"))
+    assert "largest difference from the unpartitioned program: " in out
+
+
+def test_inputs_from_a_file(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    np.savez(tmp_path / "inputs.npz", arg0=np.full((8, 4), 2, np.float32))
+    assert sdy_run.main([str(program), "--inputs", str(tmp_path / "inputs.npz")]) == 0
+    assert "program: 0 (result 0, whose largest element is 16)" in capsys.readouterr().out
+
+
+def test_comparison_can_be_left_out(program: Path, capsys: pytest.CaptureFixture[str]):
+    assert sdy_run.main([str(program), "--no-check"]) == 0
+    assert "not compared with the unpartitioned program" in capsys.readouterr().out
+
+
+def test_program_that_has_no_unpartitioned_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "manual.mlir").write_text(MANUAL)
+    assert sdy_run.main([str(tmp_path / "manual.mlir")]) == 0
+    assert "not compared with the unpartitioned program: 'sdy.manual_computation' op" in capsys.readouterr().out
+    assert sdy_run.main([str(tmp_path / "manual.mlir"), "--check"]) == 1
+    assert "has no meaning on whole tensors" in capsys.readouterr().err
+
+
+def test_a_fresh_process_makes_the_devices_that_it_needs(program: Path):
+    """With no setting of jax's, on a machine with one device."""
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
+    }
+    command = [sys.executable, "-c", "import sys; from sdy.tools.sdy_run import main; sys.exit(main())", str(program)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "devices 4 x cpu" in words(done.stdout)
+    assert "largest difference" in done.stdout
+    few = subprocess.run([*command, "--devices", "2"], env=environment, capture_output=True, text=True, check=False)
+    assert few.returncode == 1
+    assert "mesh has 4 devices, but there are only 2" in few.stderr
+    assert "Traceback" not in few.stderr
+
+
+BAD_FILES: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "bad.mlir:1:1: error: the file is empty"),
+    "binary": (b"\x7fELF\x02\x01\x00\xff\xfe", "error:"),
+    "not MLIR": (b"hello world\n", "bad.mlir:1:1: error:"),
+    "truncated": (PROGRAM[:200].encode(), "bad.mlir:"),
+    "wrong": (PROGRAM.replace("-> tensor<4xf32>\n  return", "-> tensor<5xf32>\n  return").encode(), "bad.mlir:4:"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_FILES.values(), ids=BAD_FILES)
+def test_bad_files_are_told(content: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "bad.mlir"
+    path.write_bytes(content)
+    assert sdy_run.main([str(path)]) == 1
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_files_that_cannot_be_read_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for path in (tmp_path, tmp_path / "missing.mlir"):
+        assert sdy_run.main([str(path)]) == 1
+        assert str(path) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--devices", "0"], "there must be a device"),
+        (["--devices", "many"], "'many' is not a number"),
+        (["--seed", "-1"], "'-1' is not a number"),
+        (["--sed", "1", "--frobnicate"], "--frobnicate"),
+    ],
+)
+def test_wrong_flags_are_named(program: Path, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        sdy_run.main([str(program), *flags])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_help_tells_what_there_is(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        sdy_run.main(["--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert all(flag in out for flag in ("--devices", "--seed", "--inputs", "--check", "--no-check", "examples:"))
+
+
+def test_interrupt_ends_quietly(program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sdy_run, "propagate", interrupted)
+    assert sdy_run.main([str(program)]) == 130
+    assert "Traceback" not in capsys.readouterr().err
