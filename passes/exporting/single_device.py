@@ -35,18 +35,19 @@ def insert_single_device_reshards(op: Operation) -> None:
     """Reshard the operands of `op` to the one device that computes it, and its results from there.
 
     All go through the whole tensor on each device. A result that says nothing but that it is on one device stays whole
-    on each. Nothing is done in a module that has no mesh of several devices.
+    on each. Nothing is done in a module that has no mesh of several devices. Raises DiagnosticError if the results are on
+    different single devices.
     """
+    given = [get_sharding(result) for result in op.results]
+    alone = [sharding for sharding in given if sharding is not None and _is_on_one_device(sharding, op)]
+    if len({mesh_of(sharding, op).device_ids for sharding in alone}) > 1:
+        raise op_error(op, "has conflicting single-device result shardings")
     module = enclosing_module(op)
     assert module is not None
     meshes = named_meshes(module)
     everywhere = next((name for name, mesh in meshes.items() if mesh.axes), None)
     if everywhere is None:
         return
-    given = [get_sharding(result) for result in op.results]
-    alone = [sharding for sharding in given if sharding is not None and _is_on_one_device(sharding, op)]
-    if len({mesh_of(sharding, op).device_ids for sharding in alone}) > 1:
-        raise op_error(op, "has conflicting single-device result shardings")
     one_device = TensorSharding(alone[-1].mesh)
 
     for index in range(len(op.operands)):
