@@ -35,8 +35,8 @@ def insert_single_device_reshards(op: Operation) -> None:
     """Reshard the operands of `op` to the one device that computes it, and its results from there.
 
     All go through the whole tensor on each device. A result that says nothing but that it is on one device stays whole
-    on each. Nothing is done in a module that has no mesh of several devices. Raises DiagnosticError if the results are on
-    different single devices.
+    on each. Nothing is done in a module that has no mesh of several devices. Raises DiagnosticError if the results are
+    on different single devices.
     """
     given = [get_sharding(result) for result in op.results]
     alone = [sharding for sharding in given if sharding is not None and _is_on_one_device(sharding, op)]
