@@ -1,5 +1,8 @@
 """Running programs on devices, and counting what they communicate."""
 
+# jax does not declare all of its types.
+# pyright: basic
+
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,8 @@
 """Conversion to the program of one device: what it makes, and that it computes the same."""
 
+# jax does not declare all of its types.
+# pyright: basic
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

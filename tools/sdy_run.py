@@ -1,7 +1,10 @@
 """sdy-run: partition a program, run it on its devices, and show that the result is the unpartitioned program's."""
 
+# jax does not declare all of its types.
+# pyright: basic
+
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _stage(timing: Timing, name: str) -> Iterator[None]:
+def _stage(timing: Timing, name: str) -> Generator[None]:
     """Time a stage, and show on a terminal that it is at work."""
     with timing.stage(name), Console(stderr=True).status(f"{name} ..."):
         yield
@@ -192,7 +195,7 @@ def _compare(
 
 
 @contextmanager
-def _refusals_told() -> Iterator[None]:
+def _refusals_told() -> Generator[None]:
     """Tell what XLA refuses, such as a program that needs more memory than there is, as an error of the program."""
     import jax
 

@@ -1,5 +1,7 @@
 """The numpy element type and shape of an MLIR tensor type."""
 
+from typing import cast
+
 import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
@@ -37,10 +39,10 @@ def array_type(type_: Attribute, where: Where) -> tuple[tuple[int, ...], np.dtyp
     """
     if not isinstance(type_, TensorType):
         raise error(where, f"a value of type {type_} cannot be passed to or from a program")
-    dtype = _DTYPES.get(str(type_.element_type))
+    element, shape = str(cast(TensorType[Attribute], type_).element_type), type_.get_shape()
+    dtype = _DTYPES.get(element)
     if dtype is None:
-        raise error(where, f"no array has elements of type {type_.element_type}")
-    shape = type_.get_shape()
+        raise error(where, f"no array has elements of type {element}")
     if DYNAMIC_INDEX in shape:
         raise error(where, f"arrays have static shapes, but this has type {type_}")
     return shape, np.dtype(dtype)

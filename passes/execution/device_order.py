@@ -5,7 +5,7 @@ say that its devices have other ids, and the local program uses these. So where 
 are replaced by places in the mesh.
 """
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType, i64
 
 from sdy.mesh import Mesh
 from sdy.passes.partitioning.emitter import after
@@ -28,7 +28,8 @@ def renumber_devices(module: ModuleOp, mesh: Mesh) -> None:
             if isinstance(devices := op.properties.get(name), DenseIntOrFPElementsAttr):
                 # A group that is shorter than the longest is filled up with -1.
                 renumbered = [places.get(int(device), -1) for device in devices.get_values()]
-                op.properties[name] = DenseIntOrFPElementsAttr.from_list(devices.type, renumbered)
+                type_ = TensorType(i64, devices.get_shape())
+                op.properties[name] = DenseIntOrFPElementsAttr.from_list(type_, renumbered)
 
 
 def _look_up(op: PartitionIdOp, order: tuple[int, ...]) -> None:

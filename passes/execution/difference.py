@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import jax
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +16,8 @@ class Difference:
     scale: float
 
 
-def largest_difference(
-    results: "Sequence[jax.Array]", expected: "Sequence[jax.Array]", names: Sequence[str]
-) -> Difference | None:
-    """The largest difference between `results` and `expected`, NaNs being equal to each other.
+def largest_difference(results: Sequence[Any], expected: Sequence[Any], names: Sequence[str]) -> Difference | None:
+    """The largest difference between the arrays `results` and `expected`, NaNs being equal to each other.
 
     Not a number where only one of two elements is. None where there are no elements.
     """

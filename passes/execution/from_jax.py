@@ -1,5 +1,8 @@
 """A JAX program as a module."""
 
+# jax does not declare all of its types.
+# pyright: basic
+
 from collections.abc import Callable
 from typing import Any
 

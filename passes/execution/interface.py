@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import jax
 import numpy as np
@@ -35,10 +35,9 @@ class Port:
         """`value` as an array of this type. Raises TypeError or ValueError, naming the port, where it has another."""
         if isinstance(value, bool | int | float | complex):
             value = np.asarray(value, self.dtype)
-        if isinstance(value, np.generic):
-            value = np.asarray(value)
-        if not isinstance(value, jax.Array | np.ndarray):
+        if not isinstance(value, jax.Array | np.ndarray | np.generic):
             raise TypeError(f"{self.name} must be an array, not {type(value).__name__}")
+        value = cast(Array, value)
         if value.dtype != self.dtype:
             raise TypeError(f"{self.name} must have elements of type {self.dtype}, not {value.dtype}")
         if value.shape != self.shape:

@@ -1,9 +1,9 @@
 """Tensors whose elements are known: each device makes its own part."""
 
 import math
+from typing import Any
 
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
-from xdsl.ir import Attribute
 
 from sdy.diagnostics import op_error
 from sdy.dialect import ConstantOp as ShardedConstantOp
@@ -32,7 +32,7 @@ def _constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
         site.replace(take_part(emit, emit.constant(value), layout.axes, layout.mesh))
 
 
-def _splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Attribute]) -> DenseIntOrFPElementsAttr:
+def _splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Any]) -> DenseIntOrFPElementsAttr:
     element = value.data.data[: len(value.data.data) // math.prod(value.get_shape())]
     return DenseIntOrFPElementsAttr(type_, BytesAttr(element * math.prod(type_.get_shape())))
 

@@ -1,6 +1,7 @@
 """Making StableHLO operations at a place in a program: the few that partitioning needs, their types worked out."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, IntegerType, Signedness, TensorType, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -54,10 +55,11 @@ class Emitter:
         """A constant of integers, in row-major order; a single value fills the whole shape."""
         return self.constant(DenseIntOrFPElementsAttr.from_list(TensorType(element_type, shape), values))
 
-    def filled(self, type_: TensorType[Attribute], element: float) -> SSAValue:
+    def filled(self, type_: TensorType[Any], element: float) -> SSAValue:
         """A constant with the same element everywhere; of complex numbers, a real one."""
-        elements = (element, 0) if isinstance(type_.element_type, ComplexType) else element
-        return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [elements]))
+        if isinstance(type_.element_type, ComplexType):
+            return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [(element, 0)]))
+        return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [element]))
 
     def binary(self, op_class: type[BinaryElementwiseOp], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An elementwise operation on two values of one type."""

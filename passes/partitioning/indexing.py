@@ -6,6 +6,7 @@ ignores them by itself, as it does indices outside the whole.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import IntegerType, TensorType, i1, i32
 from xdsl.ir import SSAValue
@@ -46,7 +47,7 @@ class _Indices:
     def localize(self, layout: Layout, split_dims: Sequence[int], local_shape: Sequence[int]) -> SSAValue:
         """Count from the beginning of the device's part, along `split_dims`."""
         element_type = tensor_type(self._value).element_type
-        if isinstance(element_type, IntegerType) and element_type.width.data < i32.width.data:
+        if cast(IntegerType, element_type).width.data < i32.width.data:
             self._value = self._emit.convert(self._value, i32)
         columns = [
             offsets(layout.axes[dim] if dim in split_dims else (), local_shape[dim], layout.mesh) for dim in self._dims

@@ -1,6 +1,7 @@
 """How a value lies on the devices: the type of the whole, and the axes that split it."""
 
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -22,9 +23,14 @@ class Layout:
     mesh: Mesh = _NO_MESH
 
     @property
+    def _tensor(self) -> TensorType[Attribute] | None:
+        type_: Attribute = self.type
+        return cast(TensorType[Attribute], type_) if isinstance(type_, TensorType) else None
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole; () where the value is no tensor."""
-        return self.type.get_shape() if isinstance(self.type, TensorType) else ()
+        return self._tensor.get_shape() if self._tensor else ()
 
     @property
     def axes(self) -> tuple[tuple[AxisRef, ...], ...]:
@@ -52,7 +58,7 @@ class Layout:
 
         Raises DiagnosticError at `value` where the parts would not all be of one size.
         """
-        if self.sharding is None or not isinstance(self.type, TensorType) or not self.is_split:
+        if self.sharding is None or self._tensor is None or not self.is_split:
             return self.type
         for dim, (size, split) in enumerate(zip(self.shape, self.sharding.dims, strict=True)):
             parts = split.sharded_size(self.mesh)
@@ -63,4 +69,5 @@ class Layout:
                     f"dimension {dim} of size {size} cannot be split evenly into {parts} parts over {{{axes}}}: "
                     f"the value has type {self.type}",
                 )
-        return TensorType(self.type.element_type, self.sharding.local_shape(self.shape, self.mesh), self.type.encoding)
+        shape = self.sharding.local_shape(self.shape, self.mesh)
+        return TensorType(self._tensor.element_type, shape, self._tensor.encoding)

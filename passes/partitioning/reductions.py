@@ -6,6 +6,7 @@ from it, the others from the identity of the reduction.
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, Signedness
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
@@ -68,8 +69,9 @@ def identity_of(body: Region, element_type: Attribute) -> float | None:
 def _bounds(element_type: Attribute) -> tuple[float, float]:
     if not isinstance(element_type, IntegerType):
         return -math.inf, math.inf
-    width = element_type.width.data
-    if width == 1 or element_type.signedness.data is Signedness.UNSIGNED:
+    integer = cast(IntegerType, element_type)
+    width = integer.width.data
+    if width == 1 or integer.signedness.data is Signedness.UNSIGNED:
         return 0, 2**width - 1
     return -(2 ** (width - 1)), 2 ** (width - 1) - 1
 

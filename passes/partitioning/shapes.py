@@ -5,7 +5,7 @@ Where a dimension is split that such an operation does more with than carry it a
 
 import math
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i64
+from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, i64
 
 from sdy.passes.partitioning.collectives import offsets
 from sdy.passes.partitioning.emitter import before
@@ -107,9 +107,9 @@ def _convolution(site: Site[ConvolutionOp]) -> None:
     op.batch_group_count = _local_groups(op.batch_group_count, lhs.parts(dims.input_batch_dimension))
 
 
-def _local_groups(groups: IntegerAttr[IntegerType], parts: int) -> IntegerAttr[IntegerType]:
+def _local_groups(groups: IntegerAttr[I64], parts: int) -> IntegerAttr[I64]:
     count = groups.value.data
-    return IntegerAttr(count // math.gcd(count, parts), groups.type)
+    return IntegerAttr(count // math.gcd(count, parts), i64)
 
 
 @SHAPES.of(BroadcastOp)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult
 from xdsl.rewriter import Rewriter
 
 from sdy.diagnostics import op_error, warn
@@ -32,9 +32,9 @@ def compute_whole(site: Site[Any], reason: str) -> None:
             _take_part_of_result(result, layout)
 
 
-def _take_part_of_result(result: SSAValue, layout: Layout) -> None:
+def _take_part_of_result(result: OpResult, layout: Layout) -> None:
     users = list(result.uses)
     whole = Rewriter.replace_value_with_new_type(result, layout.type)
-    part = take_part(after(whole.owner), whole, layout.axes, layout.mesh)
+    part = take_part(after(result.op), whole, layout.axes, layout.mesh)
     for use in users:
         use.operation.operands[use.index] = part
