@@ -1,6 +1,7 @@
 """The text of programs that JAX writes, read and printed: each byte is what MLIR prints."""
 
-# pyright: basic  (JAX is typed only in part)
+# JAX is typed only in part.
+# pyright: basic
 
 from collections.abc import Callable
 from typing import Any

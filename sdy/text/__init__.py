@@ -1,7 +1,15 @@
 """MLIR text in and out.
 
 `parse` and `format` are MLIR's own parser and printer as far as a reader can tell: what they accept, where they say an
-error is, and each byte they print. How an operation names its results is told in `sdy.text.names`.
+error is, and each byte they print.
+
+dialects.py        the dialects that programs are written in
+lexer.py           tokens; tokens.py takes them one by one
+parser.py          operations, regions and the scopes of names; with dense.py for constants, locations.py for `loc(...)`
+printer.py         the same way back; with floats.py for numbers, aliases.py for the short names of locations
+names.py           how values are called, and how an operation says what its results should be called
+spelling.py        the form of modules and functions
+verifier.py        whether what was read is a valid program; builtin_checks.py for modules, functions and calls
 """
 
 from xdsl.context import Context

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
+    BytesAttr,
     DenseIntOrFPElementsAttr,
     Float64Type,
     FloatAttr,
@@ -44,7 +45,6 @@ class Printer(XDSLPrinter):
         super().__init__(print_generic_format=generic, print_debuginfo=locations is not None)
         self._locations = locations or LocationAliases()
         self._parts: list[str] = []
-        self._newline = "\n"
         self._names = Names(generic)
         self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
         self._default_dialects = ["builtin"]
@@ -60,7 +60,7 @@ class Printer(XDSLPrinter):
     def print_string(self, text: str, *, indent: int | None = None) -> None:
         """Add text; its lines are indented as what is around them, or by `indent` steps."""
         if "\n" in text:
-            text = text.replace("\n", self._newline if indent is None else "\n" + _INDENT * indent)
+            text = text.replace("\n", "\n" + _INDENT * (self._indent if indent is None else indent))
         self._parts.append(text)
 
     def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
@@ -111,11 +111,16 @@ class Printer(XDSLPrinter):
                 self.print_attribute(attribute)
 
     def _print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
-        if len(attribute) > _MOST_ELEMENTS and not attribute.is_splat():
+        count, data = len(attribute), attribute.data.data
+        if count <= _MOST_ELEMENTS:
+            attribute.print_builtin(self)
+            return
+        first = data[: len(data) // count]
+        if data == first * count:
+            DenseIntOrFPElementsAttr(attribute.type, BytesAttr(first)).print_builtin(self)
+        else:
             self.print_string(f'dense<"{hexadecimal(attribute)}"> : ')
             self.print_attribute(attribute.get_type())
-        else:
-            attribute.print_builtin(self)
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         """A dictionary, in the order of its keys."""
@@ -189,14 +194,14 @@ class Printer(XDSLPrinter):
                     self.print_list(block.args, self.print_block_argument)
             self.print_string(":")
             self._print_predecessors(block)
-        self._set_indent(self._indent + 1)
+        self._indent += 1
         last = block.last_op
         for op in block.ops:
             if op is last and not print_block_terminator and op.has_trait(IsTerminator, value_if_unregistered=False):
                 break
             self._print_new_line()
             self.print_op(op)
-        self._set_indent(self._indent - 1)
+        self._indent -= 1
 
     def _print_predecessors(self, block: Block) -> None:
         if block.parent is None or block is block.parent.first_block:
@@ -209,10 +214,6 @@ class Printer(XDSLPrinter):
                 self.print_string(f"  // pred: ^{one}")
             case many:
                 self.print_string(f"  // {len(many)} preds: {', '.join('^' + name for name in many)}")
-
-    def _set_indent(self, indent: int) -> None:
-        self._indent = indent
-        self._newline = "\n" + _INDENT * indent
 
     # Operations
 

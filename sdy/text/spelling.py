@@ -130,7 +130,8 @@ def _print_results(
             printer.print_op_attributes(attributes.data[number].data)
 
     printer.print_string(" -> ")
-    if len(types) == 1 and attributes is None and not isinstance(types[0], FunctionType):
+    annotated = attributes is not None and any(each.data for each in attributes)
+    if len(types) == 1 and not annotated and not isinstance(types[0], FunctionType):
         print_result(0)
         return
     with printer.in_parens():
