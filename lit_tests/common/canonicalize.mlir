@@ -1,4 +1,5 @@
 // RUN: sdy-opt %s -canonicalize | filecheck %s
+// RUN: sdy-opt %s -canonicalize='enable-patterns=sdy-collective' | filecheck %s --check-prefix=COLLECTIVES
 
 sdy.mesh @mesh = <["x"=2]>
 
@@ -29,7 +30,10 @@ func.func @constants(%arg0: tensor<8xf32>) -> tensor<8xf32> {
 }
 
 // CHECK-LABEL: func.func @reshards
+// COLLECTIVES-LABEL: func.func @reshards
 func.func @reshards(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+  // COLLECTIVES-NEXT: sdy.reshard
+  // COLLECTIVES-NEXT: sdy.reshard
   // CHECK-NEXT: %0 = sdy.reshard %arg0 <@mesh, [{"x"}]>
   // CHECK-NEXT: return %0
   %0 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<8xf32>

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from sdy.diagnostics import error
 from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.passes.common.data_flow_edges import edge_shardings
@@ -34,6 +35,8 @@ class SinkDataFlowEdgesPass(ModulePass):
     sink_debug_propagation_edge_sharding: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.sink_debug_sharding_origins or self.sink_debug_propagation_edge_sharding:
+            raise error(op, f"'{self.name}' cannot move the record of where shardings come from: leave its options off")
         for operation in op.walk():
             flow = operation.get_trait(ShardableDataFlow)
             if flow is None:

@@ -9,6 +9,7 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 
+from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ShardingConstraintOp
 from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding, shardable_value
@@ -46,6 +47,8 @@ class ApplyShardingConstraintsPass(ModulePass):
     debug_propagation_edge_sharding: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.debug_sharding_origins or self.debug_propagation_edge_sharding:
+            raise error(op, f"'{self.name}' cannot record where shardings come from: leave its debug options off")
         for operation in list(op.walk(region_first=True)):
             match operation:
                 case ShardingConstraintOp():
