@@ -16,6 +16,7 @@ from sdy.dialect.meshes import named_meshes
 from sdy.passes.driver import Timing, partition, propagate, read
 from sdy.passes.execution.difference import largest_difference
 from sdy.passes.execution.hlo_collectives import collectives
+from sdy.passes.execution.inputs import arrange_inputs, random_inputs, read_arrays
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.run_account import Account, count_operations, count_shardings, show
@@ -89,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
     timing = Timing()
     source = read(arguments.file)
+    arrays = None if arguments.inputs is None else read_arrays(arguments.inputs)
     with _stage(timing, "parse"):
         module = parse(source.text, source.name)
     original = module.clone()
@@ -102,7 +104,10 @@ def run(arguments: argparse.Namespace) -> int:
         devices = _devices(module, arguments.devices)
     with _stage(timing, "compile"):
         program = _compile(module, devices)
-    inputs = _inputs(program, arguments)
+    if arrays is None:
+        inputs = random_inputs(program.inputs, arguments.seed)
+    else:
+        inputs = arrange_inputs(arrays, program.inputs, str(arguments.inputs))
     with _stage(timing, "run"):
         results = _run(program, inputs)
     comparison = _NOT_COMPARED
@@ -152,14 +157,6 @@ def _compile(module: ModuleOp, devices: "Sequence[Device]") -> "CompiledProgram"
 
     with _refusals_told():
         return compile(module, devices)
-
-
-def _inputs(program: "CompiledProgram", arguments: argparse.Namespace) -> list[Any]:
-    from sdy.passes.execution.inputs import random_inputs, read_inputs
-
-    if arguments.inputs is None:
-        return random_inputs(program.inputs, arguments.seed)
-    return read_inputs(arguments.inputs, program.inputs)
 
 
 def _run(program: "CompiledProgram", inputs: Sequence[Any]) -> "tuple[jax.Array, ...]":

@@ -1,19 +1,23 @@
 """Arguments for a program: made up, or read from a file."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 
-from sdy.diagnostics import error
-from sdy.passes.execution.interface import Port
+from sdy.diagnostics import Location, error
+
+if TYPE_CHECKING:
+    from sdy.passes.execution.interface import Port
+
+NumpyArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _SCALE = 0.1
 _INTEGER_END = 8
 
 
-def random_inputs(ports: Sequence[Port], seed: int) -> list[np.ndarray[Any, np.dtype[Any]]]:
+def random_inputs(ports: "Sequence[Port]", seed: int) -> list[NumpyArray]:
     """An array for each of `ports`, the same for the same seed.
 
     Numbers are normally distributed around 0 with a standard deviation of 0.1; integers are 0 to 7, small enough to be
@@ -23,7 +27,7 @@ def random_inputs(ports: Sequence[Port], seed: int) -> list[np.ndarray[Any, np.d
     return [_random_array(port, generator) for port in ports]
 
 
-def _random_array(port: Port, generator: np.random.Generator) -> np.ndarray[Any, np.dtype[Any]]:
+def _random_array(port: "Port", generator: np.random.Generator) -> NumpyArray:
     if port.dtype == np.bool_:
         return generator.integers(0, 2, port.shape).astype(np.bool_)
     if _is_integer(port.dtype):
@@ -39,37 +43,40 @@ def _is_integer(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" or "int" in dtype.name
 
 
-def read_inputs(path: str, ports: Sequence[Port]) -> list[np.ndarray[Any, np.dtype[Any]]]:
-    """The arrays of an .npz file, in the order of `ports`: named `arg0`, `arg1` and so on, or saved without names.
-
-    Raises DiagnosticError where the file cannot be read, lacks an array, has one that is not used, or has one that does
-    not fit its port.
-    """
-    if not Path(path).is_file():
-        raise error(None, f"cannot open '{path}': {'not a file' if Path(path).exists() else 'no such file'}")
+def read_arrays(path: str) -> dict[str, NumpyArray]:
+    """The arrays of an .npz file by their names. Raises DiagnosticError where it cannot be read."""
+    where = Location(path, 1, 1)
     try:
         with np.load(path) as arrays:
-            given = {name: np.asarray(arrays[name]) for name in arrays.files}
-    except (OSError, ValueError, TypeError, AttributeError) as problem:
-        raise error(None, f"'{path}' is not a file of arrays as numpy.savez writes it") from problem
-    prefix = "arr_" if "arr_0" in given else "arg"
+            return {name: np.asarray(arrays[name]) for name in arrays.files}
+    except (ValueError, TypeError, AttributeError, BadZipFile, EOFError) as problem:
+        raise error(where, "not a file of arrays as numpy.savez writes it") from problem
+    except OSError as problem:
+        raise error(where, f"cannot read the file: {(problem.strerror or str(problem)).lower()}") from problem
+
+
+def arrange_inputs(arrays: Mapping[str, NumpyArray], ports: "Sequence[Port]", path: str) -> list[NumpyArray]:
+    """The arrays read from `path` in the order of `ports`: named `arg0`, `arg1` and so on, or saved without names.
+
+    Raises DiagnosticError where an array is missing, is one too many, or does not fit its port.
+    """
+    where = Location(path, 1, 1)
+    prefix = "arr_" if "arr_0" in arrays else "arg"
     names = [f"{prefix}{index}" for index in range(len(ports))]
-    if unused := sorted(given.keys() - set(names)):
-        raise error(
-            None, f"'{path}' has an array '{unused[0]}', but the program takes {len(ports)} arguments: arg0, ..."
-        )
-    inputs: list[np.ndarray[Any, np.dtype[Any]]] = []
+    if unused := sorted(arrays.keys() - set(names)):
+        raise error(where, f"there is an array '{unused[0]}', but the program takes {len(ports)} arguments: arg0, ...")
+    inputs: list[NumpyArray] = []
     for name, port in zip(names, ports, strict=True):
-        if name not in given:
-            raise error(None, f"'{path}' has no array '{name}' for {port.name}")
+        if name not in arrays:
+            raise error(where, f"there is no array '{name}' for {port.name}")
         try:
-            inputs.append(np.asarray(port.check(_with_type(given[name], port.dtype))))
+            inputs.append(np.asarray(port.check(_with_type(arrays[name], port.dtype))))
         except (TypeError, ValueError) as problem:
-            raise error(None, f"'{path}': {problem}") from problem
+            raise error(where, str(problem)) from problem
     return inputs
 
 
-def _with_type(array: np.ndarray[Any, np.dtype[Any]], dtype: np.dtype[Any]) -> np.ndarray[Any, np.dtype[Any]]:
+def _with_type(array: NumpyArray, dtype: np.dtype[Any]) -> NumpyArray:
     """Types that numpy has no name for, such as bfloat16, are saved as plain bytes."""
     is_bytes = array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize
     return array.view(dtype) if is_bytes else array
