@@ -1,3 +1,4 @@
+# pyright: basic
 """Small JAX programs that between them use most of what JAX lowers to, as MLIR text."""
 
 import functools
@@ -219,7 +220,7 @@ PROGRAMS: dict[str, Program] = {
         (f32(2, 8, 8, 3), f32(3, 3, 3, 5)),
     ),
     "convolution gradient": Program(
-        jax.grad(lambda k, x: lax.conv(x, k, (2, 2), [(1, 1), (0, 2)], precision="high").sum()),
+        jax.grad(lambda k, x: lax.conv_general_dilated(x, k, (2, 2), [(1, 1), (0, 2)], precision="high").sum()),
         (f32(5, 3, 3, 3), f32(2, 3, 8, 8)),
     ),
     "grouped convolution": Program(

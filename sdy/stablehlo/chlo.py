@@ -1,13 +1,17 @@
 """CHLO, the client's operations: functions that StableHLO spells out in many steps, and implicit broadcasting."""
 
 from dataclasses import dataclass
+from typing import Self
 
 from xdsl.dialects.builtin import (
     I64,
     ArrayAttr,
     BoolAttr,
+    DenseArrayBase,
     IntegerAttr,
     TensorType,
+    i32,
+    i64,
 )
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
 from xdsl.ir import Dialect, SpacedOpaqueSyntaxAttribute
@@ -26,6 +30,8 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, Pure, RecursiveMemoryEffect
 
 from sdy.dialect.interfaces import Elementwise
@@ -33,7 +39,7 @@ from sdy.stablehlo.attributes import FALSE, I64_ARRAY
 from sdy.stablehlo.constants import TensorConstantOp
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import ComparisonDirection, ComparisonType, Precision
-from sdy.stablehlo.names import DefinedResultNames
+from sdy.stablehlo.names import DefinedResultNames, ScanNames
 from sdy.stablehlo.shape_checks import verify_same_shape
 from sdy.stablehlo.struct_attribute import StructAttr
 
@@ -520,8 +526,57 @@ class ScanOp(IRDLOperation):
     outputs = var_result_def(TensorType)
     carries = var_result_def(TensorType)
     body = region_def("single_block")
-    traits = traits_def(IsolatedFromAbove(), RecursiveMemoryEffect())
+    traits = traits_def(IsolatedFromAbove(), RecursiveMemoryEffect(), ScanNames())
     irdl_options = (AttrSizedOperandSegments(as_property=True), AttrSizedResultSegments(as_property=True))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Read `(%x) inits (%0) dimension=0 {...} : type`."""
+        inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        parser.parse_keyword("inits")
+        inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        parser.parse_keyword("dimension")
+        parser.parse_punctuation("=")
+        dimension = IntegerAttr(parser.parse_integer(), i64)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        types = parser.parse_function_type()
+        outputs = len(types.outputs) - len(inits)
+        if outputs < 0:
+            parser.raise_error("not enough result types to cover the required carries", start, parser.pos)
+        written = {} if attributes is None else dict(attributes.data)
+        own = cls.get_irdl_definition().properties.keys() & written.keys()
+        segments = ([len(inputs), len(inits)], [outputs, len(inits)])
+        operand_segments, result_segments = (DenseArrayBase.from_list(i32, sizes) for sizes in segments)
+        return cls.create(
+            operands=parser.resolve_operands([*inputs, *inits], types.inputs.data, start),
+            result_types=types.outputs.data,
+            properties={
+                "dimension": dimension,
+                "operandSegmentSizes": operand_segments,
+                "resultSegmentSizes": result_segments,
+                **{name: written.pop(name) for name in own},
+            },
+            attributes=written,
+            regions=(body,),
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Write `(%x) inits (%0) dimension=0 {...} : type`."""
+        printer.print_operands(self.inputs)
+        printer.print_string(" inits ")
+        printer.print_operands(self.inits)
+        printer.print_string(f" dimension={self.dimension.value.data} ")
+        elsewhere = ("dimension", "operandSegmentSizes", "resultSegmentSizes")
+        printer.print_op_attributes(
+            self.attributes | self.properties, reserved_attr_names=elsewhere, print_keyword=True
+        )
+        printer.print_string(" ")
+        printer.print_region(self.body)
+        printer.print_string(" : ")
+        printer.print_function_type(self.operand_types, self.result_types)
 
 
 CHLO = Dialect(

@@ -32,15 +32,17 @@ def verify_pairs(op: IRDLOperation) -> None:
         raise VerifyException(f"inferred type(s) {inferred} are incompatible with return type(s) of operation {found}")
 
 
-def verify_other_dimensions(dim: int, operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
-    """Refuse a dimension that is out of range, and types that differ in more than the size of that dimension."""
-    if not 0 <= dim < operand.get_num_dims():
-        raise VerifyException(f"dimension {dim} is out of bounds [0, {operand.get_num_dims()})")
-    ignoring = [
-        [DYNAMIC_INDEX if i == dim else size for i, size in enumerate(type_.get_shape())] for type_ in (operand, result)
+def same_but_for(dim: int, type_: TensorType[Attribute], other: TensorType[Attribute]) -> bool:
+    """Whether two types differ in the size of one dimension at most."""
+    shapes = [
+        [DYNAMIC_INDEX if i == dim else size for i, size in enumerate(tensor.get_shape())] for tensor in (type_, other)
     ]
-    if operand.element_type != result.element_type or not compatible_shapes(*ignoring):
-        raise VerifyException(f"operand and result should have the same shape except for the size of dimension {dim}")
+    return type_.element_type == other.element_type and compatible_shapes(*shapes)
+
+
+def divides(size: int, whole: int) -> bool:
+    """Whether a dimension of size `whole` has parts of that size; a dynamic one always may."""
+    return DYNAMIC_INDEX in (size, whole) or (size > 0 and whole % size == 0)
 
 
 @define
@@ -57,8 +59,20 @@ class AllGatherOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse results that differ from their operands in more than the gathered dimension."""
-        for operand, result in zip(self.operands_, self.res, strict=True):
-            verify_other_dimensions(self.all_gather_dim.value.data, tensor_type(operand), tensor_type(result))
+        dim = self.all_gather_dim.value.data
+        for operand, result in zip(map(tensor_type, self.operands_), map(tensor_type, self.res), strict=True):
+            if not 0 <= dim < operand.get_num_dims():
+                raise VerifyException("all_gather_dim must be a valid index of operand")
+            if not same_but_for(dim, operand, result):
+                raise VerifyException(
+                    "operand and result should have the same shape except for the dimension size at 'all_gather_dim'"
+                )
+            size, gathered = operand.get_shape()[dim], result.get_shape()[dim]
+            if not divides(size, gathered):
+                raise VerifyException(
+                    f"result gather dimension has size {gathered}, expected to be a multiple of operand gather "
+                    f"dimension size {size}"
+                )
 
 
 @define
@@ -93,7 +107,17 @@ class ReduceScatterOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse a result that differs from the operand in more than the scattered dimension."""
-        verify_other_dimensions(self.scatter_dimension.value.data, tensor_type(self.operand), tensor_type(self.result))
+        dim, operand, result = self.scatter_dimension.value.data, tensor_type(self.operand), tensor_type(self.result)
+        if not 0 <= dim < operand.get_num_dims():
+            raise VerifyException("scatter dim should be less than operand/result rank")
+        if not same_but_for(dim, operand, result):
+            raise VerifyException("operand and result should differ in the size of the scatter dimension only")
+        size, scattered = operand.get_shape()[dim], result.get_shape()[dim]
+        if not divides(scattered, size):
+            raise VerifyException(
+                f"operand scatter dimension has size {size}, expected to be a multiple of result scatter dimension "
+                f"size {scattered}"
+            )
 
 
 @define

@@ -42,7 +42,7 @@ class TensorConstantOp(IRDLOperation, HasFolderInterface):
         start = parser.pos
         value = parser.parse_attribute()
         if not isa(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
-            parser.raise_error("expected elements of a tensor", start, parser.pos)
+            parser.raise_error("invalid kind of attribute specified", start, parser.pos)
         return cls.create(result_types=(value.get_type(),), properties={"value": value}, attributes=attributes)
 
     def print(self, printer: Printer) -> None:

@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.stablehlo.attributes import DotAlgorithmAttr, DotDimensionNumbers, DotDimensionNumbersAttr
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import Precision, PrecisionAttr
-from sdy.stablehlo.shape_checks import tensor_type, verify_shape
+from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.struct_attribute import dims_text, parse_dims
 
 PrecisionConfig = ArrayAttr[PrecisionAttr]
@@ -160,7 +160,11 @@ class DotGeneralOp(IRDLOperation):
         rhs_used = {*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions}
         lhs_own = [size for dim, size in enumerate(lhs) if dim not in lhs_used]
         rhs_own = [size for dim, size in enumerate(rhs) if dim not in rhs_used]
-        verify_shape(self.result, [*batching, *lhs_own, *rhs_own])
+        inferred, result = [*batching, *lhs_own, *rhs_own], tensor_type(self.result)
+        if not compatible_shapes(inferred, result.get_shape()):
+            raise VerifyException(
+                f"inferred shape '{inferred}' is incompatible with return type of operation '{result}'"
+            )
 
 
 def verify_dot_dimensions(numbers: DotDimensionNumbers, lhs: Sequence[int], rhs: Sequence[int]) -> None:

@@ -4,6 +4,7 @@ The bases say what the operations of a family share; an operation adds its name,
 """
 
 import re
+from typing import ClassVar
 
 from xdsl.dialects.builtin import I32, IntegerAttr, TensorType, i32
 from xdsl.irdl import (
@@ -25,17 +26,39 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Commutative, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.interfaces import Elementwise
 from sdy.stablehlo.attributes import DEFAULT_ACCURACY, ResultAccuracyAttr
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.element_types import (
+    BITS,
+    BOOLEANS,
+    COMPLEX,
+    CONTINUOUS,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    ROUNDABLE,
+    SIGNED_NUMBERS,
+    Elements,
+    verify_elements,
+)
 from sdy.stablehlo.enums import ComparisonDirectionAttr, ComparisonTypeAttr
-from sdy.stablehlo.shape_checks import verify_same_shape, verify_same_type
+from sdy.stablehlo.shape_checks import (
+    verify_broadcast_scalars,
+    verify_same_element_type,
+    verify_same_shape,
+    verify_same_type,
+)
 from sdy.stablehlo.syntax import ComplexOpType, SameOperandsAndResultType, SelectOpType
 
 
 class UnaryElementwiseOp(IRDLOperation):
     """One operand; the result may have another element type."""
+
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = ()
+    """The kinds of elements that the operand may have; any if empty."""
 
     operand = operand_def(TensorType)
     result = result_def(TensorType)
@@ -44,6 +67,12 @@ class UnaryElementwiseOp(IRDLOperation):
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
+        """Refuse elements of another kind, and a result of another shape."""
+        if self.ELEMENTS:
+            verify_elements("operand #0", self.operand, self.ELEMENTS)
+        self.verify_result()
+
+    def verify_result(self) -> None:
         """Refuse a result of another shape."""
         verify_same_shape(self)
 
@@ -51,7 +80,7 @@ class UnaryElementwiseOp(IRDLOperation):
 class SameTypeUnaryOp(UnaryElementwiseOp):
     """One operand; the result has its type."""
 
-    def verify_(self) -> None:
+    def verify_result(self) -> None:
         """Refuse a result of another type."""
         verify_same_type(self)
 
@@ -59,12 +88,17 @@ class SameTypeUnaryOp(UnaryElementwiseOp):
 class TranscendentalOp(SameTypeUnaryOp):
     """One operand, the result of its type, and how exact it must be."""
 
+    ELEMENTS: ClassVar = CONTINUOUS
+
     result_accuracy = opt_prop_def(ResultAccuracyAttr, DEFAULT_ACCURACY)
     irdl_options = (ParsePropInAttrDict(),)
 
 
 class BinaryElementwiseOp(IRDLOperation):
     """Two operands and a result of one type."""
+
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = ()
+    """The kinds of elements that the operands may have; any if empty."""
 
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
@@ -74,7 +108,9 @@ class BinaryElementwiseOp(IRDLOperation):
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
-        """Refuse types that differ."""
+        """Refuse elements of another kind, and types that differ."""
+        if self.ELEMENTS:
+            verify_elements("operand #0", self.lhs, self.ELEMENTS)
         verify_same_type(self)
 
 
@@ -89,6 +125,7 @@ class AbsOp(UnaryElementwiseOp):
     """The absolute value; of complex numbers, a real one."""
 
     name = "stablehlo.abs"
+    ELEMENTS: ClassVar = SIGNED_NUMBERS
 
 
 @define
@@ -103,6 +140,7 @@ class ImagOp(UnaryElementwiseOp):
     """The imaginary part."""
 
     name = "stablehlo.imag"
+    ELEMENTS: ClassVar = FLOATS + COMPLEX
 
 
 @define
@@ -110,6 +148,7 @@ class RealOp(UnaryElementwiseOp):
     """The real part."""
 
     name = "stablehlo.real"
+    ELEMENTS: ClassVar = FLOATS + COMPLEX
 
 
 @define
@@ -131,6 +170,7 @@ class CeilOp(SameTypeUnaryOp):
     """Rounding up."""
 
     name = "stablehlo.ceil"
+    ELEMENTS: ClassVar = ROUNDABLE
 
 
 @define
@@ -138,6 +178,7 @@ class ClzOp(SameTypeUnaryOp):
     """The number of leading zero bits."""
 
     name = "stablehlo.count_leading_zeros"
+    ELEMENTS: ClassVar = INTEGERS
 
 
 @define
@@ -145,6 +186,7 @@ class FloorOp(SameTypeUnaryOp):
     """Rounding down."""
 
     name = "stablehlo.floor"
+    ELEMENTS: ClassVar = ROUNDABLE
 
 
 @define
@@ -152,6 +194,7 @@ class NegOp(SameTypeUnaryOp):
     """The negation."""
 
     name = "stablehlo.negate"
+    ELEMENTS: ClassVar = NUMBERS
 
 
 @define
@@ -159,6 +202,7 @@ class NotOp(SameTypeUnaryOp):
     """Logical or bitwise not."""
 
     name = "stablehlo.not"
+    ELEMENTS: ClassVar = BITS
 
 
 @define
@@ -166,6 +210,7 @@ class PopulationCountOp(SameTypeUnaryOp):
     """The number of one bits."""
 
     name = "stablehlo.popcnt"
+    ELEMENTS: ClassVar = INTEGERS
 
 
 @define
@@ -173,6 +218,7 @@ class RoundOp(SameTypeUnaryOp):
     """Rounding to the nearest integer, halves away from zero."""
 
     name = "stablehlo.round_nearest_afz"
+    ELEMENTS: ClassVar = ROUNDABLE
 
 
 @define
@@ -180,6 +226,7 @@ class RoundNearestEvenOp(SameTypeUnaryOp):
     """Rounding to the nearest integer, halves to even."""
 
     name = "stablehlo.round_nearest_even"
+    ELEMENTS: ClassVar = ROUNDABLE
 
 
 @define
@@ -187,6 +234,7 @@ class SignOp(SameTypeUnaryOp):
     """-1, 0 or 1; for a complex number its direction."""
 
     name = "stablehlo.sign"
+    ELEMENTS: ClassVar = SIGNED_NUMBERS
 
 
 @define
@@ -278,6 +326,7 @@ class Atan2Op(BinaryElementwiseOp):
     """The angle of the point (rhs, lhs)."""
 
     name = "stablehlo.atan2"
+    ELEMENTS: ClassVar = CONTINUOUS
 
 
 @define
@@ -285,6 +334,7 @@ class DivOp(BinaryElementwiseOp):
     """The quotient."""
 
     name = "stablehlo.divide"
+    ELEMENTS: ClassVar = NUMBERS
 
 
 @define
@@ -292,6 +342,7 @@ class PowOp(BinaryElementwiseOp):
     """lhs to the power of rhs."""
 
     name = "stablehlo.power"
+    ELEMENTS: ClassVar = NUMBERS
 
 
 @define
@@ -299,6 +350,7 @@ class RemOp(BinaryElementwiseOp):
     """The remainder of the division, with the sign of lhs."""
 
     name = "stablehlo.remainder"
+    ELEMENTS: ClassVar = NUMBERS
 
 
 @define
@@ -306,6 +358,7 @@ class ShiftLeftOp(BinaryElementwiseOp):
     """lhs shifted left by rhs bits."""
 
     name = "stablehlo.shift_left"
+    ELEMENTS: ClassVar = INTEGERS
 
 
 @define
@@ -313,6 +366,7 @@ class ShiftRightArithmeticOp(BinaryElementwiseOp):
     """lhs shifted right by rhs bits, the sign bit filling."""
 
     name = "stablehlo.shift_right_arithmetic"
+    ELEMENTS: ClassVar = INTEGERS
 
 
 @define
@@ -320,6 +374,7 @@ class ShiftRightLogicalOp(BinaryElementwiseOp):
     """lhs shifted right by rhs bits, zeros filling."""
 
     name = "stablehlo.shift_right_logical"
+    ELEMENTS: ClassVar = INTEGERS
 
 
 @define
@@ -327,6 +382,7 @@ class SubtractOp(BinaryElementwiseOp):
     """The difference."""
 
     name = "stablehlo.subtract"
+    ELEMENTS: ClassVar = NUMBERS
 
 
 @define
@@ -335,12 +391,19 @@ class AddOp(CommutativeElementwiseOp):
 
     name = "stablehlo.add"
 
+    def verify_(self) -> None:
+        """Refuse types that differ; MLIR says so in other words than of other operations."""
+        verify_same_shape(self)
+        if not self.lhs.type == self.rhs.type == self.result.type:
+            verify_same_element_type(self, "requires the same element type for all operands and results")
+
 
 @define
 class AndOp(CommutativeElementwiseOp):
     """Logical or bitwise and."""
 
     name = "stablehlo.and"
+    ELEMENTS: ClassVar = BITS
 
 
 @define
@@ -369,6 +432,7 @@ class OrOp(CommutativeElementwiseOp):
     """Logical or bitwise or."""
 
     name = "stablehlo.or"
+    ELEMENTS: ClassVar = BITS
 
 
 @define
@@ -376,6 +440,7 @@ class XorOp(CommutativeElementwiseOp):
     """Logical or bitwise exclusive or."""
 
     name = "stablehlo.xor"
+    ELEMENTS: ClassVar = BITS
 
 
 @define
@@ -426,8 +491,9 @@ class CompareOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Refuse shapes that differ."""
-        verify_same_shape(self)
+        """Refuse a result that is not boolean, and shapes that differ."""
+        verify_elements("result #0", self.result, BOOLEANS)
+        verify_same_shape(self, "all non-scalar operands/results must have the same shape and base type")
 
 
 @define
@@ -442,6 +508,11 @@ class SelectOp(IRDLOperation):
     traits = traits_def(Elementwise(), Pure())
     assembly_format = "operands attr-dict `:` custom<SelectOpType>(type(operands), type($result))"
     custom_directives = (SelectOpType,)
+
+    def verify_(self) -> None:
+        """Refuse a predicate that is not boolean, and shapes that differ."""
+        verify_elements("operand #0", self.pred, BOOLEANS)
+        verify_broadcast_scalars(self.on_true, (self.pred,), (self.on_false, self.result))
 
 
 @define
@@ -458,6 +529,11 @@ class ClampOp(IRDLOperation):
         "$min `,` $operand `,` $max attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($result))"
     )
     custom_directives = (SameOperandsAndResultType,)
+
+    def verify_(self) -> None:
+        """Refuse element types and shapes that differ."""
+        verify_same_element_type(self)
+        verify_broadcast_scalars(self.operand, (self.min, self.max), (self.result,))
 
 
 @irdl_custom_directive
@@ -501,5 +577,9 @@ class ReducePrecisionOp(IRDLOperation):
     custom_directives = (ExponentMantissa, SameOperandsAndResultType)
 
     def verify_(self) -> None:
-        """Refuse a result of another type."""
+        """Refuse numbers of bits that make no format, and a result of another type."""
+        for name, bits, least in (("exponent_bits", self.exponent_bits, 1), ("mantissa_bits", self.mantissa_bits, 0)):
+            if bits.value.data < least:
+                values = f"32-bit signless integer attribute whose value is {'positive' if least else 'non-negative'}"
+                raise VerifyException(f"attribute '{name}' failed to satisfy constraint: {values}")
         verify_same_type(self)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Operation, Region
 from xdsl.irdl import IRDLOperation
 
@@ -33,3 +33,16 @@ class LoopNames(AsmNames):
     def block_argument_names(self, region: Region) -> Mapping[int, str]:
         """One name for all; the printer makes them differ."""
         return dict.fromkeys(range(len(region.block.args)), "iterArg")
+
+
+class ScanNames(AsmNames):
+    """`%input` for what a scan reads, `%carry` for what it carries."""
+
+    def block_argument_names(self, region: Region) -> Mapping[int, str]:
+        """The inputs come first, as they do among the operands."""
+        scan = region.parent
+        assert scan is not None
+        segments = scan.properties["operandSegmentSizes"]
+        assert isinstance(segments, DenseArrayBase)
+        inputs = int(segments.get_values()[0])
+        return {number: "input" if number < inputs else "carry" for number in range(len(region.block.args))}

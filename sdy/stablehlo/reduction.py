@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import (
     BoolAttr,
     DenseIntOrFPElementsAttr,
     IntegerAttr,
+    IntegerType,
     TensorType,
     i64,
 )
@@ -174,6 +175,15 @@ class ReduceOp(IRDLOperation):
             raise VerifyException(f"Duplicate reduction dimension: {next(d for d in dims if dims.count(d) > 1)}")
         if not len(self.inputs) == len(self.init_values) == len(self.res):
             raise VerifyException(f"expects the reduction-region to take {2 * len(self.inputs)} parameters")
+        terminator = self.body.block.last_op
+        returned = () if terminator is None else terminator.operands
+        for number, (init_value, value) in enumerate(zip(self.init_values, returned, strict=False)):
+            first, second = (isinstance(tensor_type(of).element_type, IntegerType) for of in (init_value, value))
+            if first != second:
+                raise VerifyException(
+                    f"The element-type of reduction-region's result type at index {number} is expected to be promotable"
+                    f" from the op's corresponding init-value element-type: '{value.type}' vs '{init_value.type}'"
+                )
         for result in self.res:
             verify_shape(result, [size for dim, size in enumerate(shape) if dim not in dims])
 

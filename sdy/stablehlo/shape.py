@@ -29,7 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.shape_checks import tensor_type, verify_shape
+from sdy.stablehlo.shape_checks import tensor_type, verify_same_element_type, verify_shape
 from sdy.stablehlo.syntax import Dims, OperandsBeforeAttribute, SameOperandsAndResultType
 
 
@@ -56,6 +56,7 @@ class BroadcastInDimOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse dimensions that are not distinct dimensions of the result, of the operand's sizes or of size 1."""
+        verify_same_element_type(self)
         operand, result = tensor_type(self.operand).get_shape(), tensor_type(self.result).get_shape()
         dims = self.broadcast_dimensions.get_values()
         if len(dims) != len(operand):
@@ -128,6 +129,7 @@ class ReshapeOp(OneOperandOp):
 
     def verify_(self) -> None:
         """Refuse a result with another number of elements."""
+        verify_same_element_type(self)
         operand, result = tensor_type(self.operand).get_shape(), tensor_type(self.result).get_shape()
         if DYNAMIC_INDEX in (*operand, *result):
             return
@@ -178,7 +180,12 @@ class TransposeOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse what is no permutation, and a result of other sizes."""
+        verify_same_element_type(self)
         shape, permutation = tensor_type(self.operand).get_shape(), self.permutation.get_values()
+        if len(permutation) != len(shape):
+            raise VerifyException(
+                f"TransposeOp operand rank {len(shape)} does not match permutation size {len(permutation)}"
+            )
         if sorted(permutation) != list(range(len(shape))):
             raise VerifyException(
                 f"attribute permutation must be a permutation of [{', '.join(map(str, range(len(shape))))}] but got "
@@ -204,6 +211,7 @@ class ReverseOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse dimensions that are not distinct dimensions of the operand."""
+        verify_same_element_type(self)
         dims, rank = self.dimensions.get_values(), tensor_type(self.operand).get_num_dims()
         if len(set(dims)) != len(dims):
             raise VerifyException(f"dimensions should be unique. Got: {', '.join(map(str, dims))}")
@@ -268,6 +276,7 @@ class SliceOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse ranges that leave the operand, and a result of other sizes."""
+        verify_same_element_type(self)
         shape = tensor_type(self.operand).get_shape()
         if not len(self.start_indices) == len(self.limit_indices) == len(self.strides) == len(shape):
             raise VerifyException(
@@ -409,14 +418,15 @@ class PadOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse paddings of another rank, negative interior padding, and a result of other sizes."""
+        verify_same_element_type(self)
         shape = tensor_type(self.operand).get_shape()
         low, high, interior = (
             column.get_values() for column in (self.edge_padding_low, self.edge_padding_high, self.interior_padding)
         )
         if not len(low) == len(high) == len(interior) == len(shape):
             raise VerifyException(f"edge_padding_low length ({len(low)}) must match operand rank ({len(shape)})")
-        if any(size < 0 for size in interior):
-            raise VerifyException(f"Interior padding cannot be negative: {', '.join(map(str, interior))}")
+        if min(interior, default=0) < 0:
+            raise VerifyException(f"Interior padding cannot be negative: {min(interior)}")
         verify_shape(self.result, padded_shape(shape, low, high, interior))
 
 
@@ -459,6 +469,7 @@ class ConcatenateOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse inputs that differ in another dimension, and a result of other sizes."""
+        verify_same_element_type(self)
         dim = self.dimension.value.data
         first, *rest = (tensor_type(value).get_shape() for value in self.inputs)
         if not 0 <= dim < len(first):
@@ -469,8 +480,8 @@ class ConcatenateOp(IRDLOperation):
             for j, (size, expected) in enumerate(zip(shape, first, strict=True)):
                 if j != dim and DYNAMIC_INDEX not in (size, expected) and size != expected:
                     raise VerifyException(
-                        f"shapes of operand (0) and ({i}) do not match at non-concat index: "
-                        f"({', '.join(map(str, first))}) != ({', '.join(map(str, shape))}) at non-concat index {j}"
+                        f"shapes of operand (0) and ({i}) are not compatible at non-concat index {j}: "
+                        f"({', '.join(map(str, first))}) != ({', '.join(map(str, shape))})"
                     )
         sizes = [shape[dim] for shape in (first, *rest)]
         total = DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else sum(sizes)

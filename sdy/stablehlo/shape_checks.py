@@ -34,19 +34,39 @@ def compatible_types(type_: Attribute, other: Attribute) -> bool:
     )
 
 
-def verify_same_shape(op: Operation) -> None:
-    """Refuse an operation whose operands and results do not all have one shape."""
+def verify_same_shape(op: Operation, message: str = "requires the same shape for all operands and results") -> None:
+    """Refuse, with this message, an operation whose operands and results do not all have one shape."""
     first, *rest = (tensor_type(value) for value in (*op.operands, *op.results))
     if not all(type_ == first or compatible_shapes(type_.get_shape(), first.get_shape()) for type_ in rest):
-        raise VerifyException("requires the same shape for all operands and results")
+        raise VerifyException(message)
 
 
 def verify_same_type(op: Operation) -> None:
     """Refuse an operation whose operands and results do not all have one type, dynamic sizes aside."""
-    verify_same_shape(op)
     first, *rest = (*op.operand_types, *op.result_types)
     if not all(compatible_types(type_, first) for type_ in rest):
         raise VerifyException("requires compatible types for all operands and results")
+
+
+def verify_same_element_type(
+    op: Operation, message: str = "requires compatible element types for all operands and results"
+) -> None:
+    """Refuse, with this message, an operation whose operands and results do not all have one element type."""
+    first, *rest = (tensor_type(value).element_type for value in (*op.operands, *op.results))
+    if any(element_type != first for element_type in rest):
+        raise VerifyException(message)
+
+
+def verify_broadcast_scalars(value: SSAValue, scalars_or_same: Sequence[SSAValue], same: Sequence[SSAValue]) -> None:
+    """Refuse values that do not have the shape of `value`; the first ones may be scalars as well."""
+    shape = tensor_type(value).get_shape()
+    others = [tensor_type(other).get_shape() for other in (*scalars_or_same, *same)]
+    allowed_scalars = len(scalars_or_same)
+    if any(
+        not compatible_shapes(other, shape) and not (number < allowed_scalars and other == ())
+        for number, other in enumerate(others)
+    ):
+        raise VerifyException("requires the same shape for all operands")
 
 
 def verify_shape(result: SSAValue, shape: Sequence[int]) -> None:
