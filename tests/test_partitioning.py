@@ -181,6 +181,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], *tuple[Argument, ...]]] = {
     "embedding, rows split": (lambda t, i: t[i], Argument((256, 64), (M, None)), TOKENS),
     "embedding, columns split": (lambda t, i: t[i], Argument((256, 64), (None, M)), TOKENS),
     "embedding's gradient": (jax.grad(loss), Argument((256, 64), (M, None)), TOKENS),
+    "gather by narrow indices": (lambda t, i: t[i], Argument((256, 4), (D, M)), Argument((16,), (None,), "uint8")),
     "gather by two indices": (lambda t, i, j: t[i, j], SPLIT, INDICES, INDICES),
     "gather outside": (lambda t, i: jnp.take(t, i * 7 - 5, axis=0, mode="clip"), SPLIT, INDICES),
     "gather in batches": (lambda t, i: jnp.take_along_axis(t, i % 8, 1), Argument((16, 32), (D, None)), TOKENS),
@@ -313,6 +314,23 @@ def test_what_cannot_be_converted_is_told(text: str, message: str):
     assert problem.value.message == message
     assert problem.value.where is not None
     assert problem.value.where.filename == "test.mlir"
+
+
+def test_partial_results_that_nothing_combines_are_not_made():
+    text = """sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<f32> {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.add across dimensions = [0, 1]
+    : (tensor<4x4xf32>, tensor<f32>) -> tensor<f32>
+  %2 = sdy.all_reduce {"x"} %1 out_sharding=<@mesh, []> : tensor<f32>
+  RETURN
+}"""
+    with pytest.raises(DiagnosticError, match="cannot be computed in parts, as the collective behind it expects"):
+        convert(text.replace("RETURN", "return %2 : tensor<f32>"))
+    combined = text.replace(
+        "RETURN", '%3 = sdy.all_reduce {"y"} %2 out_sharding=<@mesh, []> : tensor<f32>\n return %3 : tensor<f32>'
+    )
+    assert_same_as_whole(parse(combined), convert(combined), tolerance=1e-6)
 
 
 def test_missing_reshard_between_caller_and_callee_is_told():

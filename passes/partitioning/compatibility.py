@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, OpResult
 
-from sdy.axes import AxisRef
+from sdy.axes import AxisRef, subtract
 from sdy.dialect import AllReduceOp, ReduceScatterOp
+from sdy.mesh import Mesh
 from sdy.passes.exporting.common_sharding import agreed_axes
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.propagation.factors import project
@@ -43,7 +44,7 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
     if any(factor in rule.permutation or _is_needed_whole(op, rule, factor) for factor in split_factors):
         return "a device would need data of others"
     partial = [axis for factor in rule.reduction for axis in axes[factor]]
-    if partial and not all(_is_combined(*each, partial) for each in zip(op.results, results, strict=True)):
+    if partial and not all(_is_combined(*each, partial, mesh) for each in zip(op.results, results, strict=True)):
         return "nothing combines the partial results"
     return None
 
@@ -61,7 +62,20 @@ def _is_needed_whole(op: Operation, rule: OpShardingRule, factor: int) -> bool:
     return goes_in_only or (isinstance(op, CustomCallOp) and not in_operands)
 
 
-def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef]) -> bool:
-    if layout.sharding is not None and all(axis in layout.sharding.unreduced for axis in axes):
+def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
+    """Whether what is partial along `axes` is meant to be, or is combined by collectives before it is used."""
+    if layout.sharding is not None and not subtract(axes, layout.sharding.unreduced, mesh):
         return True
-    return all(isinstance(use.operation, (AllReduceOp, ReduceScatterOp)) for use in result.uses)
+    return all(_combines(use.operation, axes, mesh) for use in result.uses)
+
+
+def _combines(op: Operation, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
+    match op:
+        case AllReduceOp():
+            combined = op.reduction_axes.data
+        case ReduceScatterOp():
+            combined = [axis for axes_of_dim in op.reduce_scatter_axes.data for axis in axes_of_dim]
+        case _:
+            return False
+    remaining = subtract(axes, combined, mesh)
+    return not remaining or all(_combines(use.operation, remaining, mesh) for use in op.result.uses)

@@ -32,8 +32,10 @@ class _Indices:
     """Index vectors into a tensor: component c of each, along dimension `vector_dim`, is for dimension `dims[c]`."""
 
     def __init__(self, emit: Emitter, value: SSAValue, dims: Sequence[int], vector_dim: int):
+        # Narrow types may not hold all places of the whole.
+        is_narrow = cast(IntegerType, tensor_type(value).element_type).width.data < i32.width.data
         self._emit = emit
-        self._value = value
+        self._value = emit.convert(value, i32) if is_narrow else value
         self._dims = dims
         self._vector_dim = vector_dim
 
@@ -46,9 +48,6 @@ class _Indices:
 
     def localize(self, layout: Layout, split_dims: Sequence[int], local_shape: Sequence[int]) -> SSAValue:
         """Count from the beginning of the device's part, along `split_dims`."""
-        element_type = tensor_type(self._value).element_type
-        if cast(IntegerType, element_type).width.data < i32.width.data:
-            self._value = self._emit.convert(self._value, i32)
         columns = [
             offsets(layout.axes[dim] if dim in split_dims else (), local_shape[dim], layout.mesh) for dim in self._dims
         ]
