@@ -9,8 +9,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.stablehlo.attributes import i64_array
 from sdy.stablehlo.constants import ConstantOp, PartitionIdOp
-from sdy.stablehlo.elementwise import AddOp, BinaryElementwiseOp, ClampOp, CompareOp, ConvertOp, SelectOp
+from sdy.stablehlo.elementwise import AddOp, BinaryElementwiseOp, ConvertOp
 from sdy.stablehlo.enums import ComparisonDirection, ComparisonDirectionAttr
+from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
 from sdy.stablehlo.shape import BroadcastInDimOp, DynamicSliceOp, ReshapeOp, SliceOp, TransposeOp
 from sdy.stablehlo.shape_checks import tensor_type
 

@@ -1,22 +1,27 @@
 """StableHLO and CHLO, MLIR's dialects of machine learning programs, as xDSL dialects: a file for each family.
 
-Operations are imported from here by the name of their MLIR class; those of CHLO from `sdy.stablehlo.chlo`.
+Operations are imported from here by the name of their MLIR class; those of CHLO, some of which have the same name, from
+`sdy.stablehlo.chlo` and `sdy.stablehlo.chlo_elementwise`.
 """
 
 from xdsl.ir import Dialect
 
 from sdy.stablehlo import (
     attributes,
+    chlo,
+    chlo_elementwise,
     collectives,
     constants,
     control_flow,
     convolution,
     custom_call,
     dot,
+    dynamic_shape,
     elementwise,
     enums,
     gather_scatter,
     linear_algebra,
+    mixed_elementwise,
     random,
     reduction,
     replica_groups,
@@ -40,7 +45,6 @@ from sdy.stablehlo.attributes import (
     ScatterDimensionNumbersAttr,
     i64_array,
 )
-from sdy.stablehlo.chlo import CHLO
 from sdy.stablehlo.collectives import (
     AllGatherOp,
     AllReduceOp,
@@ -51,11 +55,20 @@ from sdy.stablehlo.collectives import (
     CrossReplicaSumOp,
     ReduceScatterOp,
 )
-from sdy.stablehlo.constants import ConstantOp, DynamicIotaOp, IotaOp, PartitionIdOp, ReplicaIdOp
+from sdy.stablehlo.constants import ConstantOp, IotaOp, PartitionIdOp, ReplicaIdOp
 from sdy.stablehlo.control_flow import CaseOp, IfOp, OptimizationBarrierOp, ReturnOp, WhileOp
 from sdy.stablehlo.convolution import ConvDimensionNumbers, ConvDimensionNumbersAttr, ConvolutionOp, DynamicConvOp
 from sdy.stablehlo.custom_call import CompositeOp, CustomCallOp, GetTupleElementOp, TupleOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp, EinsumOp, UnaryEinsumOp
+from sdy.stablehlo.dynamic_shape import (
+    DynamicBroadcastInDimOp,
+    DynamicIotaOp,
+    DynamicPadOp,
+    DynamicReshapeOp,
+    GetDimensionSizeOp,
+    RealDynamicSliceOp,
+    SetDimensionSizeOp,
+)
 from sdy.stablehlo.elementwise import (
     AbsOp,
     AddOp,
@@ -64,11 +77,8 @@ from sdy.stablehlo.elementwise import (
     BinaryElementwiseOp,
     CbrtOp,
     CeilOp,
-    ClampOp,
     ClzOp,
     CommutativeElementwiseOp,
-    CompareOp,
-    ComplexOp,
     ConvertOp,
     CosineOp,
     DivOp,
@@ -76,7 +86,6 @@ from sdy.stablehlo.elementwise import (
     ExpOp,
     FloorOp,
     ImagOp,
-    IsFiniteOp,
     Log1pOp,
     LogisticOp,
     LogOp,
@@ -89,12 +98,10 @@ from sdy.stablehlo.elementwise import (
     PopulationCountOp,
     PowOp,
     RealOp,
-    ReducePrecisionOp,
     RemOp,
     RoundNearestEvenOp,
     RoundOp,
     RsqrtOp,
-    SelectOp,
     ShiftLeftOp,
     ShiftRightArithmeticOp,
     ShiftRightLogicalOp,
@@ -136,6 +143,7 @@ from sdy.stablehlo.linear_algebra import (
     FftOp,
     TriangularSolveOp,
 )
+from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, ComplexOp, IsFiniteOp, ReducePrecisionOp, SelectOp
 from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 from sdy.stablehlo.reduction import MapOp, ReduceOp, ReduceWindowOp, SelectAndScatterOp, SortOp
 from sdy.stablehlo.replica_groups import AxisRefAttr, MeshAttr, MeshAxisAttr, ReplicaGroupMeshAxesAttr
@@ -144,23 +152,18 @@ from sdy.stablehlo.shape import (
     BroadcastInDimOp,
     BroadcastOp,
     ConcatenateOp,
-    DynamicBroadcastInDimOp,
-    DynamicPadOp,
-    DynamicReshapeOp,
     DynamicSliceOp,
     DynamicUpdateSliceOp,
-    GetDimensionSizeOp,
     PadOp,
-    RealDynamicSliceOp,
     ReshapeOp,
     ReverseOp,
-    SetDimensionSizeOp,
     SliceOp,
     TransposeOp,
 )
 from sdy.stablehlo.tokens import AfterAllOp, CreateTokenOp, InfeedOp, OutfeedOp, RecvOp, SendOp
 from sdy.stablehlo.types import TOKEN, TokenType
 
+CHLO = Dialect("chlo", *definitions(chlo, chlo_elementwise))
 STABLEHLO = Dialect(
     "stablehlo",
     *definitions(
@@ -171,10 +174,12 @@ STABLEHLO = Dialect(
         convolution,
         custom_call,
         dot,
+        dynamic_shape,
         elementwise,
         enums,
         gather_scatter,
         linear_algebra,
+        mixed_elementwise,
         random,
         reduction,
         replica_groups,

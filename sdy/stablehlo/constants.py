@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute
-from xdsl.irdl import AnyOf, BaseAttr, IRDLOperation, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import AnyOf, BaseAttr, IRDLOperation, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
@@ -92,18 +92,6 @@ class IotaOp(IRDLOperation):
             raise VerifyException("does not support scalars.")
         if not 0 <= self.iota_dimension.value.data < rank:
             raise VerifyException("iota dimension cannot go beyond the output rank.")
-
-
-@define
-class DynamicIotaOp(IRDLOperation):
-    """Iota of a shape that is known only at run time."""
-
-    name = "stablehlo.dynamic_iota"
-    output_shape = operand_def(TensorType)
-    iota_dimension = prop_def(IntegerAttr[I64])
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "$output_shape `,` `dim` `=` $iota_dimension attr-dict `:` functional-type(operands, results)"
 
 
 class DeviceIdOp(IRDLOperation):

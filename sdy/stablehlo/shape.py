@@ -7,9 +7,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, IntegerAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    ParsePropInAttrDict,
     operand_def,
-    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -89,26 +87,6 @@ class BroadcastOp(IRDLOperation):
     assembly_format = "$operand `,` `sizes` `=` $broadcast_sizes attr-dict `:` functional-type(operands, results)"
 
 
-@define
-class DynamicBroadcastInDimOp(IRDLOperation):
-    """broadcast_in_dim to a shape that is known only at run time."""
-
-    name = "stablehlo.dynamic_broadcast_in_dim"
-    operand = operand_def(TensorType)
-    output_dimensions = operand_def(TensorType)
-    broadcast_dimensions = prop_def(I64_ARRAY)
-    known_expanding_dimensions = opt_prop_def(I64_ARRAY)
-    known_nonexpanding_dimensions = opt_prop_def(I64_ARRAY)
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = (
-        "$operand `,` $output_dimensions `,` `dims` `=` custom<Dims>($broadcast_dimensions) attr-dict"
-        " `:` functional-type(operands, results)"
-    )
-    custom_directives = (Dims,)
-
-
 class OneOperandOp(IRDLOperation):
     """An operation whose result type says all there is to say."""
 
@@ -145,18 +123,6 @@ class BitcastConvertOp(OneOperandOp):
     """The same bits as another element type."""
 
     name = "stablehlo.bitcast_convert"
-
-
-@define
-class DynamicReshapeOp(IRDLOperation):
-    """Reshape to a shape that is known only at run time."""
-
-    name = "stablehlo.dynamic_reshape"
-    operand = operand_def(TensorType)
-    output_shape = operand_def(TensorType)
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
 
 @define
@@ -366,20 +332,6 @@ class DynamicUpdateSliceOp(IRDLOperation):
 
 
 @define
-class RealDynamicSliceOp(IRDLOperation):
-    """A slice whose starts, limits and strides are known only at run time."""
-
-    name = "stablehlo.real_dynamic_slice"
-    operand = operand_def(TensorType)
-    start_indices = operand_def(TensorType)
-    limit_indices = operand_def(TensorType)
-    strides = operand_def(TensorType)
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "operands attr-dict `:` functional-type(operands, results)"
-
-
-@define
 class PadOp(IRDLOperation):
     """The operand with padding before, after and between its elements; negative padding removes elements."""
 
@@ -439,21 +391,6 @@ def padded_shape(shape: Sequence[int], low: Sequence[int], high: Sequence[int], 
 
 
 @define
-class DynamicPadOp(IRDLOperation):
-    """Padding whose sizes are known only at run time."""
-
-    name = "stablehlo.dynamic_pad"
-    operand = operand_def(TensorType)
-    padding_value = operand_def(TensorType)
-    edge_padding_low = operand_def(TensorType)
-    edge_padding_high = operand_def(TensorType)
-    interior_padding = operand_def(TensorType)
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "operands attr-dict `:` functional-type(operands, results)"
-
-
-@define
 class ConcatenateOp(IRDLOperation):
     """The inputs one after the other along a dimension."""
 
@@ -486,28 +423,3 @@ class ConcatenateOp(IRDLOperation):
         sizes = [shape[dim] for shape in (first, *rest)]
         total = DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else sum(sizes)
         verify_shape(self.result, [total if j == dim else size for j, size in enumerate(first)])
-
-
-@define
-class GetDimensionSizeOp(IRDLOperation):
-    """The size of one dimension, as `tensor<i32>`."""
-
-    name = "stablehlo.get_dimension_size"
-    operand = operand_def(TensorType)
-    dimension = prop_def(IntegerAttr[I64])
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "$operand `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
-
-
-@define
-class SetDimensionSizeOp(IRDLOperation):
-    """The operand with one dimension shortened at run time."""
-
-    name = "stablehlo.set_dimension_size"
-    operand = operand_def(TensorType)
-    size = operand_def(TensorType)
-    dimension = prop_def(IntegerAttr[I64])
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "$operand `,` $size `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
