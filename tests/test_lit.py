@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+import lit.LitTestCase
 import pytest
-from lit.LitTestCase import LitTestCase, load_test_suite
 
-_SUITE = load_test_suite([str(Path(__file__).parent.parent / "lit_tests")])
-_CASES: dict[str, LitTestCase] = {case.id(): case for case in _SUITE}
+_SUITE = lit.LitTestCase.load_test_suite([str(Path(__file__).parent.parent / "lit_tests")])
+_CASES = {case.id(): case for case in _SUITE}
 
 
 @pytest.mark.parametrize("name", _CASES)

@@ -33,6 +33,7 @@ options:
   --mlir-print-op-generic        print operations in their generic form
   --mlir-timing                  print the time of each pass to standard error
   --verify-each                  verify after each pass too, not only after parsing and at the end
+  --                             what follows is a file, though it begin with a dash
   --help                         print this
   --version                      print the version
 
@@ -78,6 +79,9 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
     rest = list(words)
     while rest:
         word = rest.pop(0)
+        if word == "--":
+            files += rest
+            break
         if not word.startswith("-") or word == STANDARD_STREAM:
             files.append(word)
             continue
