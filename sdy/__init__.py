@@ -47,9 +47,6 @@ _HOMES = {
     "propagate": "sdy.passes.driver",
 }
 
-__all__ = list(_HOMES)
-
-
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'sdy' has no attribute '{name}'")

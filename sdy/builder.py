@@ -12,7 +12,7 @@ Shardings are written as `TensorSharding.of` takes them.
 """
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -63,7 +63,10 @@ class Builder:
 
     def constant(self, value: float, shape: Sequence[int] = (), element_type: ElementType = f32) -> SSAValue:
         """A tensor of `shape` that has `value` everywhere."""
-        dense = DenseIntOrFPElementsAttr.from_list(TensorType(element_type, shape), [value])
+        if isinstance(element_type, IntegerType):
+            dense = DenseIntOrFPElementsAttr.from_list(TensorType(element_type, shape), [int(value)])
+        else:
+            dense = DenseIntOrFPElementsAttr.from_list(TensorType(element_type, shape), [float(value)])
         return self.insert(ConstantOp(dense))
 
     def elementwise(self, name: str, *operands: SSAValue) -> SSAValue:
@@ -135,7 +138,7 @@ def _letters(equation: str, lhs: SSAValue, rhs: SSAValue) -> tuple[str, str, str
 def _tensor_type(value: SSAValue) -> TensorType[ElementType]:
     if not isinstance(value.type, TensorType):
         raise ValueError(f"a tensor is needed, not a value of type {value.type}")
-    return value.type
+    return cast(TensorType[ElementType], value.type)
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:

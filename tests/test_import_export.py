@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from random_modules import random_module
 
 from oracle import assert_same, oracle
+from random_modules import random_module
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.passes.spec import parse_pipeline
 from sdy.text import context, format, parse

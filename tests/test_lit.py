@@ -1,11 +1,15 @@
 """Each lit test is a pytest item."""
 
+# lit declares no types.
+# pyright: basic
+
 from pathlib import Path
+from typing import Any
 
 import lit.LitTestCase
 import pytest
 
-_SUITE = lit.LitTestCase.load_test_suite([str(Path(__file__).parent.parent / "lit_tests")])
+_SUITE: Any = lit.LitTestCase.load_test_suite([str(Path(__file__).parent.parent / "lit_tests")])
 _CASES = {case.id(): case for case in _SUITE}
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from propagation_modules import MODULES
-from random_modules import random_module
 
 import sdy
 from oracle import OracleError, assert_same, oracle
+from propagation_modules import MODULES
+from random_modules import random_module
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError
 from sdy.mesh import Mesh

@@ -10,13 +10,13 @@ import pytest
 from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
-from random_operations import FAMILIES, programs, tensor
 from xdsl.dialects import test
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def, var_operand_def, var_result_def
 
 from oracle import oracle
+from random_operations import FAMILIES, programs, tensor
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardingRuleInterface

@@ -3,8 +3,10 @@
 import pytest
 
 from sdy.diagnostics import DiagnosticError
+from sdy.passes.common.canonicalize import CanonicalizePass
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
 from sdy.passes.importing.pre_order_funcs import PreOrderFuncsPass
+from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spec import make_pass, parse_pipeline
 
 
@@ -27,13 +29,12 @@ def test_the_empty_pipeline() -> None:
 
 def test_a_list_of_values() -> None:
     for text in ("enable-patterns=sdy-reshard,sdy-collective", "enable-patterns={sdy-reshard, sdy-collective}"):
-        assert getattr(make_pass("canonicalize", text), "enable_patterns") == ("sdy-reshard", "sdy-collective")
+        assert make_pass("canonicalize", text) == CanonicalizePass(enable_patterns=("sdy-reshard", "sdy-collective"))
 
 
 def test_an_empty_value_does_not_swallow_the_next_option() -> None:
     made = make_pass("sdy-user-priority-propagate", "module-dump-directory= keep-sharding-rules=true")
-    assert getattr(made, "module_dump_directory") == ""
-    assert getattr(made, "keep_sharding_rules") is True
+    assert made == UserPriorityPropagatePass(module_dump_directory="", keep_sharding_rules=True)
 
 
 @pytest.mark.parametrize(

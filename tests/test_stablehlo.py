@@ -10,13 +10,13 @@ from jaxlib.mlir import ir
 from xdsl.traits import ConstantLike, Pure, is_side_effect_free
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
+from jax_programs import PROGRAMS, Lowered, lowered
+from refused_operations import HEADER, REFUSED
 from sdy.diagnostics import DiagnosticError
 from sdy.dialect.interfaces import Elementwise, ShardableDataFlow
 from sdy.stablehlo import CHLO, STABLEHLO, AllReduceOp, CaseOp, ConstantOp, CustomCallOp, WhileOp
 from sdy.text import format as print_module
 from sdy.text import parse
-from tests.jax_programs import PROGRAMS, Lowered, lowered
-from tests.refused_operations import HEADER, REFUSED
 
 LIT_TESTS = sorted((Path(__file__).parent.parent / "lit_tests" / "stablehlo").glob("*.mlir"))
 
