@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
     f32,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from sdy.dialect.ops import MeshOp, ShardingConstraintOp
 from sdy.dialect.shardings import set_sharding
@@ -136,9 +136,10 @@ def _letters(equation: str, lhs: SSAValue, rhs: SSAValue) -> tuple[str, str, str
 
 
 def _tensor_type(value: SSAValue) -> TensorType[ElementType]:
-    if not isinstance(value.type, TensorType):
-        raise ValueError(f"a tensor is needed, not a value of type {value.type}")
-    return cast(TensorType[ElementType], value.type)
+    type_: Attribute = value.type
+    if not isinstance(type_, TensorType):
+        raise ValueError(f"a tensor is needed, not a value of type {type_}")
+    return cast(TensorType[ElementType], type_)
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _SMALL_PROGRAM = 5000
 """The number of operations up to which a program is compared with the unpartitioned one unless told otherwise."""
 
+_MOST_VIRTUAL_DEVICES = 1024
+"""The number of virtual CPU devices that XLA is sure to make; it refuses some thousands, after a long time."""
+
 _NOT_COMPARED = "not compared with the unpartitioned program (--check compares)"
 
 _DESCRIPTION = """\
@@ -147,9 +150,13 @@ def _devices(module: ModuleOp, wanted: int | None) -> "list[Device]":
 
     count = wanted or device_count(module)
     with suppress(RuntimeError):  # jax is running already, in a process that calls this function
-        jax.config.update("jax_num_cpu_devices", count)
+        jax.config.update("jax_num_cpu_devices", min(count, _MOST_VIRTUAL_DEVICES))
     devices = jax.devices()
-    return (devices if len(devices) >= count else jax.devices("cpu"))[:count]
+    if len(devices) < count <= _MOST_VIRTUAL_DEVICES:
+        devices = jax.devices("cpu")
+    if len(devices) < count:
+        raise error(module, f"the program needs {count} devices; at most {_MOST_VIRTUAL_DEVICES} virtual ones are made")
+    return devices[:count]
 
 
 def _compile(module: ModuleOp, devices: "Sequence[Device]") -> "CompiledProgram":
