@@ -1,0 +1,141 @@
+"""Reading and printing MLIR's generic text: this project, stock xDSL, and MLIR's own C++, side by side.
+
+    python bench/text.py [LAYERS ...]          2 12 48 192 by default
+
+The program is the training step of examples/transformer.py with that many layers. All three take the same text, and
+xDSL's own parser knows the same dialects as ours, so that both build the same operations. Verifying is measured apart:
+MLIR's parser does it on its own, so that its part is taken off. The three take turns, each time is the least of
+several, and Python's garbage collector runs between the measurements, not in them. The exit status is 1 where the
+texts differ from MLIR's.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import argparse
+import gc
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from time import perf_counter
+
+from jax._src.interpreters.mlir import make_ir_context
+from jaxlib.mlir import ir
+from rich.console import Console
+from rich.table import Table
+from xdsl.ir import Operation
+from xdsl.parser import Parser as StockParser
+from xdsl.printer import Printer as StockPrinter
+
+from sdy.text import context, format, verify
+from sdy.text.parser import parse_module
+
+_TRANSFORMER = Path(__file__).parent.parent / "examples" / "transformer.py"
+_TURNS = 5
+_PATIENCE = 30.0
+"""No new turn begins after this many seconds."""
+
+OURS, STOCK, CPP = "sdy", "xDSL", "MLIR C++"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compare parsing and printing with stock xDSL and with MLIR.")
+    parser.add_argument("layers", nargs="*", type=int, default=[2, 12, 48, 192])
+    same = True
+    for layers in parser.parse_args().layers:
+        same &= compare(layers)
+    return int(not same)
+
+
+def compare(layers: int) -> bool:
+    """Print the times for so many layers. Returns whether our text is MLIR's."""
+    with make_ir_context():
+        cpp = ir.Module.parse(lowered(layers)).operation
+        text = cpp.get_asm(print_generic_op_form=True)
+        ours = parse_module(text, "transformer.mlir", context())
+        stock = StockParser(context(), text).parse_module()
+        parsing, verifying, printing = (
+            least_seconds(activities)
+            for activities in (
+                {
+                    OURS: lambda: parse_module(text, "transformer.mlir", context()),
+                    STOCK: lambda: StockParser(context(), text).parse_module(),
+                    CPP: lambda: ir.Module.parse(text),
+                },
+                {OURS: lambda: verify(ours), STOCK: stock.verify, CPP: cpp.verify},
+                {
+                    OURS: lambda: format(ours, generic=True),
+                    STOCK: lambda: stock_text(stock),
+                    CPP: lambda: cpp.get_asm(print_generic_op_form=True),
+                },
+            )
+        )
+        parsing[CPP] -= verifying[CPP]
+    count = sum(1 for _ in ours.walk())
+    show(
+        f"{layers} layers, {count:,} operations, {len(text) / 1e6:.2f} MB of generic text",
+        {"parse": parsing, "verify": verifying, "print": printing},
+        count,
+    )
+    return format(ours, generic=True) == text
+
+
+def lowered(layers: int) -> str:
+    """The transformer with so many layers, as JAX lowers it."""
+    command = [sys.executable, str(_TRANSFORMER), "--layers", str(layers)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def stock_text(op: Operation) -> str:
+    """The generic text of `op` by xDSL's own printer."""
+    stream = StringIO()
+    StockPrinter(stream=stream, print_generic_format=True).print_op(op)
+    return stream.getvalue()
+
+
+def least_seconds(activities: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """The shortest time that each of the activities takes, which take turns."""
+    times: dict[str, list[float]] = {name: [] for name in activities}
+    begin = perf_counter()
+    for turn in range(_TURNS):
+        if turn and perf_counter() - begin > _PATIENCE:
+            break
+        for name, activity in activities.items():
+            times[name].append(_seconds(activity))
+    return {name: min(measured) for name, measured in times.items()}
+
+
+def _seconds(activity: Callable[[], object]) -> float:
+    gc.collect()
+    gc.disable()
+    begin = perf_counter()
+    made = activity()
+    end = perf_counter()
+    gc.enable()
+    del made
+    return end - begin
+
+
+def show(title: str, times: Mapping[str, Mapping[str, float]], count: int) -> None:
+    """Print the seconds of each activity by each of the three, and the ratios to ours."""
+    names: Sequence[str] = (OURS, STOCK, CPP)
+    table = Table(title=title)
+    for heading in ("", *(f"{name}: s" for name in names), "sdy: µs/op", "xDSL / sdy", "sdy / C++"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for activity, by_name in times.items():
+        seconds = [by_name[name] for name in names]
+        ours, stock, cpp = seconds
+        table.add_row(
+            activity,
+            *(f"{each:.4f}" for each in seconds),
+            f"{ours / count * 1e6:.1f}",
+            f"{stock / ours:.1f}",
+            f"{ours / cpp:.1f}",
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
