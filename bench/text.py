@@ -53,7 +53,7 @@ def compare(layers: int) -> bool:
     """Print the times for so many layers. Returns whether our text is MLIR's."""
     with make_ir_context():
         cpp = ir.Module.parse(lowered(layers)).operation
-        text = cpp.get_asm(print_generic_op_form=True)
+        text = str(cpp.get_asm(print_generic_op_form=True))
         ours = parse_module(text, "transformer.mlir", context())
         stock = StockParser(context(), text).parse_module()
         parsing, verifying, printing = (

@@ -275,3 +275,22 @@ def test_true_is_kept_as_xdsl_keeps_it():
     attributes = next(iter(module.ops)).attributes
     assert isinstance(attributes["a"], DenseIntOrFPElementsAttr)
     assert attributes["a"] == attributes["b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('%0, = "foo.op"() : () -> i32', "1:5: error: expected valid ssa identifier"),
+        ('%0:0 = "foo.op"() : () -> ()', "1:4: error: expected named operation to have at least 1 result"),
+        ('"foo.op"() {a, a} : () -> ()', "error: duplicate key 'a' in dictionary attribute"),
+        ('%0 = "foo.op"() : () -> i32 "foo.op"(%0, ) : (i32) -> ()', "1:42: error: operand expected"),
+        ('%0 = "foo.op"() : () -> i32 "foo.op"(%0) : () -> ()', "1:44: error: expected 0 operand types but had 1"),
+        ('%0 = "foo.op"() : () -> i32 "foo.op"(%0#1) : (i32) -> ()', "1:38: error: reference to invalid result number"),
+        ('"foo.op"() {a = "}" : () -> ()', "1:21: error: '}' expected"),
+        ('"foo.op"() : () -> i32, i32', "error: expected operation name in quotes"),
+    ],
+)
+def test_a_wrong_line_is_pointed_at_where_it_is_wrong(text: str, expected: str):
+    with pytest.raises(DiagnosticError) as caught:
+        read(text)
+    assert expected in str(caught.value)

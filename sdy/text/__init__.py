@@ -4,8 +4,9 @@
 error is, and each byte they print.
 
 dialects.py        the dialects that programs are written in
-lexer.py           tokens; tokens.py takes them one by one
-parser.py          operations, regions and the scopes of names; with dense.py for constants, locations.py for `loc(...)`
+lexer.py           tokens; tokens.py takes them one by one, lines.py knows where they stand
+parser.py          operations and regions; with values.py for the scopes of names, dense.py for constants, locations.py
+                   for `loc(...)`, generic_form.py for operations that nest none, memory.py for what was read before
 printer.py         the same way back; with floats.py for numbers, aliases.py for the short names of locations
 names.py           how values are called, and how an operation says what its results should be called
 spelling.py        the form of modules and functions

@@ -30,22 +30,22 @@ class LazyToken(Token[MLIRTokenKind, str]):
         return Span(self.start, self.end, self._source)
 
 
-_SUFFIX = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
+VALUE_NAME = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
 _BARE = r"[a-zA-Z_][a-zA-Z0-9_$.]*+"
 _STRING = r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
 
 # The order decides ties: `0x1F` before `0`, `1.5` before `1`, `->` before `-`.
 _KINDS: tuple[tuple[MLIRTokenKind | None, str], ...] = (
     (MLIRTokenKind.BARE_IDENT, _BARE),
-    (MLIRTokenKind.PERCENT_IDENT, "%" + _SUFFIX),
+    (MLIRTokenKind.PERCENT_IDENT, "%" + VALUE_NAME),
     (None, r"->|\.\.\.|\{-#|#-\}|[-:,=>{(\[<+?/})\]*|]"),
     (MLIRTokenKind.FLOAT_LIT, r"[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?"),
     (MLIRTokenKind.INTEGER_LIT, r"0x[0-9a-fA-F]++|[0-9]++"),
     (MLIRTokenKind.STRING_LIT, _STRING),
-    (MLIRTokenKind.HASH_IDENT, "#" + _SUFFIX),
+    (MLIRTokenKind.HASH_IDENT, "#" + VALUE_NAME),
     (MLIRTokenKind.AT_IDENT, f"@(?:{_BARE}|{_STRING})"),
-    (MLIRTokenKind.EXCLAMATION_IDENT, "!" + _SUFFIX),
-    (MLIRTokenKind.CARET_IDENT, r"\^" + _SUFFIX),
+    (MLIRTokenKind.EXCLAMATION_IDENT, "!" + VALUE_NAME),
+    (MLIRTokenKind.CARET_IDENT, r"\^" + VALUE_NAME),
     (MLIRTokenKind.EOF, r"\Z"),
 )
 _SKIPPED = r"(?:[ \t\r\n]++|//[^\n]*+)*+"

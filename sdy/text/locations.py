@@ -4,7 +4,6 @@ An operation stands where its name does. `sdy.diagnostics.location_of` turns a l
 """
 
 import re
-from bisect import bisect_left
 
 from xdsl.dialects.builtin import (
     CallSiteLoc,
@@ -21,34 +20,9 @@ from xdsl.ir import Attribute
 from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.diagnostics import Location
 from sdy.text.tokens import TokenParser
 
 _ALIAS_DEFINITION = re.compile(r"^[ \t]*(#[\w$.-]+)[ \t]*=", re.MULTILINE)
-
-
-class LineTable:
-    """Turns offsets in a text into lines and columns."""
-
-    def __init__(self, text: str, filename: str):
-        self._filename = filename
-        self._filename_attr = StringAttr(filename)
-        self._newlines = [match.start() for match in re.finditer("\n", text)]
-
-    def place(self, offset: int) -> Location:
-        """The line and column of an offset, for a diagnostic."""
-        line, column = self._line_and_column(offset)
-        return Location(self._filename, line, column)
-
-    def attribute(self, offset: int) -> FileLineColLoc:
-        """The line and column of an offset, for an operation to carry."""
-        line, column = self._line_and_column(offset)
-        return FileLineColLoc(self._filename_attr, IntAttr(line), IntAttr(column))
-
-    def _line_and_column(self, offset: int) -> tuple[int, int]:
-        line = bisect_left(self._newlines, offset)
-        start = self._newlines[line - 1] + 1 if line else 0
-        return line + 1, offset - start + 1
 
 
 class LocationParser(TokenParser):

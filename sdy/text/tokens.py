@@ -2,15 +2,28 @@
 
 from typing import cast
 
+from xdsl.context import Context
 from xdsl.parser import Parser as XDSLParser
-from xdsl.utils.lexer import Token
+from xdsl.parser import ParserState
+from xdsl.utils.lexer import Input, Token
 from xdsl.utils.mlir_lexer import MLIRTokenKind, PunctuationSpelling
 
-from sdy.text.lexer import KIND_OF_PUNCTUATION, LazyToken
+from sdy.diagnostics import DiagnosticError, Note, error
+from sdy.text.lexer import KIND_OF_PUNCTUATION, LazyToken, Lexer
+from sdy.text.lines import LineTable
 
 
 class TokenParser(XDSLParser):
     """The part of the parser that takes tokens; it runs for each one, so it calls as little as it can."""
+
+    def __init__(self, context: Context, text: str, filename: str):
+        super().__init__(context, "", filename)
+        self.lines = LineTable(text, filename)
+        self._parser_state = ParserState(Lexer(Input(text, filename)))
+
+    def error_at(self, offset: int, message: str, *notes: Note) -> DiagnosticError:
+        """An error at an offset of the text."""
+        return error(self.lines.place(offset), message, *notes)
 
     @property
     def pos(self) -> int:

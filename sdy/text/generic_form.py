@@ -1,0 +1,86 @@
+"""The generic form of operations: `%0 = "foo.op"(%a, %b) <{key = 1}> {other} : (i32, i32) -> i32`.
+
+MLIR's printer writes an operation without regions in one line. Such a line is taken apart by one expression, and its
+dictionaries and its type are mostly known by their text already, so that what is left to do for an operation is to
+look up its operands and to make it. Everything else is for xDSL's parser, token by token, and so is each dictionary
+and type that is new.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from xdsl.context import Context
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
+
+from sdy.text.lexer import VALUE_NAME
+from sdy.text.memory import DICTIONARY_EXTENT, FUNCTION_TYPE_EXTENT, RememberingParser
+from sdy.text.values import ValueParser
+
+_Dictionary = dict[str, Attribute]
+T = TypeVar("T")
+
+_USE = re.compile(rf"%({VALUE_NAME})(?:#([0-9]++))?")
+_ANY_USE = rf"%{VALUE_NAME}(?:#[0-9]++)?"
+_ANY_USES = rf"(?:{_ANY_USE}(?:, {_ANY_USE})*+)?"
+_ONE_LINE = re.compile(
+    rf"\(({_ANY_USES})\)(?: (<{DICTIONARY_EXTENT}>))?(?: ({DICTIONARY_EXTENT}))? : ({FUNCTION_TYPE_EXTENT})"
+)
+_OPERANDS, _PROPERTIES, _ATTRIBUTES, _TYPE = 1, 2, 3, 4
+
+_LONGEST_LINE = 4096
+"""The text of a longer operation, one with a big constant for example, is not worth remembering."""
+
+
+class GenericFormParser(RememberingParser, ValueParser):
+    """The part of the parser that reads operations in the generic form."""
+
+    def __init__(self, context: Context, text: str, filename: str):
+        super().__init__(context, text, filename)
+        self._property_dictionaries: dict[str, _Dictionary] = {"": {}}
+        self._attribute_dictionaries: dict[str, _Dictionary] = {"": {}}
+
+    def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
+        start = self.pos
+        line = _ONE_LINE.match(self.lexer.input.content, start)
+        if line is None or line.end() - start > _LONGEST_LINE:
+            return super()._parse_generic_operation(op_type)
+        properties = self._part(line, _PROPERTIES, self._property_dictionaries, self.parse_optional_properties_dict)
+        attributes = self._part(line, _ATTRIBUTES, self._attribute_dictionaries, self.parse_optional_attr_dict)
+        function_type = self._part(line, _TYPE, self.function_types, self.parse_function_type)
+        if properties is None or attributes is None or function_type is None:
+            self._resume_from(start)
+            return super()._parse_generic_operation(op_type)
+        self._resume_from(line.end())
+        properties, attributes = properties.copy(), attributes.copy()
+        if attributes and issubclass(op_type, IRDLOperation):
+            # Before MLIR had properties, they were written among the attributes.
+            for name in op_type.get_irdl_definition().properties:
+                if name in attributes and name not in properties:
+                    properties[name] = attributes.pop(name)
+        return op_type.create(
+            operands=self._operands(line, function_type.inputs.data),
+            result_types=function_type.outputs.data,
+            properties=properties,
+            attributes=attributes,
+        )
+
+    def _part(self, line: re.Match[str], group: int, memory: dict[str, T], parse: Callable[[], T]) -> T | None:
+        """What a part of the line says; None where the part is not what the expression took it for."""
+        text = line[group] or ""
+        known = memory.get(text)
+        if known is not None:
+            return known
+        self._resume_from(line.start(group))
+        parsed = parse()
+        if not self.stands_at(line.end(group)):
+            return None
+        memory[text] = parsed
+        return parsed
+
+    def _operands(self, line: re.Match[str], types: Sequence[Attribute]) -> list[SSAValue]:
+        uses = [*_USE.finditer(line.string, *line.span(_OPERANDS))]
+        if len(uses) != len(types):
+            self.raise_error(f"expected {len(types)} operand types but had {len(uses)}", line.start(_TYPE))
+        return [self.use(use[1], int(use[2] or 0), type_, use.start()) for use, type_ in zip(uses, types, strict=True)]

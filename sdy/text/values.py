@@ -1,0 +1,106 @@
+"""The names of values while a text is read: what they stand for, and where that ends."""
+
+from collections import defaultdict
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar, cast
+
+from xdsl.context import Context
+from xdsl.ir import Attribute, SSAValue
+from xdsl.parser import ForwardDeclaredValue, UnresolvedOperand
+from xdsl.utils.lexer import Span
+
+from sdy.diagnostics import Location, Note
+from sdy.text.tokens import TokenParser
+
+_AttributeT = TypeVar("_AttributeT", bound=Attribute)
+
+
+class ValueParser(TokenParser):
+    """The part of the parser that knows names."""
+
+    def __init__(self, context: Context, text: str, filename: str):
+        super().__init__(context, text, filename)
+        self._defined_here: list[str] = []
+        self._uses: dict[str, int] = {}
+
+    def resolve_operand(self, operand: UnresolvedOperand, type: _AttributeT) -> SSAValue[_AttributeT]:  # noqa: A002
+        """The value that an operand names, or a placeholder when it is defined further down."""
+        return self.use(operand.operand_name, operand.index, type, operand.span.start)
+
+    def use(self, name: str, index: int, type: _AttributeT, offset: int) -> SSAValue[_AttributeT]:  # noqa: A002
+        """The result number `index` of what is called `name`, used at an offset of the text where its type is told."""
+        values = self.ssa_values.get(name)
+        if values is None:
+            references = self.forward_ssa_references.setdefault(name, {})
+            value = references.get(index)
+            if value is None:
+                self._uses.setdefault(name, offset)
+                forward = ForwardDeclaredValue(type)
+                references[index] = forward
+                return forward
+        elif index < len(values):
+            value = values[index]
+        else:
+            raise self.error_at(
+                offset, f"reference to invalid result number {index} of '%{name}', which has {len(values)}"
+            )
+        if value.type is not type and value.type != type:
+            prior: list[Note] = [(self._place_of(name, value), "prior use here")]
+            raise self.error_at(
+                offset,
+                f"use of value '%{name}' expects different type than prior uses: '{type}' vs '{value.type}'",
+                *prior,
+            )
+        return cast(SSAValue[_AttributeT], value)
+
+    def _place_of(self, name: str, value: SSAValue) -> SSAValue | Location:
+        if isinstance(value, ForwardDeclaredValue):
+            return self.lines.place(self._uses[name])
+        return value
+
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        self.define(name, values, span.start)
+
+    def define(self, name: str, values: Sequence[SSAValue], offset: int) -> None:
+        """Call `values` by a name that stands at an offset of the text."""
+        if name in self.ssa_values:
+            raise self.error_at(
+                offset,
+                f"redefinition of SSA value '%{name}'",
+                (self.ssa_values[name][0], "previously defined here"),
+            )
+        self.ssa_values[name] = tuple(values)
+        self._defined_here.append(name)
+        if name not in self.forward_ssa_references:
+            return
+        for index, forward in self.forward_ssa_references.pop(name).items():
+            use = self._uses[name]
+            if index >= len(values):
+                raise self.error_at(use, f"reference to invalid result number {index} of '%{name}'")
+            if forward.type != values[index].type:
+                raise self.error_at(
+                    offset,
+                    f"definition of SSA value '%{name}#{index}' has type '{values[index].type}'",
+                    (self.lines.place(use), f"previously used here with type '{forward.type}'"),
+                )
+            forward.replace_all_uses_with(values[index])
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """The names of a region, which end with it."""
+        outer_defined = self._defined_here
+        outer_blocks, outer_forward_blocks = self.blocks, self.forward_block_references
+        self._defined_here = []
+        self.blocks, self.forward_block_references = {}, defaultdict(list)
+        yield
+        for name in self._defined_here:
+            del self.ssa_values[name]
+        self._defined_here = outer_defined
+        self.blocks, self.forward_block_references = outer_blocks, outer_forward_blocks
+
+    def check_all_defined(self) -> None:
+        """Raises DiagnosticError where a value is used that has not been defined."""
+        undefined = [self._uses[name] for name in self.forward_ssa_references]
+        if undefined:
+            raise self.error_at(min(undefined), "use of undeclared SSA value name")
