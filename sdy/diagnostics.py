@@ -71,11 +71,17 @@ class Diagnostic:
 
 
 class DiagnosticError(Exception):
-    """Something a person's input did wrong. Its text is the rendered diagnostic."""
+    """Something a person's input did wrong, and what MLIR says in consequence. Its text is all of that, rendered."""
 
-    def __init__(self, diagnostic: Diagnostic):
-        super().__init__(diagnostic)
+    def __init__(self, diagnostic: Diagnostic, *consequences: Diagnostic):
+        super().__init__(diagnostic, *consequences)
         self.diagnostic = diagnostic
+        self.consequences = consequences
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What is wrong, then the consequences, in the order in which they are said."""
+        return (self.diagnostic, *self.consequences)
 
     @property
     def message(self) -> str:
@@ -93,7 +99,7 @@ class DiagnosticError(Exception):
         return self.diagnostic.notes
 
     def __str__(self) -> str:
-        return self.diagnostic.render()
+        return "\n".join(diagnostic.render() for diagnostic in self.diagnostics)
 
 
 def error(where: Where, message: str, *notes: Note) -> DiagnosticError:

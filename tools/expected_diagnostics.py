@@ -77,14 +77,16 @@ def _is_expectation(line: str) -> bool:
 
 def mismatches(source: Source, diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
     """An error for each expected diagnostic that `diagnostics` lacks, and for each one that nothing announces."""
-    open_expectations = expectations(source.text)
+    expected_ones = expectations(source.text)
+    produced: set[int] = set()
     for diagnostic in _with_notes(diagnostics):
-        expected = next((e for e in open_expectations if e.matches(diagnostic)), None)
-        if expected:
-            open_expectations.remove(expected)
-        else:
+        # One comment announces any number of the same diagnostic, as in MLIR.
+        number = next((n for n, expected in enumerate(expected_ones) if expected.matches(diagnostic)), None)
+        if number is None:
             yield error(diagnostic.location, f"unexpected {diagnostic.severity.value}: {diagnostic.message}").diagnostic
-    for expected in open_expectations:
+        else:
+            produced.add(number)
+    for expected in (e for n, e in enumerate(expected_ones) if n not in produced):
         place = Location(source.name, expected.written_on, 1)
         message = f'expected {expected.severity.value} "{expected.text}" was not produced'
         yield error(place, message).diagnostic

@@ -151,14 +151,16 @@ def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | None:
         try:
             return process(source, arguments, timing)
         except DiagnosticError as problem:
-            report(problem.diagnostic)
+            for diagnostic in problem.diagnostics:
+                report(diagnostic)
             return None
     text = ""
     with capture() as diagnostics:
         try:
             text = process(source, arguments, timing)
         except DiagnosticError as problem:
-            report(problem.diagnostic)
+            for diagnostic in problem.diagnostics:
+                report(diagnostic)
     wrong = list(mismatches(source, diagnostics))
     for diagnostic in wrong:
         report(diagnostic)

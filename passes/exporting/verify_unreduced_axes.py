@@ -50,7 +50,8 @@ class VerifyUnreducedAxesPass(ModulePass):
             except DiagnosticError as problem:
                 problems.append(problem)
         for problem in problems[:-1]:
-            report(problem.diagnostic)
+            for diagnostic in problem.diagnostics:
+                report(diagnostic)
         if problems:
             raise problems[-1]
 

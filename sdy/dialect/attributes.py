@@ -11,11 +11,11 @@ from xdsl.ir import Attribute, Data, OpaqueSyntaxAttribute, SpacedOpaqueSyntaxAt
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.axes import AxisRef
 from sdy.dialect import axis_syntax, collective_syntax, mesh_syntax, propagation_edges, rule_syntax, sharding_syntax
 from sdy.dialect.collective_syntax import AllToAllParam
+from sdy.dialect.field import parse_value_of
 from sdy.dialect.propagation_edges import AxisEdge, EdgeValue, PropagationStep
 from sdy.mesh import Mesh
 from sdy.rule import OpShardingRule, TensorMapping
@@ -50,13 +50,7 @@ class ValueAttr(Data[ValueT]):
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ValueT:
         """Read the value, or the whole attribute or an alias of it, which may stand in its place in an operation."""
-        if parser._current_token.kind is not MLIRTokenKind.HASH_IDENT:  # pyright: ignore[reportPrivateUsage]
-            return cls.SYNTAX.parse(parser)
-        start = parser.pos
-        attribute = parser.parse_attribute()
-        if not isinstance(attribute, cls):
-            parser.raise_error(f"expected {cls.name} attribute", start, parser.pos)
-        return attribute.data
+        return parse_value_of(parser, cls.name, cls.SYNTAX.parse)
 
     def print_parameter(self, printer: Printer) -> None:
         """Print the value."""

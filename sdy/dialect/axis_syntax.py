@@ -1,14 +1,13 @@
 """The text of axes and of symbols: `"x"`, `"x":(2)4`, `{"x", "y"}`, `@mesh`."""
 
 import re
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 from xdsl.parser import AttrParser
 
 from sdy.axes import AxisRef, quoted
-
-T = TypeVar("T")
+from sdy.dialect.field import Field
+from sdy.parse_errors import parse_error
 
 _LARGEST_INT = 2**63 - 1
 _BARE_SYMBOL = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
@@ -19,26 +18,14 @@ def symbol_text(name: str) -> str:
     return f"@{name}" if _BARE_SYMBOL.fullmatch(name) else f"@{quoted(name)}"
 
 
-def parse_list(parser: AttrParser, close: str, parse_element: Callable[[AttrParser], T]) -> tuple[T, ...]:
-    """Elements and commas up to the punctuation `close`, whose opening has been read."""
-    if parser.parse_optional_characters(close):
-        return ()
-    elements = [parse_element(parser)]
-    while not parser.parse_optional_characters(close):
-        if not parser.parse_optional_punctuation(","):
-            parser.raise_error(f"expected '{close}'")
-        elements.append(parse_element(parser))
-    return tuple(elements)
-
-
 def parse_int(parser: AttrParser) -> int:
     """An integer of 64 bits."""
     start = parser.pos
     number = parser.parse_optional_integer(allow_boolean=False)
     if number is None:
-        parser.raise_error("expected integer value")
+        raise parse_error(parser, "expected integer value")
     if not -_LARGEST_INT - 1 <= number <= _LARGEST_INT:
-        parser.raise_error("integer value too large", start, parser.pos)
+        raise parse_error(parser, "integer value too large", start)
     return number
 
 
@@ -46,16 +33,34 @@ def parse_axis_name(parser: AttrParser) -> str:
     """A quoted name."""
     name = parser.parse_optional_str_literal()
     if name is None:
-        parser.raise_error("expected string")
+        raise parse_error(parser, "expected string")
     return name
+
+
+def parse_word(parser: AttrParser) -> str:
+    """A name without quotes."""
+    word = parser.parse_optional_identifier()
+    if word is None:
+        raise parse_error(parser, "expected valid keyword")
+    return word
+
+
+def parse_keyword(parser: AttrParser, keyword: str) -> None:
+    """The word `keyword`."""
+    if parser.parse_optional_keyword(keyword) is None:
+        raise parse_error(parser, f"expected '{keyword}'")
+
+
+_PRE_SIZE = Field("SubAxisInfo", "pre_size", "int64_t", parse_int)
+_SIZE = Field("SubAxisInfo", "size", "int64_t", parse_int)
 
 
 def parse_sub_axis(parser: AttrParser) -> tuple[int, int]:
     """`(pre_size)size`."""
     parser.parse_punctuation("(")
-    pre_size = parse_int(parser)
+    pre_size = _PRE_SIZE.read(parser)
     parser.parse_punctuation(")")
-    return pre_size, parse_int(parser)
+    return pre_size, _SIZE.read(parser)
 
 
 def sub_axis_text(sub_axis: tuple[int, int]) -> str:
@@ -63,16 +68,23 @@ def sub_axis_text(sub_axis: tuple[int, int]) -> str:
     return f"({sub_axis[0]}){sub_axis[1]}"
 
 
+_AXIS_NAME = Field("AxisRef", "name", "::llvm::StringRef", parse_axis_name)
+_SUB_AXIS = Field("AxisRef", "sub_axis_info", "SubAxisInfoAttr", parse_sub_axis, "sdy.sub_axis_info")
+
+
 def parse_axis(parser: AttrParser) -> AxisRef:
     """`"x"` or `"x":(pre_size)size`."""
-    name = parse_axis_name(parser)
-    return AxisRef(name, *parse_sub_axis(parser)) if parser.parse_optional_punctuation(":") else AxisRef(name)
+    name = _AXIS_NAME.read(parser)
+    return AxisRef(name, *_SUB_AXIS.read(parser)) if parser.parse_optional_punctuation(":") else AxisRef(name)
+
+
+_AXES = Field("AxisRefList", "value", "::llvm::ArrayRef<AxisRefAttr>", parse_axis, "sdy.axis_ref")
 
 
 def parse_axes(parser: AttrParser) -> tuple[AxisRef, ...]:
     """`{"x", "y":(1)2}`."""
     parser.parse_punctuation("{")
-    return parse_list(parser, "}", parse_axis)
+    return _AXES.read_until(parser, "}")
 
 
 def axes_text(axes: Iterable[AxisRef]) -> str:
@@ -80,10 +92,13 @@ def axes_text(axes: Iterable[AxisRef]) -> str:
     return f"{{{', '.join(map(str, axes))}}}"
 
 
+_AXIS_LISTS = Field("ListOfAxisRefLists", "value", "::llvm::ArrayRef<AxisRefListAttr>", parse_axes, "sdy.axis_ref_list")
+
+
 def parse_axis_lists(parser: AttrParser) -> tuple[tuple[AxisRef, ...], ...]:
     """`[{"x"}, {}]`."""
     parser.parse_punctuation("[")
-    return parse_list(parser, "]", parse_axes)
+    return _AXIS_LISTS.read_until(parser, "]")
 
 
 def axis_lists_text(lists: Iterable[Iterable[AxisRef]]) -> str:
@@ -91,10 +106,22 @@ def axis_lists_text(lists: Iterable[Iterable[AxisRef]]) -> str:
     return f"[{', '.join(map(axes_text, lists))}]"
 
 
+def _parse_string_attribute(parser: AttrParser) -> str:
+    name = parser.parse_optional_str_literal()
+    if name is None:
+        start = parser.pos
+        parser.parse_attribute()
+        raise parse_error(parser, "invalid kind of attribute specified", start)
+    return name
+
+
+_NAMES = Field("ManualAxes", "value", "::llvm::ArrayRef<StringAttr>", _parse_string_attribute)
+
+
 def parse_axis_names(parser: AttrParser) -> tuple[str, ...]:
     """`{"x", "y"}`, of whole axes only."""
     parser.parse_punctuation("{")
-    return parse_list(parser, "}", parse_axis_name)
+    return _NAMES.read_until(parser, "}")
 
 
 def axis_names_text(names: Iterable[str]) -> str:

@@ -5,17 +5,23 @@ import math
 from xdsl.parser import AttrParser
 
 from sdy.axes import quoted
-from sdy.dialect.axis_syntax import parse_axis_name, parse_int, parse_list
+from sdy.dialect.axis_syntax import parse_axis_name, parse_int, parse_keyword
+from sdy.dialect.field import Field, parse_close
 from sdy.mesh import Mesh
+from sdy.parse_errors import parse_error
+
+_AXIS_NAME = Field("MeshAxis", "name", "::llvm::StringRef", parse_axis_name)
+_AXIS_SIZE = Field("MeshAxis", "size", "int64_t", parse_int)
 
 
 def parse_mesh_axis(parser: AttrParser) -> tuple[str, int]:
     """`"x"=4`."""
-    name = parse_axis_name(parser)
+    start = parser.pos
+    name = _AXIS_NAME.read(parser)
     parser.parse_punctuation("=")
-    size = parse_int(parser)
+    size = _AXIS_SIZE.read(parser)
     if size <= 0:
-        parser.raise_error(f"axis size must be at least 1, got: {size}")
+        raise parse_error(parser, f"axis size must be at least 1, got: {size}", start)
     return name, size
 
 
@@ -24,23 +30,26 @@ def mesh_axis_text(axis: tuple[str, int]) -> str:
     return f"{quoted(axis[0])}={axis[1]}"
 
 
+_AXES = Field("Mesh", "axes", "::llvm::ArrayRef<MeshAxisAttr>", parse_mesh_axis, "sdy.mesh_axis")
+_DEVICE_IDS = Field("Mesh", "device_ids", "::llvm::ArrayRef<int64_t>", parse_int)
+
+
 def parse_mesh(parser: AttrParser) -> Mesh:
     """A mesh, checked to be one."""
     start = parser.pos
     parser.parse_punctuation("<")
     parser.parse_punctuation("[")
-    axes = parse_list(parser, "]", parse_mesh_axis)
+    axes = _AXES.read_until(parser, "]")
     device_ids: tuple[int, ...] = ()
     if parser.parse_optional_punctuation(","):
-        parser.parse_keyword("device_ids")
+        parse_keyword(parser, "device_ids")
         parser.parse_punctuation("=")
         parser.parse_punctuation("[")
-        device_ids = parse_list(parser, "]", parse_int)
-        if not device_ids:
-            parser.raise_error("expected integer value")
+        device_ids = _DEVICE_IDS.read_several(parser)
+        parse_close(parser, "]")
     parser.parse_punctuation(">")
     if problem := mesh_problem(axes, device_ids):
-        parser.raise_error(problem, start, start + 1)
+        raise parse_error(parser, problem, start)
     return Mesh(axes, device_ids)
 
 

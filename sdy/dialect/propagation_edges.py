@@ -11,7 +11,9 @@ from typing import Literal
 from xdsl.parser import AttrParser
 
 from sdy.axes import AxisRef
-from sdy.dialect.axis_syntax import parse_axis, parse_int, parse_list
+from sdy.dialect.axis_syntax import parse_axis, parse_int, parse_keyword, parse_word
+from sdy.dialect.field import Field, parse_close
+from sdy.parse_errors import parse_error
 
 EdgeNode = Literal["operand", "result"]
 
@@ -41,15 +43,23 @@ class PropagationStep:
     edges: tuple[AxisEdge, ...]
 
 
+def _parse_node(parser: AttrParser) -> EdgeNode:
+    start = parser.pos
+    word = parse_word(parser)
+    if word != "operand" and word != "result":
+        raise parse_error(parser, "expected ::mlir::sdy::EdgeNodeType to be one of: operand, result", start)
+    return word
+
+
+_NODE = Field("EdgeValueRef", "type", "::mlir::sdy::EdgeNodeType", _parse_node)
+_INDEX = Field("EdgeValueRef", "index", "int64_t", parse_int)
+
+
 def parse_edge_value(parser: AttrParser) -> EdgeValue:
     """`operand-1`."""
-    if parser.parse_optional_keyword("operand"):
-        node: EdgeNode = "operand"
-    else:
-        parser.parse_keyword("result")
-        node = "result"
+    node = _NODE.read(parser)
     parser.parse_punctuation("-")
-    return EdgeValue(node, parse_int(parser))
+    return EdgeValue(node, _INDEX.read(parser))
 
 
 def edge_value_text(value: EdgeValue) -> str:
@@ -57,15 +67,29 @@ def edge_value_text(value: EdgeValue) -> str:
     return f"{value.node}-{value.index}"
 
 
+_AXIS = Field("AxisToPropagationDetails", "axis_name", "::mlir::sdy::AxisRefAttr", parse_axis, "sdy.axis_ref")
+_SOURCE = Field(
+    "AxisToPropagationDetails", "source", "::mlir::sdy::EdgeValueRefAttr", parse_edge_value, "sdy.edge_value_ref"
+)
+_TARGETS = Field(
+    "AxisToPropagationDetails",
+    "targets",
+    "::llvm::ArrayRef<EdgeValueRefAttr>",
+    parse_edge_value,
+    "sdy.edge_value_ref",
+)
+
+
 def parse_axis_edge(parser: AttrParser) -> AxisEdge:
     """`{"y" = operand-1 -> [operand-0, result-0]}`."""
     parser.parse_punctuation("{")
-    axis = parse_axis(parser)
+    axis = _AXIS.read(parser)
     parser.parse_punctuation("=")
-    source = parse_edge_value(parser)
+    source = _SOURCE.read(parser)
     parser.parse_punctuation("->")
     parser.parse_punctuation("[")
-    targets = parse_list(parser, "]", parse_edge_value)
+    targets = _TARGETS.read_several(parser)
+    parse_close(parser, "]")
     parser.parse_punctuation("}")
     return AxisEdge(axis, source, targets)
 
@@ -76,15 +100,26 @@ def axis_edge_text(edge: AxisEdge) -> str:
     return f"{{{edge.axis} = {edge_value_text(edge.source)} -> [{targets}]}}"
 
 
+_STEP_INDEX = Field("PropagationOneStep", "step_index", "int64_t", parse_int)
+_ENTRIES = Field(
+    "PropagationOneStep",
+    "axis_entries",
+    "::llvm::ArrayRef<AxisToPropagationDetailsAttr>",
+    parse_axis_edge,
+    "sdy.axis_to_propagation_details",
+)
+
+
 def parse_propagation_step(parser: AttrParser) -> PropagationStep:
     """`{step-2 = [...]}`."""
     parser.parse_punctuation("{")
-    parser.parse_keyword("step")
+    parse_keyword(parser, "step")
     parser.parse_punctuation("-")
-    index = parse_int(parser)
+    index = _STEP_INDEX.read(parser)
     parser.parse_punctuation("=")
     parser.parse_punctuation("[")
-    edges = parse_list(parser, "]", parse_axis_edge)
+    edges = _ENTRIES.read_several(parser)
+    parse_close(parser, "]")
     parser.parse_punctuation("}")
     return PropagationStep(index, edges)
 
@@ -94,15 +129,25 @@ def propagation_step_text(step: PropagationStep) -> str:
     return f"{{step-{step.index} = [{', '.join(map(axis_edge_text, step.edges))}]}}"
 
 
+_STEPS = Field(
+    "PropagationEdges",
+    "value",
+    "::llvm::ArrayRef<PropagationOneStepAttr>",
+    parse_propagation_step,
+    "sdy.propagation_one_step",
+)
+
+
 def parse_propagation_edges(parser: AttrParser) -> tuple[PropagationStep, ...]:
     """All steps in angle brackets, checked."""
     start = parser.pos
     parser.parse_punctuation("<")
     parser.parse_punctuation("[")
-    steps = parse_list(parser, "]", parse_propagation_step)
+    steps = _STEPS.read_several(parser)
+    parse_close(parser, "]")
     parser.parse_punctuation(">")
     if problem := _problem(steps):
-        parser.raise_error(problem, start, start + 1)
+        raise parse_error(parser, problem, start)
     return steps
 
 

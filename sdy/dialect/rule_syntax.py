@@ -5,13 +5,19 @@ factors has their names one after the other: `ij`, `zz_1`, `z_8z_9`.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import TypeVar
 
 from xdsl.parser import AttrParser
 
-from sdy.dialect.axis_syntax import parse_int, parse_list
+from sdy.diagnostics import Diagnostic, Severity, report
+from sdy.dialect.axis_syntax import parse_int, parse_keyword, parse_word
+from sdy.dialect.field import Field, parse_close, parse_elements
+from sdy.parse_errors import parse_error, place_of_next
 from sdy.rule import OpShardingRule, TensorMapping
+
+T = TypeVar("T")
 
 _LAST_LETTER = ord("z") - ord("i")
 _LARGEST_INDEX = 2**63 - 1
@@ -36,15 +42,18 @@ def _parse_factor(parser: AttrParser, names: str) -> tuple[int, str]:
     rest = names[match.end() :]
     if (letter := match["letter"]) is not None:
         if not "i" <= letter <= "z":
-            parser.raise_error(f"expecting symbol from 'i' to 'z'. Received: '{letter}'")
+            raise parse_error(parser, f"expecting symbol from 'i' to 'z'. Received: '{letter}'")
         return ord(letter) - ord("i"), rest
     number = match["number"]
     if not number:
-        parser.raise_error(f"expecting integer after 'z_'. Received: '{names}'")
+        raise parse_error(parser, f"expecting integer after 'z_'. Received: '{names}'")
     if number.startswith("0"):
-        parser.raise_error(f"expecting positive integer without leading zeros. Received: '{number}'")
+        raise parse_error(parser, f"expecting positive integer without leading zeros. Received: '{number}'")
     if len(number) > len(str(_LARGEST_INDEX)) or int(number) > _LARGEST_INDEX:
-        parser.raise_error(f"expecting symbol index <=2^63-1. Received: '{number}'")
+        # MLIR says so and goes on as if the number were 0.
+        message = f"expecting symbol index <=2^63-1. Received: '{number}'"
+        report(Diagnostic(Severity.ERROR, place_of_next(parser), message))
+        return _LAST_LETTER, rest
     return int(number) + _LAST_LETTER, rest
 
 
@@ -58,10 +67,15 @@ def parse_dim_mapping(parser: AttrParser) -> tuple[int, ...]:
     return tuple(indices)
 
 
+_DIM_MAPPINGS = Field(
+    "TensorMapping", "dim_mappings", "::llvm::ArrayRef<DimMappingAttr>", parse_dim_mapping, "sdy.dim_mapping"
+)
+
+
 def parse_tensor_mapping(parser: AttrParser) -> TensorMapping:
     """`[i, jk]`."""
     parser.parse_punctuation("[")
-    return parse_list(parser, "]", parse_dim_mapping)
+    return _DIM_MAPPINGS.read_until(parser, "]")
 
 
 def tensor_mapping_text(mapping: TensorMapping) -> str:
@@ -69,54 +83,65 @@ def tensor_mapping_text(mapping: TensorMapping) -> str:
     return f"[{', '.join(map(factor_names, mapping))}]"
 
 
-def _parse_tensor_mappings(parser: AttrParser) -> tuple[TensorMapping, ...]:
+_OPERANDS, _RESULTS = (
+    Field("OpShardingRule", name, "::llvm::ArrayRef<TensorMappingAttr>", parse_tensor_mapping, "sdy.tensor_mapping")
+    for name in ("operand_mappings", "result_mappings")
+)
+
+
+def _parse_tensor_mappings(parser: AttrParser, field: Field[TensorMapping]) -> tuple[TensorMapping, ...]:
     parser.parse_punctuation("(")
-    mappings = [parse_tensor_mapping(parser)]
-    while parser.parse_optional_punctuation(","):
-        mappings.append(parse_tensor_mapping(parser))
-    parser.parse_punctuation(")")
-    return tuple(mappings)
+    mappings = field.read_several(parser)
+    parse_close(parser, ")")
+    return mappings
 
 
 def _parse_factor_sizes(parser: AttrParser) -> tuple[int, ...]:
     sizes: list[int] = []
 
     def parse_size(parser: AttrParser) -> None:
-        index, rest = _parse_factor(parser, parser.parse_identifier())
+        index, rest = _parse_factor(parser, parse_word(parser))
         if index != len(sizes):
-            parser.raise_error(
+            raise parse_error(
+                parser,
                 "expecting factor indices to be ordered like an iota ([0,1,2,...], e.g. {i=#, j=#, ...}). Expecting "
-                f"factor index symbol '{factor_name(len(sizes))}', received: '{factor_name(index)}'"
+                f"factor index symbol '{factor_name(len(sizes))}', received: '{factor_name(index)}'",
             )
         if rest:
-            parser.raise_error(f"expecting single factor symbol: {rest}")
+            raise parse_error(parser, f"expecting single factor symbol: {rest}")
         parser.parse_punctuation("=")
         sizes.append(parse_int(parser))
 
-    if parser.parse_optional_punctuation("{"):
-        parse_list(parser, "}", parse_size)
+    _parse_optional_braces(parser, parse_size)
     return tuple(sizes)
+
+
+def _parse_optional_braces(parser: AttrParser, parse_element: Callable[[AttrParser], T]) -> tuple[T, ...]:
+    if not parser.parse_optional_punctuation("{") or parser.parse_optional_punctuation("}"):
+        return ()
+    elements = parse_elements(parser, parse_element)
+    parse_close(parser, "}")
+    return elements
 
 
 def _parse_factors_of_kind(parser: AttrParser, kind: str) -> tuple[int, ...]:
     if not parser.parse_optional_keyword(kind):
         return ()
     parser.parse_punctuation("=")
-    parser.parse_punctuation("{")
-    return parse_list(parser, "}", lambda parser: _parse_factor(parser, parser.parse_identifier())[0])
+    return _parse_optional_braces(parser, lambda parser: _parse_factor(parser, parse_word(parser))[0])
 
 
 def parse_rule(parser: AttrParser) -> OpShardingRule:
     """A sharding rule in its angle brackets."""
     parser.parse_punctuation("<")
-    operands = _parse_tensor_mappings(parser)
+    operands = _parse_tensor_mappings(parser, _OPERANDS)
     parser.parse_punctuation("->")
-    results = _parse_tensor_mappings(parser)
+    results = _parse_tensor_mappings(parser, _RESULTS)
     sizes = _parse_factor_sizes(parser)
     of_kind = [_parse_factors_of_kind(parser, kind) for kind in _KINDS]
     is_custom = parser.parse_optional_punctuation(",") is not None
     if is_custom:
-        parser.parse_keyword("custom")
+        parse_keyword(parser, "custom")
     parser.parse_punctuation(">")
     return OpShardingRule(sizes, operands, results, *of_kind, is_custom=is_custom)
 

@@ -11,11 +11,14 @@ from typing import get_args
 from xdsl.parser import AttrParser
 
 from sdy.axes import AxisRef
-from sdy.dialect.axis_syntax import axes_text, parse_axes, parse_axis, parse_list, symbol_text
+from sdy.dialect.axis_syntax import axes_text, parse_axis, symbol_text
+from sdy.dialect.field import Field, parse_close, parse_elements, parse_value_of
 from sdy.dialect.mesh_syntax import mesh_text, parse_mesh
 from sdy.mesh import Mesh
+from sdy.parse_errors import explained, parse_error
 from sdy.sharding import DimSharding, Reduction, TensorSharding
 
+_FAILURE = "failed to parse Sdy_TensorSharding parameter"
 _PRIORITY = re.compile(r"p([0-9]+)")
 _LARGEST_PRIORITY = 2**63 - 1
 _REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
@@ -43,12 +46,12 @@ def _parse_priority(parser: AttrParser) -> int | None:
         return None
     match = _PRIORITY.fullmatch(word)
     if match is None:
-        parser.raise_error(f"expecting priority in format 'p<number>', got: {word}")
+        raise parse_error(parser, f"expecting priority in format 'p<number>', got: {word}")
     digits = match[1]
     if digits.startswith("0") and digits != "0":
-        parser.raise_error(f"priorities with leading zeros are not allowed, got: {word}")
+        raise parse_error(parser, f"priorities with leading zeros are not allowed, got: {word}")
     if len(digits) > len(str(_LARGEST_PRIORITY)) or int(digits) > _LARGEST_PRIORITY:
-        parser.raise_error(f"expecting integer priority, got: {word}")
+        raise parse_error(parser, f"expecting integer priority, got: {word}")
     return int(digits)
 
 
@@ -58,41 +61,72 @@ def dim_sharding_text(dim: DimSharding) -> str:
     return f"{{{', '.join(parts)}}}{'' if dim.priority is None else f'p{dim.priority}'}"
 
 
+_DIMS = Field(
+    "TensorSharding",
+    "dim_shardings",
+    "::llvm::ArrayRef<DimensionShardingAttr>",
+    parse_dim_sharding,
+    "sdy.dimension_sharding",
+)
+
+
 def parse_sharding(parser: AttrParser) -> TensorSharding:
     """A tensor's sharding in its angle brackets."""
     parser.parse_punctuation("<")
     mesh = _parse_mesh_or_symbol(parser)
     parser.parse_punctuation(",")
     parser.parse_punctuation("[")
-    dims = parse_list(parser, "]", parse_dim_sharding)
+    dims = _DIMS.read_until(parser, "]")
     replicated: tuple[AxisRef, ...] = ()
     unreduced: tuple[AxisRef, ...] = ()
     reduction: Reduction = "sum"
     while parser.parse_optional_punctuation(","):
         if not replicated and parser.parse_optional_keyword("replicated"):
-            parser.parse_punctuation("=")
-            replicated = _parse_some_axes(parser)
+            replicated = explained(parser, _parse_replicated, f"{_FAILURE} 'replicated_axes'")
         elif not unreduced and parser.parse_optional_keyword("unreduced"):
             if parser.parse_optional_punctuation("="):
                 reduction = parse_optional_reduction(parser) or "sum"
-            unreduced = _parse_some_axes(parser)
+            unreduced = explained(parser, _parse_some_axes, f"{_FAILURE} 'unreduced_axes'")
         else:
-            parser.raise_error("failed to parse Sdy_TensorSharding, expected valid named axis list after comma")
+            raise parse_error(parser, "failed to parse Sdy_TensorSharding, expected valid named axis list after comma")
     parser.parse_punctuation(">")
     return TensorSharding(mesh, dims, replicated, unreduced, reduction)
 
 
 def _parse_mesh_or_symbol(parser: AttrParser) -> str | Mesh:
     if parser.parse_optional_keyword("mesh"):
-        return parse_mesh(parser)
-    return parser.parse_symbol_name().data
+        return explained(parser, _parse_inlined_mesh, "failed to parse MeshAttr")
+    failure = "expecting MeshAttr or FlatSymbolRefAttr, got: <<NULL ATTRIBUTE>>"
+    return explained(parser, _parse_symbol, failure)
+
+
+def _parse_inlined_mesh(parser: AttrParser) -> Mesh:
+    return parse_value_of(parser, "sdy.mesh", parse_mesh)
+
+
+def _parse_symbol(parser: AttrParser) -> str:
+    symbol = parser.parse_optional_symbol_name()
+    if symbol is None:
+        start = parser.pos
+        parser.parse_attribute()
+        raise parse_error(parser, "invalid kind of attribute specified", start)
+    return symbol.data
+
+
+def _parse_replicated(parser: AttrParser) -> tuple[AxisRef, ...]:
+    parser.parse_punctuation("=")
+    return _parse_some_axes(parser)
+
+
+def _parse_axis_elements(parser: AttrParser) -> tuple[AxisRef, ...]:
+    return parse_elements(parser, lambda parser: parse_value_of(parser, "sdy.axis_ref", parse_axis))
 
 
 def _parse_some_axes(parser: AttrParser) -> tuple[AxisRef, ...]:
-    start = parser.pos
-    axes = parse_axes(parser)
-    if not axes:
-        parser.raise_error("expected string", start, start + 1)
+    parser.parse_punctuation("{")
+    failure = "failed to parse axis list which is expected to be an `ArrayRef<AxisRefAttr>`"
+    axes = explained(parser, _parse_axis_elements, failure)
+    parse_close(parser, "}")
     return axes
 
 
@@ -117,7 +151,11 @@ def sharding_text(sharding: TensorSharding) -> str:
 def parse_sharding_list(parser: AttrParser) -> tuple[TensorSharding, ...]:
     """`[<@mesh, [{"x"}]>, <@mesh, []>]`."""
     parser.parse_punctuation("[")
-    return parse_list(parser, "]", parse_sharding)
+    if parser.parse_optional_characters("]"):
+        return ()
+    shardings = parse_elements(parser, parse_sharding)
+    parse_close(parser, "]")
+    return shardings
 
 
 def sharding_list_text(shardings: tuple[TensorSharding, ...]) -> str:
@@ -125,10 +163,20 @@ def sharding_list_text(shardings: tuple[TensorSharding, ...]) -> str:
     return f"[{', '.join(map(sharding_text, shardings))}]"
 
 
+_SHARDINGS = Field(
+    "TensorShardingPerValue",
+    "shardings",
+    "::llvm::ArrayRef<TensorShardingAttr>",
+    parse_sharding,
+    "sdy.sharding",
+)
+
+
 def parse_sharding_per_value(parser: AttrParser) -> tuple[TensorSharding, ...]:
     """A list of shardings in angle brackets."""
     parser.parse_punctuation("<")
-    shardings = parse_sharding_list(parser)
+    parser.parse_punctuation("[")
+    shardings = _SHARDINGS.read_until(parser, "]")
     parser.parse_punctuation(">")
     return shardings
 

@@ -22,6 +22,7 @@ from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyExc
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.diagnostics import Location, error, register_source
+from sdy.parse_errors import ChainedParseError
 from sdy.text.dense import DenseParser
 from sdy.text.generic_form import GenericFormParser
 from sdy.text.lexer import LazyToken
@@ -97,6 +98,14 @@ class Parser(DenseParser, LocationParser, GenericFormParser):  # pyright: ignore
         self.parse_comma_separated_list(self.Delimiter.PAREN, parse_argument)
         return block
 
+    # Attributes
+
+    def _parse_dialect_type_or_attribute_body(self, *args: Any, **options: Any) -> TypeAttribute | Attribute:
+        try:
+            return super()._parse_dialect_type_or_attribute_body(*args, **options)
+        except ChainedParseError as problem:
+            raise problem.close() from None
+
     # Operations
 
     def parse_whole_module(self) -> ModuleOp:
@@ -161,7 +170,10 @@ class Parser(DenseParser, LocationParser, GenericFormParser):  # pyright: ignore
 
     def _parse_custom_operation(self, op_type: type[Operation]) -> Operation:
         spelling = SPELLINGS.get(op_type)
-        return op_type.parse(self) if spelling is None else spelling.parse(self)
+        try:
+            return op_type.parse(self) if spelling is None else spelling.parse(self)
+        except ChainedParseError as problem:
+            raise problem.close(f"custom op '{op_type.name}' ") from None
 
     def _parse_operation_generically(self, op_type: type[Operation]) -> Operation:
         op = self._parse_generic_operation(op_type)
@@ -222,6 +234,9 @@ def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     except MultipleSpansParseError as problem:
         notes = [(parser.lines.place(span.start), note or "here") for span, note in problem.refs]
         raise parser.error_at(problem.span.start, problem.msg, *notes) from problem
+    except ChainedParseError as problem:
+        said = [parser.error_at(statement.offset, statement.message).diagnostic for statement in problem.statements]
+        raise DiagnosticError(*said) from problem
     except ParseError as problem:
         raise parser.error_at(problem.span.start, _sentence(problem.msg)) from problem
     except RecursionError:
