@@ -21,6 +21,7 @@ _ROOMS = {
         sdy-add-func-data-flow-edges
         sdy-apply-sharding-constraints
         sdy-constant-or-scalar-splitter
+        sdy-explicit-gather-scatter-batching
         sdy-flatten-call-graph
         sdy-import-func-calls
         sdy-lift-inlined-meshes
@@ -46,6 +47,7 @@ _ROOMS = {
         sdy-insert-explicit-reshards
         sdy-insert-func-call-reshards
         sdy-propagate-to-func-results
+        sdy-remove-all-gather-reduce-scatter-for-cmv1
         sdy-remove-propagation-debug-info
         sdy-remove-sharding-groups
         sdy-remove-sub-axes-in-input-output-shardings

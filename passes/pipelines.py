@@ -25,6 +25,7 @@ from sdy.passes.exporting.export_named_computations import ExportNamedComputatio
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
 from sdy.passes.exporting.insert_func_call_reshards import InsertFuncCallReshardsPass
 from sdy.passes.exporting.propagate_to_func_results import PropagateToFuncResultsPass
+from sdy.passes.exporting.remove_all_gather_reduce_scatter_for_cmv1 import RemoveAllGatherReduceScatterForCmv1Pass
 from sdy.passes.exporting.remove_propagation_debug_info import RemovePropagationDebugInfoPass
 from sdy.passes.exporting.remove_sharding_groups import RemoveShardingGroupsPass
 from sdy.passes.exporting.remove_sub_axes_in_input_output_shardings import RemoveSubAxesInInputOutputShardingsPass
@@ -39,6 +40,7 @@ from sdy.passes.importing.add_data_flow_edges import AddDataFlowEdgesPass
 from sdy.passes.importing.add_func_data_flow_edges import AddFuncDataFlowEdgesPass
 from sdy.passes.importing.apply_sharding_constraints import ApplyShardingConstraintsPass
 from sdy.passes.importing.constant_or_scalar_splitter import ConstantOrScalarSplitterPass
+from sdy.passes.importing.explicit_gather_scatter_batching import ExplicitGatherScatterBatchingPass
 from sdy.passes.importing.flatten_call_graph import FlattenCallGraphPass
 from sdy.passes.importing.import_func_calls import ImportFuncCallsPass
 from sdy.passes.importing.lift_inlined_meshes import LiftInlinedMeshesPass
@@ -73,6 +75,7 @@ class ImportPipeline(Pipeline):
     debug_sharding_origins: bool = False
     debug_propagation_edge_sharding: bool = False
     dump_directory: str = ""
+    enable_explicit_gather_scatter_batching: bool = False
 
     def passes(self) -> Iterator[ModulePass]:
         yield SymbolDcePass()
@@ -80,6 +83,8 @@ class ImportPipeline(Pipeline):
         yield RemoveSizeOneAxesPass()
         yield PropagateShardingFromFuncToCallPass()
         yield ConstantOrScalarSplitterPass()
+        if self.enable_explicit_gather_scatter_batching:
+            yield ExplicitGatherScatterBatchingPass()
         yield SymbolDcePass()
         yield ManualAxesCleanupPass()
         yield SaveModulePass(self.dump_directory, "before_propagation", 0)
@@ -96,6 +101,7 @@ class ExportPipeline(Pipeline):
     name = "sdy-export-pipeline"
     avoid_export_for_partitioning: bool = False
     enable_insert_explicit_collectives: bool = False
+    remove_all_gather_reduce_scatter_for_cmv1: bool = False
     keep_sharding_rules: bool = False
     dump_sharding_origins: bool = False
     dump_propagation_edges: bool = False
@@ -115,7 +121,11 @@ class ExportPipeline(Pipeline):
         yield CloseShardingsPass()
         yield SaveModulePass(self.dump_directory, "after_propagation", 1)
         if not self.avoid_export_for_partitioning:
-            yield from insert_reshards(self.enable_insert_explicit_collectives, self.dump_directory)
+            yield from insert_reshards(
+                self.enable_insert_explicit_collectives,
+                self.dump_directory,
+                self.remove_all_gather_reduce_scatter_for_cmv1,
+            )
         if self.dump_sharding_origins or self.dump_propagation_edges:
             yield RemovePropagationDebugInfoPass()
         if not self.keep_sharding_rules:
@@ -124,8 +134,13 @@ class ExportPipeline(Pipeline):
             yield InlineMeshesPass()
 
 
-def insert_reshards(explicit_collectives: bool, dump_directory: str = "") -> Iterator[ModulePass]:
-    """The passes that make explicit where a value changes its sharding, as collectives if asked."""
+def insert_reshards(
+    explicit_collectives: bool, dump_directory: str = "", for_cmv1: bool = False
+) -> Iterator[ModulePass]:
+    """The passes that make explicit where a value changes its sharding, as collectives if asked.
+
+    With `for_cmv1`, those collectives are left out that XLA's first collective matmul inserts itself.
+    """
     yield VerifyUnreducedAxesPass()
     yield InsertExplicitReshardsPass(enable_full_version=explicit_collectives)
     if explicit_collectives:
@@ -133,6 +148,8 @@ def insert_reshards(explicit_collectives: bool, dump_directory: str = "") -> Ite
         yield CanonicalizePass(enable_patterns=("sdy-reshard",))
         yield ReshardToCollectivesPass()
     yield CanonicalizePass(enable_patterns=("sdy-collective",))
+    if explicit_collectives and for_cmv1:
+        yield RemoveAllGatherReduceScatterForCmv1Pass()
     yield SaveModulePass(dump_directory, "after_partitioner_with_global_shapes", 3)
 
 

@@ -1,0 +1,52 @@
+"""`sdy-remove-all-gather-reduce-scatter-for-cmv1`: leave the collectives around dot products to XLA."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from sdy.dialect.collectives import AllGatherOp, ReduceScatterOp
+from sdy.dialect.shardings import get_sharding, set_result_shardings
+from sdy.stablehlo import DotGeneralOp, DotOp
+
+
+class RemoveAllGatherReduceScatterForCmv1Pass(ModulePass):
+    """Remove all-gathers right before a dot product, and a reduce-scatter right after one that has none before it.
+
+    Before::
+
+        %0 = sdy.all_gather [{"x"}, {}] %arg1 out_sharding=<@mesh, [{}, {}]> : tensor<16x32xf32>
+        %1 = stablehlo.dot %arg0, %0 : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+
+    After::
+
+        %0 = stablehlo.dot %arg0, %arg1 : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+
+    The first version of XLA's collective matmul (CMv1) wants to insert these itself, so that it can overlap them with
+    the multiplication. Only collectives between which and the dot product nothing else looks are removed, and a
+    reduce-scatter only if the dot product is not declared unreduced.
+    """
+
+    name = "sdy-remove-all-gather-reduce-scatter-for-cmv1"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for dot in list(op.walk()):
+            if isinstance(dot, DotOp | DotGeneralOp) and not _remove_all_gathers(dot):
+                _remove_reduce_scatter(dot)
+
+
+def _remove_all_gathers(dot: DotOp | DotGeneralOp) -> bool:
+    """Remove the all-gathers of operands that only `dot` uses; whether there was one."""
+    gathers = [value.owner for value in dot.operands if isinstance(value.owner, AllGatherOp) and value.has_one_use()]
+    for gather in gathers:
+        Rewriter.replace_op(gather, (), (gather.operands[0],))
+    return bool(gathers)
+
+
+def _remove_reduce_scatter(dot: DotOp | DotGeneralOp) -> None:
+    """Remove the only user of `dot` if it is a reduce-scatter, whose sharding `dot` then has."""
+    scatter = dot.results[0].get_user_of_unique_use()
+    sharding = get_sharding(dot.results[0])
+    if isinstance(scatter, ReduceScatterOp) and not (sharding and sharding.unreduced):
+        set_result_shardings(dot, [scatter.out_sharding.data])
+        Rewriter.replace_op(scatter, (), (dot.results[0],))

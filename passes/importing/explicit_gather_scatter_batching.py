@@ -1,0 +1,162 @@
+"""`sdy-explicit-gather-scatter-batching`: name the batch dimension of gathers and scatters that have one."""
+
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, ModuleOp, TensorType, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from sdy.passes.common.tensors import shape
+from sdy.passes.importing.row_numbers import counts_rows
+from sdy.stablehlo import ConcatenateOp, GatherOp, ScatterOp, SliceOp
+from sdy.stablehlo.attributes import GatherDimensionNumbersAttr, ScatterDimensionNumbersAttr, i64_array
+from sdy.stablehlo.shape_checks import tensor_type
+
+
+class ExplicitGatherScatterBatchingPass(ModulePass):
+    """Where the rows of an operand are indexed by their own number, make them a batching dimension.
+
+    Before, as `x[jnp.arange(4), columns]` is lowered::
+
+        %rows = stablehlo.iota dim = 0 : tensor<4x1xi32>
+        %indices = stablehlo.concatenate %rows, %columns, dim = 1
+        %0 = "stablehlo.gather"(%x, %indices) <{dimension_numbers = #stablehlo.gather<
+            collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 1>, ...}>
+
+    After::
+
+        %0 = "stablehlo.gather"(%x, %columns) <{dimension_numbers = #stablehlo.gather<
+            collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0],
+            start_index_map = [1], index_vector_dim = 1>, ...}>
+
+    Operand and result can then be sharded alike along that dimension. It is looked for in dimension 0 of operand and
+    indices. Row numbers are recognized through reshapes, broadcasts, limits that include all of them, and the choice
+    by which JAX makes negative indices count from the end.
+    """
+
+    name = "sdy-explicit-gather-scatter-batching"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for operation in op.walk():
+            if isinstance(operation, GatherOp):
+                _batch_gather(operation)
+            elif isinstance(operation, ScatterOp):
+                _batch_scatter(operation)
+
+
+def _batch_gather(gather: GatherOp) -> None:
+    numbers = gather.dimension_numbers.data
+    if numbers.operand_batching_dims or 0 not in numbers.collapsed_slice_dims or 0 not in numbers.start_index_map:
+        return
+    indices = _Indices(gather.start_indices, numbers.index_vector_dim, numbers.start_index_map.index(0))
+    if not indices.count_rows_of(gather.operand):
+        return
+    gather.operands[1] = indices.without_component(gather)
+    gather.dimension_numbers = GatherDimensionNumbersAttr(
+        replace(
+            numbers,
+            collapsed_slice_dims=_without_rows(numbers.collapsed_slice_dims),
+            operand_batching_dims=(0,),
+            start_indices_batching_dims=(0,),
+            start_index_map=_without_rows(numbers.start_index_map),
+        )
+    )
+
+
+def _batch_scatter(scatter: ScatterOp) -> None:
+    numbers = scatter.scatter_dimension_numbers.data
+    rows_of = numbers.scatter_dims_to_operand_dims
+    if numbers.input_batching_dims or 0 not in numbers.inserted_window_dims or 0 not in rows_of:
+        return
+    indices = _Indices(scatter.scatter_indices, numbers.index_vector_dim, rows_of.index(0))
+    if not indices.count_rows_of(scatter.inputs[0]):
+        return
+    scatter.operands[len(scatter.inputs)] = indices.without_component(scatter)
+    scatter.scatter_dimension_numbers = ScatterDimensionNumbersAttr(
+        replace(
+            numbers,
+            inserted_window_dims=_without_rows(numbers.inserted_window_dims),
+            input_batching_dims=(0,),
+            scatter_indices_batching_dims=(0,),
+            scatter_dims_to_operand_dims=_without_rows(rows_of),
+        )
+    )
+
+
+def _without_rows(dims: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dim for dim in dims if dim != 0)
+
+
+@dataclass(frozen=True)
+class _Indices:
+    """Index vectors, which lie along dimension `vector_dim` of `value`, and their component that indexes rows."""
+
+    value: SSAValue
+    vector_dim: int
+    component: int
+
+    def count_rows_of(self, operand: SSAValue) -> bool:
+        """Whether index vector i of dimension 0 always chooses row i of `operand`, and chooses more than that."""
+        sizes, (num_rows, *_) = shape(self.value.type), shape(operand.type)
+        return (
+            0 < self.vector_dim < len(sizes)
+            and sizes[self.vector_dim] > 1
+            and sizes[0] == num_rows != DYNAMIC_INDEX
+            and counts_rows(self._parts()[self._part_of_component()])
+        )
+
+    def without_component(self, user: Operation) -> SSAValue:
+        """The indices without the component; what is needed to make them stands before `user`."""
+        parts, part = self._parts(), self._part_of_component()
+        if self._width(parts[part]) == 1:
+            kept = [*parts[:part], *parts[part + 1 :]]
+        else:
+            ranges = ((0, self.component), (self.component + 1, self._width(self.value)))
+            kept = [self._slice(start, limit, user) for start, limit in ranges if start < limit]
+        return kept[0] if len(kept) == 1 else self._concatenate(kept, user)
+
+    def _parts(self) -> tuple[SSAValue, ...]:
+        """The values that `value` is put together from along the index vectors."""
+        owner = self.value.owner
+        if isinstance(owner, ConcatenateOp) and owner.dimension.value.data == self.vector_dim:
+            return tuple(owner.inputs)
+        return (self.value,)
+
+    def _part_of_component(self) -> int:
+        """The place of the part that the component is in."""
+        return [i for i, part in enumerate(self._parts()) for _ in range(self._width(part))][self.component]
+
+    def _width(self, value: SSAValue) -> int:
+        return shape(value.type)[self.vector_dim]
+
+    def _slice(self, start: int, limit: int, user: Operation) -> SSAValue:
+        """The components from `start` to `limit`, this one excluded."""
+        starts, limits = [0] * len(shape(self.value.type)), list(shape(self.value.type))
+        starts[self.vector_dim], limits[self.vector_dim] = start, limit
+        ranges = {
+            "start_indices": i64_array(*starts),
+            "limit_indices": i64_array(*limits),
+            "strides": i64_array(*[1] * len(starts)),
+        }
+        type_ = self._type_of_width(limit - start)
+        return _insert(SliceOp.create(operands=[self.value], properties=ranges, result_types=[type_]), user)
+
+    def _concatenate(self, parts: list[SSAValue], user: Operation) -> SSAValue:
+        dimension = IntegerAttr(self.vector_dim, i64)
+        type_ = self._type_of_width(sum(map(self._width, parts)))
+        return _insert(
+            ConcatenateOp.create(operands=parts, properties={"dimension": dimension}, result_types=[type_]), user
+        )
+
+    def _type_of_width(self, width: int) -> TensorType[Attribute]:
+        sizes = list(shape(self.value.type))
+        sizes[self.vector_dim] = width
+        return TensorType(tensor_type(self.value).element_type, sizes)
+
+
+def _insert(operation: Operation, user: Operation) -> SSAValue:
+    operation.location = user.location
+    Rewriter.insert_op(operation, InsertPoint.before(user))
+    return operation.results[0]
