@@ -6,7 +6,8 @@ in the order of dictionaries, in numbers, in what follows a block's label; and i
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -15,8 +16,10 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     Float64Type,
     FloatAttr,
+    FunctionType,
     IntegerAttr,
     LocationAttr,
+    UnitAttr,
     UnregisteredOp,
     i64,
 )
@@ -29,6 +32,8 @@ from sdy.text.dense import hexadecimal
 from sdy.text.floats import float_text
 from sdy.text.names import Names, asm_names
 from sdy.text.spelling import SPELLINGS
+
+T = TypeVar("T")
 
 _INDENT = "  "
 _MOST_ELEMENTS = 100
@@ -47,6 +52,7 @@ class Printer(XDSLPrinter):
         self._parts: list[str] = []
         self._names = Names(generic)
         self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
+        self._key_texts: dict[str, str] = {}
         self._default_dialects = ["builtin"]
         self._named = False
 
@@ -124,8 +130,37 @@ class Printer(XDSLPrinter):
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         """A dictionary, in the order of its keys."""
-        with self.in_braces():
-            self.print_list(sorted(attr_dict.items()), self._print_attr_string)
+        entries = [
+            self._key_text(key) if isinstance(value, UnitAttr) else f"{self._key_text(key)} = {self._text_of(value)}"
+            for key, value in sorted(attr_dict.items())
+        ]
+        self._parts.append(f"{{{', '.join(entries)}}}")
+
+    def print_function_type(self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]) -> None:
+        """`(f32, f32) -> f32`: a single output has no parentheses, unless it is a function type itself."""
+        inputs, outputs = ", ".join(map(self._text_of, input_types)), [*output_types]
+        results = ", ".join(map(self._text_of, outputs))
+        if len(outputs) != 1 or isinstance(outputs[0], FunctionType):
+            results = f"({results})"
+        self._parts.append(f"({inputs}) -> {results}")
+
+    def _text_of(self, attribute: Attribute) -> str:
+        """The text that `print_attribute` would print. What is printed for each operation is put together from it."""
+        known = self._attribute_texts.get(id(attribute))
+        return known[1] if known is not None else self._captured(self.print_attribute, attribute)
+
+    def _key_text(self, key: str) -> str:
+        text = self._key_texts.get(key)
+        if text is None:
+            text = self._key_texts[key] = self._captured(self.print_identifier_or_string_literal, key)
+        return text
+
+    def _captured(self, print_it: Callable[[T], object], what: T) -> str:
+        start = len(self._parts)
+        print_it(what)
+        text = "".join(self._parts[start:])
+        del self._parts[start:]
+        return text
 
     # Values and blocks
 
@@ -138,6 +173,12 @@ class Printer(XDSLPrinter):
     def print_operand(self, operand: SSAValue) -> None:
         """The name by which a value is used."""
         self.print_ssa_value(operand)
+
+    def print_operands(self, operands: Iterable[SSAValue]) -> None:
+        """The names by which values are used, in parentheses."""
+        names = self._names.values
+        known = [f"%{names[operand]}" if operand in names else _UNKNOWN_VALUE for operand in operands]
+        self._parts.append(f"({', '.join(known)})")
 
     def print_block_name(self, block: Block) -> str:
         """A block's label. Returns it without `^`."""
@@ -257,11 +298,17 @@ class Printer(XDSLPrinter):
         if op.successors:
             with self.in_square_brackets():
                 self.print_list(op.successors, self.print_block_name)
-        self._print_op_properties(op.properties | {key: op.attributes[key] for key in inherent if key in op.attributes})
+        properties = op.properties
+        if inherent:
+            properties = properties | {key: op.attributes[key] for key in inherent if key in op.attributes}
+        if properties:
+            self._parts.append(" <")
+            self.print_attr_dict(properties)
+            self._parts.append(">")
         self.print_regions(op.regions)
         self.print_op_attributes(op.attributes, reserved_attr_names=(*hidden, *inherent))
-        self.print_string(" : ")
-        self.print_function_type(op.operand_types, op.result_types)
+        self._parts.append(" : ")
+        self.print_operation_type(op)
 
     def print_operation_type(self, op: Operation) -> None:
         """An operation's type: those of its operands and results."""
