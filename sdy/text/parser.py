@@ -6,7 +6,7 @@ refer to aliases that come later, and a type or attribute seen before is recogni
 """
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -16,12 +16,12 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
     UnregisteredOp,
 )
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region, TypeAttribute
 from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.diagnostics import Location, error, register_source
+from sdy.diagnostics import DiagnosticError, Location, error, register_source
 from sdy.parse_errors import ChainedParseError
 from sdy.text.dense import DenseParser
 from sdy.text.generic_form import GenericFormParser
