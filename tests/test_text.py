@@ -1,5 +1,6 @@
 import math
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,43 @@ def test_many_elements_are_bytes_in_hexadecimal(elements: str, element_type: str
     printed = format(read(text))
     assert printed == oracle(text)
     assert read(printed).is_structurally_equivalent(read(text))
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [
+        "dense<[0.0, -0.0]> : tensor<2xf32>",
+        "dense<0x7FC00000> : tensor<2xf32>",
+        "dense<[0x7FC00000, 0x7FC00000]> : tensor<2xf32>",
+        "dense<-0.0> : tensor<101xf64>",
+        "dense<1.0> : tensor<0x3xf32>",
+        "dense<(1.0, 2.0)> : tensor<20x20xcomplex<f32>>",
+        "dense<-3> : tensor<200xi4>",
+        f'dense<"0x{"0F" * 101}"> : tensor<101xi4>',
+        f'dense<"0x{"01" * 101}"> : tensor<101xi1>',
+        "dense<2.5> : tensor<100000x100000xf32>",
+    ],
+)
+def test_one_value_for_all_elements_is_told_by_its_bits(constant: str):
+    text = f'"foo.op"() {{a = {constant}}} : () -> ()'
+    assert format(read(text)) == oracle(text)
+
+
+def test_a_value_for_many_elements_is_kept_once():
+    attribute = next(iter(read('"foo.op"() {a = dense<2.5> : tensor<100000x100000xf32>} : () -> ()').ops)).attributes[
+        "a"
+    ]
+    assert isinstance(attribute, DenseIntOrFPElementsAttr)
+    assert attribute.data.data == struct.pack("<f", 2.5)
+
+
+def test_a_large_constant_takes_a_moment():
+    elements = bytes(range(256)) * 2**17  # 32 MB
+    constant = f'dense<"0x{elements.hex().upper()}"> : tensor<{len(elements)}xui8>'
+    text = f"module attributes {{a.a = {constant}}} {{\n}}\n"
+    begin = time.process_time()
+    assert format(read(text)) == text
+    assert time.process_time() - begin < 5
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -1,9 +1,8 @@
 """Tensors whose elements are known: each device makes its own part."""
 
-import math
 from typing import Any
 
-from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 
 from sdy.diagnostics import op_error
 from sdy.dialect import ConstantOp as ShardedConstantOp
@@ -12,6 +11,7 @@ from sdy.passes.partitioning.emitter import before
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo import ConstantOp, IotaOp
 from sdy.stablehlo.shape_checks import tensor_type
+from sdy.text.dense import dense
 
 CONSTANTS = Lowerings()
 
@@ -33,8 +33,7 @@ def _constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
 
 
 def _splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Any]) -> DenseIntOrFPElementsAttr:
-    element = value.data.data[: len(value.data.data) // math.prod(value.get_shape())]
-    return DenseIntOrFPElementsAttr(type_, BytesAttr(element * math.prod(type_.get_shape())))
+    return dense(type_, value.data.data[: value.get_element_type().compile_time_size])
 
 
 @CONSTANTS.of(IotaOp)

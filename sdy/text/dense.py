@@ -2,6 +2,9 @@
 
 In the hexadecimal form, which MLIR prints past a hundred elements, each element takes whole bytes, the lowest first.
 An integer narrower than a byte is extended with zeros there, and with its sign in memory.
+
+Where one value stands for more elements than MLIR would list, it is kept once in memory as well, whatever the shape:
+`DenseIntOrFPElementsAttr` then has the bytes of one element.
 """
 
 import math
@@ -30,6 +33,9 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from sdy.text.tokens import TokenParser
 
 DenseType = RankedStructure[AnyDenseElement]
+
+MOST_LISTED_ELEMENTS = 100
+"""Up to this many elements MLIR prints a constant as a list, beyond it as bytes in hexadecimal."""
 
 
 class DenseParser(TokenParser):
@@ -66,7 +72,8 @@ class DenseParser(TokenParser):
 
     def _bytes_reader(self) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
         start = self.pos
-        text = self.parse_str_literal()
+        text = self._current_token.text[1:-1]
+        self._consume_token()
 
         def read(dense_type: DenseType) -> DenseIntOrFPElementsAttr:
             if not text.startswith("0x"):
@@ -76,15 +83,12 @@ class DenseParser(TokenParser):
             except ValueError:
                 self.raise_error("elements hex string only contains hex digits", start)
             element_type = dense_type.element_type
-            count = math.prod(dense_type.get_shape())
-            if len(data) == element_type.compile_time_size:
-                data *= count
-            if len(data) != count * element_type.compile_time_size:
+            size = element_type.compile_time_size
+            if len(data) != size and len(data) != size * math.prod(dense_type.get_shape()):
                 self.raise_error(f"elements hex data size is invalid for provided type: {dense_type}", start)
             if isinstance(element_type, IntegerType) and element_type.bitwidth < 8:
-                sign = 1 << (element_type.bitwidth - 1)
-                data = bytes((byte ^ sign) - sign & 0xFF for byte in data)
-            return DenseIntOrFPElementsAttr(cast(Any, dense_type), BytesAttr(data))
+                data = data.translate(_sign_extended(element_type.bitwidth))
+            return dense(dense_type, data)
 
         return read
 
@@ -102,10 +106,10 @@ class DenseParser(TokenParser):
                     start,
                 )
             read_one = self._element_reader(dense_type.element_type)
-            values = [read_one(element) for element in elements]
-            if not shape:
-                values *= math.prod(wanted)
-            return DenseIntOrFPElementsAttr.from_list(cast(Any, dense_type), cast(Any, values))
+            values = cast(Any, [read_one(element) for element in elements])
+            if isinstance(element_type := dense_type.element_type, IntegerType):
+                values = [element_type.get_normalized_value(value) for value in values]
+            return dense(dense_type, cast(Any, element_type).pack(values))
 
         return read
 
@@ -155,13 +159,34 @@ class DenseParser(TokenParser):
         return float_type.unpack(bits.to_bytes(size, "little"), 1)[0]
 
 
+def dense(dense_type: DenseType, data: bytes) -> DenseIntOrFPElementsAttr:
+    """A constant of the elements whose bytes are given, or with the bytes of one element for all."""
+    count = math.prod(dense_type.get_shape())
+    element = data[: dense_type.element_type.compile_time_size]
+    if is_repeated(element, data):
+        # MLIR knows the one value of a tensor without elements, too.
+        data = element * count if 0 < count <= MOST_LISTED_ELEMENTS else element
+    return DenseIntOrFPElementsAttr(cast(Any, dense_type), BytesAttr(data))
+
+
+def is_repeated(element: bytes, data: bytes) -> bool:
+    """Whether `data` is `element` again and again, at least once."""
+    return bool(data) and data.startswith(element) and data[len(element) :] == data[: -len(element)]
+
+
+def _sign_extended(bits: int) -> bytes:
+    """For each byte, the byte whose lowest `bits` are extended with their sign."""
+    sign, mask = 1 << (bits - 1), (1 << bits) - 1
+    return bytes((((byte & mask) ^ sign) - sign) & 0xFF for byte in range(256))
+
+
 def hexadecimal(attribute: DenseIntOrFPElementsAttr) -> str:
     """The bytes of a constant as MLIR prints them, without quotes."""
     data = attribute.data.data
     element_type = attribute.get_element_type()
     if isinstance(element_type, IntegerType) and element_type.bitwidth < 8:
         mask = (1 << element_type.bitwidth) - 1
-        data = bytes(byte & mask for byte in data)
+        data = data.translate(bytes(byte & mask for byte in range(256)))
     return f"0x{data.hex().upper()}"
 
 

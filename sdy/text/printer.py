@@ -28,7 +28,7 @@ from xdsl.printer import Printer as XDSLPrinter
 from xdsl.traits import IsTerminator
 
 from sdy.text.aliases import LocationAliases
-from sdy.text.dense import hexadecimal
+from sdy.text.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_repeated
 from sdy.text.floats import float_text
 from sdy.text.names import Names, asm_names
 from sdy.text.spelling import SPELLINGS
@@ -36,9 +36,6 @@ from sdy.text.spelling import SPELLINGS
 T = TypeVar("T")
 
 _INDENT = "  "
-_MOST_ELEMENTS = 100
-"""Up to this many elements a dense constant is a list, beyond it bytes in hexadecimal."""
-
 _NOT_PLAIN = re.compile(rb'[^\x20-\x7e]|["\\]')
 _UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
 
@@ -117,16 +114,19 @@ class Printer(XDSLPrinter):
                 self.print_attribute(attribute)
 
     def _print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
-        count, data = len(attribute), attribute.data.data
-        if count <= _MOST_ELEMENTS:
-            attribute.print_builtin(self)
+        data = attribute.data.data
+        element = data[: attribute.get_element_type().compile_time_size]
+        if not data or is_repeated(element, data):
+            DenseIntOrFPElementsAttr(attribute.type, BytesAttr(element)).print_builtin(self)
             return
-        first = data[: len(data) // count]
-        if data == first * count:
-            DenseIntOrFPElementsAttr(attribute.type, BytesAttr(first)).print_builtin(self)
+        self.print_string("dense<")
+        if len(attribute) <= MOST_LISTED_ELEMENTS:
+            # xDSL's `print_builtin` takes 0.0 and -0.0 for the same.
+            attribute._print_dense_list(attribute.get_values(), attribute.get_shape(), self)  # pyright: ignore[reportPrivateUsage]
         else:
-            self.print_string(f'dense<"{hexadecimal(attribute)}"> : ')
-            self.print_attribute(attribute.get_type())
+            self.print_string(f'"{hexadecimal(attribute)}"')
+        self.print_string("> : ")
+        self.print_attribute(attribute.get_type())
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         """A dictionary, in the order of its keys."""
