@@ -12,6 +12,8 @@ from xdsl.passes import ModulePass
 _ROOMS = {
     "common": """
         canonicalize
+        cse
+        inline
         symbol-dce
         sdy-inline-meshes
         sdy-save-module

@@ -1,8 +1,8 @@
-"""Moving the body of one operation into another."""
+"""Moving the body of one operation into another, or in its place."""
 
 from xdsl.dialects.func import ReturnOp as FuncReturnOp
-from xdsl.ir import Region
-from xdsl.rewriter import Rewriter
+from xdsl.ir import Block, Operation, Region
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.dialect.ops import ReturnOp
 
@@ -16,3 +16,17 @@ def move_body(source: Region, terminator: type[ReturnOp] | type[FuncReturnOp]) -
         assert last is not None
         Rewriter.replace_op(last, terminator.create(operands=last.operands, location=last.location))
     return moved
+
+
+def inline_body(operation: Operation, body: Block | None = None) -> None:
+    """Put `body`, or the single block of `operation`, in the place of `operation`.
+
+    Arguments become the operands of `operation`, its results become what the terminator returns.
+    """
+    body = body or operation.regions[0].block
+    terminator = body.last_op
+    assert terminator is not None
+    Rewriter.inline_block(body, InsertPoint.before(operation), operation.operands)
+    results = list(terminator.operands)
+    Rewriter.erase_op(terminator)
+    Rewriter.replace_op(operation, [], results)

@@ -9,7 +9,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy import dialect
 from sdy.diagnostics import op_error
-from sdy.passes.partitioning.inline_body import inline_body
+from sdy.passes.common.regions import inline_body
 from sdy.stablehlo.constants import ConstantOp
 
 

@@ -12,9 +12,9 @@ from sdy.dialect import (
     ShardingConstraintOp,
     ShardingGroupOp,
 )
+from sdy.passes.common.regions import inline_body
 from sdy.passes.partitioning.collectives import offsets
 from sdy.passes.partitioning.emitter import before
-from sdy.passes.partitioning.inline_body import inline_body
 from sdy.passes.partitioning.reductions import on_leader
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo.shape import DynamicUpdateSliceOp

@@ -1,0 +1,68 @@
+"""`inline`: put the body of a function in the place of each call of it."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from sdy.diagnostics import warn
+from sdy.dialect.shardings import has_result_shardings
+from sdy.passes.common.call_graph import callee, callees_first, calls_in
+from sdy.passes.common.canonicalize import CanonicalizePass
+from sdy.passes.common.function_shardings import function_argument_shardings, function_result_shardings
+from sdy.passes.common.regions import inline_body
+from sdy.passes.common.symbol_dce import SymbolDcePass
+from sdy.passes.common.symbols import Symbols
+
+_NO_INLINE = "no_inline"
+
+
+class InlinePass(ModulePass):
+    """Replace calls by what they call, simplify the result, and remove private functions that are no longer called.
+
+    Before::
+
+        %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+        ...
+        func.func private @f(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+          %0 = stablehlo.negate %arg0 : tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }
+
+    After::
+
+        %0 = stablehlo.negate %arg0 : tensor<8xf32>
+
+    Calls stay where the function or the call has the attribute `no_inline`, where the function has no body or one of
+    several blocks, and where a function calls itself. The shardings of a call, and those of the function's arguments
+    and results, have no place in the result: a warning says so, and `sdy-import-func-calls` keeps them.
+    """
+
+    name = "inline"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        symbols = Symbols(op)
+        finished: set[FuncOp] = set()
+        for function in callees_first(op):
+            for call in list(calls_in(function)):
+                called = callee(call, symbols)
+                if called in finished and _may_be_inlined(call, called):
+                    _inline(call, called)
+            finished.add(function)
+        CanonicalizePass().apply(ctx, op)
+        SymbolDcePass().apply(ctx, op)
+
+
+def _may_be_inlined(call: CallOp, function: FuncOp) -> bool:
+    return len(function.body.blocks) == 1 and not _is_kept(call) and not _is_kept(function)
+
+
+def _is_kept(operation: Operation) -> bool:
+    return operation.get_attr_or_prop(_NO_INLINE) is not None
+
+
+def _inline(call: CallOp, function: FuncOp) -> None:
+    if has_result_shardings(call) or function_argument_shardings(function) or function_result_shardings(function):
+        warn(call, f"inlining @{function.sym_name.data} loses shardings; sdy-import-func-calls would keep them")
+    inline_body(call, function.body.clone().block)
