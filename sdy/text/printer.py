@@ -236,11 +236,12 @@ class Printer(XDSLPrinter):
             self.print_string(":")
             self._print_predecessors(block)
         self._indent += 1
+        line_start = "\n" + _INDENT * self._indent
         last = block.last_op
         for op in block.ops:
             if op is last and not print_block_terminator and op.has_trait(IsTerminator, value_if_unregistered=False):
                 break
-            self._print_new_line()
+            self._parts.append(line_start)
             self.print_op(op)
         self._indent -= 1
 
@@ -266,28 +267,27 @@ class Printer(XDSLPrinter):
         if self.print_debuginfo:
             self._locations.meet(op.location, deferred=True)
         if op.results:
-            self.print_string(f"{self._names.results[op]} = ")
+            self._parts.append(f"{self._names.results[op]} = ")
         spelling = SPELLINGS.get(type(op))
         custom = spelling is not None or type(op).print is not Operation.print
         if self.print_generic_format or not custom:
-            self._print_generic_op(op)
-            return
-        self.print_string(op.name.removeprefix(self._default_dialects[-1] + "."))
-        if spelling is None:
-            op.print(self)
+            self._print_generic_op(op, spelling.inherent if spelling is not None else ())
         else:
-            spelling.print(op, self)
-        self._print_location(op)
+            self.print_string(op.name.removeprefix(self._default_dialects[-1] + "."))
+            if spelling is None:
+                op.print(self)
+            else:
+                spelling.print(op, self)
+        if self.print_debuginfo:
+            self.print_string(" ")
+            self.print_attribute(op.location)
 
-    def _print_generic_op(self, op: Operation) -> None:
-        name, hidden, inherent = op.name, (), ()
+    def _print_generic_op(self, op: Operation, inherent: tuple[str, ...]) -> None:
+        name, hidden = op.name, ()
         if isinstance(op, UnregisteredOp):
             name, hidden = op.op_name.data, ("op_name__",)
-        elif (spelling := SPELLINGS.get(type(op))) is not None:
-            inherent = spelling.inherent
-        self.print_string(f'"{name}"')
+        self._parts.append(f'"{name}"')
         self._print_generic_body(op, hidden, inherent)
-        self._print_location(op)
 
     def print_op_with_default_format(self, op: Operation) -> None:
         """What follows the name of an operation in the generic form."""
@@ -305,16 +305,13 @@ class Printer(XDSLPrinter):
             self._parts.append(" <")
             self.print_attr_dict(properties)
             self._parts.append(">")
-        self.print_regions(op.regions)
-        self.print_op_attributes(op.attributes, reserved_attr_names=(*hidden, *inherent))
+        if op.regions:
+            self.print_regions(op.regions)
+        if op.attributes:
+            self.print_op_attributes(op.attributes, reserved_attr_names=(*hidden, *inherent))
         self._parts.append(" : ")
         self.print_operation_type(op)
 
     def print_operation_type(self, op: Operation) -> None:
         """An operation's type: those of its operands and results."""
         self.print_function_type(op.operand_types, op.result_types)
-
-    def _print_location(self, op: Operation) -> None:
-        if self.print_debuginfo:
-            self.print_string(" ")
-            self.print_attribute(op.location)
