@@ -5,7 +5,9 @@ their scope, a value that is never defined is found where it is used, operations
 refer to aliases that come later, and a type or attribute seen before is recognised by its text.
 """
 
-from collections.abc import Iterable, Sequence
+import gc
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -100,7 +102,9 @@ class Parser(DenseParser, LocationParser, GenericFormParser):  # pyright: ignore
 
     # Attributes
 
-    def _parse_dialect_type_or_attribute_body(self, *args: Any, **options: Any) -> TypeAttribute | Attribute:
+    def _parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *args: Any, **options: Any
+    ) -> TypeAttribute | Attribute:
         try:
             return super()._parse_dialect_type_or_attribute_body(*args, **options)
         except ChainedParseError as problem:
@@ -220,6 +224,18 @@ class Parser(DenseParser, LocationParser, GenericFormParser):  # pyright: ignore
         raise self.error_at(token.start, message)
 
 
+@contextmanager
+def _collection_paused() -> Generator[None]:
+    """Keep Python from collecting garbage: it would look at all that has been read, again and again, and find none."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     """The module that `text` is, or one around the operations that it is, not yet verified. Raises DiagnosticError."""
     register_source(filename, text)
@@ -230,7 +246,8 @@ def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     except ParseError as problem:
         raise error(LineTable(text, filename).place(problem.span.start), problem.msg) from problem
     try:
-        return parser.parse_whole_module()
+        with _collection_paused():
+            return parser.parse_whole_module()
     except MultipleSpansParseError as problem:
         notes = [(parser.lines.place(span.start), note or "here") for span, note in problem.refs]
         raise parser.error_at(problem.span.start, problem.msg, *notes) from problem
