@@ -73,6 +73,7 @@ AFTER_PROPAGATION = [
 ON_FUNCTIONS = {
     "sdy-constant-or-scalar-merger",
     "sdy-drop-sharding-rules",
+    "sdy-remove-all-gather-reduce-scatter-for-cmv1",
     "sdy-sharding-constraint-to-reshard",
     "sdy-sink-data-flow-edges",
     "sdy-sink-func-data-flow-edges",

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
 
-from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp
+from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding
+from sdy.passes.common.editing import after_value, insert_for_other_uses
 from sdy.passes.common.tensors import is_static_tensor, rank
 from sdy.sharding import TensorSharding
 
@@ -15,7 +16,7 @@ def add_edges(owners: Sequence[SSAValue]) -> None:
     """Put an edge with its owner's sharding after each of `owners` that is a tensor and has none yet."""
     for owner in reversed(owners):
         if is_static_tensor(owner.type) and edge_of(owner) is None:
-            replace_other_uses(owner, DataFlowEdgeOp(owner, get_sharding(owner)))
+            insert_for_other_uses(owner, DataFlowEdgeOp(owner, get_sharding(owner)), after_value(owner))
 
 
 def edge_of(owner: SSAValue) -> DataFlowEdgeOp | None:
@@ -43,20 +44,3 @@ def remove_edges(owners: Sequence[SSAValue]) -> None:
         edge = edge_of(owner)
         if edge is not None:
             Rewriter.replace_op(edge, [], [owner])
-
-
-def replace_other_uses(value: SSAValue, edge: DataFlowEdgeOp | FuncDataFlowEdgeOp) -> None:
-    """Insert `edge`, an edge of `value`, right after it, and let all other uses of `value` go through it."""
-    insert_after_value(value, edge)
-    if isinstance(value, BlockArgument | OpResult):
-        edge.location = value.location if isinstance(value, BlockArgument) else value.op.location
-    value.replace_uses_with_if(edge.result, lambda use: use.operation is not edge)
-
-
-def insert_after_value(value: SSAValue, operation: Operation) -> None:
-    """Insert `operation` where `value` is first available: after its operation, or first in its block."""
-    if isinstance(value, BlockArgument):
-        Rewriter.insert_op(operation, InsertPoint.at_start(value.block))
-    else:
-        assert isinstance(value.owner, Operation)
-        Rewriter.insert_op(operation, InsertPoint.after(value.owner))

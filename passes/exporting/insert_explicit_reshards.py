@@ -15,10 +15,10 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.passes.common.call_graph import callee, functions
+from sdy.passes.common.editing import after_value, insert_for_use, used_value
 from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import rank
-from sdy.passes.exporting.editing import after_value, insert_for_use, used_value
 from sdy.passes.exporting.operation_reshards import reshard_around
 from sdy.passes.exporting.single_device import refuse_single_device
 from sdy.passes.exporting.unreduced import combine_for_use, unreduce_for_use

@@ -8,9 +8,9 @@ from xdsl.rewriter import InsertPoint
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, has_result_shardings, set_result_shardings
 from sdy.passes.common.call_graph import callee, calls_in
+from sdy.passes.common.editing import insert_for_other_uses
 from sdy.passes.common.function_shardings import function_result_shardings
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.exporting.editing import insert_for_other_uses
 from sdy.sharding import TensorSharding, equivalent
 
 

@@ -14,9 +14,9 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers, set_sharding
 from sdy.mesh import Mesh
+from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import is_static_tensor, rank, shape
 from sdy.passes.exporting.dot_plan import plan_dot_result
-from sdy.passes.exporting.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.exporting.operation_plan import Meshes, Tensors, choose_mesh, plan_operation, summed_axes
 from sdy.passes.exporting.reduction_kinds import operation_reduction
 from sdy.passes.exporting.single_device import insert_single_device_reshards, runs_on_one_device

@@ -14,10 +14,10 @@ from sdy.dialect.collectives import AllGatherOp, AllSliceOp, AllToAllOp, Collect
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.passes.common.editing import before_barriers
 from sdy.passes.common.tensors import shape
 from sdy.passes.exporting.collective_plan import plan_collectives
 from sdy.passes.exporting.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Step
-from sdy.passes.exporting.editing import before_barriers
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 
 

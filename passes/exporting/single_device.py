@@ -11,8 +11,8 @@ from sdy.diagnostics import op_error
 from sdy.dialect.meshes import enclosing_module, mesh_of, named_meshes
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding, set_sharding
+from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import rank
-from sdy.passes.exporting.editing import insert_for_other_uses, insert_for_use
 from sdy.sharding import TensorSharding
 
 

@@ -9,7 +9,7 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.mesh import Mesh
-from sdy.passes.exporting.editing import insert_for_use, used_value
+from sdy.passes.common.editing import insert_for_use, used_value
 from sdy.passes.exporting.unreduced_plan import (
     AllReduce,
     ReplicatedToUnreduced,

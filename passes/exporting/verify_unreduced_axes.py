@@ -18,8 +18,8 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding
 from sdy.dialect.unreduced_transition import transition_problem
 from sdy.passes.common.call_graph import callee, functions
+from sdy.passes.common.editing import before_barriers
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.exporting.editing import before_barriers
 from sdy.passes.exporting.reduction_kinds import region_reduction
 from sdy.sharding import Reduction, TensorSharding
 

@@ -10,7 +10,7 @@ from xdsl.passes import ModulePass
 from sdy.dialect.ops import FuncDataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.passes.common.call_graph import calls_in, functions, main_function
-from sdy.passes.common.data_flow_edges import replace_other_uses
+from sdy.passes.common.editing import after_value, insert_for_other_uses
 from sdy.passes.common.tensors import is_static_tensor
 
 
@@ -54,7 +54,7 @@ def _add_edges(values: Sequence[SSAValue]) -> None:
     for value in reversed(values):
         if is_static_tensor(value.type):
             edge = FuncDataFlowEdgeOp(value)
-            replace_other_uses(value, edge)
+            insert_for_other_uses(value, edge, after_value(value))
             sharding = get_sharding(value)
             if sharding is not None:
                 set_sharding(edge.result, sharding)

@@ -8,12 +8,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ShardingConstraintOp
 from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding, shardable_value
-from sdy.passes.common.data_flow_edges import insert_after_value
+from sdy.passes.common.editing import after_value
 from sdy.passes.common.tensors import rank
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
@@ -111,14 +112,14 @@ def _constraint_by(use: Use) -> TensorSharding | None:
 
 def _move_up(constraint: ShardingConstraintOp) -> ShardingConstraintOp:
     constraint.detach()
-    insert_after_value(constraint.input, constraint)
+    Rewriter.insert_op(constraint, after_value(constraint.input))
     return constraint
 
 
 def _constrain(value: SSAValue, sharding: TensorSharding, computation: ManualComputationOp) -> ShardingConstraintOp:
     constraint = ShardingConstraintOp(value, sharding)
     constraint.location = computation.location
-    insert_after_value(value, constraint)
+    Rewriter.insert_op(constraint, after_value(value))
     return constraint
 
 

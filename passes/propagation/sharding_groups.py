@@ -7,7 +7,7 @@ from sdy.diagnostics import warn
 from sdy.dialect.interfaces import defining_op
 from sdy.dialect.ops import ShardingConstraintOp, ShardingGroupOp
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.passes.common.data_flow_edges import insert_after_value
+from sdy.passes.common.editing import after_value, insert_for_other_uses
 from sdy.sharding import TensorSharding
 
 
@@ -51,5 +51,4 @@ def _warn(group: int, member: ShardingGroupOp) -> None:
 
 def _constrain(value: SSAValue, like: TensorSharding) -> None:
     constraint = ShardingConstraintOp(value, TensorSharding.replicated_open(like.mesh, like.rank))
-    insert_after_value(value, constraint)
-    value.replace_uses_with_if(constraint.result, lambda use: use.operation is not constraint)
+    insert_for_other_uses(value, constraint, after_value(value))

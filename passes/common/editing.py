@@ -1,4 +1,4 @@
-"""Small edits that the passes about reshards make: put an operation between a value and its uses."""
+"""Small edits: put an operation between a value and its uses."""
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -42,7 +42,7 @@ def insert_for_other_uses(value: SSAValue, new: Operation, at: InsertPoint) -> S
 
 
 def _insert_like(value: SSAValue, new: Operation, at: InsertPoint) -> None:
-    new.location = value.op.location if isinstance(value, OpResult) else new.location
-    if isinstance(value, BlockArgument):
-        new.location = value.location
+    """Insert `new`, which stands for `value` and so has its location."""
+    assert isinstance(value, BlockArgument | OpResult)
+    new.location = value.location if isinstance(value, BlockArgument) else value.op.location
     Rewriter.insert_op(new, at)
