@@ -12,14 +12,14 @@ The place of a diagnostic is the location of an operation or value, as MLIR has 
 """
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 
 class Severity(Enum):
@@ -110,6 +110,17 @@ def error(where: Where, message: str, *notes: Note) -> DiagnosticError:
 def op_error(op: Operation, message: str, *notes: Note) -> DiagnosticError:
     """An error to raise about an operation, its name before the message as MLIR's verifiers have it."""
     return error(op, f"'{op.name}' op {message}", *notes)
+
+
+def inferred_types_error(op: Operation, inferred: Iterable[Attribute], found: Iterable[Attribute]) -> DiagnosticError:
+    """An error to raise about an operation whose results are not of the types that it makes."""
+
+    def listed(types: Iterable[Attribute]) -> str:
+        return ", ".join(f"'{type_}'" for type_ in types)
+
+    message = f"inferred type(s) {listed(inferred)} are incompatible with return type(s) of operation {listed(found)}"
+    consequence = op_error(op, "failed to infer returned types").diagnostic
+    return DiagnosticError(op_error(op, message).diagnostic, consequence)
 
 
 def warn(where: Where, message: str, *notes: Note) -> None:

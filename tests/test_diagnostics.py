@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 
+import sdy
 from sdy.diagnostics import (
     DiagnosticError,
     Location,
@@ -22,6 +23,8 @@ from sdy.diagnostics import (
     remark,
     warn,
 )
+from sdy.passes.driver import Source
+from sdy.tools.expected_diagnostics import mismatches
 
 
 def at(line: int, column: int) -> FileLineColLoc:
@@ -91,3 +94,23 @@ def test_an_error_is_not_reported_but_raised():
     with capture() as diagnostics, pytest.raises(DiagnosticError):
         raise error(None, "is wrong")
     assert diagnostics == []
+
+
+def test_a_mistake_is_told_with_its_consequences():
+    with pytest.raises(DiagnosticError) as caught:
+        sdy.parse('sdy.mesh @mesh = <["x"=2, y=2]>')
+    assert [diagnostic.message for diagnostic in caught.value.diagnostics] == [
+        "custom op 'sdy.mesh' expected string",
+        "custom op 'sdy.mesh' failed to parse Sdy_MeshAxis parameter 'name' which is to be a `::llvm::StringRef`",
+        "custom op 'sdy.mesh' failed to parse Sdy_Mesh parameter 'axes' which is to be a "
+        "`::llvm::ArrayRef<MeshAxisAttr>`",
+    ]
+    assert str(caught.value).count("<stdin>:1:27: error: ") == 3
+
+
+def test_one_comment_announces_the_same_diagnostic_any_number_of_times():
+    source = Source("// expected-error @+1 {{wrong}}\nhere\n", "here.mlir")
+    wrong = error(Location("here.mlir", 2, 1), "is wrong").diagnostic
+    assert list(mismatches(source, [wrong, wrong])) == []
+    (unexpected,) = mismatches(source, [wrong, error(None, "is wrong").diagnostic])
+    assert unexpected.message == "unexpected error: is wrong"

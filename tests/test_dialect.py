@@ -136,7 +136,11 @@ def test_a_rule_names_its_factors_beyond_the_alphabet() -> None:
         ("#sdy.op_sharding_rule<([z_])->([i]) {i=2}>", "expecting integer after 'z_'"),
         ("#sdy.op_sharding_rule<([z_01])->([i]) {i=2}>", "without leading zeros"),
         ("#sdy.op_sharding_rule<([i])->([i]) {i=2, ij=2}>", "Expecting factor index symbol 'j', received: 'i'"),
-        ("#sdy.propagation_edges<[{step-1 = []}, {step-1 = []}]>", "duplicate step index: 1"),
+        (
+            '#sdy.propagation_edges<[{step-1 = [{"x" = operand-0 -> [result-0]}]}, '
+            '{step-1 = [{"y" = operand-0 -> [result-0]}]}]>',
+            "duplicate step index: 1",
+        ),
     ],
 )
 def test_a_wrong_attribute_is_refused(text: str, message: str) -> None:

@@ -14,7 +14,7 @@
 // CHECK-SAME:   h = #sdy<sub_axis_info(2)4>,
 // CHECK-SAME:   i = #sdy<dimension_sharding{"x", ?}p1>,
 // CHECK-SAME:   j = #sdy<tensor_mapping[i, jk]>,
-// CHECK-SAME:   k = #sdy.propagation_edges<[{step-0 = [{"x" = operand-1 -> [operand-0, result-0]}]}, {step-2 = []}]>
+// CHECK-SAME:   k = #sdy.propagation_edges<[{step-0 = [{"x" = operand-1 -> [operand-0, result-0]}]}, {step-2 = [{"y" = result-0 -> [operand-0]}]}]>
 func.func private @alone() attributes {
   a = #sdy<axis_ref"x":(2)4>,
   b = #sdy<axis_ref_list{"x", "y":(1)2}>,
@@ -26,5 +26,5 @@ func.func private @alone() attributes {
   h = #sdy<sub_axis_info(2)4>,
   i = #sdy<dimension_sharding{"x", ?}p1>,
   j = #sdy<tensor_mapping[i, jk]>,
-  k = #sdy.propagation_edges<[{step-0 = [{"x" = operand-1 -> [operand-0, result-0]}]}, {step-2 = []}]>
+  k = #sdy.propagation_edges<[{step-0 = [{"x" = operand-1 -> [operand-0, result-0]}]}, {step-2 = [{"y" = result-0 -> [operand-0]}]}]>
 }

@@ -1,6 +1,6 @@
 """What makes the operations of the dialect, and its attributes on any operation, wrong, in MLIR's words."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ShapedType, TensorType
@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from sdy.axes import total_size
-from sdy.diagnostics import error, op_error
+from sdy.diagnostics import error, inferred_types_error, op_error
 from sdy.dialect import ops
 from sdy.dialect.attributes import (
     BLOCK_ARG_PROPAGATION_EDGES,
@@ -134,19 +134,11 @@ def _verify_named_computation(op: ops.NamedComputationOp) -> None:
     returned = op.body.block.last_op
     assert returned is not None
     if tuple(returned.operand_types) != tuple(op.result_types):
-        raise op_error(
-            op,
-            f"inferred type(s) {_listed(returned.operand_types)} are incompatible with return type(s) of operation "
-            f"{_listed(op.result_types)}",
-        )
+        raise inferred_types_error(op, returned.operand_types, op.result_types)
     if op.in_shardings is not None:
         verify_shardings(op, op.in_shardings.data, op.operand_types, "in_shardings ")
     if op.out_shardings is not None:
         verify_shardings(op, op.out_shardings.data, op.result_types, "out_shardings ")
-
-
-def _listed(types: Iterable[Attribute]) -> str:
-    return ", ".join(f"'{type_}'" for type_ in types)
 
 
 def _verify_manual_computation(op: ops.ManualComputationOp) -> None:

@@ -18,6 +18,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.diagnostics import inferred_types_error
 from sdy.stablehlo.attributes import ChannelHandleAttr
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.dimension_checks import verify_positive
@@ -28,8 +29,7 @@ from sdy.stablehlo.shape_checks import compatible_shapes, compatible_types, tens
 def verify_pairs(op: IRDLOperation) -> None:
     """Refuse results whose types are not the operands', one by one."""
     if len(op.operands) != len(op.results) or not all(map(compatible_types, op.operand_types, op.result_types)):
-        inferred, found = (", ".join(f"'{type_}'" for type_ in types) for types in (op.operand_types, op.result_types))
-        raise VerifyException(f"inferred type(s) {inferred} are incompatible with return type(s) of operation {found}")
+        raise inferred_types_error(op, op.operand_types, op.result_types)
 
 
 def same_but_for(dim: int, type_: TensorType[Attribute], other: TensorType[Attribute]) -> bool:

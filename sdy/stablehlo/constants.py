@@ -20,6 +20,7 @@ from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from sdy.diagnostics import inferred_types_error
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import ConstantNames
 from sdy.stablehlo.shape_checks import compatible_types, tensor_type
@@ -54,10 +55,7 @@ class TensorConstantOp(IRDLOperation, HasFolderInterface):
     def verify_(self) -> None:
         """Refuse a result type that is not the value's."""
         if not compatible_types(self.value.get_type(), self.output.type):
-            raise VerifyException(
-                f"inferred type(s) '{self.value.get_type()}' are incompatible with return type(s) of operation "
-                f"'{self.output.type}'"
-            )
+            raise inferred_types_error(self, [self.value.get_type()], [self.output.type])
 
     def fold(self) -> Sequence[Attribute]:
         """The value itself."""

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
+
+from sdy.diagnostics import inferred_types_error
 
 
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:
@@ -69,11 +71,9 @@ def verify_broadcast_scalars(value: SSAValue, scalars_or_same: Sequence[SSAValue
         raise VerifyException("requires the same shape for all operands")
 
 
-def verify_shape(result: SSAValue, shape: Sequence[int]) -> None:
+def verify_shape(result: OpResult, shape: Sequence[int]) -> None:
     """Refuse a result that does not have the shape its operation makes; -1 in `shape` is a dynamic size."""
     type_ = tensor_type(result)
     if not compatible_shapes(type_.get_shape(), shape):
         inferred = TensorType(type_.element_type, shape)
-        raise VerifyException(
-            f"inferred type(s) '{inferred}' are incompatible with return type(s) of operation '{type_}'"
-        )
+        raise inferred_types_error(result.op, [inferred], [type_])

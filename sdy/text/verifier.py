@@ -30,6 +30,7 @@ def verify(top: Operation) -> None:
 
 
 def _verify_operation(op: Operation) -> None:
+    verify_attributes(op)
     check = CHECKS.get(type(op))
     if check is not None:
         check(op)
@@ -39,7 +40,6 @@ def _verify_operation(op: Operation) -> None:
         if op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
             _verify_isolation(op)
         raise op_error(op, str(problem)) from problem
-    verify_attributes(op)
     for successor in op.successors:
         if op.next_op is not None:
             raise op_error(op, "with block successors must terminate its parent block")
