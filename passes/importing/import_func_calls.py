@@ -1,6 +1,9 @@
 """`sdy-import-func-calls`: a call becomes a named computation that has the function's body."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -40,16 +43,21 @@ class ImportFuncCallsPass(ModulePass):
           sdy.return %1 : tensor<8xf32>
         } : (tensor<8xf32>) -> tensor<8xf32>
 
-    A body moves to the first call of its function; further calls get copies of it and a warning, since
-    `sdy-flatten-call-graph` should have given each a function of its own. Named computations then get their data-flow
-    edges, unless `add_data_flow_edges_on_named_computations` is off.
+    A body moves to the first call of its function; further calls get copies of it. The first copy comes with a
+    warning, since `sdy-flatten-call-graph` should have given each call a function of its own. Named computations then
+    get their data-flow edges, unless `add_data_flow_edges_on_named_computations` is off.
     """
 
     name = "sdy-import-func-calls"
     add_data_flow_edges_on_named_computations: bool = True
 
+    @cached_property
+    def copies(self) -> Iterator[int]:
+        """Counts the copies, those for all modules together, as there is one warning for all of them."""
+        return count()
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        importer = _Importer(Symbols(op), {})
+        importer = _Importer(Symbols(op), self.copies)
         for function in callees_first(op):
             for call in list(calls_in(function)):
                 importer.inline(call)
@@ -65,14 +73,16 @@ class ImportFuncCallsPass(ModulePass):
 @dataclass
 class _Importer:
     symbols: Symbols
-    bodies: dict[str, Region]
+    copies: Iterator[int]
+    bodies: dict[str, Region] = field(default_factory=dict[str, Region])
     """The region that the body of each called function has moved to."""
 
     def inline(self, call: CallOp) -> None:
         function = callee(call, self.symbols)
         name = function.sym_name.data
         if name in self.bodies:
-            warn(call, f"function @{name} has multiple call ops, we need to clone the function body for each call")
+            if next(self.copies) == 0:
+                warn(call, f"function @{name} has multiple call ops, we need to clone the function body for each call")
             body = self.bodies[name].clone()
         else:
             body = self.bodies[name] = move_body(function.body, ReturnOp)
