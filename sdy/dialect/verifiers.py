@@ -117,6 +117,13 @@ def _verify_func_data_flow_edge(op: ops.FuncDataFlowEdgeOp) -> None:
         raise op_error(op, f"expected operand of {op.name} to be a result of call op.")
 
 
+def _last(op: ops.NamedComputationOp | ops.ManualComputationOp) -> Operation:
+    last = op.body.block.last_op
+    if last is None:
+        raise op_error(op, "expects a non-empty block")
+    return last
+
+
 def _verify_named_computation(op: ops.NamedComputationOp) -> None:
     arguments = op.body.block.args
     if len(arguments) != len(op.inputs):
@@ -131,8 +138,7 @@ def _verify_named_computation(op: ops.NamedComputationOp) -> None:
                 f"expected the type of the {index}'th block argument to match the type of the corresponding operand: "
                 f"'{argument.type}' vs '{operand.type}'",
             )
-    returned = op.body.block.last_op
-    assert returned is not None
+    returned = _last(op)
     if tuple(returned.operand_types) != tuple(op.result_types):
         raise inferred_types_error(op, returned.operand_types, op.result_types)
     if op.in_shardings is not None:
@@ -146,8 +152,7 @@ def _verify_manual_computation(op: ops.ManualComputationOp) -> None:
     for axis in op.manual_axes.data:
         if axis in bound:
             raise bound_axis_error(op, axis, bound[axis])
-    returned = op.body.block.last_op
-    assert returned is not None
+    returned = _last(op)
     local_inputs = [argument.type for argument in op.body.block.args]
     _verify_manual_values(op, op.operand_types, local_inputs, op.in_shardings.data, "operand")
     _verify_manual_values(op, op.result_types, returned.operand_types, op.out_shardings.data, "result")
