@@ -33,7 +33,7 @@ class Statement:
 class ChainedParseError(ParseError):
     """Statements about one mistake, the mistake itself first."""
 
-    def __init__(self, span: Span, *statements: Statement):
+    def __init__(self, span: Span[str] | Span[bytes], *statements: Statement):
         super().__init__(span, statements[0].message)
         self.statements = statements
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from xdsl.ir import Data
 from xdsl.parser import AttrParser
@@ -69,7 +69,7 @@ def parse_value_of(parser: AttrParser, attribute: str, parse: Callable[[AttrPars
     found = parser.parse_attribute()
     if not isinstance(found, Data) or found.name != attribute:
         raise parse_error(parser, "invalid kind of attribute specified", start)
-    return found.data
+    return cast(Data[T], found).data
 
 
 def parse_close(parser: AttrParser, close: str) -> None:
