@@ -113,7 +113,8 @@ def test_split_input_and_expected_diagnostics(tmp_path: Path) -> None:
     source.write_text(f"{MODULE}// -----\n{bad.replace('duplicate', 'double')}")
     result = sdy_opt(source, "-split-input-file", "-verify-diagnostics")
     assert result.returncode == 1
-    assert 'unexpected error: duplicate axis name: "x"' in result.stderr
+    assert 'error: unexpected error: ' in result.stderr
+    assert 'duplicate axis name: "x"' in result.stderr
     assert 'expected error "double axis name: "x"" was not produced' in result.stderr
 
 
