@@ -47,6 +47,7 @@ _HOMES = {
     "propagate": "sdy.passes.driver",
 }
 
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'sdy' has no attribute '{name}'")

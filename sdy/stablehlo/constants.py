@@ -23,6 +23,7 @@ from xdsl.utils.hints import isa
 from sdy.diagnostics import inferred_types_error
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import ConstantNames
+from sdy.stablehlo.quantized import stored_type
 from sdy.stablehlo.shape_checks import compatible_types, tensor_type
 
 
@@ -38,7 +39,12 @@ class TensorConstantOp(IRDLOperation, HasFolderInterface):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `{attributes} dense<...> : type`; the result has the type of the value."""
+        """Read `{attributes} dense<...> : type`, or `() <{value = dense<...> : type}> : () -> type`.
+
+        In the short form the result has the type of the value.
+        """
+        if parser.parse_optional_punctuation("("):
+            return cls._parse_long_form(parser)
         attributes = parser.parse_optional_attr_dict()
         start = parser.pos
         value = parser.parse_attribute()
@@ -46,15 +52,34 @@ class TensorConstantOp(IRDLOperation, HasFolderInterface):
             parser.raise_error("invalid kind of attribute specified", start, parser.pos)
         return cls.create(result_types=(value.get_type(),), properties={"value": value}, attributes=attributes)
 
+    @classmethod
+    def _parse_long_form(cls, parser: Parser) -> Self:
+        parser.parse_punctuation(")")
+        properties = parser.parse_optional_properties_dict()
+        attributes = parser.parse_optional_attr_dict()
+        if "value" in attributes:
+            properties["value"] = attributes.pop("value")
+        parser.parse_punctuation(":")
+        result_types = parser.parse_function_type().outputs.data
+        return cls.create(result_types=result_types, properties=properties, attributes=attributes)
+
     def print(self, printer: Printer) -> None:
-        """Write `{attributes} dense<...> : type`."""
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" ")
-        printer.print_attribute(self.value)
+        """Write the short form, or the long one where the result has another type than the value."""
+        if self.value.get_type() == self.output.type:
+            printer.print_op_attributes(self.attributes)
+            printer.print_string(" ")
+            printer.print_attribute(self.value)
+        else:
+            printer.print_string("() <")
+            printer.print_attr_dict(self.properties)
+            printer.print_string(">")
+            printer.print_op_attributes(self.attributes)
+            printer.print_string(" : () -> ")
+            printer.print_attribute(self.output.type)
 
     def verify_(self) -> None:
-        """Refuse a result type that is not the value's."""
-        if not compatible_types(self.value.get_type(), self.output.type):
+        """Refuse a result type that is neither the value's nor one whose elements are stored as the value's."""
+        if not compatible_types(self.value.get_type(), stored_type(self.output.type)):
             raise inferred_types_error(self, [self.value.get_type()], [self.output.type])
 
     def fold(self) -> Sequence[Attribute]:

@@ -14,6 +14,7 @@ _DIALECTS = {
     "sdy": ("sdy.dialect", "SDY"),
     "stablehlo": ("sdy.stablehlo", "STABLEHLO"),
     "chlo": ("sdy.stablehlo", "CHLO"),
+    "quant": ("sdy.stablehlo.quantized", "QUANT"),
 }
 
 
