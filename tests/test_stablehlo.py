@@ -18,7 +18,13 @@ from sdy.stablehlo import CHLO, STABLEHLO, AllReduceOp, CaseOp, ConstantOp, Cust
 from sdy.text import format as print_module
 from sdy.text import parse
 
-LIT_TESTS = sorted((Path(__file__).parent.parent / "lit_tests" / "stablehlo").glob("*.mlir"))
+_UNKNOWN_TO_JAXLIB = {"quantized"}  # its MLIR has no quant dialect: FileCheck alone compares
+
+LIT_TESTS = sorted(
+    path
+    for path in (Path(__file__).parent.parent / "lit_tests" / "stablehlo").glob("*.mlir")
+    if path.stem not in _UNKNOWN_TO_JAXLIB
+)
 
 
 def printed_by_mlir(text: str) -> Lowered:
@@ -51,7 +57,7 @@ def test_every_operation_is_printed_somewhere():
     never = {op.name for op in (*STABLEHLO.operations, *CHLO.operations)} - written
     assert never == {
         "stablehlo.collective_reduce",  # newer than the MLIR that prints the texts
-        "stablehlo.uniform_dequantize",  # need types that xDSL does not have
+        "stablehlo.uniform_dequantize",  # in lit_tests/stablehlo/quantized.mlir
         "stablehlo.uniform_quantize",
     }
 

@@ -15,3 +15,10 @@ func.func @ranges(%arg0: tensor<2x!quant.uniform<u8<1:255>:f32:0, {2.0, 3.0:4}>>
   %0 = stablehlo.uniform_dequantize %arg0 : (tensor<2x!quant.uniform<u8<1:255>:f32:0, {2.0, 3.0:4}>>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
+
+// CHECK-LABEL: @both_ways
+func.func @both_ways(%arg0: tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 5.000000e-01>> {
+  // CHECK: stablehlo.uniform_quantize %{{.*}} : (tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 5.000000e-01>>
+  %0 = stablehlo.uniform_quantize %arg0 : (tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 5.000000e-01>>
+  return %0 : tensor<2x!quant.uniform<i8:f32, 5.000000e-01>>
+}

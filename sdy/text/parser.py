@@ -8,7 +8,7 @@ refer to aliases that come later, and a type or attribute seen before is recogni
 import gc
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -103,10 +103,13 @@ class Parser(DenseParser, LocationParser, GenericFormParser):  # pyright: ignore
     # Attributes
 
     def _parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, *args: Any, **options: Any
+        self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ) -> TypeAttribute | Attribute:
+        # A parameter may be a whole attribute, `<#sdy.mesh<...>>`, but never without the brackets around it.
+        if not is_opaque and self._current_token.kind is MLIRTokenKind.HASH_IDENT:
+            self.raise_error("expected '<'")
         try:
-            return super()._parse_dialect_type_or_attribute_body(*args, **options)
+            return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
         except ChainedParseError as problem:
             raise problem.close() from None
 
