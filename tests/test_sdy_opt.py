@@ -113,7 +113,7 @@ def test_split_input_and_expected_diagnostics(tmp_path: Path) -> None:
     source.write_text(f"{MODULE}// -----\n{bad.replace('duplicate', 'double')}")
     result = sdy_opt(source, "-split-input-file", "-verify-diagnostics")
     assert result.returncode == 1
-    assert 'error: unexpected error: ' in result.stderr
+    assert "error: unexpected error: " in result.stderr
     assert 'duplicate axis name: "x"' in result.stderr
     assert 'expected error "double axis name: "x"" was not produced' in result.stderr
 
@@ -132,6 +132,12 @@ def test_generic_form_and_unregistered_dialects() -> None:
     foreign = '"test.op"() : () -> ()\n'
     assert sdy_opt(stdin=foreign).returncode == 1
     assert '"test.op"() : () -> ()' in sdy_opt("-allow-unregistered-dialect", stdin=foreign).stdout
+
+
+def test_locations_are_printed_when_asked_for() -> None:
+    located = MODULE.replace("%arg0 : tensor<8xf32>\n", '%arg0 : tensor<8xf32> loc("model.py":12:4)\n')
+    assert "model.py" not in sdy_opt(stdin=located).stdout
+    assert '= loc("model.py":12:4)' in sdy_opt("--mlir-print-debuginfo", stdin=located).stdout
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:

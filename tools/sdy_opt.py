@@ -31,6 +31,7 @@ options:
   --allow-unregistered-dialect   accept operations of dialects that are not known
   --mlir-print-ir-after-all      print the module to standard error after each pass
   --mlir-print-op-generic        print operations in their generic form
+  --mlir-print-debuginfo         print where each operation comes from
   --mlir-timing                  print the time of each pass to standard error
   --verify-each                  verify after each pass too, not only after parsing and at the end
   --                             what follows is a file, though it begin with a dash
@@ -53,6 +54,7 @@ class Arguments:
     allow_unregistered_dialect: bool = False
     mlir_print_ir_after_all: bool = False
     mlir_print_op_generic: bool = False
+    mlir_print_debuginfo: bool = False
     mlir_timing: bool = False
     verify_each: bool = False
 
@@ -65,6 +67,7 @@ _SWITCHES = {
         "allow_unregistered_dialect",
         "mlir_print_ir_after_all",
         "mlir_print_op_generic",
+        "mlir_print_debuginfo",
         "mlir_timing",
         "verify_each",
     )
@@ -137,7 +140,7 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str:
         with timing.stage("verification"):
             verify(module)
     with timing.stage("printing"):
-        return format(module, generic=arguments.mlir_print_op_generic)
+        return format(module, generic=arguments.mlir_print_op_generic, debuginfo=arguments.mlir_print_debuginfo)
 
 
 def _print_module(step: ModulePass, module: ModuleOp) -> None:
