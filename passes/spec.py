@@ -28,7 +28,8 @@ OPTION: /[\w-]+(=("[^"]*"|'[^']*'|\{[^{}]*\}|[^\s{}]*))?/
 """
 
 _ANCHORS = {"builtin.module", "func.func", "any"}
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+TRUTH = {"true": True, "1": True, "false": False, "0": False}
+"""The words for yes and no."""
 
 
 def parse_pipeline(text: str) -> list[ModulePass]:
@@ -47,8 +48,13 @@ def make_pass(name: str, options: str = "") -> ModulePass:
 
 def unknown(kind: str, name: str, known: list[str]) -> DiagnosticError:
     """The error for a name that is not among `known`, with the nearest one that is."""
-    nearest = get_close_matches(name, known, n=1, cutoff=0.5)
-    return error(None, f"unknown {kind} '{name}'" + (f": did you mean '{nearest[0]}'?" if nearest else ""))
+    found = nearest(name, known)
+    return error(None, f"unknown {kind} '{name}'" + (f": did you mean '{found}'?" if found else ""))
+
+
+def nearest(name: str, known: list[str]) -> str | None:
+    """The name among `known` that a person who wrote `name` may have meant."""
+    return next(iter(get_close_matches(name, known, n=1, cutoff=0.5)), None)
 
 
 @cache
@@ -114,9 +120,9 @@ def _convert(pass_name: str, option: str, text: str | None, kind: Any) -> Any:
     if kind is bool:
         if text is None:
             return True
-        if text not in _TRUTH:
+        if text not in TRUTH:
             raise error(None, f"{where} is true or false, not '{text}'")
-        return _TRUTH[text]
+        return TRUTH[text]
     if text is None:
         raise error(None, f"{where} needs a value: {option}=...")
     if kind is int:

@@ -142,7 +142,7 @@ def test_locations_are_printed_when_asked_for() -> None:
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     source = tmp_path / "in.mlir"
-    source.write_text(MODULE.replace("stablehlo.add", "stablehlo.add") + "\n" * 100)
+    source.write_text(MODULE)
     command = f"{sys.executable} -m sdy.tools.sdy_opt {source} | true"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120)
     assert result.stderr == ""

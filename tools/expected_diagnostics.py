@@ -41,7 +41,6 @@ class Expectation:
 def expectations(text: str) -> list[Expectation]:
     """What the comments of `text` announce, in their order."""
     found: list[Expectation] = []
-    # Consecutive lines of nothing but a comment with @above or @below all mean the same line of code.
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         if match := _COMMENT.search(line):
@@ -58,6 +57,7 @@ def _as_regex(text: str) -> str:
 
 
 def _line_meant(place: str | None, number: int, lines: list[str]) -> int | None:
+    # Lines that only announce diagnostics, one below the other, all mean the same line of code.
     match place:
         case None:
             return number

@@ -2,8 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 
 from xdsl.dialects.builtin import ModuleOp
@@ -12,7 +11,7 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import DiagnosticError, capture, error, report
 from sdy.passes.catalog import PASSES, summary
 from sdy.passes.driver import STANDARD_STREAM, Source, Timing, read, run_passes, write
-from sdy.passes.spec import make_pass, parse_pipeline
+from sdy.passes.spec import TRUTH, make_pass, nearest, parse_pipeline
 from sdy.text import context, format, parse, verify
 from sdy.tools.command import guarded
 from sdy.tools.expected_diagnostics import mismatches
@@ -59,20 +58,7 @@ class Arguments:
     verify_each: bool = False
 
 
-_SWITCHES = {
-    name.replace("_", "-"): name
-    for name in (
-        "split_input_file",
-        "verify_diagnostics",
-        "allow_unregistered_dialect",
-        "mlir_print_ir_after_all",
-        "mlir_print_op_generic",
-        "mlir_print_debuginfo",
-        "mlir_timing",
-        "verify_each",
-    )
-}
-_TRUTH = {"": True, "true": True, "1": True, "false": False, "0": False}
+_SWITCHES = {option.name.replace("_", "-"): option.name for option in fields(Arguments) if option.type is bool}
 
 
 def parse_arguments(words: Sequence[str]) -> Arguments:
@@ -98,9 +84,9 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         elif name == "pass-pipeline":
             arguments.passes += parse_pipeline(value)
         elif name in _SWITCHES:
-            if value not in _TRUTH:
+            if value and value not in TRUTH:
                 raise error(None, f"'{word.partition('=')[0]}' is true or false, not '{value}'")
-            setattr(arguments, _SWITCHES[name], _TRUTH[value])
+            setattr(arguments, _SWITCHES[name], TRUTH.get(value, True))
         elif name in PASSES:
             arguments.passes.append(make_pass(name, value))
         else:
@@ -112,8 +98,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
 
 
 def _unknown_flag(word: str, name: str) -> DiagnosticError:
-    nearest = get_close_matches(name, [*_SWITCHES, *PASSES, "pass-pipeline", "help", "version"], n=1, cutoff=0.5)
-    hint = f": did you mean '--{nearest[0]}'?" if nearest else ""
+    found = nearest(name, [*_SWITCHES, *PASSES, "pass-pipeline", "help", "version"])
+    hint = f": did you mean '--{found}'?" if found else ""
     return error(None, f"unknown flag '{word}'{hint} (--help lists them all)")
 
 
