@@ -7,7 +7,7 @@ keep-sharding-rules=true propagation-strategy=aggressive
 import dataclasses
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, cast, get_args, get_origin, get_type_hints
 
 from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
@@ -74,7 +74,7 @@ def _parse(text: str, start: str) -> Any:
 
 
 def _refuse(text: str, problem: UnexpectedInput) -> NoReturn:
-    at_end = isinstance(problem, UnexpectedToken) and problem.token.type == "$END"
+    at_end = isinstance(problem, UnexpectedToken) and cast(Any, problem).token.type == "$END"
     column = len(text) + 1 if at_end else problem.column
     expected = "a pass name" if "NAME" in getattr(problem, "expected", ()) else "',', ')' or the end"
     raise error(None, f"expected {expected} at column {column} of the pipeline\n{text}\n{' ' * (column - 1)}^")
