@@ -8,6 +8,8 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import inferred_types_error
+from sdy.stablehlo.attributes import BoundsAttr
+from sdy.stablehlo.quantized import UniformQuantizedType
 
 
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:
@@ -24,15 +26,35 @@ def compatible_shapes(shape: Sequence[int], other: Sequence[int]) -> bool:
     )
 
 
+def compatible_elements(type_: Attribute, other: Attribute) -> bool:
+    """Whether two element types are equal; quantized ones may differ in their scales and zero points."""
+    if not (isinstance(type_, UniformQuantizedType) and isinstance(other, UniformQuantizedType)):
+        return type_ == other
+    one, another = type_.data, other.data
+    return (one.axis is None) == (another.axis is None) and all(
+        getattr(one, field) == getattr(another, field) for field in ("bits", "is_signed", "low", "high", "expressed")
+    )
+
+
+def within_bounds(shape: Sequence[int], encoding: Attribute) -> bool:
+    """Whether no size is beyond the bound that the encoding of another tensor gives its dimension."""
+    bounds = encoding.data if isinstance(encoding, BoundsAttr) else ()
+    return all(bound is None or size <= bound for size, bound in zip(shape, bounds, strict=False))
+
+
 def compatible_types(type_: Attribute, other: Attribute) -> bool:
-    """Whether two tensor types have one element type and compatible shapes, or two other types are equal."""
+    """Whether two tensor types have compatible element types, shapes and bounds, or two other types are compatible."""
     if type_ == other:
         return True
     if not (isinstance(type_, TensorType) and isinstance(other, TensorType)):
-        return False
+        return compatible_elements(cast(Attribute, type_), cast(Attribute, other))
     tensor, other_tensor = cast(TensorType[Attribute], type_), cast(TensorType[Attribute], other)
-    return tensor.element_type == other_tensor.element_type and compatible_shapes(
-        tensor.get_shape(), other_tensor.get_shape()
+    shape, other_shape = tensor.get_shape(), other_tensor.get_shape()
+    return (
+        compatible_elements(tensor.element_type, other_tensor.element_type)
+        and compatible_shapes(shape, other_shape)
+        and within_bounds(shape, other_tensor.encoding)
+        and within_bounds(other_shape, tensor.encoding)
     )
 
 
