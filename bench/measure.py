@@ -1,0 +1,47 @@
+"""What the benchmarks share: the program that grows with its layers, and times that can be compared."""
+
+import gc
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+_TRANSFORMER = Path(__file__).parent.parent / "examples" / "transformer.py"
+_TURNS = 5
+_PATIENCE = 30.0
+"""No new turn begins after this many seconds."""
+
+Activity = Callable[[Any], object]
+"""What is timed; it is given what its preparation returned."""
+
+
+def lowered(layers: int) -> str:
+    """The transformer with so many layers, as JAX lowers it."""
+    command = [sys.executable, str(_TRANSFORMER), "--layers", str(layers)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def nothing() -> None:
+    """The preparation of what needs none."""
+
+
+def least_seconds(activities: Mapping[str, tuple[Callable[[], Any], Activity]]) -> dict[str, float]:
+    """The shortest time that each activity takes after its preparation, which is not timed; they take turns.
+
+    Python's garbage collector runs before each activity, and in it as it does for a user.
+    """
+    times: dict[str, list[float]] = {name: [] for name in activities}
+    begin = perf_counter()
+    for turn in range(_TURNS):
+        if turn and perf_counter() - begin > _PATIENCE:
+            break
+        for name, (prepare, activity) in activities.items():
+            prepared = prepare()
+            gc.collect()
+            start = perf_counter()
+            made = activity(prepared)
+            times[name].append(perf_counter() - start)
+            del made, prepared
+    return {name: min(measured) for name, measured in times.items()}

@@ -1,0 +1,133 @@
+"""Propagation: this project and the C++ Shardy that jaxlib carries, side by side.
+
+    python bench/propagation.py [LAYERS ...]          2 12 48 192 by default
+
+The program is the training step of examples/transformer.py with that many layers. Compared are the pass
+`sdy-user-priority-propagate` on the module that the import pipeline made, the whole `sdy-propagation-pipeline` in
+process, and the whole process from a file to a file: `sdy-opt` beside a Python program that does the same through
+jaxlib. The two take turns, and each time is the least of several. The exit status is 1 where a module differs from
+the C++ one.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from jax._src.interpreters.mlir import make_ir_context
+from jaxlib.mlir import ir
+from jaxlib.mlir.passmanager import PassManager
+from measure import least_seconds, lowered, nothing
+from rich.console import Console
+from rich.table import Table
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sdy.passes.driver import run_passes
+from sdy.passes.pipelines import PropagationPipeline
+from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
+from sdy.text import format, parse
+
+OURS, CPP = "sdy", "C++"
+
+_PREPARATION = (
+    "sdy-import-pipeline,sdy-flatten-call-graph,symbol-dce,sdy-import-func-calls,symbol-dce,"
+    "sdy-apply-sharding-constraints,sdy-sharding-group-import,sdy-pre-order-funcs"
+)
+_PIPELINE = "sdy-propagation-pipeline"
+_PROGRAM = f"""
+import sys
+from jax._src.interpreters.mlir import make_ir_context
+from jaxlib.mlir import ir
+from jaxlib.mlir.passmanager import PassManager
+with make_ir_context():
+    module = ir.Module.parse(open(sys.argv[1]).read())
+    PassManager.parse("builtin.module({_PIPELINE})").run(module.operation)
+    open(sys.argv[2], "w").write(str(module))
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compare propagation with the C++ passes in jaxlib.")
+    parser.add_argument("layers", nargs="*", type=int, default=[2, 12, 48, 192])
+    table = Table()
+    for heading in ("layers", "operations", "", "sdy: s", "C++: s", "sdy: µs/op", "sdy / C++"):
+        table.add_column(heading, justify="right" if heading else "left")
+    same = True
+    for layers in parser.parse_args().layers:
+        same &= compare(layers, table)
+    Console().print(table)
+    return int(not same)
+
+
+def compare(layers: int, table: Table) -> bool:
+    """Add a row for each part of the work to `table`. Returns whether our modules are those of the C++."""
+    with make_ir_context():
+        text = lowered(layers)
+        imported = cpp_module(text)
+        run_cpp(imported, _PREPARATION)
+        imported_text = str(imported)
+        steps: dict[str, tuple[str, ModulePass, str]] = {
+            "user-priority pass": (imported_text, UserPriorityPropagatePass(), "sdy-user-priority-propagate"),
+            "pipeline": (text, PropagationPipeline(), _PIPELINE),
+        }
+        count = sum(1 for _ in parse(text).walk())
+        same = True
+        for name, (given, our_pass, cpp_pass) in steps.items():
+            ours, theirs = parse(given), cpp_module(given)
+            run_passes(ours, [our_pass])
+            run_cpp(theirs, cpp_pass)
+            same &= format(ours).strip() == str(theirs).strip()
+            seconds = least_seconds(
+                {
+                    OURS: (lambda given=given: parse(given), lambda module, step=our_pass: run_ours(module, step)),
+                    CPP: (
+                        lambda given=given: cpp_module(given),
+                        lambda module, step=cpp_pass: run_cpp(module, step),
+                    ),
+                }
+            )
+            add(table, layers, count, name, seconds)
+        add(table, layers, count, "whole process", whole_process(text))
+    return same
+
+
+def cpp_module(text: str) -> ir.Module:
+    return ir.Module.parse(text)
+
+
+def run_cpp(module: ir.Module, passes: str) -> None:
+    PassManager.parse(f"builtin.module({passes})").run(module.operation)
+
+
+def run_ours(module: ModuleOp, step: ModulePass) -> None:
+    run_passes(module, [step])
+
+
+def whole_process(text: str) -> dict[str, float]:
+    """The seconds from starting the program to its end, the module in a file before and after."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, made = Path(folder, "given.mlir"), Path(folder, "made.mlir")
+        given.write_text(text)
+        sdy_opt = [str(Path(sys.executable).with_name("sdy-opt")), f"-{_PIPELINE}", str(given), "-o", str(made)]
+        cpp = [sys.executable, "-c", _PROGRAM, str(given), str(made)]
+        return least_seconds(
+            {
+                OURS: (nothing, lambda _: subprocess.run(sdy_opt, check=True)),
+                CPP: (nothing, lambda _: subprocess.run(cpp, check=True)),
+            }
+        )
+
+
+def add(table: Table, layers: int, count: int, name: str, seconds: dict[str, float]) -> None:
+    ours, theirs = seconds[OURS], seconds[CPP]
+    figures = (f"{ours:.4f}", f"{theirs:.4f}", f"{ours / count * 1e6:.1f}", f"{ours / theirs:.2f}")
+    table.add_row(f"{layers}", f"{count:,}", name, *figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
