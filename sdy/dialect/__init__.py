@@ -7,6 +7,7 @@ verifiers.py       what makes a program wrong, in MLIR's words
 interfaces.py      what operations of any dialect say about themselves so that shardings propagate through them
 shardings.py       the sharding of a value, wherever it is kept
 meshes.py          the meshes of a module
+signature.py       what operations that differ in their values alone have in common, to be decided once for all
 """
 
 from xdsl.ir import Dialect
