@@ -47,7 +47,7 @@ def compatible_types(type_: Attribute, other: Attribute) -> bool:
     if type_ == other:
         return True
     if not (isinstance(type_, TensorType) and isinstance(other, TensorType)):
-        return compatible_elements(cast(Attribute, type_), cast(Attribute, other))
+        return compatible_elements(cast(Attribute, type_), other)
     tensor, other_tensor = cast(TensorType[Attribute], type_), cast(TensorType[Attribute], other)
     shape, other_shape = tensor.get_shape(), other_tensor.get_shape()
     return (
