@@ -8,6 +8,7 @@ from xdsl.ir import Dialect
 
 from sdy.stablehlo import (
     attributes,
+    batch_norm,
     chlo,
     chlo_elementwise,
     collectives,
@@ -19,6 +20,7 @@ from sdy.stablehlo import (
     dynamic_shape,
     elementwise,
     enums,
+    fft,
     gather_scatter,
     linear_algebra,
     mixed_elementwise,
@@ -45,6 +47,7 @@ from sdy.stablehlo.attributes import (
     ScatterDimensionNumbersAttr,
     i64_array,
 )
+from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormInferenceOp, BatchNormTrainingOp
 from sdy.stablehlo.collectives import (
     AllGatherOp,
     AllReduceOp,
@@ -134,15 +137,9 @@ from sdy.stablehlo.enums import (
     TransposeAttr,
 )
 from sdy.stablehlo.families import definitions
+from sdy.stablehlo.fft import FftOp
 from sdy.stablehlo.gather_scatter import DynamicGatherOp, GatherOp, ScatterOp, TorchIndexSelectOp
-from sdy.stablehlo.linear_algebra import (
-    BatchNormGradOp,
-    BatchNormInferenceOp,
-    BatchNormTrainingOp,
-    CholeskyOp,
-    FftOp,
-    TriangularSolveOp,
-)
+from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, ComplexOp, IsFiniteOp, ReducePrecisionOp, SelectOp
 from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 from sdy.stablehlo.reduction import MapOp, ReduceOp, ReduceWindowOp, SelectAndScatterOp, SortOp
@@ -168,6 +165,7 @@ STABLEHLO = Dialect(
     "stablehlo",
     *definitions(
         attributes,
+        batch_norm,
         collectives,
         constants,
         control_flow,
@@ -177,6 +175,7 @@ STABLEHLO = Dialect(
         dynamic_shape,
         elementwise,
         enums,
+        fft,
         gather_scatter,
         linear_algebra,
         mixed_elementwise,

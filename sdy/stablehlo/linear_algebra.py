@@ -1,26 +1,23 @@
-"""Whole algorithms as one operation: Cholesky, triangular solve, Fourier transform, batch normalisation."""
+"""Whole algorithms on batches of matrices as one operation: Cholesky decomposition and triangular solve."""
 
-from xdsl.dialects.builtin import I64, BoolAttr, Float32Type, FloatAttr, IntegerAttr, TensorType
-from xdsl.irdl import (
-    IRDLOperation,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import BoolAttr, TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import FALSE, I64_ARRAY
+from sdy.stablehlo.attributes import FALSE
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.enums import FftTypeAttr, TransposeAttr
-from sdy.stablehlo.names import DefinedResultNames
-from sdy.stablehlo.shape_checks import verify_same_type
+from sdy.stablehlo.enums import Transpose, TransposeAttr
+from sdy.stablehlo.inference import InferredResults, verify_inferred
+from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type, verify_same_element_type
 from sdy.stablehlo.syntax import SameOperandsAndResultType
 
 
 @define
-class CholeskyOp(IRDLOperation):
+class CholeskyOp(InferredResults):
     """The triangular matrix whose product with its adjoint is the operand, batched."""
 
     name = "stablehlo.cholesky"
@@ -34,12 +31,24 @@ class CholeskyOp(IRDLOperation):
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
-        """Refuse a result of another type."""
-        verify_same_type(self)
+        """Refuse what is no batch of square matrices, and a result of another type."""
+        verify_same_element_type(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """The type of the operand."""
+        type_ = tensor_type(self.a)
+        shape = type_.get_shape()
+        listed = ", ".join(map(str, shape))
+        if len(shape) < 2:
+            raise VerifyException(f"argument 'a' must have rank >= 2, got shape {listed}.")
+        if not compatible_shapes(shape[-2:-1], shape[-1:]):
+            raise VerifyException(f"minor dimensions of 'a' must have equal size, got shape {listed}.")
+        return (type_,)
 
 
 @define
-class TriangularSolveOp(IRDLOperation):
+class TriangularSolveOp(InferredResults):
     """The solution x of a x = b, or of x a = b where not left_side, for a triangular matrix a, batched."""
 
     name = "stablehlo.triangular_solve"
@@ -52,68 +61,28 @@ class TriangularSolveOp(IRDLOperation):
     result = result_def(TensorType)
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        """Refuse matrices that do not fit each other, and a result of another type than b."""
+        verify_same_element_type(self)
+        verify_inferred(self)
 
-@define
-class FftOp(IRDLOperation):
-    """The Fourier transform along the last dimensions, as many as fft_length has."""
-
-    name = "stablehlo.fft"
-    operand = operand_def(TensorType)
-    fft_type = prop_def(FftTypeAttr)
-    fft_length = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = (
-        "$operand `,` `type` `=` $fft_type `,` `length` `=` $fft_length attr-dict"
-        " `:` functional-type(operands, results)"
-    )
-
-
-@define
-class BatchNormTrainingOp(IRDLOperation):
-    """The operand normalised over all dimensions but the feature's, and the mean and variance of each feature."""
-
-    name = "stablehlo.batch_norm_training"
-    operand = operand_def(TensorType)
-    scale = operand_def(TensorType)
-    offset = operand_def(TensorType)
-    epsilon = prop_def(FloatAttr[Float32Type])
-    feature_index = prop_def(IntegerAttr[I64])
-    output = result_def(TensorType)
-    batch_mean = result_def(TensorType)
-    batch_var = result_def(TensorType)
-    traits = traits_def(Pure(), DefinedResultNames())
-
-
-@define
-class BatchNormInferenceOp(IRDLOperation):
-    """The operand normalised with the given mean and variance of each feature."""
-
-    name = "stablehlo.batch_norm_inference"
-    operand = operand_def(TensorType)
-    scale = operand_def(TensorType)
-    offset = operand_def(TensorType)
-    mean = operand_def(TensorType)
-    variance = operand_def(TensorType)
-    epsilon = prop_def(FloatAttr[Float32Type])
-    feature_index = prop_def(IntegerAttr[I64])
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-
-
-@define
-class BatchNormGradOp(IRDLOperation):
-    """The gradients of batch_norm_training."""
-
-    name = "stablehlo.batch_norm_grad"
-    operand = operand_def(TensorType)
-    scale = operand_def(TensorType)
-    mean = operand_def(TensorType)
-    variance = operand_def(TensorType)
-    grad_output = operand_def(TensorType)
-    epsilon = prop_def(FloatAttr[Float32Type])
-    feature_index = prop_def(IntegerAttr[I64])
-    grad_operand = result_def(TensorType)
-    grad_scale = result_def(TensorType)
-    grad_offset = result_def(TensorType)
-    traits = traits_def(Pure(), DefinedResultNames())
+    def infer_types(self) -> Sequence[Attribute]:
+        """The type of b."""
+        a_type, b_type = tensor_type(self.a), tensor_type(self.b)
+        a, b = a_type.get_shape(), b_type.get_shape()
+        if len(a) < 2:
+            raise VerifyException(f"operand 'a' must have rank >= 2, but got '{a_type}'")
+        if not compatible_shapes(a[-2:-1], a[-1:]):
+            raise VerifyException(f"two minor dimensions of operand 'a' must be compatible, but got '{a_type}'")
+        if len(a) != len(b):
+            raise VerifyException(f"operands must have equal rank, but got '{a_type}' and '{b_type}'")
+        shared = b[-2] if self.left_side else b[-1]
+        for what, of_a, of_b in (
+            ("shared dimension of operands 'a' and 'b'", a[-1:], (shared,)),
+            ("batch dimensions of the operands", a[:-2], b[:-2]),
+        ):
+            if not compatible_shapes(of_a, of_b):
+                raise VerifyException(f"{what} must be compatible, but got '{a_type}' and '{b_type}'")
+        if self.transpose_a.data is Transpose.TRANSPOSE_INVALID:
+            raise VerifyException("Invalid transpose option value for triangular solve")
+        return (b_type,)

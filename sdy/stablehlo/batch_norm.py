@@ -1,0 +1,109 @@
+"""Batch normalisation: tensors scaled so that each feature has a given mean and variance over all other dimensions."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import ClassVar
+
+from xdsl.dialects.builtin import I64, Float32Type, FloatAttr, IntegerAttr, TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.bounds import bounded_type, bounds_of
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.inference import InferredResults, verify_inferred
+from sdy.stablehlo.names import DefinedResultNames
+from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type, verify_same_element_type
+
+
+class BatchNormOp(InferredResults):
+    """A normalisation: its first result is of the first operand's type, all further ones have a number a feature."""
+
+    BATCHES: ClassVar[tuple[str, ...]]
+    """The operands that have all dimensions."""
+
+    SUMMARIES: ClassVar[tuple[str, ...]]
+    """The operands that have a number for each feature."""
+
+    epsilon = prop_def(FloatAttr[Float32Type])
+    feature_index = prop_def(IntegerAttr[I64])
+
+    def verify_(self) -> None:
+        """Refuse element types that differ, and shapes that do not fit each other or the results."""
+        verify_same_element_type(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """The type of the first operand, and for each further result that of one number a feature."""
+        batches, summaries = self._operand_types(self.BATCHES), self._operand_types(self.SUMMARIES)
+        for kind, types in (("multi", batches), ("single", summaries)):
+            if not all(compatible_shapes(a.get_shape(), b.get_shape()) for a, b in combinations(types, 2)):
+                raise VerifyException(f"expects {kind}-dimensional operands to have compatible shapes.")
+        batch, feature = batches[0], self.feature_index.value.data
+        if feature >= batch.get_num_dims():
+            raise VerifyException(
+                "expects featureIndex to be smaller than the rank of multi-dimensional operands; got featureIndex "
+                f"{feature}, and rank {batch.get_num_dims()}."
+            )
+        count, (size,) = batch.get_shape()[feature], summaries[0].get_shape()
+        if not compatible_shapes((count,), (size,)):
+            raise VerifyException(
+                "expects the size of single-dimensional operands to be compatible with feature count, but the size of "
+                f"single-dimensional operands is {size} and the feature count is {count}."
+            )
+        summary = bounded_type(batch.element_type, (count,), bounds_of(batch)[feature : feature + 1])
+        return (batch, *(summary for _ in self.results[1:]))
+
+    def _operand_types(self, names: Sequence[str]) -> list[TensorType[Attribute]]:
+        return [tensor_type(getattr(self, name)) for name in names]
+
+
+@define
+class BatchNormTrainingOp(BatchNormOp):
+    """The operand normalised over all dimensions but the feature's, and the mean and variance of each feature."""
+
+    name = "stablehlo.batch_norm_training"
+    BATCHES: ClassVar[tuple[str, ...]] = ("operand",)
+    SUMMARIES: ClassVar[tuple[str, ...]] = ("scale", "offset")
+    operand = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    offset = operand_def(TensorType)
+    output = result_def(TensorType)
+    batch_mean = result_def(TensorType)
+    batch_var = result_def(TensorType)
+    traits = traits_def(Pure(), DefinedResultNames())
+
+
+@define
+class BatchNormInferenceOp(BatchNormOp):
+    """The operand normalised with the given mean and variance of each feature."""
+
+    name = "stablehlo.batch_norm_inference"
+    BATCHES: ClassVar[tuple[str, ...]] = ("operand",)
+    SUMMARIES: ClassVar[tuple[str, ...]] = ("scale", "offset", "mean", "variance")
+    operand = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    offset = operand_def(TensorType)
+    mean = operand_def(TensorType)
+    variance = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+
+@define
+class BatchNormGradOp(BatchNormOp):
+    """The gradients of batch_norm_training."""
+
+    name = "stablehlo.batch_norm_grad"
+    BATCHES: ClassVar[tuple[str, ...]] = ("operand", "grad_output")
+    SUMMARIES: ClassVar[tuple[str, ...]] = ("scale", "mean", "variance")
+    operand = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    mean = operand_def(TensorType)
+    variance = operand_def(TensorType)
+    grad_output = operand_def(TensorType)
+    grad_operand = result_def(TensorType)
+    grad_scale = result_def(TensorType)
+    grad_offset = result_def(TensorType)
+    traits = traits_def(Pure(), DefinedResultNames())
