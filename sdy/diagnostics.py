@@ -112,13 +112,14 @@ def op_error(op: Operation, message: str, *notes: Note) -> DiagnosticError:
     return error(op, f"'{op.name}' op {message}", *notes)
 
 
+def quoted(types: Iterable[Attribute]) -> str:
+    """Types as a message lists them, `'tensor<4xf32>', 'tensor<i32>'`."""
+    return ", ".join(f"'{type_}'" for type_ in types)
+
+
 def inferred_types_error(op: Operation, inferred: Iterable[Attribute], found: Iterable[Attribute]) -> DiagnosticError:
     """An error to raise about an operation whose results are not of the types that it makes."""
-
-    def listed(types: Iterable[Attribute]) -> str:
-        return ", ".join(f"'{type_}'" for type_ in types)
-
-    message = f"inferred type(s) {listed(inferred)} are incompatible with return type(s) of operation {listed(found)}"
+    message = f"inferred type(s) {quoted(inferred)} are incompatible with return type(s) of operation {quoted(found)}"
     consequence = op_error(op, "failed to infer returned types").diagnostic
     return DiagnosticError(op_error(op, message).diagnostic, consequence)
 

@@ -12,7 +12,7 @@ the table says so. Failing parts are named with the reason; a part that fails co
 import re
 import sys
 from collections import Counter
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -94,7 +94,7 @@ def check(part: Source, printed: str, wrong: list[str]) -> None:
     """Add to `wrong` what FileCheck says about the text that is printed for a part."""
     if "// CHECK" not in part.text:
         return
-    with TemporaryDirectory() as folder, redirect_stderr(StringIO()) as said:
+    with TemporaryDirectory() as folder, redirect_stdout(StringIO()), redirect_stderr(StringIO()) as said:
         checks, found = Path(folder, "checks"), Path(folder, "found")
         checks.write_text(part.text)
         found.write_text(printed)

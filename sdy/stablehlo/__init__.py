@@ -7,6 +7,7 @@ Operations are imported from here by the name of their MLIR class; those of CHLO
 from xdsl.ir import Dialect
 
 from sdy.stablehlo import (
+    asynchronous,
     attributes,
     batch_norm,
     chlo,
@@ -31,6 +32,7 @@ from sdy.stablehlo import (
     tokens,
     types,
 )
+from sdy.stablehlo.asynchronous import AsyncDoneOp, AsyncStartOp
 from sdy.stablehlo.attributes import (
     BoundsAttr,
     ChannelHandle,
@@ -158,12 +160,13 @@ from sdy.stablehlo.shape import (
     TransposeOp,
 )
 from sdy.stablehlo.tokens import AfterAllOp, CreateTokenOp, InfeedOp, OutfeedOp, RecvOp, SendOp
-from sdy.stablehlo.types import TOKEN, TokenType
+from sdy.stablehlo.types import TOKEN, FutureType, TokenType
 
 CHLO = Dialect("chlo", *definitions(chlo, chlo_elementwise))
 STABLEHLO = Dialect(
     "stablehlo",
     *definitions(
+        asynchronous,
         attributes,
         batch_norm,
         collectives,
@@ -199,6 +202,8 @@ __all__ = [
     "AllReduceOp",
     "AllToAllOp",
     "AndOp",
+    "AsyncDoneOp",
+    "AsyncStartOp",
     "Atan2Op",
     "AxisRefAttr",
     "BatchNormGradOp",
@@ -259,6 +264,7 @@ __all__ = [
     "FftType",
     "FftTypeAttr",
     "FloorOp",
+    "FutureType",
     "GatherDimensionNumbers",
     "GatherDimensionNumbersAttr",
     "GatherOp",

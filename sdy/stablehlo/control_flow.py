@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Self
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue, Use
 from xdsl.irdl import (
     IRDLOperation,
@@ -27,10 +27,13 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect, ReturnLike
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.diagnostics import error, quoted
 from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.names import LoopNames
-from sdy.stablehlo.shape_checks import compatible_types
+from sdy.stablehlo.shape_checks import compatible_type_lists, tensor_type
+from sdy.stablehlo.specific_types import least_specific
 from sdy.stablehlo.syntax import SpacedOperands
 
 
@@ -98,7 +101,7 @@ class OperandDataFlow(ShardableDataFlow):
 
 
 @define
-class WhileOp(IRDLOperation):
+class WhileOp(InferredResults):
     """Runs the body on the carried values as long as the condition holds of them."""
 
     name = "stablehlo.while"
@@ -156,20 +159,56 @@ class WhileOp(IRDLOperation):
         printer.print_string(" do ")
         printer.print_region(self.body, print_entry_block_args=False)
 
+    def infer_types(self) -> Sequence[Attribute]:
+        """What is carried."""
+        return self.operand_types
+
     def verify_(self) -> None:
-        """Refuse regions and results that do not carry the operands' types."""
-        types = list(self.operand_types)
-        for kind, found in (
-            ("condition", self.cond.block.arg_types),
-            ("body", self.body.block.arg_types),
-            ("body return", returned_types(self.body)),
-            ("result", self.result_types),
+        """Refuse regions that do not take and return what is carried, and a condition that is not a boolean."""
+        super().verify_()
+        carried = self.operand_types
+        for place, found in (
+            ("condition block arguments", self.cond.block.arg_types),
+            ("body block arguments", self.body.block.arg_types),
+            ("body block return types", returned_types(self.body)),
         ):
-            verify_types(found, types, f"{kind} types differ from operand types")
+            if not compatible_type_lists(carried, found):
+                types = f"{quoted(carried)} vs {quoted(found)}"
+                raise error(self, f"expect operands to be compatible with {place} but got {types}")
+        condition = returned_types(self.cond)
+        if len(condition) != 1:
+            raise error(self, f"expect condition body returns a single value but got {len(condition)}")
+        if condition[0] != TensorType(i1, ()):
+            kind = "a zero-ranked tensor of i1"
+            raise error(self, f"expect condition block return {kind} but got {quoted(condition)}")
+
+
+class Conditional(InferredResults):
+    """Runs one of its regions, which take no arguments and return the results."""
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """What all branches return, as far as they agree."""
+        (selector,) = self.operands
+        if rank := tensor_type(selector).get_num_dims():
+            raise VerifyException(f"operand should be rank 0 tensor but got rank {rank}")
+        if not self.regions:
+            raise VerifyException("expect at least one branch")
+        if not all(branch.blocks for branch in self.regions):
+            raise VerifyException("expect non-empty region")
+        returned = list(map(returned_types, self.regions))
+        for number, (branch, types) in enumerate(zip(self.regions, returned, strict=True)):
+            if arguments := len(branch.block.args):
+                raise VerifyException(f"branch {number} must have 0 arguments, but found {arguments}")
+            if not compatible_type_lists(returned[0], types):
+                raise VerifyException(
+                    f"branch 0 and branch {number} have mismatched return types: "
+                    f"{quoted(returned[0])} vs {quoted(types)}"
+                )
+        return [least_specific(types) for types in zip(*returned, strict=True)]
 
 
 @define
-class CaseOp(IRDLOperation):
+class CaseOp(Conditional):
     """Runs the branch of the given number; the last one for a number that is out of range."""
 
     name = "stablehlo.case"
@@ -178,15 +217,9 @@ class CaseOp(IRDLOperation):
     branches = var_region_def("single_block")
     traits = traits_def(BranchDataFlow(), RecursiveMemoryEffect())
 
-    def verify_(self) -> None:
-        """Refuse no branches, and branches that do not return the results' types."""
-        if not self.branches:
-            raise VerifyException("expect at least one branch")
-        verify_branches(self)
-
 
 @define
-class IfOp(IRDLOperation):
+class IfOp(Conditional):
     """Runs one of two branches."""
 
     name = "stablehlo.if"
@@ -196,32 +229,11 @@ class IfOp(IRDLOperation):
     false_branch = region_def("single_block")
     traits = traits_def(BranchDataFlow(), RecursiveMemoryEffect())
 
-    def verify_(self) -> None:
-        """Refuse branches that do not return the results' types."""
-        verify_branches(self)
-
 
 def returned_types(region: Region) -> Sequence[Attribute]:
     """The types of the values that a region's terminator gives."""
     terminator = region.block.last_op
     return () if terminator is None else terminator.operand_types
-
-
-def verify_types(found: Sequence[Attribute], expected: Sequence[Attribute], message: str) -> None:
-    """Refuse types that differ in number or kind."""
-    if len(found) != len(expected) or not all(map(compatible_types, found, expected)):
-        shown = " vs ".join(f"({', '.join(map(str, types))})" for types in (found, expected))
-        raise VerifyException(f"{message}: {shown}")
-
-
-def verify_branches(op: Operation) -> None:
-    """Refuse branches that take arguments or do not return the results' types."""
-    for number, branch in enumerate(op.regions):
-        if branch.block.args:
-            raise VerifyException(f"branch {number} must have 0 arguments, but found {len(branch.block.args)}")
-        verify_types(
-            returned_types(branch), op.result_types, f"branch {number} returned types differ from result types"
-        )
 
 
 @irdl_custom_directive
@@ -270,7 +282,8 @@ class OptimizationBarrierOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse results whose types are not the operands'."""
-        if len(self.operands) != len(self.results) or not all(
-            map(compatible_types, self.operand_types, self.result_types)
-        ):
-            raise VerifyException("requires the same type for operand and result at each index")
+        if len(self.operands) != len(self.results):
+            raise VerifyException("requires the same number of operands and results")
+        for index, (operand, result) in enumerate(zip(self.operand_types, self.result_types, strict=True)):
+            if operand != result:
+                raise VerifyException(f"requires the same type for operand and result at index {index}")

@@ -19,7 +19,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import DiagnosticError, error, inferred_types_error, op_error
-from sdy.stablehlo.shape_checks import compatible_shapes, compatible_types, tensor_type
+from sdy.stablehlo.shape_checks import compatible_shapes, compatible_type_lists, tensor_type
 
 
 class InferredResults(IRDLOperation):
@@ -46,7 +46,7 @@ def verify_inferred(op: InferredResults) -> None:
 def check_inferred(op: Operation, types: Sequence[Attribute]) -> None:
     """Refuse results that are not of these types, the inferred ones; a dynamic size agrees with any."""
     found = op.result_types
-    if len(types) != len(found) or not all(map(compatible_types, types, found)):
+    if not compatible_type_lists(types, found):
         raise inferred_types_error(op, types, found)
 
 

@@ -58,6 +58,11 @@ def compatible_types(type_: Attribute, other: Attribute) -> bool:
     )
 
 
+def compatible_type_lists(types: Sequence[Attribute], others: Sequence[Attribute]) -> bool:
+    """Whether two lists are of one length and their types compatible, one by one."""
+    return len(types) == len(others) and all(map(compatible_types, types, others))
+
+
 def verify_same_shape(op: Operation, message: str = "requires the same shape for all operands and results") -> None:
     """Refuse, with this message, an operation whose operands and results do not all have one shape."""
     first, *rest = (tensor_type(value) for value in (*op.operands, *op.results))

@@ -1,0 +1,97 @@
+"""Operations that run while others do: `async_start` gives a future, `async_done` waits for what it holds."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import operand_def, region_def, result_def, traits_def, var_operand_def
+from xdsl.traits import IsolatedFromAbove
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.diagnostics import quoted
+from sdy.stablehlo.collectives import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    CollectiveBroadcastOp,
+    CollectivePermuteOp,
+    CollectiveReduceOp,
+    ReduceScatterOp,
+)
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.inference import InferredResults
+from sdy.stablehlo.shape import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
+from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.types import FutureType
+
+STARTABLE = (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    CollectiveBroadcastOp,
+    CollectivePermuteOp,
+    CollectiveReduceOp,
+    ReduceScatterOp,
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    SliceOp,
+)
+"""The operations that may run asynchronously."""
+
+
+@define
+class AsyncStartOp(InferredResults):
+    """Begins the one operation in its body, which sees the operands as its arguments."""
+
+    name = "stablehlo.async_start"
+    operands_ = var_operand_def(TensorType)
+    result = result_def(FutureType)
+    body = region_def("single_block")
+    traits = traits_def(IsolatedFromAbove())
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """A future of what the body returns."""
+        name = f"'{self.name}' op"
+        ops = list(self.body.block.ops)
+        if len(ops) != 2:
+            raise VerifyException(f"{name} region must contain exactly one operation and a return")
+        started, terminator = ops
+        if not isinstance(started, STARTABLE):
+            raise VerifyException(f"{name} region must contain a collective or slice operation")
+        arguments = self.body.block.arg_types
+        if len(self.operands) != len(arguments):
+            raise VerifyException(
+                f"{name} number of operands ({len(self.operands)}) must match number of region arguments "
+                f"({len(arguments)})"
+            )
+        for index, (operand, argument) in enumerate(zip(self.operand_types, arguments, strict=True)):
+            if operand != argument:
+                raise VerifyException(
+                    f"{name} operand type {quoted([operand])} at index {index} must match region argument type "
+                    f"{quoted([argument])}"
+                )
+        if len(terminator.operands) != 1:
+            raise VerifyException(f"{name} region must return exactly one value, but got {len(terminator.operands)}")
+        (returned,) = terminator.operands
+        if not isinstance(returned.type, TensorType):
+            raise VerifyException(f"future element type must be a ranked tensor, but got '{returned.type}'")
+        return [FutureType((tensor_type(returned),))]
+
+
+@define
+class AsyncDoneOp(InferredResults):
+    """Waits for the operation that a future stands for, and gives what it made."""
+
+    name = "stablehlo.async_done"
+    operand = operand_def(FutureType)
+    result = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """The type that the future holds."""
+        future = self.operand.type
+        assert isinstance(future, FutureType)
+        if len(future.data) != 1:
+            raise VerifyException(
+                f"'{self.name}' op future must have exactly one type parameter, but got {len(future.data)}"
+            )
+        return future.data
