@@ -18,7 +18,9 @@ from sdy.stablehlo import (
     convolution,
     custom_call,
     dot,
+    dot_algorithm,
     dynamic_shape,
+    einsum,
     elementwise,
     enums,
     fft,
@@ -37,7 +39,6 @@ from sdy.stablehlo.attributes import (
     BoundsAttr,
     ChannelHandle,
     ChannelHandleAttr,
-    DotAlgorithmAttr,
     DotDimensionNumbers,
     DotDimensionNumbersAttr,
     GatherDimensionNumbers,
@@ -64,7 +65,8 @@ from sdy.stablehlo.constants import ConstantOp, IotaOp, PartitionIdOp, ReplicaId
 from sdy.stablehlo.control_flow import CaseOp, IfOp, OptimizationBarrierOp, ReturnOp, WhileOp
 from sdy.stablehlo.convolution import ConvDimensionNumbers, ConvDimensionNumbersAttr, ConvolutionOp, DynamicConvOp
 from sdy.stablehlo.custom_call import CompositeOp, CustomCallOp, GetTupleElementOp, TupleOp
-from sdy.stablehlo.dot import DotGeneralOp, DotOp, EinsumOp, UnaryEinsumOp
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
+from sdy.stablehlo.dot_algorithm import DotAlgorithm, DotAlgorithmAttr
 from sdy.stablehlo.dynamic_shape import (
     DynamicBroadcastInDimOp,
     DynamicIotaOp,
@@ -74,6 +76,7 @@ from sdy.stablehlo.dynamic_shape import (
     RealDynamicSliceOp,
     SetDimensionSizeOp,
 )
+from sdy.stablehlo.einsum import EinsumOp, UnaryEinsumOp
 from sdy.stablehlo.elementwise import (
     AbsOp,
     AddOp,
@@ -175,7 +178,9 @@ STABLEHLO = Dialect(
         convolution,
         custom_call,
         dot,
+        dot_algorithm,
         dynamic_shape,
+        einsum,
         elementwise,
         enums,
         fft,
@@ -244,6 +249,7 @@ __all__ = [
     "CrossReplicaSumOp",
     "CustomCallOp",
     "DivOp",
+    "DotAlgorithm",
     "DotAlgorithmAttr",
     "DotDimensionNumbers",
     "DotDimensionNumbersAttr",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import I64, BoolAttr, DenseArrayBase, i1, i64
-from xdsl.ir import Data, TypeAttribute
+from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -80,27 +80,6 @@ class ScatterDimensionNumbersAttr(StructAttr[ScatterDimensionNumbers]):
 
     name = "stablehlo.scatter"
     STRUCT = ScatterDimensionNumbers
-
-
-@dataclass(frozen=True)
-class DotAlgorithm:
-    """The precisions and steps a backend must use for a dot product."""
-
-    lhs_precision_type: TypeAttribute
-    rhs_precision_type: TypeAttribute
-    accumulation_type: TypeAttribute
-    lhs_component_count: int
-    rhs_component_count: int
-    num_primitive_operations: int
-    allow_imprecise_accumulation: bool
-
-
-@irdl_attr_definition
-class DotAlgorithmAttr(StructAttr[DotAlgorithm]):
-    """`#stablehlo.dot_algorithm<lhs_precision_type = tf32, ...>`."""
-
-    name = "stablehlo.dot_algorithm"
-    STRUCT = DotAlgorithm
 
 
 @dataclass(frozen=True)

@@ -1,131 +1,23 @@
-"""Products of tensors: dot, dot_general, einsum."""
+"""Dot products: of vectors and matrices, and of tensors along any of their dimensions."""
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, StringAttr, TensorType
-from xdsl.irdl import (
-    IRDLOperation,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
-from xdsl.irdl.declarative_assembly_format import (
-    AttributeVariable,
-    CustomDirective,
-    ParsingState,
-    PrintingState,
-    irdl_custom_directive,
-)
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.dialects.builtin import ArrayAttr, TensorType
+from xdsl.ir import SSAValue
+from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import DotAlgorithmAttr, DotDimensionNumbers, DotDimensionNumbersAttr
+from sdy.stablehlo.attributes import DotDimensionNumbers, DotDimensionNumbersAttr
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.enums import Precision, PrecisionAttr
+from sdy.stablehlo.dot_algorithm import DotAlgorithmAttr
+from sdy.stablehlo.dot_syntax import DotDimensions, OptionalPrecision, OptionalPrecisionAndAlgorithm
+from sdy.stablehlo.enums import PrecisionAttr
+from sdy.stablehlo.inference import check_inferred_shape, unnamed
+from sdy.stablehlo.precision import is_default, verify_precision
+from sdy.stablehlo.quantized_products import quantization, verify_quantized_product
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.struct_attribute import dims_text, parse_dims
-
-PrecisionConfig = ArrayAttr[PrecisionAttr]
-
-
-def precision_text(config: PrecisionConfig) -> str:
-    """`, precision = [DEFAULT, HIGH]`."""
-    return f", precision = [{', '.join(precision.data.value for precision in config)}]"
-
-
-def parse_precision(parser: Parser) -> PrecisionConfig:
-    """Read `precision = [DEFAULT, HIGH]`."""
-    parser.parse_keyword("precision")
-    parser.parse_punctuation("=")
-    return ArrayAttr(
-        parser.parse_comma_separated_list(
-            parser.Delimiter.SQUARE, lambda: PrecisionAttr(parser.parse_str_enum(Precision))
-        )
-    )
-
-
-@irdl_custom_directive
-class DotDimensions(CustomDirective):
-    """`batching_dims = [0] x [0], contracting_dims = [2] x [1]`; no batching dimensions are not written."""
-
-    dimension_numbers: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read both pairs of lists."""
-        lhs_batching, rhs_batching = (), ()
-        if parser.parse_optional_keyword("batching_dims") is not None:
-            lhs_batching, rhs_batching = self._parse_pair(parser)
-            parser.parse_punctuation(",")
-        parser.parse_keyword("contracting_dims")
-        lhs_contracting, rhs_contracting = self._parse_pair(parser)
-        numbers = DotDimensionNumbers(lhs_batching, rhs_batching, lhs_contracting, rhs_contracting)
-        self.dimension_numbers.set(state, DotDimensionNumbersAttr(numbers))
-
-    @staticmethod
-    def _parse_pair(parser: Parser) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        parser.parse_punctuation("=")
-        lhs = parse_dims(parser)
-        parser.parse_keyword("x")
-        return lhs, parse_dims(parser)
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write both pairs of lists."""
-        assert isinstance(op, DotGeneralOp)
-        state.print_whitespace(printer)
-        numbers = op.dot_dimension_numbers.data
-        if numbers.lhs_batching_dimensions or numbers.rhs_batching_dimensions:
-            lhs, rhs = numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions
-            printer.print_string(f"batching_dims = {dims_text(lhs)} x {dims_text(rhs)}, ")
-        lhs, rhs = numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions
-        printer.print_string(f"contracting_dims = {dims_text(lhs)} x {dims_text(rhs)}")
-
-
-@irdl_custom_directive
-class OptionalPrecision(CustomDirective):
-    """`, precision = [DEFAULT, HIGH]`, or nothing."""
-
-    precision_config: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the precisions if there is a comma."""
-        if parser.parse_optional_punctuation(",") is not None:
-            self.precision_config.set(state, parse_precision(parser))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the precisions if the operation has any."""
-        assert isinstance(op, DotOp)
-        if op.precision_config is not None:
-            printer.print_string(precision_text(op.precision_config))
-
-
-@irdl_custom_directive
-class OptionalPrecisionAndAlgorithm(CustomDirective):
-    """`, precision = [...], algorithm = <...>`, either part, or nothing."""
-
-    precision_config: AttributeVariable
-    algorithm: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read what there is; each part begins with a comma, and precisions come first."""
-        while parser.parse_optional_punctuation(",") is not None:
-            if parser.parse_optional_keyword("algorithm") is not None:
-                parser.parse_punctuation("=")
-                self.algorithm.set(state, DotAlgorithmAttr(DotAlgorithmAttr.parse_parameter(parser)))
-                return
-            self.precision_config.set(state, parse_precision(parser))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the parts that the operation has."""
-        assert isinstance(op, DotGeneralOp)
-        if op.precision_config is not None:
-            printer.print_string(precision_text(op.precision_config))
-        if op.algorithm is not None:
-            printer.print_string(", algorithm = ")
-            op.algorithm.print_parameter(printer)
+from sdy.stablehlo.specific_types import dims_of, most_specific_dim
 
 
 @define
@@ -151,20 +43,38 @@ class DotGeneralOp(IRDLOperation):
     custom_directives = (DotDimensions, OptionalPrecisionAndAlgorithm)
 
     def verify_(self) -> None:
-        """Refuse dimension numbers that are out of range, repeated or of sizes that differ, and a wrong result."""
-        numbers = self.dot_dimension_numbers.data
-        lhs, rhs = tensor_type(self.lhs).get_shape(), tensor_type(self.rhs).get_shape()
-        verify_dot_dimensions(numbers, lhs, rhs)
-        batching = [lhs[dim] for dim in numbers.lhs_batching_dimensions]
-        lhs_used = {*numbers.lhs_batching_dimensions, *numbers.lhs_contracting_dimensions}
-        rhs_used = {*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions}
-        lhs_own = [size for dim, size in enumerate(lhs) if dim not in lhs_used]
-        rhs_own = [size for dim, size in enumerate(rhs) if dim not in rhs_used]
-        inferred, result = [*batching, *lhs_own, *rhs_own], tensor_type(self.result)
-        if not compatible_shapes(inferred, result.get_shape()):
-            raise VerifyException(
-                f"inferred shape '{inferred}' is incompatible with return type of operation '{result}'"
-            )
+        """Refuse an unknown algorithm, dimension numbers that do not fit the operands, and a wrong result."""
+        with unnamed(self):
+            if self.algorithm is not None and self.algorithm.data.problem is not None:
+                raise VerifyException(self.algorithm.data.problem)
+            verify_precision(self.precision_config)
+            shape = dot_shape(self.dot_dimension_numbers.data, self.lhs, self.rhs)
+            check_inferred_shape(self.result, shape)
+            if self.algorithm is not None and not is_default(self.precision_config):
+                raise VerifyException("must specify DEFAULT precision config when algorithm is set.")
+            if any(map(quantization, (self.lhs, self.rhs, self.result))):
+                self._verify_quantization()
+
+    def _verify_quantization(self) -> None:
+        of_rhs = quantization(self.rhs)
+        if of_rhs is not None and any(zero_point for _, zero_point in of_rhs.levels):
+            raise VerifyException(f"Zero point{'' if of_rhs.axis is None else 's'} of rhs should be 0")
+        if of_rhs is not None and of_rhs.axis in self.dot_dimension_numbers.data.rhs_contracting_dimensions:
+            raise VerifyException("Quantization dimension of rhs should not be in the contracting dimension of rhs")
+        verify_quantized_product(self.lhs, self.rhs, self.result)
+
+
+def dot_shape(numbers: DotDimensionNumbers, lhs: SSAValue, rhs: SSAValue) -> Sequence[int]:
+    """The shape of the product. Raises VerifyException where the dimension numbers do not fit the operands."""
+    lhs_dims, rhs_dims = dims_of(tensor_type(lhs)), dims_of(tensor_type(rhs))
+    verify_dot_dimensions(numbers, tensor_type(lhs).get_shape(), tensor_type(rhs).get_shape())
+    batching = zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True)
+    batches = [most_specific_dim(i, lhs_dims[left], rhs_dims[right]) for i, (left, right) in enumerate(batching)]
+    lhs_used = {*numbers.lhs_batching_dimensions, *numbers.lhs_contracting_dimensions}
+    rhs_used = {*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions}
+    lhs_own = [dim for number, dim in enumerate(lhs_dims) if number not in lhs_used]
+    rhs_own = [dim for number, dim in enumerate(rhs_dims) if number not in rhs_used]
+    return [dim.size for dim in (*batches, *lhs_own, *rhs_own)]
 
 
 def verify_dot_dimensions(numbers: DotDimensionNumbers, lhs: Sequence[int], rhs: Sequence[int]) -> None:
@@ -173,27 +83,24 @@ def verify_dot_dimensions(numbers: DotDimensionNumbers, lhs: Sequence[int], rhs:
         "batching": (numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions),
         "contracting": (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions),
     }
+    sides = {"lhs": lhs, "rhs": rhs}
     for kind, (lhs_dims, rhs_dims) in pairs.items():
         if len(lhs_dims) != len(rhs_dims):
             raise VerifyException(f"lhs and rhs should have the same number of {kind} dimensions")
-    for side, shape, dims in (
-        ("lhs", lhs, numbers.lhs_batching_dimensions + numbers.lhs_contracting_dimensions),
-        ("rhs", rhs, numbers.rhs_batching_dimensions + numbers.rhs_contracting_dimensions),
-    ):
+    for number, side in enumerate(sides):
+        dims = [dim for pair in pairs.values() for dim in pair[number]]
         repeated = next((dim for i, dim in enumerate(dims) if dim in dims[:i]), None)
         if repeated is not None:
-            raise VerifyException(
-                f"has duplicated dimension from {side}_batching_dimensions and {side}_contracting_dimensions: "
-                f"{repeated}"
-            )
-        for kind, (lhs_dims, rhs_dims) in pairs.items():
-            for dim in lhs_dims if side == "lhs" else rhs_dims:
+            names = f"{side}_batching_dimensions and {side}_contracting_dimensions"
+            raise VerifyException(f"has duplicated dimension from {names}: {repeated}")
+    for number, (side, shape) in enumerate(sides.items()):
+        for kind, pair in pairs.items():
+            for dim in pair[number]:
                 if not 0 <= dim < len(shape):
                     raise VerifyException(f"{side}_{kind}_dimensions value: {dim} is out of range: [0, {len(shape)})")
     for kind, (lhs_dims, rhs_dims) in pairs.items():
-        for lhs_dim, rhs_dim in zip(lhs_dims, rhs_dims, strict=True):
-            if lhs[lhs_dim] != rhs[rhs_dim] and DYNAMIC_INDEX not in (lhs[lhs_dim], rhs[rhs_dim]):
-                raise VerifyException(f"{kind} dimension sizes must match for lhs/rhs")
+        if not compatible_shapes([lhs[dim] for dim in lhs_dims], [rhs[dim] for dim in rhs_dims]):
+            raise VerifyException(f"{kind} dimension sizes must match for lhs/rhs")
 
 
 @define
@@ -211,27 +118,11 @@ class DotOp(IRDLOperation):
     )
     custom_directives = (OptionalPrecision,)
 
-
-@define
-class EinsumOp(IRDLOperation):
-    """A sum of products of two operands in Einstein's notation, `"ab,bc->ac"`."""
-
-    name = "stablehlo.einsum"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
-    einsum_config = prop_def(StringAttr)
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "$lhs `,` $rhs `,` `config` `=` $einsum_config attr-dict `:` functional-type(operands, results)"
-
-
-@define
-class UnaryEinsumOp(IRDLOperation):
-    """A transposition, diagonal or sum of one operand in Einstein's notation."""
-
-    name = "stablehlo.unary_einsum"
-    operand = operand_def(TensorType)
-    einsum_config = prop_def(StringAttr)
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "$operand `,` `config` `=` $einsum_config attr-dict `:` functional-type(operands, results)"
+    def verify_(self) -> None:
+        """Refuse operands that are no vectors or matrices that fit, and a result of another shape."""
+        with unnamed(self):
+            verify_precision(self.precision_config)
+            lhs, rhs = tensor_type(self.lhs).get_shape(), tensor_type(self.rhs).get_shape()
+            if not (1 <= len(lhs) <= 2 and 1 <= len(rhs) <= 2 and compatible_shapes(lhs[-1:], rhs[:1])):
+                raise VerifyException("expected both lhs/rhs ranks to be either 1 or 2")
+            check_inferred_shape(self.result, (*lhs[:-1], *rhs[1:]))

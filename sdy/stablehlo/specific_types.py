@@ -40,7 +40,7 @@ def least_specific(types: Sequence[Attribute]) -> Attribute:
 
 def most_specific(types: Sequence[Attribute]) -> Attribute:
     """The type that says all that any of `types` says. Raises VerifyException where they contradict."""
-    return _merge_tuples(types, _most_specific_dim)
+    return _merge_tuples(types, most_specific_dim)
 
 
 def _same_size(dim: int, one: Dim, other: Dim) -> int:
@@ -57,7 +57,8 @@ def _least_specific_dim(dim: int, one: Dim, other: Dim) -> Dim:
     return Dim(DYNAMIC_INDEX, max(known) if len(known) == len(limits) else None)
 
 
-def _most_specific_dim(dim: int, one: Dim, other: Dim) -> Dim:
+def most_specific_dim(dim: int, one: Dim, other: Dim) -> Dim:
+    """What both say about the dimension of number `dim`. Raises VerifyException where they contradict."""
     known = [side.bound for side in (one, other) if side.bound is not None]
     if not one.is_static and not other.is_static:
         return Dim(DYNAMIC_INDEX, min(known, default=None))
@@ -88,15 +89,16 @@ def _merge_tensors(types: Sequence[Attribute], merge: Merge) -> Attribute:
             raise VerifyException(f"Mismatched ranks of types{first.get_num_dims()} vs {type_.get_num_dims()}")
 
     def merge_dims(dims: list[Dim], type_: TensorType[Attribute]) -> list[Dim]:
-        return [merge(dim, *pair) for dim, pair in enumerate(zip(dims, _dims(type_), strict=True))]
+        return [merge(dim, *pair) for dim, pair in enumerate(zip(dims, dims_of(type_), strict=True))]
 
-    dims = reduce(merge_dims, rest, _dims(first))
+    dims = reduce(merge_dims, rest, dims_of(first))
     sizes, bounds = [dim.size for dim in dims], [dim.bound for dim in dims]
     if any(map(bounds_of, (first, *rest))):
         return bounded_type(first.element_type, sizes, bounds)
     return TensorType(first.element_type, sizes, first.encoding)
 
 
-def _dims(type_: TensorType[Attribute]) -> list[Dim]:
+def dims_of(type_: TensorType[Attribute]) -> list[Dim]:
+    """What a type says about its dimensions."""
     sizes = type_.get_shape()
     return list(map(Dim, sizes, bounds_of(type_) or [None] * len(sizes)))
