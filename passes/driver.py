@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.text import context, verify
+from sdy.text.deep import with_room_for
 
 STANDARD_STREAM = "-"
 """The path that means standard input where something is read, and standard output where it is written."""
@@ -97,7 +98,7 @@ class Timing:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> Generator[None]:
         """Add the time of the `with` block to stage `name`."""
         start = time.perf_counter()
         try:
@@ -124,14 +125,18 @@ def run_passes(
     """Run `passes` on `module`, in place. Raises DiagnosticError where a pass, or verification, refuses the module."""
     ctx = ctx or context()
     timing = timing or Timing()
-    for step in flatten(passes):
-        with timing.stage(step.name):
-            step.apply(ctx, module)
-        if after_each:
-            after_each(step, module)
-        if verify_each:
-            with timing.stage("verification"):
-                verify(module)
+
+    def run() -> None:
+        for step in flatten(passes):
+            with timing.stage(step.name):
+                step.apply(ctx, module)
+            if after_each:
+                after_each(step, module)
+            if verify_each:
+                with timing.stage("verification"):
+                    verify(module)
+
+    with_room_for(module, run)
 
 
 def propagate(module: ModuleOp, **options: Any) -> None:

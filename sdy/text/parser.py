@@ -25,6 +25,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.diagnostics import DiagnosticError, Location, error, register_source
 from sdy.parse_errors import ChainedParseError
+from sdy.text.deep import again_with_room, has_room
 from sdy.text.dense import DenseParser
 from sdy.text.generic_form import GenericFormParser
 from sdy.text.lexer import LazyToken
@@ -239,6 +240,7 @@ def _collection_paused() -> Generator[None]:
             gc.enable()
 
 
+@again_with_room
 def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     """The module that `text` is, or one around the operations that it is, not yet verified. Raises DiagnosticError."""
     register_source(filename, text)
@@ -260,6 +262,8 @@ def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     except ParseError as problem:
         raise parser.error_at(problem.span.start, _sentence(problem.msg)) from problem
     except RecursionError:
+        if not has_room():
+            raise
         raise parser.error_at(parser.pos, "nested too deeply") from None
     except _BAD_VALUE as problem:
         raise parser.error_at(parser.pos, str(problem) or "not valid here") from problem

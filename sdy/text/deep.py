@@ -1,0 +1,122 @@
+"""Room for what nests deeply.
+
+The parser, the verifier and the printer call themselves once for each region, array or parenthesis that a text nests.
+Python stops at a thousand calls within calls; a program may well nest more. What finds too little room is then done in
+a thread that has more of it.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from ctypes import c_ulong, py_object, pythonapi
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from xdsl.ir import Operation
+
+from sdy.diagnostics import DiagnosticError, Where, error
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_STACK_BYTES = 1 << 29
+_MOST_CALLS = 400_000
+"""Of calls within calls: few enough for the stack whatever they are, enough for tens of thousands of regions."""
+
+_ROOMY_DEPTH = 50
+"""So many regions in regions need no more room, whatever is done to them."""
+
+_one_at_a_time = threading.Lock()
+_here = threading.local()
+
+
+def has_room() -> bool:
+    """Whether the caller already runs where there is more room."""
+    return getattr(_here, "has_room", False)
+
+
+def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function where there is more room, and wait for it; an interrupt of the wait interrupts the function."""
+    if has_room():
+        return function(*args, **kwargs)
+    results: list[T] = []
+    problems: list[BaseException] = []
+
+    def work() -> None:
+        _here.has_room = True
+        try:
+            results.append(function(*args, **kwargs))
+        except BaseException as problem:
+            problems.append(problem)
+
+    with _one_at_a_time:  # what is changed here holds for all threads
+        calls = sys.getrecursionlimit()
+        stack_bytes = threading.stack_size(_STACK_BYTES)
+        worker = threading.Thread(target=work, daemon=True)
+        try:
+            sys.setrecursionlimit(max(calls, _MOST_CALLS))
+            worker.start()
+            _wait_for(worker)
+        finally:
+            threading.stack_size(stack_bytes)
+            sys.setrecursionlimit(calls)
+    if problems:
+        raise problems[0]
+    return results[0]
+
+
+def _wait_for(worker: threading.Thread) -> None:
+    while True:
+        try:
+            return worker.join()
+        except KeyboardInterrupt:
+            pythonapi.PyThreadState_SetAsyncExc(c_ulong(worker.ident or 0), py_object(KeyboardInterrupt))
+
+
+def again_with_room(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function that finds too little room start again where there is more. It must not have changed anything.
+
+    It raises DiagnosticError where even that is not enough.
+    """
+
+    @wraps(function)
+    def roomy(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except RecursionError:
+            if has_room():
+                raise _too_deep(None) from None
+        return with_room(function, *args, **kwargs)
+
+    return roomy
+
+
+def with_room_for(top: Operation, function: Callable[[], T]) -> T:
+    """Call a function that works on what `top` nests, where there is more room if that is deep.
+
+    Raises DiagnosticError where even that is not enough.
+    """
+    try:
+        return with_room(function) if _is_deep(top) else function()
+    except RecursionError:
+        raise _too_deep(top) from None
+
+
+def _too_deep(where: Where) -> DiagnosticError:
+    return error(where, "nested too deeply")
+
+
+def _is_deep(top: Operation) -> bool:
+    level = [top]
+    for _ in range(_ROOMY_DEPTH):
+        level = [
+            op
+            for parent in level
+            for region in parent.regions
+            for block in region.blocks
+            for op in block.ops
+            if op.regions
+        ]
+        if not level:
+            return False
+    return True
