@@ -17,8 +17,8 @@ from sdy.passes.partitioning.collectives import offsets
 from sdy.passes.partitioning.emitter import before
 from sdy.passes.partitioning.reductions import on_leader
 from sdy.passes.partitioning.site import Lowerings, Site
-from sdy.stablehlo.shape import DynamicUpdateSliceOp
 from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 
 SHARDED_OPS = Lowerings()
 

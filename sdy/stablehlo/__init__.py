@@ -10,6 +10,7 @@ from sdy.stablehlo import (
     asynchronous,
     attributes,
     batch_norm,
+    broadcast,
     chlo,
     chlo_elementwise,
     collectives,
@@ -27,10 +28,13 @@ from sdy.stablehlo import (
     gather_scatter,
     linear_algebra,
     mixed_elementwise,
+    padding,
+    quantize,
     random,
     reduction,
     replica_groups,
     shape,
+    slicing,
     tokens,
     types,
 )
@@ -51,6 +55,7 @@ from sdy.stablehlo.attributes import (
     i64_array,
 )
 from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormInferenceOp, BatchNormTrainingOp
+from sdy.stablehlo.broadcast import BroadcastInDimOp, BroadcastOp, DynamicBroadcastInDimOp
 from sdy.stablehlo.collectives import (
     AllGatherOp,
     AllReduceOp,
@@ -67,15 +72,7 @@ from sdy.stablehlo.convolution import ConvDimensionNumbers, ConvDimensionNumbers
 from sdy.stablehlo.custom_call import CompositeOp, CustomCallOp, GetTupleElementOp, TupleOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.dot_algorithm import DotAlgorithm, DotAlgorithmAttr
-from sdy.stablehlo.dynamic_shape import (
-    DynamicBroadcastInDimOp,
-    DynamicIotaOp,
-    DynamicPadOp,
-    DynamicReshapeOp,
-    GetDimensionSizeOp,
-    RealDynamicSliceOp,
-    SetDimensionSizeOp,
-)
+from sdy.stablehlo.dynamic_shape import DynamicIotaOp, DynamicReshapeOp, GetDimensionSizeOp, SetDimensionSizeOp
 from sdy.stablehlo.einsum import EinsumOp, UnaryEinsumOp
 from sdy.stablehlo.elementwise import (
     AbsOp,
@@ -120,8 +117,6 @@ from sdy.stablehlo.elementwise import (
     TanhOp,
     TanOp,
     UnaryElementwiseOp,
-    UniformDequantizeOp,
-    UniformQuantizeOp,
     XorOp,
 )
 from sdy.stablehlo.enums import (
@@ -146,22 +141,13 @@ from sdy.stablehlo.fft import FftOp
 from sdy.stablehlo.gather_scatter import DynamicGatherOp, GatherOp, ScatterOp, TorchIndexSelectOp
 from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, ComplexOp, IsFiniteOp, ReducePrecisionOp, SelectOp
+from sdy.stablehlo.padding import DynamicPadOp, PadOp
+from sdy.stablehlo.quantize import UniformDequantizeOp, UniformQuantizeOp
 from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 from sdy.stablehlo.reduction import MapOp, ReduceOp, ReduceWindowOp, SelectAndScatterOp, SortOp
 from sdy.stablehlo.replica_groups import AxisRefAttr, MeshAttr, MeshAxisAttr, ReplicaGroupMeshAxesAttr
-from sdy.stablehlo.shape import (
-    BitcastConvertOp,
-    BroadcastInDimOp,
-    BroadcastOp,
-    ConcatenateOp,
-    DynamicSliceOp,
-    DynamicUpdateSliceOp,
-    PadOp,
-    ReshapeOp,
-    ReverseOp,
-    SliceOp,
-    TransposeOp,
-)
+from sdy.stablehlo.shape import BitcastConvertOp, ConcatenateOp, ReshapeOp, ReverseOp, TransposeOp
+from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, RealDynamicSliceOp, SliceOp
 from sdy.stablehlo.tokens import AfterAllOp, CreateTokenOp, InfeedOp, OutfeedOp, RecvOp, SendOp
 from sdy.stablehlo.types import TOKEN, FutureType, TokenType
 
@@ -172,6 +158,7 @@ STABLEHLO = Dialect(
         asynchronous,
         attributes,
         batch_norm,
+        broadcast,
         collectives,
         constants,
         control_flow,
@@ -187,10 +174,13 @@ STABLEHLO = Dialect(
         gather_scatter,
         linear_algebra,
         mixed_elementwise,
+        padding,
+        quantize,
         random,
         reduction,
         replica_groups,
         shape,
+        slicing,
         tokens,
         types,
     ),

@@ -20,8 +20,8 @@ from sdy.stablehlo.collectives import (
 )
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults
-from sdy.stablehlo.shape import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 from sdy.stablehlo.types import FutureType
 
 STARTABLE = (

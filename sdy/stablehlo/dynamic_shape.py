@@ -1,40 +1,21 @@
 """Operations on shapes that are known only at run time, when they are operands themselves."""
 
-from xdsl.dialects.builtin import I64, IntegerAttr, TensorType
-from xdsl.irdl import (
-    IRDLOperation,
-    ParsePropInAttrDict,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, IntegerAttr, TensorType, i32
+from xdsl.ir import Attribute
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import I64_ARRAY
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.syntax import Dims
-
-
-@define
-class DynamicBroadcastInDimOp(IRDLOperation):
-    """broadcast_in_dim to a shape that is known only at run time."""
-
-    name = "stablehlo.dynamic_broadcast_in_dim"
-    operand = operand_def(TensorType)
-    output_dimensions = operand_def(TensorType)
-    broadcast_dimensions = prop_def(I64_ARRAY)
-    known_expanding_dimensions = opt_prop_def(I64_ARRAY)
-    known_nonexpanding_dimensions = opt_prop_def(I64_ARRAY)
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = (
-        "$operand `,` $output_dimensions `,` `dims` `=` custom<Dims>($broadcast_dimensions) attr-dict"
-        " `:` functional-type(operands, results)"
-    )
-    custom_directives = (Dims,)
+from sdy.stablehlo.inference import InferredResults, unnamed
+from sdy.stablehlo.quantization_checks import verify_reshaped_quantization
+from sdy.stablehlo.shape import verify_same_count
+from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.shape_operands import constant_numbers, verify_reinterpretable_elements, verify_shape_operand
+from sdy.stablehlo.specific_types import Dim, dims_of, tensor_like
 
 
 @define
@@ -48,38 +29,32 @@ class DynamicReshapeOp(IRDLOperation):
     traits = traits_def(Pure())
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
+    def verify_(self) -> None:
+        """Refuse a result with another number of elements, and one that a constant shape contradicts."""
+        with unnamed(self):
+            operand, result = tensor_type(self.operand), tensor_type(self.result)
+            verify_reinterpretable_elements(operand, result)
+            verify_same_count(operand, result)
+            verify_shape_operand(self.output_shape, result)
+            self._verify_shape(operand, result)
+            verify_reshaped_quantization(operand, result)
 
-@define
-class RealDynamicSliceOp(IRDLOperation):
-    """A slice whose starts, limits and strides are known only at run time."""
-
-    name = "stablehlo.real_dynamic_slice"
-    operand = operand_def(TensorType)
-    start_indices = operand_def(TensorType)
-    limit_indices = operand_def(TensorType)
-    strides = operand_def(TensorType)
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "operands attr-dict `:` functional-type(operands, results)"
-
-
-@define
-class DynamicPadOp(IRDLOperation):
-    """Padding whose sizes are known only at run time."""
-
-    name = "stablehlo.dynamic_pad"
-    operand = operand_def(TensorType)
-    padding_value = operand_def(TensorType)
-    edge_padding_low = operand_def(TensorType)
-    edge_padding_high = operand_def(TensorType)
-    interior_padding = operand_def(TensorType)
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "operands attr-dict `:` functional-type(operands, results)"
+    def _verify_shape(self, operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
+        if tensor_type(self.output_shape).get_shape()[0] != result.get_num_dims():
+            raise VerifyException("result should have a rank equal to the number of elements in output_shape")
+        shape = constant_numbers(self.output_shape)
+        if shape is None or not operand.has_static_shape():
+            return
+        count, shape_count = math.prod(operand.get_shape()), math.prod(shape)
+        if count != shape_count:
+            raise VerifyException(
+                f"output_shape is incompatible with input type of operation: input has {count} elements, but "
+                f"output_shape has {shape_count}"
+            )
 
 
 @define
-class GetDimensionSizeOp(IRDLOperation):
+class GetDimensionSizeOp(InferredResults):
     """The size of one dimension, as `tensor<i32>`."""
 
     name = "stablehlo.get_dimension_size"
@@ -89,9 +64,14 @@ class GetDimensionSizeOp(IRDLOperation):
     traits = traits_def(Pure())
     assembly_format = "$operand `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
 
+    def infer_types(self) -> Sequence[Attribute]:
+        """A number."""
+        _verify_dimension(self.dimension.value.data, tensor_type(self.operand).get_num_dims())
+        return [TensorType(i32, ())]
+
 
 @define
-class SetDimensionSizeOp(IRDLOperation):
+class SetDimensionSizeOp(InferredResults):
     """The operand with one dimension shortened at run time."""
 
     name = "stablehlo.set_dimension_size"
@@ -101,6 +81,25 @@ class SetDimensionSizeOp(IRDLOperation):
     result = result_def(TensorType)
     traits = traits_def(Pure())
     assembly_format = "$operand `,` $size `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """The operand's type with its former size as the bound of the dimension, unless that is the new size."""
+        type_, dim = tensor_type(self.operand), self.dimension.value.data
+        if tensor_type(self.size).get_num_dims():
+            raise VerifyException("size operand should be of rank-0")
+        _verify_dimension(dim, type_.get_num_dims())
+        dims = dims_of(type_)
+        most = dims[dim].size if dims[dim].is_static else dims[dim].bound
+        size = constant_numbers(self.size)
+        dims[dim] = Dim(DYNAMIC_INDEX, most) if most is None or size != (most,) else Dim(most)
+        return [tensor_like(type_, dims)]
+
+
+def _verify_dimension(dim: int, rank: int) -> None:
+    if dim < 0:
+        raise VerifyException(f"requires non-negative dimension attribute; found ({dim})")
+    if dim >= rank:
+        raise VerifyException(f"requires dimension attribute in range [0, {rank}); found ({dim})")
 
 
 @define
@@ -113,3 +112,11 @@ class DynamicIotaOp(IRDLOperation):
     result = result_def(TensorType)
     traits = traits_def(Pure())
     assembly_format = "$output_shape `,` `dim` `=` $iota_dimension attr-dict `:` functional-type(operands, results)"
+
+    def verify_(self) -> None:
+        """Refuse a dimension that the result does not have, and a result that a constant shape contradicts."""
+        result = tensor_type(self.result)
+        with unnamed(self):
+            if self.iota_dimension.value.data >= result.get_num_dims():
+                raise VerifyException("iota dimension cannot go beyond the output rank.")
+            verify_shape_operand(self.output_shape, result)

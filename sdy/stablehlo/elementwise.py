@@ -3,9 +3,11 @@
 The bases say what the operations of a family share; an operation adds its name, and sometimes operands of its own.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
@@ -15,8 +17,10 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Commutative, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.interfaces import Elementwise
+from sdy.stablehlo.agreement import verify_elementwise
 from sdy.stablehlo.attributes import DEFAULT_ACCURACY, ResultAccuracyAttr
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.element_types import (
@@ -31,12 +35,12 @@ from sdy.stablehlo.element_types import (
     Elements,
     verify_elements,
 )
-from sdy.stablehlo.shape_checks import (
-    verify_same_element_type,
-    verify_same_shape,
-    verify_same_type,
-)
-from sdy.stablehlo.syntax import SameOperandsAndResultType
+from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.quantization_checks import verify_binary_quantization
+from sdy.stablehlo.quantized import UniformQuantizedType
+from sdy.stablehlo.shape_checks import tensor_type, verify_same_shape, verify_same_type
+from sdy.stablehlo.specific_types import most_specific
+from sdy.stablehlo.syntax import SameOperandsAndResultType, real_type
 
 
 class UnaryElementwiseOp(IRDLOperation):
@@ -59,7 +63,7 @@ class UnaryElementwiseOp(IRDLOperation):
 
     def verify_result(self) -> None:
         """Refuse a result of another shape."""
-        verify_same_shape(self)
+        verify_elementwise(self)
 
 
 class SameTypeUnaryOp(UnaryElementwiseOp):
@@ -79,7 +83,25 @@ class TranscendentalOp(SameTypeUnaryOp):
     irdl_options = (ParsePropInAttrDict(),)
 
 
-class BinaryElementwiseOp(IRDLOperation):
+class RealPartOp(UnaryElementwiseOp, InferredResults):
+    """One operand and a result of its type, real where the operand is complex."""
+
+    def verify_result(self) -> None:
+        """Refuse a result of another type."""
+        verify_elementwise(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """The type of the operand, of its parts' elements if it is complex."""
+        return [real_type(self.operand.type) or self.operand.type]
+
+
+def with_elements(type_: TensorType[Attribute], element_type: Attribute) -> TensorType[Attribute]:
+    """The type of a tensor that differs in its elements alone."""
+    return TensorType(element_type, type_.shape, type_.encoding)
+
+
+class BinaryElementwiseOp(InferredResults):
     """Two operands and a result of one type."""
 
     ELEMENTS: ClassVar[tuple[Elements, ...]] = ()
@@ -97,6 +119,12 @@ class BinaryElementwiseOp(IRDLOperation):
         if self.ELEMENTS:
             verify_elements("operand #0", self.lhs, self.ELEMENTS)
         verify_same_type(self)
+        verify_elementwise(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """What both operands say about the type."""
+        return [most_specific(self.operand_types)]
 
 
 class CommutativeElementwiseOp(BinaryElementwiseOp):
@@ -106,7 +134,7 @@ class CommutativeElementwiseOp(BinaryElementwiseOp):
 
 
 @define
-class AbsOp(UnaryElementwiseOp):
+class AbsOp(RealPartOp):
     """The absolute value; of complex numbers, a real one."""
 
     name = "stablehlo.abs"
@@ -119,9 +147,13 @@ class ConvertOp(UnaryElementwiseOp):
 
     name = "stablehlo.convert"
 
+    def verify_result(self) -> None:
+        """Refuse a result of another shape."""
+        verify_same_shape(self)
+
 
 @define
-class ImagOp(UnaryElementwiseOp):
+class ImagOp(RealPartOp):
     """The imaginary part."""
 
     name = "stablehlo.imag"
@@ -129,25 +161,11 @@ class ImagOp(UnaryElementwiseOp):
 
 
 @define
-class RealOp(UnaryElementwiseOp):
+class RealOp(RealPartOp):
     """The real part."""
 
     name = "stablehlo.real"
     ELEMENTS: ClassVar = FLOATS + COMPLEX
-
-
-@define
-class UniformDequantizeOp(UnaryElementwiseOp):
-    """Floating-point values of quantized ones."""
-
-    name = "stablehlo.uniform_dequantize"
-
-
-@define
-class UniformQuantizeOp(UnaryElementwiseOp):
-    """Quantized values of floating-point or other quantized ones."""
-
-    name = "stablehlo.uniform_quantize"
 
 
 @define
@@ -379,8 +397,19 @@ class AddOp(CommutativeElementwiseOp):
     def verify_(self) -> None:
         """Refuse types that differ; MLIR says so in other words than of other operations."""
         verify_same_shape(self)
-        if not self.lhs.type == self.rhs.type == self.result.type:
-            verify_same_element_type(self, "requires the same element type for all operands and results")
+        verify_elementwise(self)
+        if self.lhs.type == self.rhs.type == self.result.type:
+            return
+        with unnamed(self):
+            self._verify_elements()
+        verify_inferred(self)
+
+    def _verify_elements(self) -> None:
+        lhs, rhs, result = (tensor_type(value).element_type for value in (self.lhs, self.rhs, self.result))
+        if any(isinstance(element, UniformQuantizedType) for element in (lhs, rhs, result)):
+            verify_binary_quantization(lhs, rhs, result)
+        elif not lhs == rhs == result:
+            raise VerifyException("op requires the same element type for all operands and results")
 
 
 @define

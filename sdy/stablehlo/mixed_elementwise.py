@@ -1,8 +1,10 @@
 """Elementwise operations whose operands and results differ in type: comparison, selection, complex numbers, ..."""
 
 import re
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import I32, IntegerAttr, TensorType, i32
+from xdsl.dialects.builtin import I32, ComplexType, IntegerAttr, TensorType, i1, i32
+from xdsl.ir import Attribute
 from xdsl.irdl import (
     IRDLOperation,
     operand_def,
@@ -24,23 +26,33 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.interfaces import Elementwise
+from sdy.stablehlo.agreement import (
+    verify_compatible_elements,
+    verify_compatible_operand_elements,
+    verify_elementwise,
+    verify_same_operand_elements,
+)
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.element_types import (
     BOOLEANS,
     verify_elements,
 )
+from sdy.stablehlo.elementwise import with_elements
 from sdy.stablehlo.enums import ComparisonDirectionAttr, ComparisonTypeAttr
+from sdy.stablehlo.inference import InferredResults, verify_inferred
 from sdy.stablehlo.shape_checks import (
-    verify_broadcast_scalars,
-    verify_same_element_type,
+    compatible_shapes,
+    tensor_type,
     verify_same_shape,
     verify_same_type,
 )
+from sdy.stablehlo.sizes import sizes_text
+from sdy.stablehlo.specific_types import most_specific
 from sdy.stablehlo.syntax import ComplexOpType, SameOperandsAndResultType, SelectOpType
 
 
 @define
-class IsFiniteOp(IRDLOperation):
+class IsFiniteOp(InferredResults):
     """Whether each element is neither infinite nor NaN."""
 
     name = "stablehlo.is_finite"
@@ -50,12 +62,17 @@ class IsFiniteOp(IRDLOperation):
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
-        """Refuse a result of another shape."""
-        verify_same_shape(self)
+        """Refuse a result of another shape, or not of booleans."""
+        verify_elementwise(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """Booleans in the shape of the operand."""
+        return [with_elements(tensor_type(self.x), i1)]
 
 
 @define
-class ComplexOp(IRDLOperation):
+class ComplexOp(InferredResults):
     """Complex numbers of their real (lhs) and imaginary (rhs) parts."""
 
     name = "stablehlo.complex"
@@ -67,12 +84,19 @@ class ComplexOp(IRDLOperation):
     custom_directives = (ComplexOpType,)
 
     def verify_(self) -> None:
-        """Refuse shapes that differ."""
+        """Refuse types of the parts that differ, and a result of another type."""
+        verify_same_operand_elements(self)
         verify_same_shape(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """Complex numbers of the parts' type."""
+        part = tensor_type(self.lhs)
+        return [TensorType(ComplexType(part.element_type), part.shape, part.encoding)]  # pyright: ignore
 
 
 @define
-class CompareOp(IRDLOperation):
+class CompareOp(InferredResults):
     """Whether lhs and rhs stand in the given relation, as booleans."""
 
     name = "stablehlo.compare"
@@ -87,13 +111,19 @@ class CompareOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Refuse a result that is not boolean, and shapes that differ."""
+        """Refuse a result that is not boolean, and operands whose types differ."""
         verify_elements("result #0", self.result, BOOLEANS)
-        verify_same_shape(self, "all non-scalar operands/results must have the same shape and base type")
+        verify_elementwise(self)
+        verify_compatible_operand_elements(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """Booleans in the shape of the operands."""
+        return [with_elements(tensor_type(self.lhs), i1)]
 
 
 @define
-class SelectOp(IRDLOperation):
+class SelectOp(InferredResults):
     """Elements of on_true where pred holds and of on_false elsewhere; pred may be a single element."""
 
     name = "stablehlo.select"
@@ -106,13 +136,23 @@ class SelectOp(IRDLOperation):
     custom_directives = (SelectOpType,)
 
     def verify_(self) -> None:
-        """Refuse a predicate that is not boolean, and shapes that differ."""
+        """Refuse a predicate that is not boolean, and a result of another type than the choices'."""
         verify_elements("operand #0", self.pred, BOOLEANS)
-        verify_broadcast_scalars(self.on_true, (self.pred,), (self.on_false, self.result))
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """What both choices say about the type."""
+        pred, choice = tensor_type(self.pred), tensor_type(self.on_true)
+        other = tensor_type(self.on_false)
+        if choice.element_type != other.element_type or not compatible_shapes(choice.get_shape(), other.get_shape()):
+            raise VerifyException("requires compatible types for non-predicate operands")
+        if pred.get_num_dims() and not compatible_shapes(pred.get_shape(), choice.get_shape()):
+            raise VerifyException("requires the same shape for all operands")
+        return [most_specific([choice, other])]
 
 
 @define
-class ClampOp(IRDLOperation):
+class ClampOp(InferredResults):
     """The operand's elements limited to min..max; either limit may be a single element."""
 
     name = "stablehlo.clamp"
@@ -127,9 +167,21 @@ class ClampOp(IRDLOperation):
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
-        """Refuse element types and shapes that differ."""
-        verify_same_element_type(self)
-        verify_broadcast_scalars(self.operand, (self.min, self.max), (self.result,))
+        """Refuse element types that differ, and a result of another type than the operand's."""
+        verify_compatible_elements(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """The operand's type."""
+        shape = tensor_type(self.operand).get_shape()
+        for name, limit in (("min", self.min), ("max", self.max)):
+            sizes = tensor_type(limit).get_shape()
+            if sizes and not compatible_shapes(sizes, shape):
+                raise VerifyException(
+                    f"{name} shape [{sizes_text(sizes)}] is not scalar and is not compatible to operand shape "
+                    f"[{sizes_text(shape)}]"
+                )
+        return [self.operand.type]
 
 
 @irdl_custom_directive

@@ -92,13 +92,20 @@ def _merge_tensors(types: Sequence[Attribute], merge: Merge) -> Attribute:
         return [merge(dim, *pair) for dim, pair in enumerate(zip(dims, dims_of(type_), strict=True))]
 
     dims = reduce(merge_dims, rest, dims_of(first))
-    sizes, bounds = [dim.size for dim in dims], [dim.bound for dim in dims]
-    if any(map(bounds_of, (first, *rest))):
-        return bounded_type(first.element_type, sizes, bounds)
-    return TensorType(first.element_type, sizes, first.encoding)
+    if not bounds_of(first):  # MLIR asks the first type alone whether there are any bounds
+        dims = [Dim(dim.size) for dim in dims]
+    return tensor_like(first, dims)
 
 
 def dims_of(type_: TensorType[Attribute]) -> list[Dim]:
     """What a type says about its dimensions."""
     sizes = type_.get_shape()
     return list(map(Dim, sizes, bounds_of(type_) or [None] * len(sizes)))
+
+
+def tensor_like(type_: TensorType[Attribute], dims: Sequence[Dim]) -> TensorType[Attribute]:
+    """The tensor type with these dimensions instead; an encoding stays where it is not made of bounds."""
+    sizes, bounds = [dim.size for dim in dims], [dim.bound for dim in dims]
+    if bounds_of(type_) or any(bound is not None for bound in bounds):
+        return bounded_type(type_.element_type, sizes, bounds)
+    return TensorType(type_.element_type, sizes, type_.encoding)

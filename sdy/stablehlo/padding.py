@@ -1,0 +1,150 @@
+"""Operations that put padding before, after and between the elements of a tensor."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.agreement import verify_all_match, verify_matching_elements, verify_same_elements
+from sdy.stablehlo.attributes import I64_ARRAY, I64Array, i64_array
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.shape_operands import constant_numbers
+from sdy.stablehlo.sizes import sizes_text
+from sdy.stablehlo.specific_types import Dim, dims_of, tensor_like
+
+
+@define
+class PadOp(InferredResults):
+    """The operand with padding before, after and between its elements; negative padding removes elements."""
+
+    name = "stablehlo.pad"
+    operand = operand_def(TensorType)
+    padding_value = operand_def(TensorType)
+    edge_padding_low = prop_def(I64_ARRAY)
+    edge_padding_high = prop_def(I64_ARRAY)
+    interior_padding = prop_def(I64_ARRAY)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$operand `,` $padding_value `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,`"
+        " `interior` `=` $interior_padding attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        operand: SSAValue,
+        padding_value: SSAValue,
+        low: Sequence[int],
+        high: Sequence[int],
+        interior: Sequence[int] | None = None,
+    ):
+        type_ = tensor_type(operand)
+        interior = interior or [0] * len(low)
+        super().__init__(
+            operands=[operand, padding_value],
+            properties={
+                "edge_padding_low": i64_array(*low),
+                "edge_padding_high": i64_array(*high),
+                "interior_padding": i64_array(*interior),
+            },
+            result_types=[TensorType(type_.element_type, padded_shape(type_.get_shape(), low, high, interior))],
+        )
+
+    def verify_(self) -> None:
+        """Refuse paddings of another rank, negative interior padding, and a result of other sizes."""
+        if len(set(map(len, self._columns()))) > 1:
+            names = "edge_padding_low, edge_padding_high, interior_padding"
+            raise VerifyException(f"failed to verify that all of {{{names}}} have same size")
+        verify_same_elements(self)
+        verify_inferred(self)
+
+    def _columns(self) -> tuple[I64Array, I64Array, I64Array]:
+        return self.edge_padding_low, self.edge_padding_high, self.interior_padding
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """The padded sizes, and bounds of dynamic ones."""
+        type_ = tensor_type(self.operand)
+        low, high, interior = (column.get_values() for column in self._columns())
+        if len(low) != type_.get_num_dims():
+            raise VerifyException(
+                f"edge_padding_low length ({len(low)}) must match operand rank ({type_.get_num_dims()})"
+            )
+        dims = [
+            _padded_dim(number, *padding)
+            for number, padding in enumerate(zip(dims_of(type_), low, high, interior, strict=True))
+        ]
+        return [tensor_like(type_, dims)]
+
+
+def _padded_dim(number: int, dim: Dim, low: int, high: int, interior: int) -> Dim:
+    if interior < 0:
+        raise VerifyException(f"Interior padding cannot be negative: {interior}")
+    most = dim.size if dim.is_static else dim.bound
+    if most is None:
+        return dim
+    padded = padded_size(most, low, high, interior)
+    if padded < 0:
+        what = "size" if dim.is_static else "bound"
+        raise VerifyException(f"Padding result in negative {what} for dimension {number}")
+    return Dim(padded) if dim.is_static else Dim(DYNAMIC_INDEX, padded)
+
+
+def padded_shape(shape: Sequence[int], low: Sequence[int], high: Sequence[int], interior: Sequence[int]) -> list[int]:
+    """The shape of a tensor after padding; a dynamic size stays dynamic."""
+    return [
+        size if size == DYNAMIC_INDEX else padded_size(size, *padding)
+        for size, *padding in zip(shape, low, high, interior, strict=True)
+    ]
+
+
+def padded_size(size: int, low: int, high: int, interior: int) -> int:
+    """The size of a dimension after padding."""
+    return low + size + max(size - 1, 0) * interior + high
+
+
+@define
+class DynamicPadOp(IRDLOperation):
+    """Padding whose sizes are known only at run time."""
+
+    name = "stablehlo.dynamic_pad"
+    operand = operand_def(TensorType)
+    padding_value = operand_def(TensorType)
+    edge_padding_low = operand_def(TensorType)
+    edge_padding_high = operand_def(TensorType)
+    interior_padding = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "operands attr-dict `:` functional-type(operands, results)"
+
+    def verify_(self) -> None:
+        """Refuse paddings of another rank, and what constant paddings contradict."""
+        verify_matching_elements(self, "operand", "padding_value", "result")
+        paddings = ("edge_padding_low", "edge_padding_high", "interior_padding")
+        verify_all_match(self, "type", lambda value: value.type, *paddings)
+        verify_all_match(self, "rank", lambda value: tensor_type(value).get_num_dims(), "operand", "result")
+        with unnamed(self):
+            self._verify_paddings()
+
+    def _verify_paddings(self) -> None:
+        operand, result = tensor_type(self.operand), tensor_type(self.result)
+        (count,) = tensor_type(self.edge_padding_low).get_shape()
+        if count != operand.get_num_dims():
+            raise VerifyException(f"padding operands size ({count}) must match operand rank ({operand.get_num_dims()})")
+        low, high, interior = map(
+            constant_numbers, (self.edge_padding_low, self.edge_padding_high, self.interior_padding)
+        )
+        if interior is not None and min(interior, default=0) < 0:
+            raise VerifyException(f"interior_padding must be non-negative, but got {sizes_text(interior)}")
+        if low is None or high is None or interior is None:
+            return
+        if not operand.has_static_shape() or not result.has_static_shape():
+            return
+        wanted = padded_shape(operand.get_shape(), low, high, interior)
+        for dim, (size, expected) in enumerate(zip(result.get_shape(), wanted, strict=True)):
+            if size != expected:
+                raise VerifyException(f"expected output dimension at index {dim} to equal {expected}, but got {size}")
