@@ -6,18 +6,22 @@ error is, and each byte they print.
 dialects.py        the dialects that programs are written in
 lexer.py           tokens; tokens.py takes them one by one, lines.py knows where they stand
 parser.py          operations and regions; with values.py for the scopes of names, dense.py for constants, locations.py
-                   for `loc(...)`, generic_form.py for operations that nest none, memory.py for what was read before
-printer.py         the same way back; with floats.py for numbers, aliases.py for the short names of locations
+                   for `loc(...)`, affine_parser.py for maps, builtin_syntax.py for what else xDSL reads differently,
+                   generic_form.py for operations that nest none, memory.py for what was read before
+printer.py         the same way back: operations; attribute_printer.py for attributes and types, aliases.py for their
+                   short names, location_text.py, affine.py and floats.py for what they contain
 names.py           how values are called, and how an operation says what its results should be called
 spelling.py        the form of modules and functions
 verifier.py        whether what was read is a valid program; builtin_checks.py for modules, functions and calls
 """
 
+import math
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from sdy.text.aliases import LocationAliases
+from sdy.text.deep import again_with_room
 from sdy.text.dialects import context
 from sdy.text.names import AsmNames
 from sdy.text.parser import Parser, parse_module
@@ -38,16 +42,26 @@ def parse(text: str, filename: str = "<stdin>", ctx: Context | None = None) -> M
     return module
 
 
-def format(op: Operation, *, generic: bool = False, debuginfo: bool = False) -> str:  # noqa: A001
+@again_with_room
+def format(  # noqa: A001
+    op: Operation,
+    *,
+    generic: bool = False,
+    debuginfo: bool = False,
+    local_scope: bool = False,
+    most_elements: float = math.inf,
+) -> str:
     """The text of `op` as MLIR prints it, a newline at the end.
 
-    `generic` prints no operation in its own form; `debuginfo` prints locations.
+    `generic` prints no operation in its own form; `debuginfo` prints locations; `local_scope` prints everything where
+    it stands, without aliases; constants of more than `most_elements` different elements are left out, so that the
+    text is for reading only.
     """
-    locations = LocationAliases() if debuginfo else None
-    if locations is not None:
-        # A location's number is known when all have been met: the first printing is a rehearsal.
-        Printer(generic=generic, locations=locations).print_op(op)
-        locations.number()
-    printer = Printer(generic=generic, locations=locations)
+    printer = Printer(generic=generic, debuginfo=debuginfo, most_elements=most_elements)
     printer.print_op(op)
+    if printer.aliases and not local_scope:
+        # An alias has its number when all have been met: what has been printed so far was a rehearsal.
+        printer.aliases.number()
+        printer = Printer(generic=generic, debuginfo=debuginfo, most_elements=most_elements, aliases=printer.aliases)
+        printer.print_op(op)
     return printer.text()

@@ -1,89 +1,133 @@
-"""The short names of locations: `#loc3 = loc("f.py":10:7)`.
+"""The short names of what a text says again and again: `#map = affine_map<(d0) -> (d0)>`, `#loc3 = loc("f.py":10:7)`.
 
-MLIR numbers the locations of a program from those that contain no other upwards, in the order in which the text meets
-them. Those that block arguments need stand before the program, all others after it.
+MLIR names affine maps and sets, locations, and tuples of many types. It numbers them from those that contain no other
+upwards, types before attributes, in the order in which the text meets them. Locations that only operations need stand
+after the program, everything else before it.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AffineSetAttr,
     ArrayAttr,
     CallSiteLoc,
+    DictionaryAttr,
     FileLineColLoc,
     FusedLoc,
-    LocationAttr,
     NameLoc,
     NoneAttr,
+    TupleType,
     UnknownLoc,
 )
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+
+from sdy.text.location_text import FileRange, fused_parts
+
+_WORDS: dict[type[Attribute], str] = {
+    AffineMapAttr: "map",
+    AffineSetAttr: "set",
+    CallSiteLoc: "loc",
+    FileLineColLoc: "loc",
+    FusedLoc: "loc",
+    NameLoc: "loc",
+    UnknownLoc: "loc",
+    TupleType: "tuple",
+}
+
+_MOST_UNNAMED_TYPES = 16
+"""A tuple of more types than this gets a name."""
+
+
+def _word(attribute: Attribute) -> str | None:
+    """What the alias of an attribute begins with; None where it has none."""
+    word = _WORDS.get(type(attribute))
+    if isinstance(attribute, TupleType) and len(attribute.types) <= _MOST_UNNAMED_TYPES:
+        return None
+    return word
 
 
 @dataclass
 class _Alias:
-    depth: int
+    word: str
+    is_type: bool
     deferred: bool
+    depth: int = 1
     name: str = ""
+
+    @property
+    def order(self) -> tuple[int, bool, str]:
+        return self.depth, not self.is_type, self.word
 
 
 @dataclass
-class LocationAliases:
-    """The aliases of the locations that a text has met."""
+class Aliases:
+    """The aliases that a text needs: first all are met, then they are numbered, then they can be used."""
 
-    _aliases: dict[LocationAttr, _Alias] = field(default_factory=dict[LocationAttr, _Alias])
+    numbered: bool = False
+    """Whether the aliases have their names."""
 
-    def meet(self, location: LocationAttr, *, deferred: bool) -> int:
-        """Note that the text needs a location, after the program if `deferred`. Returns how deep it nests others."""
-        alias = self._aliases.setdefault(location, _Alias(-1, True))
-        if alias.depth < 0 or (alias.deferred and not deferred):
-            alias.deferred = deferred
-            alias.depth = max((self.meet(part, deferred=deferred) + 1 for part in _parts(location)), default=0)
+    _aliases: dict[Attribute, _Alias] = field(default_factory=dict[Attribute, _Alias])
+
+    def __bool__(self) -> bool:
+        return bool(self._aliases)
+
+    def meet(self, attribute: Attribute, *, deferred: bool = False) -> int:
+        """Note that the text needs an attribute, after the program if `deferred`. Returns how deep it nests aliases."""
+        word = _word(attribute)
+        if word is None:
+            deepest = self._meet_parts(attribute, deferred)
+            return deepest + 1 if deepest else 0
+        alias = self._aliases.get(attribute)
+        if alias is None:
+            alias = self._aliases[attribute] = _Alias(word, isinstance(attribute, TypeAttribute), deferred)
+        elif deferred or not alias.deferred:
+            return alias.depth
+        alias.deferred = deferred
+        alias.depth = self._meet_parts(attribute, deferred) + 1
         return alias.depth
 
+    def _meet_parts(self, attribute: Attribute, deferred: bool) -> int:
+        return max([self.meet(part, deferred=deferred) for part in _parts(attribute)], default=0)
+
     def number(self) -> None:
-        """Give the aliases their names, once all locations have been met."""
-        for number, alias in enumerate(sorted(self._aliases.values(), key=lambda alias: alias.depth)):
-            alias.name = f"#loc{number or ''}"
+        """Give the aliases their names, once all have been met."""
+        count = Counter[str]()
+        for alias in sorted(self._aliases.values(), key=lambda alias: alias.order):
+            alias.name = f"{'!' if alias.is_type else '#'}{alias.word}{count[alias.word] or ''}"
+            count[alias.word] += 1
+        self.numbered = True
 
-    def reference(self, location: LocationAttr) -> str:
-        """What stands for a location between the parentheses of `loc(...)`: its alias, or itself if it has none."""
-        alias = self._aliases.get(location)
-        return self.spelled(location) if alias is None else alias.name
+    def name(self, attribute: Attribute) -> str:
+        """The alias of an attribute; empty where it has none, or none yet."""
+        if not self.numbered or _word(attribute) is None:
+            return ""
+        alias = self._aliases.get(attribute)
+        return "" if alias is None else alias.name
 
-    def spelled(self, location: LocationAttr) -> str:
-        """A location in full, its parts by their aliases."""
-        match location:
-            case FileLineColLoc():
-                return f"{location.filename}:{location.line.data}:{location.column.data}"
-            case NameLoc():
-                child = location.location
-                return f"{location.desc}" if isinstance(child, NoneAttr) else f"{location.desc}({self._part(child)})"
-            case CallSiteLoc():
-                return f"callsite({self._part(location.callee)} at {self._part(location.caller)})"
-            case FusedLoc():
-                metadata = "" if isinstance(location.metadata, NoneAttr) else f"<{location.metadata}>"
-                return f"fused{metadata}[{', '.join(map(self.reference, _parts(location)))}]"
-            case UnknownLoc():
-                return "unknown"
-
-    def _part(self, location: object) -> str:
-        return self.reference(cast(LocationAttr, location))
-
-    def definitions(self, *, deferred: bool) -> str:
-        """The lines that define the aliases: those that stand after the program if `deferred`, or before it."""
-        chosen = [(alias, location) for location, alias in self._aliases.items() if alias.deferred is deferred]
-        chosen.sort(key=lambda pair: pair[0].depth)
-        return "".join(f"{alias.name} = loc({self.spelled(location)})\n" for alias, location in chosen)
+    def definitions(self, *, deferred: bool) -> list[tuple[str, Attribute]]:
+        """The aliases to define after the program if `deferred`, or before it, each with what it stands for."""
+        chosen = [(alias, attribute) for attribute, alias in self._aliases.items() if alias.deferred is deferred]
+        chosen.sort(key=lambda pair: pair[0].order)
+        return [(alias.name, attribute) for alias, attribute in chosen]
 
 
-def _parts(location: LocationAttr) -> tuple[LocationAttr, ...]:
-    match location:
-        case NameLoc():
-            child = location.location
-            return () if isinstance(child, NoneAttr) else (cast(LocationAttr, child),)
-        case CallSiteLoc():
-            return cast(LocationAttr, location.callee), cast(LocationAttr, location.caller)
+def _parts(attribute: Attribute) -> Sequence[Attribute]:
+    """What is printed as part of an attribute, in the order of the print."""
+    match attribute:
+        case ArrayAttr():
+            return attribute.data
+        case DictionaryAttr():
+            return [value for _, value in sorted(attribute.data.items())]
+        case FileLineColLoc() | NameLoc(location=NoneAttr()) | FusedLoc(metadata=FileRange()):
+            return ()
+        case FusedLoc(metadata=NoneAttr()):
+            return fused_parts(attribute)
         case FusedLoc():
-            return cast(ArrayAttr[LocationAttr], location.locations).data
+            return (attribute.metadata, *fused_parts(attribute))
+        case ParametrizedAttribute():
+            return attribute.parameters
         case _:
             return ()

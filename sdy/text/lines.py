@@ -17,6 +17,11 @@ class LineTable:
         self._newlines = [match.start() for match in re.finditer("\n", text)]
         self._numbers: dict[int, IntAttr] = {}
 
+    @property
+    def whole(self) -> FileLineColLoc:
+        """The text as a whole, for the module around operations that stand in none."""
+        return FileLineColLoc(self._filename_attr, IntAttr(0), IntAttr(0))
+
     def place(self, offset: int) -> Location:
         """The line and column of an offset, for a diagnostic."""
         line, column = self._line_and_column(offset)

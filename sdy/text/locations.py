@@ -7,9 +7,6 @@ import re
 
 from xdsl.dialects.builtin import (
     CallSiteLoc,
-    FileLineColLoc,
-    FusedLoc,
-    IntAttr,
     LocationAttr,
     NameLoc,
     NoneAttr,
@@ -20,6 +17,7 @@ from xdsl.ir import Attribute
 from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from sdy.text.location_text import file_range, fused
 from sdy.text.tokens import TokenParser
 
 _ALIAS_DEFINITION = re.compile(r"^[ \t]*(#[\w$.-]+)[ \t]*=", re.MULTILINE)
@@ -65,25 +63,30 @@ class LocationParser(TokenParser):
                     metadata = self.parse_attribute()
                     self.parse_punctuation(">")
                 parts = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
-                return FusedLoc(tuple(parts), metadata)
+                return fused(parts, metadata)
             case _:
                 return self.raise_error("expected location instance")
 
     def _location_from_string(self, text: str) -> LocationAttr:
         if self.parse_optional_punctuation(":") is not None:
-            line = self.parse_integer(False, False)
-            self.parse_punctuation(":")
-            column = self.parse_integer(False, False)
-            if self.parse_optional_keyword("to") is not None:  # a range; its start is what is kept
-                self.parse_optional_integer(False, False)
-                self.parse_punctuation(":")
-                self.parse_integer(False, False)
-            return FileLineColLoc(StringAttr(text), IntAttr(line), IntAttr(column))
+            return self._file_location(text)
         child: LocationAttr | NoneAttr = NoneAttr()
         if self.parse_optional_punctuation("(") is not None:
             child = self._parse_location()
             self.parse_punctuation(")")
-        return NameLoc(StringAttr(text), child)
+        return NameLoc(StringAttr(text), NoneAttr() if isinstance(child, UnknownLoc) else child)
+
+    def _file_location(self, filename: str) -> LocationAttr:
+        """A line, a line and column, or all from there to another one."""
+        line, column = self.parse_integer(False, False), 0
+        if self.parse_optional_punctuation(":") is not None:
+            column = self.parse_integer(False, False)
+        end_line, end_column = line, column
+        if self.parse_optional_keyword("to") is not None:
+            end_line = self.parse_optional_integer(False, False)
+            self.parse_punctuation(":")
+            end_column = self.parse_integer(False, False)
+        return file_range(filename, line, column, line if end_line is None else end_line, end_column)
 
     def _location_alias(self) -> LocationAttr:
         """A location by its alias, which may be defined further down: MLIR prints them at the end."""

@@ -25,8 +25,9 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.diagnostics import DiagnosticError, Location, error, register_source
 from sdy.parse_errors import ChainedParseError
+from sdy.text.affine_parser import AffineParser
+from sdy.text.builtin_syntax import BuiltinSyntaxParser
 from sdy.text.deep import again_with_room, has_room
-from sdy.text.dense import DenseParser
 from sdy.text.generic_form import GenericFormParser
 from sdy.text.lexer import LazyToken
 from sdy.text.lines import LineTable
@@ -38,7 +39,7 @@ _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError, 
 """What attributes and operations raise when they are built from what the text says."""
 
 
-class Parser(DenseParser, LocationParser, GenericFormParser):  # pyright: ignore[reportIncompatibleMethodOverride]
+class Parser(BuiltinSyntaxParser, AffineParser, LocationParser, GenericFormParser):  # pyright: ignore[reportIncompatibleMethodOverride]
     """Parses one text. Raises ParseError or DiagnosticError where it is wrong."""
 
     def __init__(self, context: Context, text: str, filename: str):
@@ -130,7 +131,7 @@ class Parser(DenseParser, LocationParser, GenericFormParser):  # pyright: ignore
         if len(operations) == 1 and isinstance(operations[0], ModuleOp):
             return operations[0]
         module = ModuleOp(operations)
-        module.location = self.lines.attribute(0)
+        module.location = self.lines.whole
         return module
 
     def parse_operation(self) -> Operation:

@@ -1,166 +1,40 @@
 """xDSL operations -> MLIR text, byte for byte what MLIR prints.
 
 `Printer` is xDSL's, so that the operations of any dialect print. It differs where MLIR does: in the names of values,
-in the order of dictionaries, in numbers, in what follows a block's label; and it writes to a list in memory.
+in the order of dictionaries, in numbers, in what follows a block's label.
 """
 
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable
 
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    ArrayAttr,
-    BytesAttr,
-    DenseIntOrFPElementsAttr,
-    Float64Type,
-    FloatAttr,
-    FunctionType,
-    IntegerAttr,
-    LocationAttr,
-    UnitAttr,
-    UnregisteredOp,
-    i64,
-)
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.printer import Printer as XDSLPrinter
+from xdsl.dialects.builtin import UnregisteredOp
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from sdy.text.aliases import LocationAliases
-from sdy.text.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_repeated
-from sdy.text.floats import float_text
+from sdy.text.aliases import Aliases
+from sdy.text.attribute_printer import INDENT, AttributePrinter
+from sdy.text.location_text import location_text
 from sdy.text.names import Names, asm_names
 from sdy.text.spelling import SPELLINGS
 
-T = TypeVar("T")
-
-_INDENT = "  "
-_NOT_PLAIN = re.compile(rb'[^\x20-\x7e]|["\\]')
 _UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
 
 
-class Printer(XDSLPrinter):
-    """Collects the text of what it prints; `text()` is all of it."""
+class Printer(AttributePrinter):
+    """Prints operations. Constants of more than `most_elements` different elements are left out."""
 
-    def __init__(self, *, generic: bool = False, locations: LocationAliases | None = None):
-        super().__init__(print_generic_format=generic, print_debuginfo=locations is not None)
-        self._locations = locations or LocationAliases()
-        self._parts: list[str] = []
+    def __init__(
+        self,
+        *,
+        generic: bool = False,
+        debuginfo: bool = False,
+        most_elements: float = math.inf,
+        aliases: Aliases | None = None,
+    ):
+        super().__init__(generic=generic, debuginfo=debuginfo, most_elements=most_elements, aliases=aliases)
         self._names = Names(generic)
-        self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
-        self._key_texts: dict[str, str] = {}
         self._default_dialects = ["builtin"]
         self._named = False
-
-    def text(self) -> str:
-        """Everything printed so far, and a newline, among the definitions of the aliases that it uses."""
-        before, after = (self._locations.definitions(deferred=deferred) for deferred in (False, True))
-        return f"{before}{''.join(self._parts)}\n{after}"
-
-    # Text
-
-    def print_string(self, text: str, *, indent: int | None = None) -> None:
-        """Add text; its lines are indented as what is around them, or by `indent` steps."""
-        if "\n" in text:
-            text = text.replace("\n", "\n" + _INDENT * (self._indent if indent is None else indent))
-        self._parts.append(text)
-
-    def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
-        self._parts.append("\n" + _INDENT * (self._indent if indent is None else indent))
-
-    def print_bytes_literal(self, bytestring: bytes) -> None:
-        """A string with what is not plain ASCII escaped as MLIR does."""
-        escaped = _NOT_PLAIN.sub(lambda m: b"\\\\" if m[0] == b"\\" else b"\\%02X" % m[0][0], bytestring)
-        self._parts.append(f'"{escaped.decode()}"')
-
-    def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002
-        """A number in MLIR's spelling, without its type."""
-        self._parts.append(float_text(value, math.copysign(1.0, value) < 0, type))
-
-    # Attributes
-
-    def print_attribute(self, attribute: Attribute) -> None:
-        """An attribute or a type; its text is made once for each object."""
-        known = self._attribute_texts.get(id(attribute))
-        if known is not None:
-            self._parts.append(known[1])
-            return
-        if isinstance(attribute, LocationAttr):
-            self.print_string(f"loc({self._locations.reference(attribute)})")
-            return
-        start = len(self._parts)
-        match attribute:
-            case ArrayAttr():
-                with self.in_square_brackets():
-                    self.print_list(attribute.data, self._print_element)
-            case DenseIntOrFPElementsAttr():
-                self._print_dense(attribute)
-            case _:
-                super().print_attribute(attribute)
-        text = "".join(self._parts[start:])
-        if "\n" not in text:
-            self._parts[start:] = [text]
-            self._attribute_texts[id(attribute)] = (attribute, text)
-
-    def _print_element(self, attribute: Attribute) -> None:
-        """An element of an array, where the types i64 and f64 go without saying."""
-        match attribute:
-            case IntegerAttr() if attribute.type == i64:
-                self.print_int(attribute.value.data)
-            case FloatAttr() if isinstance(attribute.type, Float64Type):
-                self.print_float(attribute.value.data, attribute.type)
-            case _:
-                self.print_attribute(attribute)
-
-    def _print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
-        data = attribute.data.data
-        element = data[: attribute.get_element_type().compile_time_size]
-        if not data or is_repeated(element, data):
-            DenseIntOrFPElementsAttr(attribute.type, BytesAttr(element)).print_builtin(self)
-            return
-        self.print_string("dense<")
-        if len(attribute) <= MOST_LISTED_ELEMENTS:
-            # xDSL's `print_builtin` takes 0.0 and -0.0 for the same.
-            attribute._print_dense_list(attribute.get_values(), attribute.get_shape(), self)  # pyright: ignore[reportPrivateUsage]
-        else:
-            self.print_string(f'"{hexadecimal(attribute)}"')
-        self.print_string("> : ")
-        self.print_attribute(attribute.get_type())
-
-    def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
-        """A dictionary, in the order of its keys."""
-        entries = [
-            self._key_text(key) if isinstance(value, UnitAttr) else f"{self._key_text(key)} = {self._text_of(value)}"
-            for key, value in sorted(attr_dict.items())
-        ]
-        self._parts.append(f"{{{', '.join(entries)}}}")
-
-    def print_function_type(self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]) -> None:
-        """`(f32, f32) -> f32`: a single output has no parentheses, unless it is a function type itself."""
-        inputs, outputs = ", ".join(map(self._text_of, input_types)), [*output_types]
-        results = ", ".join(map(self._text_of, outputs))
-        if len(outputs) != 1 or isinstance(outputs[0], FunctionType):
-            results = f"({results})"
-        self._parts.append(f"({inputs}) -> {results}")
-
-    def _text_of(self, attribute: Attribute) -> str:
-        """The text that `print_attribute` would print. What is printed for each operation is put together from it."""
-        known = self._attribute_texts.get(id(attribute))
-        return known[1] if known is not None else self._captured(self.print_attribute, attribute)
-
-    def _key_text(self, key: str) -> str:
-        text = self._key_texts.get(key)
-        if text is None:
-            text = self._key_texts[key] = self._captured(self.print_identifier_or_string_literal, key)
-        return text
-
-    def _captured(self, print_it: Callable[[T], object], what: T) -> str:
-        start = len(self._parts)
-        print_it(what)
-        text = "".join(self._parts[start:])
-        del self._parts[start:]
-        return text
 
     # Values and blocks
 
@@ -197,8 +71,9 @@ class Printer(XDSLPrinter):
 
     def print_block_argument_location(self, argument: BlockArgument) -> None:
         """` loc(...)`: unlike an operation's, never an alias."""
-        self._locations.meet(argument.location, deferred=False)
-        self.print_string(f" loc({self._locations.spelled(argument.location)})")
+        if not self.aliases.numbered:
+            self.aliases.meet(argument.location)
+        self.print_string(f" loc({location_text(argument.location, self._location_part)})")
 
     # Regions
 
@@ -236,7 +111,7 @@ class Printer(XDSLPrinter):
             self.print_string(":")
             self._print_predecessors(block)
         self._indent += 1
-        line_start = "\n" + _INDENT * self._indent
+        line_start = "\n" + INDENT * self._indent
         last = block.last_op
         for op in block.ops:
             if op is last and not print_block_terminator and op.has_trait(IsTerminator, value_if_unregistered=False):
@@ -264,8 +139,8 @@ class Printer(XDSLPrinter):
         if not self._named:
             self._named = True
             self._names.add(op)
-        if self.print_debuginfo:
-            self._locations.meet(op.location, deferred=True)
+        if self.print_debuginfo and not self.aliases.numbered:
+            self.aliases.meet(op.location, deferred=True)
         if op.results:
             self._parts.append(f"{self._names.results[op]} = ")
         spelling = SPELLINGS.get(type(op))
@@ -279,8 +154,7 @@ class Printer(XDSLPrinter):
             else:
                 spelling.print(op, self)
         if self.print_debuginfo:
-            self.print_string(" ")
-            self.print_attribute(op.location)
+            self.print_string(f" loc({self._location_part(op.location)})")
 
     def _print_generic_op(self, op: Operation, inherent: tuple[str, ...]) -> None:
         name, hidden = op.name, ()
@@ -301,16 +175,21 @@ class Printer(XDSLPrinter):
         properties = op.properties
         if inherent:
             properties = properties | {key: op.attributes[key] for key in inherent if key in op.attributes}
+        # Aliases are numbered as if regions and types came first, then all attributes by their names.
+        regions = self._captured(self.print_regions, op.regions) if op.regions else ""
+        operation_type = self._captured(self.print_operation_type, op)
+        if properties and op.attributes and not self.aliases.numbered:
+            for _, attribute in sorted([*properties.items(), *op.attributes.items()], key=lambda item: item[0]):
+                self.aliases.meet(attribute)
         if properties:
             self._parts.append(" <")
             self.print_attr_dict(properties)
             self._parts.append(">")
-        if op.regions:
-            self.print_regions(op.regions)
+        if regions:
+            self._parts.append(regions)
         if op.attributes:
             self.print_op_attributes(op.attributes, reserved_attr_names=(*hidden, *inherent))
-        self._parts.append(" : ")
-        self.print_operation_type(op)
+        self._parts.append(f" : {operation_type}")
 
     def print_operation_type(self, op: Operation) -> None:
         """An operation's type: those of its operands and results."""

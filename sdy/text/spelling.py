@@ -150,7 +150,7 @@ class Spelling:
 
 
 SPELLINGS: dict[type[Operation], Spelling] = {
-    ModuleOp: Spelling(_parse_module, _print_module),
+    ModuleOp: Spelling(_parse_module, _print_module, ("sym_visibility",)),
     FuncOp: Spelling(_parse_func, _print_func, ("no_inline",)),
     CallOp: Spelling(CallOp.parse, CallOp.print, ("no_inline", "arg_attrs", "res_attrs")),
 }

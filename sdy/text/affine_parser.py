@@ -1,0 +1,73 @@
+"""Reading `affine_map<(d0) -> (d0 * 2)>` and `affine_set<(d0) : (d0 >= 0)>`."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from xdsl.ir.affine import (
+    AffineConstantExpr,
+    AffineConstraintExpr,
+    AffineConstraintKind,
+    AffineExpr,
+    AffineMap,
+    AffineSet,
+)
+from xdsl.parser import AffineParser as XDSLAffineParser
+from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind
+
+from sdy.text.affine import Kind, combined, is_symbolic, negated
+from sdy.text.tokens import TokenParser
+
+_OPERATORS = {"*": Kind.Mul, "floordiv": Kind.FloorDiv, "ceildiv": Kind.CeilDiv, "mod": Kind.Mod}
+
+_ZERO = AffineConstantExpr(0)
+_ALWAYS = AffineConstraintExpr(AffineConstraintKind.eq, _ZERO, _ZERO, canonicalize=False)
+"""The constraint of a set that has none."""
+
+_Identifier = Callable[[], AffineExpr | None]
+
+
+class _ExpressionParser(XDSLAffineParser):
+    """xDSL's, with MLIR's way of making expressions."""
+
+    def _parse_primary(self, parse_optional_bare_id: _Identifier) -> AffineExpr:
+        if self._parse_optional_token(MLIRTokenKind.MINUS) is not None:
+            return negated(self._parse_primary(parse_optional_bare_id))
+        return super()._parse_primary(parse_optional_bare_id)
+
+    def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: MLIRToken) -> AffineExpr:
+        operator = binop.text
+        if operator in ("+", "-"):
+            return combined(Kind.Add, lhs, rhs if operator == "+" else negated(rhs))
+        if not is_symbolic(rhs) and not (operator == "*" and is_symbolic(lhs)):
+            needed = "at least one of the multiply operands" if operator == "*" else f"right operand of {operator}"
+            self.raise_error(f"non-affine expression: {needed} has to be either a constant or symbolic", binop.span)
+        return combined(_OPERATORS[operator], lhs, rhs)
+
+    def _parse_affine_constraint(self, parse_optional_bare_id: _Identifier) -> AffineConstraintExpr:
+        """A constraint, as one of a single expression with 0."""
+        lhs = self._parse_affine_expr(parse_optional_bare_id)
+        start = self._current_token.span
+        relation = self._consume_token().text + self._consume_token().text
+        rhs = self._parse_affine_expr(parse_optional_bare_id)
+        match relation:
+            case ">=" | "==":
+                difference = combined(Kind.Add, lhs, negated(rhs))
+            case "<=":
+                difference = combined(Kind.Add, rhs, negated(lhs))
+            case _:
+                self.raise_error("expected '== affine-expr' at end of affine constraint", start)
+        kind = AffineConstraintKind.eq if relation == "==" else AffineConstraintKind.ge
+        return AffineConstraintExpr(kind, difference, _ZERO, canonicalize=False)
+
+
+class AffineParser(TokenParser):
+    """The part of the parser that reads affine maps and sets."""
+
+    def parse_affine_map(self) -> AffineMap:
+        """`(d0)[s0] -> (d0 + s0)`."""
+        return _ExpressionParser(self._parser_state).parse_affine_map()
+
+    def parse_affine_set(self) -> AffineSet:
+        """`(d0)[s0] : (d0 - s0 >= 0)`."""
+        affine_set = _ExpressionParser(self._parser_state).parse_affine_set()
+        return affine_set if affine_set.constraints else replace(affine_set, constraints=(_ALWAYS,))

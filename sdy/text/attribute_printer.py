@@ -1,0 +1,238 @@
+"""xDSL attributes and types -> MLIR text: numbers, constants, dictionaries, aliases, resources.
+
+`AttributePrinter` is xDSL's printer, so that the attributes of any dialect print. It collects its text in memory.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    AffineSetAttr,
+    AnyFloat,
+    ArrayAttr,
+    Builtin,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    Float64Type,
+    FloatAttr,
+    FunctionType,
+    IntegerAttr,
+    LocationAttr,
+    MemRefType,
+    NoneAttr,
+    UnitAttr,
+    UnrankedMemRefType,
+    UnregisteredAttr,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.printer import Printer as XDSLPrinter
+
+from sdy.text.affine import map_text, set_text
+from sdy.text.aliases import Aliases
+from sdy.text.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_repeated
+from sdy.text.floats import float_text
+from sdy.text.location_text import location_text
+
+T = TypeVar("T")
+
+INDENT = "  "
+_NOT_PLAIN = re.compile(rb'[^\x20-\x7e]|["\\]')
+
+
+class AttributePrinter(XDSLPrinter):
+    """Collects the text of what it prints; `text()` is all of it."""
+
+    def __init__(self, *, generic: bool, debuginfo: bool, most_elements: float, aliases: Aliases | None):
+        super().__init__(print_generic_format=generic, print_debuginfo=debuginfo)
+        self.aliases = Aliases() if aliases is None else aliases
+        self._most_elements = most_elements
+        self._parts: list[str] = []
+        self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
+        self._key_texts: dict[str, str] = {}
+        self._resources: dict[str, None] = {}
+
+    def text(self) -> str:
+        """Everything printed so far, and a newline, among the definitions of the aliases that it uses."""
+        program = "".join(self._parts)
+        before, after = self._definitions(deferred=False), self._definitions(deferred=True)
+        return f"{before}{program}\n{after}{self._resource_section()}"
+
+    def _definitions(self, *, deferred: bool) -> str:
+        if not self.aliases.numbered:
+            return ""
+        return "".join(
+            f"{name} = {self._captured(self._print_in_full, attribute)}\n"
+            for name, attribute in self.aliases.definitions(deferred=deferred)
+        )
+
+    # Text
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        """Add text; its lines are indented as what is around them, or by `indent` steps."""
+        if "\n" in text:
+            text = text.replace("\n", "\n" + INDENT * (self._indent if indent is None else indent))
+        self._parts.append(text)
+
+    def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
+        self._parts.append("\n" + INDENT * (self._indent if indent is None else indent))
+
+    def print_bytes_literal(self, bytestring: bytes) -> None:
+        """A string with what is not plain ASCII escaped as MLIR does."""
+        escaped = _NOT_PLAIN.sub(lambda m: b"\\\\" if m[0] == b"\\" else b"\\%02X" % m[0][0], bytestring)
+        self._parts.append(f'"{escaped.decode()}"')
+
+    def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002
+        """A number in MLIR's spelling, without its type."""
+        self._parts.append(float_text(value, math.copysign(1.0, value) < 0, type))
+
+    # Attributes
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        """An attribute or a type; its text is made once for each object."""
+        known = self._attribute_texts.get(id(attribute))
+        if known is not None:
+            self._parts.append(known[1])
+            return
+        if not self.aliases.numbered:
+            self.aliases.meet(attribute)
+        start = len(self._parts)
+        if name := self.aliases.name(attribute):
+            self._parts.append(name)
+        else:
+            self._print_in_full(attribute)
+        text = "".join(self._parts[start:])
+        if "\n" not in text:
+            self._parts[start:] = [text]
+            self._attribute_texts[id(attribute)] = (attribute, text)
+
+    def _print_in_full(self, attribute: Attribute) -> None:
+        match attribute:
+            case ArrayAttr():
+                with self.in_square_brackets():
+                    self.print_list(attribute.data, self._print_element)
+            case DenseIntOrFPElementsAttr():
+                self._print_dense(attribute)
+            case AffineMapAttr():
+                self.print_string(f"affine_map<{map_text(attribute.data)}>")
+            case AffineSetAttr():
+                self.print_string(f"affine_set<{set_text(attribute.data)}>")
+            case MemRefType() | UnrankedMemRefType():
+                self._print_memref(attribute)
+            case UnregisteredAttr() if attribute.is_opaque.data:
+                self._print_unregistered(attribute)
+            case _ if isinstance(attribute, LocationAttr):
+                self.print_string(f"loc({location_text(attribute, self._location_part)})")
+            case _:
+                super().print_attribute(attribute)
+
+    def _location_part(self, part: Attribute) -> str:
+        """What stands for a part of a location: where it is a location itself, its alias or what it says."""
+        if not isinstance(part, LocationAttr):
+            return self._text_of(part)
+        return self.aliases.name(part) or location_text(part, self._location_part)
+
+    def _print_element(self, attribute: Attribute) -> None:
+        """An element of an array, where the types i64 and f64 go without saying."""
+        match attribute:
+            case IntegerAttr() if attribute.type == i64:
+                self.print_int(attribute.value.data)
+            case FloatAttr() if isinstance(attribute.type, Float64Type):
+                self.print_float(attribute.value.data, attribute.type)
+            case _:
+                self.print_attribute(attribute)
+
+    def _print_memref(self, memref: MemRefType | UnrankedMemRefType) -> None:
+        parts = [self._text_of(memref.element_type)]
+        if isinstance(memref, MemRefType):
+            parts[0] = "".join(f"{'?' if size == DYNAMIC_INDEX else size}x" for size in memref.get_shape()) + parts[0]
+            if not isinstance(memref.layout, NoneAttr):
+                parts.append(self._text_of(memref.layout))
+        else:
+            parts[0] = f"*x{parts[0]}"
+        if not isinstance(memref.memory_space, NoneAttr):
+            parts.append(self._captured(self._print_element, memref.memory_space))
+        self.print_string(f"memref<{', '.join(parts)}>")
+
+    def _print_unregistered(self, attribute: UnregisteredAttr) -> None:
+        """`!foo.bar<1>`, or `!foo<1>` where what is inside does not begin with a name."""
+        dialect, _, name = attribute.attr_name.data.partition(".")
+        rest = attribute.value.data
+        is_pretty = name and (not rest or (rest.startswith("<") and rest.endswith(">")))
+        sigil = "!" if attribute.is_type.data else "#"
+        self.print_string(f"{sigil}{dialect}.{name}{rest}" if is_pretty else f"{sigil}{dialect}<{name}{rest}>")
+
+    def print_resource_handle(self, dialect: str, handle: str) -> None:
+        """The key of a resource, which is printed after the program."""
+        self._resources[handle] = None
+        self.print_identifier_or_string_literal(handle)
+
+    def _resource_section(self) -> str:
+        """What the resources are that the program mentions, as far as it is known."""
+        storage = Builtin.get_interface(OpAsmDialectInterface)
+        entries = [
+            f'      {self._key_text(key)}: "{blob}"'
+            for key in self._resources
+            if storage is not None and (blob := storage.lookup(key))
+        ]
+        if not entries:
+            return ""
+        lines = ",\n".join(entries)
+        return f"\n{{-#\n  dialect_resources: {{\n    builtin: {{\n{lines}\n    }}\n  }}\n#-}}\n"
+
+    def _print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
+        data = attribute.data.data
+        element = data[: attribute.get_element_type().compile_time_size]
+        if not data or is_repeated(element, data):
+            DenseIntOrFPElementsAttr(attribute.type, BytesAttr(element)).print_builtin(self)
+            return
+        if len(attribute) > self._most_elements:
+            self.print_string(f"dense_resource<__elided__> : {self._text_of(attribute.get_type())}")
+            return
+        self.print_string("dense<")
+        if len(attribute) <= MOST_LISTED_ELEMENTS:
+            # xDSL's `print_builtin` takes 0.0 and -0.0 for the same.
+            attribute._print_dense_list(attribute.get_values(), attribute.get_shape(), self)  # pyright: ignore[reportPrivateUsage]
+        else:
+            self.print_string(f'"{hexadecimal(attribute)}"')
+        self.print_string("> : ")
+        self.print_attribute(attribute.get_type())
+
+    def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
+        """A dictionary, in the order of its keys."""
+        entries = [
+            self._key_text(key) if isinstance(value, UnitAttr) else f"{self._key_text(key)} = {self._text_of(value)}"
+            for key, value in sorted(attr_dict.items())
+        ]
+        self._parts.append(f"{{{', '.join(entries)}}}")
+
+    def print_function_type(self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]) -> None:
+        """`(f32, f32) -> f32`: a single output has no parentheses, unless it is a function type itself."""
+        inputs, outputs = ", ".join(map(self._text_of, input_types)), [*output_types]
+        results = ", ".join(map(self._text_of, outputs))
+        if len(outputs) != 1 or isinstance(outputs[0], FunctionType):
+            results = f"({results})"
+        self._parts.append(f"({inputs}) -> {results}")
+
+    def _text_of(self, attribute: Attribute) -> str:
+        """The text that `print_attribute` would print. What is printed for each operation is put together from it."""
+        known = self._attribute_texts.get(id(attribute))
+        return known[1] if known is not None else self._captured(self.print_attribute, attribute)
+
+    def _key_text(self, key: str) -> str:
+        text = self._key_texts.get(key)
+        if text is None:
+            text = self._key_texts[key] = self._captured(self.print_identifier_or_string_literal, key)
+        return text
+
+    def _captured(self, print_it: Callable[[T], object], what: T) -> str:
+        start = len(self._parts)
+        print_it(what)
+        text = "".join(self._parts[start:])
+        del self._parts[start:]
+        return text
