@@ -5,8 +5,8 @@ from xdsl.ir import Operation, Region, SSAValue
 
 from sdy.sharding import Reduction
 from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, OrOp
-from sdy.stablehlo.gather_scatter import ScatterOp
 from sdy.stablehlo.reduction import ReduceOp
+from sdy.stablehlo.scatter import ScatterOp
 
 _KINDS: dict[type[Operation], Reduction] = {AddOp: "sum", MaxOp: "max", MinOp: "min"}
 _KINDS_OF_TRUTH: dict[type[Operation], Reduction] = {AndOp: "min", OrOp: "max", MinOp: "min", MaxOp: "max"}

@@ -21,8 +21,9 @@ from sdy.passes.partitioning.whole import compute_whole
 from sdy.stablehlo.attributes import i64_array
 from sdy.stablehlo.elementwise import AndOp, SubtractOp
 from sdy.stablehlo.enums import ComparisonDirection
-from sdy.stablehlo.gather_scatter import GatherOp, ScatterOp
+from sdy.stablehlo.gather import GatherOp
 from sdy.stablehlo.reduction import ReduceOp, reducer_body
+from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape_checks import tensor_type
 
 INDEXING = Lowerings()

@@ -25,16 +25,21 @@ from sdy.stablehlo import (
     elementwise,
     enums,
     fft,
-    gather_scatter,
+    gather,
     linear_algebra,
+    mapping,
     mixed_elementwise,
     padding,
     quantize,
     random,
+    reduce_window,
     reduction,
     replica_groups,
+    scatter,
+    select_and_scatter,
     shape,
     slicing,
+    sort,
     tokens,
     types,
 )
@@ -138,16 +143,21 @@ from sdy.stablehlo.enums import (
 )
 from sdy.stablehlo.families import definitions
 from sdy.stablehlo.fft import FftOp
-from sdy.stablehlo.gather_scatter import DynamicGatherOp, GatherOp, ScatterOp, TorchIndexSelectOp
+from sdy.stablehlo.gather import DynamicGatherOp, GatherOp, TorchIndexSelectOp
 from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
+from sdy.stablehlo.mapping import MapOp
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, ComplexOp, IsFiniteOp, ReducePrecisionOp, SelectOp
 from sdy.stablehlo.padding import DynamicPadOp, PadOp
 from sdy.stablehlo.quantize import UniformDequantizeOp, UniformQuantizeOp
 from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
-from sdy.stablehlo.reduction import MapOp, ReduceOp, ReduceWindowOp, SelectAndScatterOp, SortOp
+from sdy.stablehlo.reduce_window import ReduceWindowOp
+from sdy.stablehlo.reduction import ReduceOp
 from sdy.stablehlo.replica_groups import AxisRefAttr, MeshAttr, MeshAxisAttr, ReplicaGroupMeshAxesAttr
+from sdy.stablehlo.scatter import ScatterOp
+from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
 from sdy.stablehlo.shape import BitcastConvertOp, ConcatenateOp, ReshapeOp, ReverseOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, RealDynamicSliceOp, SliceOp
+from sdy.stablehlo.sort import SortOp
 from sdy.stablehlo.tokens import AfterAllOp, CreateTokenOp, InfeedOp, OutfeedOp, RecvOp, SendOp
 from sdy.stablehlo.types import TOKEN, FutureType, TokenType
 
@@ -171,16 +181,21 @@ STABLEHLO = Dialect(
         elementwise,
         enums,
         fft,
-        gather_scatter,
+        gather,
         linear_algebra,
+        mapping,
         mixed_elementwise,
         padding,
         quantize,
         random,
+        reduce_window,
         reduction,
         replica_groups,
+        scatter,
+        select_and_scatter,
         shape,
         slicing,
+        sort,
         tokens,
         types,
     ),

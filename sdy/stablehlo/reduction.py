@@ -1,39 +1,27 @@
-"""Combining many elements into one with a computation given as a region: reduce, reduce_window, map, sort, ..."""
+"""The elements of tensors along some dimensions combined into one, by an operation or by any region.
+
+%1 = stablehlo.reduce(%x init: %0) applies stablehlo.add across dimensions = [1]
+  : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+"""
 
 from typing import Self
 
-from xdsl.dialects.builtin import (
-    I64,
-    BoolAttr,
-    DenseIntOrFPElementsAttr,
-    IntegerAttr,
-    IntegerType,
-    TensorType,
-    i64,
-)
-from xdsl.ir import Block, Region, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    SameVariadicOperandSize,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.irdl import SameVariadicOperandSize, prop_def, region_def, traits_def, var_operand_def, var_result_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import FALSE, I64_ARRAY, i64_array
+from sdy.stablehlo.attributes import I64_ARRAY, i64_array
+from sdy.stablehlo.bounds import bounded_type, bounds_of
 from sdy.stablehlo.control_flow import ReturnOp
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.elementwise import AddOp, AndOp, CommutativeElementwiseOp, MaxOp, MinOp, MulOp, OrOp, XorOp
-from sdy.stablehlo.shape_checks import tensor_type, verify_shape
+from sdy.stablehlo.inference import InferredResults, unnamed
+from sdy.stablehlo.reducers import halves, reduced_elements, scalar, verify_one_shape, verify_reducer
+from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.struct_attribute import dims_text, parse_dims
 
 REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {
@@ -43,7 +31,7 @@ REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {
 
 
 @define
-class ReduceOp(IRDLOperation):
+class ReduceOp(InferredResults):
     """Each input's elements along the dimensions combined, from its init value on, by the body."""
 
     name = "stablehlo.reduce"
@@ -159,99 +147,48 @@ class ReduceOp(IRDLOperation):
             and tuple(first.operands) == tuple(block.args)
             and tuple(last.operands) == tuple(first.results)
             and first.lhs.type == first.rhs.type == first.result.type
-            and first.lhs.type == TensorType(tensor_type(self.inputs[0]).element_type, ())
+            and first.lhs.type == scalar(tensor_type(self.inputs[0]).element_type)
         ):
             return first
         return None
 
+    def infer_types(self) -> list[Attribute]:
+        """The sizes that are not reduced, with the element types that the body returns."""
+        (first, *_), _ = halves(self.operands)
+        kept = self._kept_dimensions()
+        bounds = bounds_of(first)
+        return [
+            bounded_type(
+                element_type, [first.get_shape()[dim] for dim in kept], [bounds[dim] for dim in kept] if bounds else ()
+            )
+            for element_type in reduced_elements(self.body)
+        ]
+
     def verify_(self) -> None:
-        """Refuse dimensions that are not distinct dimensions of the inputs, and results of other sizes."""
-        dims = self.dimensions.get_values()
-        shape = tensor_type(self.inputs[0]).get_shape()
-        for dim in dims:
-            if not 0 <= dim < len(shape):
-                raise VerifyException(f"Out-of-bounds dimension {dim}, expected to be in range [0, {len(shape)})")
-        if len(set(dims)) != len(dims):
-            raise VerifyException(f"Duplicate reduction dimension: {next(d for d in dims if dims.count(d) > 1)}")
-        if not len(self.inputs) == len(self.init_values) == len(self.res):
-            raise VerifyException(f"expects the reduction-region to take {2 * len(self.inputs)} parameters")
-        terminator = self.body.block.last_op
-        returned = () if terminator is None else terminator.operands
-        for number, (init_value, value) in enumerate(zip(self.init_values, returned, strict=False)):
-            first, second = (isinstance(tensor_type(of).element_type, IntegerType) for of in (init_value, value))
-            if first != second:
-                raise VerifyException(
-                    f"The element-type of reduction-region's result type at index {number} is expected to be promotable"
-                    f" from the op's corresponding init-value element-type: '{value.type}' vs '{init_value.type}'"
-                )
-        for result in self.res:
-            verify_shape(result, [size for dim, size in enumerate(shape) if dim not in dims])
+        """Refuse dimensions that are not distinct ones of the inputs, a body that does not fit, and wrong results."""
+        with unnamed(self):
+            inputs, init_values = halves(self.operands)
+            verify_one_shape(inputs)
+            sizes = [inputs[0].get_shape()[dim] for dim in self._kept_dimensions()]
+            verify_reducer(self.body, inputs, init_values, sizes)
+        super().verify_()
+
+    def _kept_dimensions(self) -> list[int]:
+        rank = tensor_type(self.operands[0]).get_num_dims()
+        reduced: set[int] = set()
+        for dim in self.dimensions.get_values():
+            if not 0 <= dim < rank:
+                raise VerifyException(f"Out-of-bounds dimension {dim}, expected to be in range [0, {rank})")
+            if dim in reduced:
+                raise VerifyException(f"Duplicate reduction dimension: {dim}")
+            reduced.add(dim)
+        return [dim for dim in range(rank) if dim not in reduced]
 
 
 def reducer_body(reducer: type[CommutativeElementwiseOp], operand: SSAValue) -> Region:
     """A body that applies the reducer to two scalars of the operand's element type and returns its result."""
-    scalar = TensorType(tensor_type(operand).element_type, ())
-    block = Block(arg_types=(scalar, scalar))
-    applied = reducer.create(operands=block.args, result_types=(scalar,))
+    type_ = scalar(tensor_type(operand).element_type)
+    block = Block(arg_types=(type_, type_))
+    applied = reducer.create(operands=block.args, result_types=(type_,))
     block.add_ops((applied, ReturnOp.create(operands=applied.results)))
     return Region(block)
-
-
-@define
-class ReduceWindowOp(IRDLOperation):
-    """Each window of the inputs combined, from the init values on, by the body."""
-
-    name = "stablehlo.reduce_window"
-    inputs = var_operand_def(TensorType)
-    init_values = var_operand_def(TensorType)
-    window_dimensions = prop_def(I64_ARRAY)
-    window_strides = opt_prop_def(I64_ARRAY)
-    base_dilations = opt_prop_def(I64_ARRAY)
-    window_dilations = opt_prop_def(I64_ARRAY)
-    padding = opt_prop_def(DenseIntOrFPElementsAttr)
-    res = var_result_def(TensorType)
-    body = region_def("single_block")
-    traits = traits_def(RecursiveMemoryEffect())
-    irdl_options = (SameVariadicOperandSize(),)
-
-
-@define
-class SelectAndScatterOp(IRDLOperation):
-    """Each source element combined by `scatter` into the operand's place that `select` chooses in its window."""
-
-    name = "stablehlo.select_and_scatter"
-    operand = operand_def(TensorType)
-    source = operand_def(TensorType)
-    init_value = operand_def(TensorType)
-    window_dimensions = opt_prop_def(I64_ARRAY)
-    window_strides = opt_prop_def(I64_ARRAY)
-    padding = opt_prop_def(DenseIntOrFPElementsAttr)
-    result = result_def(TensorType)
-    select = region_def("single_block")
-    scatter = region_def("single_block")
-    traits = traits_def(RecursiveMemoryEffect())
-
-
-@define
-class MapOp(IRDLOperation):
-    """The computation applied to the elements at each place."""
-
-    name = "stablehlo.map"
-    inputs = var_operand_def(TensorType)
-    dimensions = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
-    computation = region_def("single_block")
-    traits = traits_def(RecursiveMemoryEffect())
-
-
-@define
-class SortOp(IRDLOperation):
-    """The inputs sorted together along a dimension, in the order that the comparator says."""
-
-    name = "stablehlo.sort"
-    inputs = var_operand_def(TensorType)
-    dimension = opt_prop_def(IntegerAttr[I64], IntegerAttr(-1, i64))
-    is_stable = opt_prop_def(BoolAttr, FALSE)
-    res = var_result_def(TensorType)
-    comparator = region_def("single_block")
-    traits = traits_def(RecursiveMemoryEffect())

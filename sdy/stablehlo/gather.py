@@ -1,0 +1,141 @@
+"""Reading slices at indices that are data, and slices at indices along one dimension."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, BoolAttr, IntegerAttr, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.attributes import FALSE, I64_ARRAY, GatherDimensionNumbersAttr
+from sdy.stablehlo.bounds import bounded_type, bounds_of
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.dimension_checks import verify_each_in_range
+from sdy.stablehlo.inference import InferredResults
+from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.shape_operands import constant_numbers
+from sdy.stablehlo.sizes import size_text
+from sdy.stablehlo.slice_dimensions import GATHER, SliceDimensions
+
+
+def gathered_type(
+    dimensions: SliceDimensions, operand: SSAValue, start_indices: SSAValue, sizes: Sequence[int] | None, count: int
+) -> TensorType[Attribute]:
+    """The type of slices of these sizes, as many as there are index vectors, inside the operand.
+
+    Of sizes known only at run time, None, the `count` is known. Raises VerifyException.
+    """
+    type_, indices_type = tensor_type(operand), tensor_type(start_indices)
+    shape, indices = type_.get_shape(), indices_type.get_shape()
+    _verify_gather(dimensions, shape, indices, count)
+    _verify_slice_sizes(dimensions, shape, sizes)
+    window = dimensions.window.dims
+    rank = len(window) + len(dimensions.batch_sizes(indices))
+    verify_each_in_range(*dimensions.window, rank, "implied-result-rank")
+    dynamic = [DYNAMIC_INDEX] * count
+    offsets = iter(dimensions.slice_sizes(dynamic if sizes is None else sizes))
+    batches = iter(dimensions.batch_sizes(indices))
+    bounds = iter(dimensions.batch_sizes(bounds_of(indices_type) or [None] * len(indices)))
+    return bounded_type(
+        type_.element_type,
+        [next(offsets if dim in window else batches) for dim in range(rank)],
+        [None if dim in window else next(bounds) for dim in range(rank)],
+    )
+
+
+def _verify_gather(dimensions: SliceDimensions, shape: Sequence[int], indices: Sequence[int], count: int) -> None:
+    parts = (dimensions.window, dimensions.dropped, dimensions.batching)
+    if sum(len(part.dims) for part in parts) != len(shape):
+        # The message names one of the lists otherwise than the attribute does.
+        names = ("offset_dims", "collapse_slice_dims", "operand_batching_dims")
+        listed = " plus ".join(f"{name} size ({len(part.dims)})" for name, part in zip(names, parts, strict=True))
+        raise VerifyException(f"{listed} is not equal to operand rank ({len(shape)})")
+    dimensions.verify_vector(indices)
+    index_map, vector_size = dimensions.index_map, dimensions.vector_size(indices)
+    if vector_size not in (DYNAMIC_INDEX, len(index_map.dims)):
+        raise VerifyException(
+            f"{index_map.name} size ({len(index_map.dims)}) is not equal to size of index dimension "
+            f"({dimensions.vector}) of start_indices ({vector_size})"
+        )
+    dimensions.verify_window()
+    dimensions.verify_batching(shape, indices)
+    dimensions.verify_index_map(len(shape))
+    if count != len(shape):
+        raise VerifyException(f"slice_sizes size ({count}) not equal to operand rank ({len(shape)})")
+
+
+def _verify_slice_sizes(dimensions: SliceDimensions, shape: Sequence[int], sizes: Sequence[int] | None) -> None:
+    if sizes is None:
+        return
+    for name, dims in (dimensions.dropped, dimensions.batching):
+        for dim in dims:
+            if sizes[dim] > 1:
+                raise VerifyException(
+                    f"Expects that for each dim in {name}, slice_sizes[dim] should be <= 1, but got {sizes[dim]}"
+                )
+    for dim, (slice_size, size) in enumerate(zip(sizes, shape, strict=True)):
+        if slice_size < 0 or (size != DYNAMIC_INDEX and slice_size > size):
+            raise VerifyException(
+                f"slice size ({slice_size}) is out of bounds for operand dimension ({size_text(size)}) at index {dim}"
+            )
+
+
+@define
+class GatherOp(InferredResults):
+    """Slices of the operand, one for each index vector in start_indices."""
+
+    name = "stablehlo.gather"
+    operand = operand_def(TensorType)
+    start_indices = operand_def(TensorType)
+    dimension_numbers = prop_def(GatherDimensionNumbersAttr)
+    slice_sizes = prop_def(I64_ARRAY)
+    indices_are_sorted = opt_prop_def(BoolAttr, FALSE)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def infer_types(self) -> list[Attribute]:
+        """The slices, one for each index vector."""
+        sizes = self.slice_sizes.get_values()
+        dimensions = SliceDimensions.of(GATHER, self.dimension_numbers.data)
+        return [gathered_type(dimensions, self.operand, self.start_indices, sizes, len(sizes))]
+
+    def verify_(self) -> None:
+        """Refuse a result with elements of another type, dimension numbers that do not fit, and a wrong result."""
+        if tensor_type(self.operand).element_type != tensor_type(self.result).element_type:
+            raise VerifyException("failed to verify that all of {operand, result} have same element type")
+        super().verify_()
+
+
+@define
+class DynamicGatherOp(InferredResults):
+    """A gather whose slice sizes are known only at run time."""
+
+    name = "stablehlo.dynamic_gather"
+    operand = operand_def(TensorType)
+    start_indices = operand_def(TensorType)
+    slice_sizes = operand_def(TensorType)
+    dimension_numbers = prop_def(GatherDimensionNumbersAttr)
+    indices_are_sorted = opt_prop_def(BoolAttr, FALSE)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def infer_types(self) -> list[Attribute]:
+        """The slices, one for each index vector, of dynamic sizes unless a constant gives them."""
+        sizes = constant_numbers(self.slice_sizes)
+        (count,) = tensor_type(self.slice_sizes).get_shape()
+        dimensions = SliceDimensions.of(GATHER, self.dimension_numbers.data)
+        return [gathered_type(dimensions, self.operand, self.start_indices, sizes, count)]
+
+
+@define
+class TorchIndexSelectOp(IRDLOperation):
+    """The operand's slices at the given indices along a dimension, batched."""
+
+    name = "stablehlo.torch_index_select"
+    operand = operand_def(TensorType)
+    index = operand_def(TensorType)
+    dim = prop_def(IntegerAttr[I64])
+    batch_dims = prop_def(IntegerAttr[I64])
+    result = result_def(TensorType)
+    traits = traits_def(Pure())

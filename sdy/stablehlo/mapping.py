@@ -1,0 +1,71 @@
+"""A computation given as a region, applied to the elements at each place."""
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import prop_def, region_def, result_def, traits_def, var_operand_def
+from xdsl.traits import RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.attributes import I64_ARRAY
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.inference import InferredResults
+from sdy.stablehlo.shape_checks import tensor_type, verify_same_shape
+
+
+@define
+class MapOp(InferredResults):
+    """The computation applied to the elements of the inputs at each place."""
+
+    name = "stablehlo.map"
+    inputs = var_operand_def(TensorType)
+    dimensions = prop_def(I64_ARRAY)
+    result = result_def(TensorType)
+    computation = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def infer_types(self) -> list[Attribute]:
+        """The inputs' shape with the element type that the computation returns."""
+        element_type = self._computed_element()
+        dims = self.dimensions.get_values()
+        if dims != tuple(range(len(dims))):
+            listed = ", ".join(map(str, dims))
+            raise VerifyException(f"requires monotonically increasing dimension numbers, but got: {listed}")
+        inputs = [tensor_type(input_) for input_ in self.inputs]
+        for input_ in inputs:
+            if input_.get_num_dims() != len(dims):
+                raise VerifyException(
+                    "applied to a subset of dimensions currently not supported: operand dimensions = "
+                    f"{input_.get_num_dims()}, requested map dimensions size = {len(dims)}"
+                )
+        return [TensorType(element_type, inputs[-1].shape)]
+
+    def verify_(self) -> None:
+        """Refuse inputs and results of several shapes, a computation that does not fit, and a wrong result."""
+        verify_same_shape(self)
+        super().verify_()
+
+    def _computed_element(self) -> Attribute:
+        block = self.computation.block
+        if len(self.inputs) != len(block.args):
+            raise VerifyException(
+                "expects number of operands to match the arity of map computation, but got: "
+                f"{len(self.inputs)} and {len(block.args)}"
+            )
+        for number, (parameter, input_) in enumerate(zip(block.args, self.inputs, strict=True)):
+            type_, element_type = tensor_type(parameter), tensor_type(input_).element_type
+            if type_.get_num_dims():
+                raise VerifyException(
+                    f"computation arguments must be 0-rank tensor, but got: arg #{number} of type '{type_}'"
+                )
+            if type_.element_type != element_type:
+                raise VerifyException(
+                    "element type of operands and computation arguments must match, but got: "
+                    f"'{element_type}' and '{type_.element_type}'"
+                )
+        returned = () if block.last_op is None else block.last_op.operands
+        if len(returned) != 1:
+            raise VerifyException(f"computation must return single output, but got: {len(returned)}")
+        result = tensor_type(returned[0])
+        if result.get_num_dims():
+            raise VerifyException(f"computation must return 0-rank tensor, but got: '{result}'")
+        return result.element_type

@@ -1,0 +1,69 @@
+"""The elements of each window of tensors combined into one."""
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    SameVariadicOperandSize,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.attributes import I64_ARRAY
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.inference import InferredResults, unnamed
+from sdy.stablehlo.reducers import halves, reduced_elements, verify_one_shape, verify_reducer
+from sdy.stablehlo.windows import WindowDimension, padding_pairs, window_dimensions, windowed_type
+
+
+@define
+class ReduceWindowOp(InferredResults):
+    """Each window of the inputs combined, from the init values on, by the body."""
+
+    name = "stablehlo.reduce_window"
+    inputs = var_operand_def(TensorType)
+    init_values = var_operand_def(TensorType)
+    window_dimensions = prop_def(I64_ARRAY)
+    window_strides = opt_prop_def(I64_ARRAY)
+    base_dilations = opt_prop_def(I64_ARRAY)
+    window_dilations = opt_prop_def(I64_ARRAY)
+    padding = opt_prop_def(DenseIntOrFPElementsAttr)
+    res = var_result_def(TensorType)
+    body = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
+    irdl_options = (SameVariadicOperandSize(),)
+
+    def infer_types(self) -> list[Attribute]:
+        """An element for each place of the window, of the element types that the body returns."""
+        inputs, _ = halves(self.operands)
+        window = self._window()
+        return [
+            windowed_type(input_, window, element_type)
+            for input_, element_type in zip(inputs, reduced_elements(self.body), strict=True)
+        ]
+
+    def verify_(self) -> None:
+        """Refuse a window that does not fit the inputs, a body that does not fit either, and wrong results."""
+        with unnamed(self):
+            inputs, init_values = halves(self.operands)
+            verify_one_shape(inputs)
+            self._window()
+            verify_reducer(self.body, inputs, init_values, self.window_dimensions.get_values())
+        super().verify_()
+
+    def _window(self) -> list[WindowDimension]:
+        inputs, _ = halves(self.operands)
+        padding = padding_pairs(self.padding)
+        sizes = self.window_dimensions.get_values()
+        for input_ in inputs:
+            if input_.get_num_dims() != len(sizes):
+                raise VerifyException(
+                    f"expects window-dimensions size == input rank, but got window-dimensions size: {len(sizes)} and "
+                    f"input: '{input_}' with rank = {input_.get_num_dims()}."
+                )
+        return window_dimensions(sizes, self.window_strides, padding, self.base_dilations, self.window_dilations)

@@ -1,0 +1,94 @@
+"""Each element of a tensor combined into the place that is chosen in its window: the gradient of a window's maximum."""
+
+from typing import cast
+
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, TensorType, i1
+from xdsl.ir import Attribute
+from xdsl.irdl import operand_def, opt_prop_def, region_def, result_def, traits_def
+from xdsl.traits import RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.attributes import I64_ARRAY
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.inference import InferredResults, unnamed
+from sdy.stablehlo.reducers import Tensor, reduced_elements, scalar, verify_reducer
+from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.windows import padding_pairs, window_dimensions, windowed_type
+
+
+@define
+class SelectAndScatterOp(InferredResults):
+    """Each source element combined by `scatter` into the operand's place that `select` chooses in its window."""
+
+    name = "stablehlo.select_and_scatter"
+    operand = operand_def(TensorType)
+    source = operand_def(TensorType)
+    init_value = operand_def(TensorType)
+    window_dimensions = opt_prop_def(I64_ARRAY)
+    window_strides = opt_prop_def(I64_ARRAY)
+    padding = opt_prop_def(DenseIntOrFPElementsAttr)
+    result = result_def(TensorType)
+    select = region_def("single_block")
+    scatter = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def infer_types(self) -> list[Attribute]:
+        """The operand's shape with the element type that `scatter` returns."""
+        operand = tensor_type(self.operand)
+        (element_type,) = reduced_elements(self.scatter)
+        return [TensorType(element_type, operand.shape, operand.encoding)]
+
+    def verify_(self) -> None:
+        """Refuse regions that do not fit, a window that does not, a source with other places, and a wrong result."""
+        with unnamed(self):
+            self._verify_select()
+            source = tensor_type(self.source)
+            verify_reducer(self.scatter, [scalar(source.element_type)], [tensor_type(self.init_value)])
+            self._verify_window()
+        super().verify_()
+
+    def _verify_select(self) -> None:
+        parameters = self.select.block.arg_types
+        if len(parameters) != 2:
+            raise VerifyException(f"expects the select-region to take 2 parameters, but takes {len(parameters)}")
+        expected = scalar(tensor_type(self.operand).element_type)
+        for number, parameter in enumerate(parameters):
+            if not _is_like(parameter, expected):
+                raise VerifyException(
+                    f"expects the type of select-region's parameter at index {number} to be '{expected}', but got "
+                    f"'{parameter}'"
+                )
+        terminator = self.select.block.last_op
+        returned = () if terminator is None else terminator.operand_types
+        if len(returned) != 1:
+            raise VerifyException(f"expects select-region to return single value, but got: {len(returned)}")
+        if returned[0] != scalar(i1):
+            raise VerifyException(
+                f"expects the return-type of select-region to be tensor<i1>, but got: '{returned[0]}'"
+            )
+
+    def _verify_window(self) -> None:
+        operand, source = tensor_type(self.operand), tensor_type(self.source)
+        sizes = () if self.window_dimensions is None else self.window_dimensions.get_values()
+        rank = operand.get_num_dims()
+        if rank != len(sizes):
+            raise VerifyException(
+                f"expects window-dimensions size == operand rank, but got window-dimensions size: {len(sizes)} and "
+                f"operand-type: '{operand}' with rank = {rank}."
+            )
+        window = window_dimensions(sizes, self.window_strides, padding_pairs(self.padding))
+        shape = windowed_type(operand, window, operand.element_type).shape
+        expected: Tensor = TensorType(operand.element_type, shape)
+        if not _is_like(source, expected):
+            raise VerifyException(f"expects source-type to be '{expected}', but got'{source}'")
+
+
+def _is_like(type_: Attribute, expected: Tensor) -> bool:
+    """Whether a type is a tensor of the expected shape and element type, where all floats are alike."""
+    if not isinstance(type_, TensorType):
+        return False
+    tensor = cast(Tensor, type_)
+    elements = (tensor.element_type, expected.element_type)
+    return compatible_shapes(tensor.get_shape(), expected.get_shape()) and (
+        elements[0] == elements[1] or all(isinstance(element_type, AnyFloat) for element_type in elements)
+    )

@@ -1,0 +1,59 @@
+"""Sorting tensors together, in an order given as a region."""
+
+from xdsl.dialects.builtin import I64, BoolAttr, IntegerAttr, TensorType, i1, i64
+from xdsl.ir import Attribute
+from xdsl.irdl import opt_prop_def, region_def, traits_def, var_operand_def, var_result_def
+from xdsl.traits import RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.attributes import FALSE
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.inference import InferredResults, unnamed
+from sdy.stablehlo.reducers import scalar
+from sdy.stablehlo.shape_checks import tensor_type, verify_same_shape
+
+
+@define
+class SortOp(InferredResults):
+    """The inputs sorted together along a dimension, in the order that the comparator says."""
+
+    name = "stablehlo.sort"
+    inputs = var_operand_def(TensorType)
+    dimension = opt_prop_def(IntegerAttr[I64], IntegerAttr(-1, i64))
+    is_stable = opt_prop_def(BoolAttr, FALSE)
+    res = var_result_def(TensorType)
+    comparator = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def infer_types(self) -> list[Attribute]:
+        """The types of the inputs."""
+        return list(self.inputs.types)
+
+    def verify_(self) -> None:
+        """Refuse inputs and results of several shapes, a dimension they do not have, and a comparator of others."""
+        verify_same_shape(self)
+        with unnamed(self):
+            rank = tensor_type(self.inputs[0]).get_num_dims()
+            dimension = self.dimension.value.data
+            if not -rank <= dimension < rank:
+                raise VerifyException(
+                    f"dimension attribute value must be in range [-{rank}, {rank}), but found {dimension}"
+                )
+            self._verify_comparator()
+        super().verify_()
+
+    def _verify_comparator(self) -> None:
+        block = self.comparator.block
+        expected = [scalar(tensor_type(input_).element_type) for input_ in self.inputs for _ in range(2)]
+        if len(block.args) != len(expected):
+            raise VerifyException(f"comparator block should have {len(expected)} arguments")
+        for number, (type_, found) in enumerate(zip(expected, block.arg_types, strict=True)):
+            if found != type_:
+                raise VerifyException(
+                    f"comparator block argument #{number} should be of type '{type_}' but got '{found}'"
+                )
+        returned = () if block.last_op is None else block.last_op.operand_types
+        if len(returned) != 1:
+            raise VerifyException(f"comparator must return single output but got {len(returned)}")
+        if returned[0] != scalar(i1):
+            raise VerifyException(f"comparator must return tensor<i1> but got '{returned[0]}'")
