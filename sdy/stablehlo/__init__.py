@@ -16,6 +16,7 @@ from sdy.stablehlo import (
     collectives,
     constants,
     control_flow,
+    conv_dimensions,
     convolution,
     custom_call,
     dot,
@@ -73,7 +74,8 @@ from sdy.stablehlo.collectives import (
 )
 from sdy.stablehlo.constants import ConstantOp, IotaOp, PartitionIdOp, ReplicaIdOp
 from sdy.stablehlo.control_flow import CaseOp, IfOp, OptimizationBarrierOp, ReturnOp, WhileOp
-from sdy.stablehlo.convolution import ConvDimensionNumbers, ConvDimensionNumbersAttr, ConvolutionOp, DynamicConvOp
+from sdy.stablehlo.conv_dimensions import ConvDimensionNumbers, ConvDimensionNumbersAttr
+from sdy.stablehlo.convolution import ConvolutionOp, DynamicConvOp
 from sdy.stablehlo.custom_call import CompositeOp, CustomCallOp, GetTupleElementOp, TupleOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.dot_algorithm import DotAlgorithm, DotAlgorithmAttr
@@ -172,6 +174,7 @@ STABLEHLO = Dialect(
         collectives,
         constants,
         control_flow,
+        conv_dimensions,
         convolution,
         custom_call,
         dot,

@@ -8,7 +8,9 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from sdy.stablehlo.dimension_numbers import DimensionNumbersAttr
 from sdy.stablehlo.enums import ResultAccuracyMode, ResultAccuracyModeAttr
+from sdy.stablehlo.sequence_attribute import SequenceAttr
 from sdy.stablehlo.struct_attribute import StructAttr
 
 I64Array = DenseArrayBase[I64]
@@ -35,11 +37,12 @@ class DotDimensionNumbers:
 
 
 @irdl_attr_definition
-class DotDimensionNumbersAttr(StructAttr[DotDimensionNumbers]):
+class DotDimensionNumbersAttr(DimensionNumbersAttr[DotDimensionNumbers]):
     """`#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>`."""
 
     name = "stablehlo.dot"
     STRUCT = DotDimensionNumbers
+    WHAT = "dot dimension numbers"
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,12 @@ class GatherDimensionNumbers:
 
 
 @irdl_attr_definition
-class GatherDimensionNumbersAttr(StructAttr[GatherDimensionNumbers]):
+class GatherDimensionNumbersAttr(DimensionNumbersAttr[GatherDimensionNumbers]):
     """`#stablehlo.gather<offset_dims = [2], ..., index_vector_dim = 2>`."""
 
     name = "stablehlo.gather"
     STRUCT = GatherDimensionNumbers
+    WHAT = "gather dimension numbers"
 
 
 @dataclass(frozen=True)
@@ -75,11 +79,12 @@ class ScatterDimensionNumbers:
 
 
 @irdl_attr_definition
-class ScatterDimensionNumbersAttr(StructAttr[ScatterDimensionNumbers]):
+class ScatterDimensionNumbersAttr(DimensionNumbersAttr[ScatterDimensionNumbers]):
     """`#stablehlo.scatter<update_window_dims = [2], ..., index_vector_dim = 2>`."""
 
     name = "stablehlo.scatter"
     STRUCT = ScatterDimensionNumbers
+    WHAT = "scatter dimension numbers"
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ class OutputOperandAlias:
 
 
 @irdl_attr_definition
-class OutputOperandAliasAttr(StructAttr[OutputOperandAlias]):
+class OutputOperandAliasAttr(SequenceAttr[OutputOperandAlias]):
     """`#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>`."""
 
     name = "stablehlo.output_operand_alias"

@@ -26,7 +26,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
 from sdy.parse_errors import parse_error
-from sdy.stablehlo.struct_attribute import StructAttr
+from sdy.stablehlo.sequence_attribute import SequenceAttr
 
 _F8 = (
     Float8E3M4Type,
@@ -96,7 +96,7 @@ class DotAlgorithm:
 
 
 @irdl_attr_definition
-class DotAlgorithmAttr(StructAttr[DotAlgorithm]):
+class DotAlgorithmAttr(SequenceAttr[DotAlgorithm]):
     """`#stablehlo.dot_algorithm<lhs_precision_type = tf32, ...>`."""
 
     name = "stablehlo.dot_algorithm"

@@ -113,7 +113,7 @@ def padding_pairs(padding: DenseIntOrFPElementsAttr | None) -> list[tuple[int, i
         listed = ", ".join(map(str, shape))
         raise VerifyException(f"expects the shape of padding-attribute to be {{N, 2}}, but got {{{listed}}}.")
     sizes = cast(Sequence[int], padding.get_values())
-    return list(zip(sizes[::2], sizes[1::2], strict=True))
+    return list(zip(sizes[::2], sizes[1::2], strict=False))  # a splat of no elements has a value nevertheless
 
 
 def _values(array: I64Array | None) -> Sequence[int]:
