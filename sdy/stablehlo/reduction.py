@@ -6,7 +6,7 @@
 
 from typing import Self
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, UnknownLoc
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import SameVariadicOperandSize, prop_def, region_def, traits_def, var_operand_def, var_result_def
 from xdsl.parser import Parser, UnresolvedOperand
@@ -23,6 +23,7 @@ from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.reducers import halves, reduced_elements, scalar, verify_one_shape, verify_reducer
 from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.struct_attribute import dims_text, parse_dims
+from sdy.text.tokens import TokenParser
 
 REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {
     reducer.name: reducer for reducer in (AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp, XorOp)
@@ -45,7 +46,11 @@ class ReduceOp(InferredResults):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `(%x init: %0) applies stablehlo.add across dimensions = [1] : type`, or the body after `reducer`."""
+        """Read `(%x init: %0) applies stablehlo.add across dimensions = [1] : type`, or the body after `reducer`.
+
+        As MLIR has it the operation stands where its operands begin, and a body that is not written out does too.
+        """
+        place = parser.lines.attribute(parser.pos) if isinstance(parser, TokenParser) else UnknownLoc()
 
         def parse_pair() -> tuple[UnresolvedOperand, UnresolvedOperand]:
             parser.parse_punctuation("(")
@@ -82,12 +87,19 @@ class ReduceOp(InferredResults):
                     applied_end,
                 )
             body = reducer_body(reducer, operands[0])
+        place = parser.parse_optional_location() or place
+        if applied is not None:
+            for value in body.block.args:
+                value.location = place
+            for op in body.block.ops:
+                op.location = place
         return cls.create(
             operands=operands,
             result_types=types.outputs.data,
             properties={"dimensions": i64_array(*dimensions)},
             attributes=attributes,
             regions=(body,),
+            location=place,
         )
 
     @staticmethod
