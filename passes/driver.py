@@ -79,7 +79,7 @@ def _decode(data: bytes, name: str) -> str:
 
 
 Observer = Callable[[ModulePass, ModuleOp], None]
-"""Called after each pass, with the pass and the module as it left it."""
+"""Called before or after each pass, with the pass and the module as it found or left it."""
 
 
 def flatten(passes: Iterable[ModulePass]) -> Iterator[ModulePass]:
@@ -119,6 +119,7 @@ def run_passes(
     *,
     ctx: Context | None = None,
     verify_each: bool = False,
+    before_each: Observer | None = None,
     after_each: Observer | None = None,
     timing: Timing | None = None,
 ) -> None:
@@ -128,6 +129,8 @@ def run_passes(
 
     def run() -> None:
         for step in flatten(passes):
+            if before_each:
+                before_each(step, module)
             with timing.stage(step.name):
                 step.apply(ctx, module)
             if after_each:

@@ -1,5 +1,6 @@
 """sdy-opt: run passes on MLIR text, with the command line of MLIR's own tools."""
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -10,7 +11,7 @@ from xdsl.passes import ModulePass
 
 from sdy.diagnostics import DiagnosticError, capture, error, report
 from sdy.passes.catalog import PASSES, summary
-from sdy.passes.driver import STANDARD_STREAM, Source, Timing, read, run_passes, write
+from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, run_passes, write
 from sdy.passes.spec import TRUTH, make_pass, nearest, parse_pipeline
 from sdy.text import context, format, parse, verify
 from sdy.tools.command import guarded
@@ -28,9 +29,13 @@ options:
   --split-input-file             treat each part between '// -----' lines as a file of its own
   --verify-diagnostics           check the diagnostics against 'expected-error' and such comments
   --allow-unregistered-dialect   accept operations of dialects that are not known
+  --mlir-print-ir-before-all     print the module to standard error before each pass
   --mlir-print-ir-after-all      print the module to standard error after each pass
   --mlir-print-op-generic        print operations in their generic form
   --mlir-print-debuginfo         print where each operation comes from
+  --mlir-print-local-scope       print attributes and locations where they stand, without aliases
+  --mlir-elide-elementsattrs-if-larger=N
+                                 leave out what is in constants of more than N elements
   --mlir-timing                  print the time of each pass to standard error
   --verify-each                  verify after each pass too, not only after parsing and at the end
   --                             what follows is a file, though it begin with a dash
@@ -51,13 +56,36 @@ class Arguments:
     split_input_file: bool = False
     verify_diagnostics: bool = False
     allow_unregistered_dialect: bool = False
+    mlir_print_ir_before_all: bool = False
     mlir_print_ir_after_all: bool = False
     mlir_print_op_generic: bool = False
     mlir_print_debuginfo: bool = False
+    mlir_print_local_scope: bool = False
+    mlir_elide_elementsattrs_if_larger: float = math.inf
     mlir_timing: bool = False
     verify_each: bool = False
 
+    def text(self, module: ModuleOp) -> str:
+        """The text of `module` in the form that is asked for."""
+        return format(
+            module,
+            generic=self.mlir_print_op_generic,
+            debuginfo=self.mlir_print_debuginfo,
+            local_scope=self.mlir_print_local_scope,
+            most_elements=self.mlir_elide_elementsattrs_if_larger,
+        )
 
+    def dump(self, when: str) -> Observer:
+        """What prints the module to standard error before or after a pass."""
+
+        def print_module(step: ModulePass, module: ModuleOp) -> None:
+            print(f"// -----// IR Dump {when} {type(step).__name__} ({step.name}) //----- //", file=sys.stderr)
+            print(self.text(module), file=sys.stderr)
+
+        return print_module
+
+
+_ELIDE = "mlir-elide-elementsattrs-if-larger"
 _SWITCHES = {option.name.replace("_", "-"): option.name for option in fields(Arguments) if option.type is bool}
 
 
@@ -75,7 +103,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             files.append(word)
             continue
         name, equals, value = word.lstrip("-").partition("=")
-        if name in ("o", "pass-pipeline") and not equals:
+        if name in ("o", "pass-pipeline", _ELIDE) and not equals:
             if not rest:
                 raise error(None, f"'{word}' needs a value after it")
             value = rest.pop(0)
@@ -83,6 +111,10 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             arguments.output = value
         elif name == "pass-pipeline":
             arguments.passes += parse_pipeline(value)
+        elif name == _ELIDE:
+            if not value.isdecimal():
+                raise error(None, f"'{_ELIDE}' is a number of elements, not '{value}'")
+            arguments.mlir_elide_elementsattrs_if_larger = int(value)
         elif name in _SWITCHES:
             if value and value not in TRUTH:
                 raise error(None, f"'{word.partition('=')[0]}' is true or false, not '{value}'")
@@ -98,7 +130,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
 
 
 def _unknown_flag(word: str, name: str) -> DiagnosticError:
-    found = nearest(name, [*_SWITCHES, *PASSES, "pass-pipeline", "help", "version"])
+    found = nearest(name, [*_SWITCHES, *PASSES, _ELIDE, "pass-pipeline", "help", "version"])
     hint = f": did you mean '--{found}'?" if found else ""
     return error(None, f"unknown flag '{word}'{hint} (--help lists them all)")
 
@@ -119,19 +151,15 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str:
         arguments.passes,
         ctx=ctx,
         verify_each=arguments.verify_each,
-        after_each=_print_module if arguments.mlir_print_ir_after_all else None,
+        before_each=arguments.dump("Before") if arguments.mlir_print_ir_before_all else None,
+        after_each=arguments.dump("After") if arguments.mlir_print_ir_after_all else None,
         timing=timing,
     )
     if arguments.passes and not arguments.verify_each:
         with timing.stage("verification"):
             verify(module)
     with timing.stage("printing"):
-        return format(module, generic=arguments.mlir_print_op_generic, debuginfo=arguments.mlir_print_debuginfo)
-
-
-def _print_module(step: ModulePass, module: ModuleOp) -> None:
-    print(f"// -----// IR Dump After {type(step).__name__} ({step.name}) //----- //", file=sys.stderr)
-    print(format(module), file=sys.stderr)
+        return arguments.text(module)
 
 
 def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | None:
