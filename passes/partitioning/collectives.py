@@ -11,12 +11,12 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorT
 from xdsl.ir import Attribute, Region, SSAValue
 
 from sdy import dialect
+from sdy import stablehlo as hlo
 from sdy.axes import AxisRef, subtract, total_size
 from sdy.mesh import Mesh
 from sdy.passes.partitioning.device_groups import device_groups, shard_indices
 from sdy.passes.partitioning.emitter import Emitter, before, with_shape
 from sdy.passes.partitioning.site import Channels, Lowerings, Site
-from sdy.stablehlo import collectives as hlo
 from sdy.stablehlo.elementwise import AddOp, CommutativeElementwiseOp, MaxOp, MinOp
 from sdy.stablehlo.reduction import reducer_body
 from sdy.stablehlo.shape_checks import tensor_type

@@ -34,6 +34,7 @@ from sdy.stablehlo import (
     quantize,
     random,
     reduce_window,
+    reducing_collectives,
     reduction,
     replica_groups,
     scatter,
@@ -62,16 +63,7 @@ from sdy.stablehlo.attributes import (
 )
 from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormInferenceOp, BatchNormTrainingOp
 from sdy.stablehlo.broadcast import BroadcastInDimOp, BroadcastOp, DynamicBroadcastInDimOp
-from sdy.stablehlo.collectives import (
-    AllGatherOp,
-    AllReduceOp,
-    AllToAllOp,
-    CollectiveBroadcastOp,
-    CollectivePermuteOp,
-    CollectiveReduceOp,
-    CrossReplicaSumOp,
-    ReduceScatterOp,
-)
+from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp, PartitionIdOp, ReplicaIdOp
 from sdy.stablehlo.control_flow import CaseOp, IfOp, OptimizationBarrierOp, ReturnOp, WhileOp
 from sdy.stablehlo.conv_dimensions import ConvDimensionNumbers, ConvDimensionNumbersAttr
@@ -153,6 +145,7 @@ from sdy.stablehlo.padding import DynamicPadOp, PadOp
 from sdy.stablehlo.quantize import UniformDequantizeOp, UniformQuantizeOp
 from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 from sdy.stablehlo.reduce_window import ReduceWindowOp
+from sdy.stablehlo.reducing_collectives import AllReduceOp, CollectiveReduceOp, CrossReplicaSumOp, ReduceScatterOp
 from sdy.stablehlo.reduction import ReduceOp
 from sdy.stablehlo.replica_groups import AxisRefAttr, MeshAttr, MeshAxisAttr, ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.scatter import ScatterOp
@@ -192,6 +185,7 @@ STABLEHLO = Dialect(
         quantize,
         random,
         reduce_window,
+        reducing_collectives,
         reduction,
         replica_groups,
         scatter,

@@ -9,17 +9,10 @@ from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import quoted
-from sdy.stablehlo.collectives import (
-    AllGatherOp,
-    AllReduceOp,
-    AllToAllOp,
-    CollectiveBroadcastOp,
-    CollectivePermuteOp,
-    CollectiveReduceOp,
-    ReduceScatterOp,
-)
+from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults
+from sdy.stablehlo.reducing_collectives import AllReduceOp, CollectiveReduceOp, ReduceScatterOp
 from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 from sdy.stablehlo.types import FutureType

@@ -165,7 +165,6 @@ class WhileOp(InferredResults):
 
     def verify_(self) -> None:
         """Refuse regions that do not take and return what is carried, and a condition that is not a boolean."""
-        super().verify_()
         carried = self.operand_types
         for place, found in (
             ("condition block arguments", self.cond.block.arg_types),
@@ -181,6 +180,7 @@ class WhileOp(InferredResults):
         if condition[0] != TensorType(i1, ()):
             kind = "a zero-ranked tensor of i1"
             raise error(self, f"expect condition block return {kind} but got {quoted(condition)}")
+        super().verify_()
 
 
 class Conditional(InferredResults):

@@ -30,7 +30,7 @@ class InferredResults(IRDLOperation):
         """The types of the results. Raises VerifyException where there are none."""
 
     def verify_(self) -> None:
-        """Refuse results of types that contradict the inferred ones."""
+        """Refuse results of types that contradict the inferred ones: the last check of an operation that has others."""
         verify_inferred(self)
 
 

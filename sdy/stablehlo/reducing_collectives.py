@@ -1,0 +1,160 @@
+"""Communication between devices that combines what they have: sums, maxima and the like within groups of them."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, DenseIntOrFPElementsAttr, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Region
+from xdsl.irdl import (
+    IRDLOperation,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.dimension_checks import verify_non_negative
+from sdy.stablehlo.inference import InferredResults, unnamed
+from sdy.stablehlo.process_groups import (
+    GloballyGroupedOp,
+    RootedOp,
+    verify_channel,
+    verify_replica_groups,
+)
+from sdy.stablehlo.reducers import scalar, verify_reducer
+from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type, verify_same_type
+
+Tensor = TensorType[Attribute]
+
+
+def reduced_type(operand: Tensor, computation: Region) -> Tensor:
+    """The type of an operand whose elements are combined by the computation, as far as that can be told."""
+    terminator = computation.block.last_op
+    types = () if terminator is None else terminator.operand_types
+    if not types or not isinstance(types[0], TensorType):
+        return operand
+    returned = cast(Tensor, types[0])
+    return TensorType(returned.element_type, operand.shape, operand.encoding)
+
+
+def verify_scalar_reducers(computation: Region, operands: Sequence[Tensor]) -> None:
+    """Refuse a computation that does not combine two elements of each operand. Raises VerifyException."""
+    for operand in operands:
+        verify_reducer(computation, [operand], [scalar(operand.element_type)])
+
+
+@define
+class AllReduceOp(GloballyGroupedOp, InferredResults):
+    """The operands of all devices in the group combined element by element."""
+
+    name = "stablehlo.all_reduce"
+    operands_ = var_operand_def(TensorType)
+    res = var_result_def(TensorType)
+    computation = region_def("single_block")
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """Those of the operands, with the elements that the computation makes."""
+        return [reduced_type(tensor_type(operand), self.computation) for operand in self.operands_]
+
+    def verify_(self) -> None:
+        """Refuse other results, wrong groups, and a computation that does not combine two elements."""
+        global_ids = self.use_global_device_ids is not None
+        with unnamed(self):
+            verify_replica_groups(self.replica_groups, same_size=False, global_ids=global_ids)
+            verify_channel(self)
+            verify_scalar_reducers(self.computation, list(map(tensor_type, self.operands_)))
+        super().verify_()
+
+
+@define
+class ReduceScatterOp(GloballyGroupedOp):
+    """The operands of all devices in the group combined; each device keeps its part along a dimension."""
+
+    name = "stablehlo.reduce_scatter"
+    operand = operand_def(TensorType)
+    scatter_dimension = prop_def(IntegerAttr[I64])
+    result = result_def(TensorType)
+    computation = region_def("single_block")
+
+    def verify_(self) -> None:
+        """Refuse a result that differs from the operand in more than the scattered dimension."""
+        dim = self.scatter_dimension.value.data
+        verify_non_negative("scatter_dimension", dim)
+        operand, result = tensor_type(self.operand), tensor_type(self.result)
+        global_ids = self.use_global_device_ids is not None
+        with unnamed(self):
+            verify_replica_groups(self.replica_groups, same_size=True, global_ids=global_ids)
+            verify_scalar_reducers(self.computation, [operand])
+            if operand.get_num_dims() != result.get_num_dims():
+                raise VerifyException("operand and result should have same rank")
+            if dim >= operand.get_num_dims():
+                raise VerifyException("scatter dim should be less than operand/result rank")
+            verify_channel(self)
+            _verify_scattered(dim, operand, result)
+            combined = reduced_type(operand, self.computation).element_type
+            if result.element_type != combined:
+                raise VerifyException(
+                    f"result element-type is expected to be '{combined}', but got '{result.element_type}'"
+                )
+
+
+def _verify_scattered(dim: int, operand: Tensor, result: Tensor) -> None:
+    size, scattered = operand.get_shape()[dim], result.get_shape()[dim]
+    if DYNAMIC_INDEX in (size, scattered):
+        return
+    for name, part in (("result", scattered), ("operand", size)):
+        if part == 0:
+            raise VerifyException(f"{name} dimension size at scatter_dimension cannot be zero")
+    if size % scattered:
+        raise VerifyException(
+            f"operand scatter dimension has size {size}, expected to be a multiple of result scatter dimension "
+            f"size {scattered}"
+        )
+    for i, (one, other) in enumerate(zip(operand.get_shape(), result.get_shape(), strict=True)):
+        if i != dim and not compatible_shapes((one,), (other,)):
+            raise VerifyException(f"non scatter dimensions should be same for operand ({one}) and result ({other})")
+
+
+@define
+class CollectiveReduceOp(GloballyGroupedOp, RootedOp, InferredResults):
+    """The operands of all devices in the group combined, on its root."""
+
+    name = "stablehlo.collective_reduce"
+    operands_ = var_operand_def(TensorType)
+    res = var_result_def(TensorType)
+    computation = region_def("single_block")
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """Those of the data, with the elements that the computation makes."""
+        return [reduced_type(operand, self.computation) for operand in self.data]
+
+    def verify_(self) -> None:
+        """Refuse other results, wrong groups, and a computation that does not combine two elements."""
+        global_ids = self.use_global_device_ids is not None
+        with unnamed(self):
+            verify_replica_groups(self.replica_groups, same_size=False, global_ids=global_ids)
+            verify_channel(self)
+            self.verify_root()
+            verify_scalar_reducers(self.computation, self.data)
+        super().verify_()
+
+
+@define
+class CrossReplicaSumOp(IRDLOperation):
+    """The operands of all replicas in the group added, an older spelling of all_reduce."""
+
+    name = "stablehlo.cross-replica-sum"
+    operand = operand_def(TensorType)
+    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """Refuse a result of another type."""
+        verify_same_type(self)
