@@ -1,12 +1,35 @@
-"""Which element types an operation takes, said as MLIR says it."""
+"""Which element types an operation takes, in MLIR's words; `tensor_types` makes types of tensors of them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import ComplexType, IndexType, IntegerType, i1
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    ComplexType,
+    Float4E2M1FNType,
+    Float6E2M3FNType,
+    Float6E3M2FNType,
+    Float8E3M4Type,
+    Float8E4M3B11FNUZType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E4M3Type,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    Signedness,
+    i1,
+    i32,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.quantized import UniformQuantizedType
 from sdy.stablehlo.shape_checks import tensor_type
 
 
@@ -17,7 +40,29 @@ class Elements(NamedTuple):
     accepts: Callable[[Attribute], bool]
 
 
-_SIGNLESS = frozenset(IntegerType(width) for width in (2, 4, 8, 16, 32, 64))
+_WIDTHS = (2, 4, 8, 16, 32, 64)
+_QUANTIZED_WIDTHS = (2, 4, 8, 16, 32)
+_SIGNLESS = frozenset(IntegerType(width) for width in _WIDTHS)
+_UNSIGNED = frozenset(IntegerType(width, Signedness.UNSIGNED) for width in _WIDTHS)
+_UI32 = IntegerType(32, Signedness.UNSIGNED)
+_FLOATS = (
+    Float4E2M1FNType,
+    Float6E2M3FNType,
+    Float6E3M2FNType,
+    Float8E3M4Type,
+    Float8E4M3B11FNUZType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E4M3Type,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+)
+_PRECISE_FLOATS = (Float32Type, Float64Type)
 
 
 def _is_boolean(type_: Attribute) -> bool:
@@ -25,35 +70,71 @@ def _is_boolean(type_: Attribute) -> bool:
 
 
 def _is_integer(type_: Attribute) -> bool:
-    return isinstance(type_, IntegerType) and type_ != i1
+    return type_ in _SIGNLESS or type_ in _UNSIGNED
 
 
 def _is_signless(type_: Attribute) -> bool:
     return type_ in _SIGNLESS
 
 
-def _is_quantized(type_: Attribute) -> bool:
-    return type_.name.startswith("quant.")
-
-
 def _is_float(type_: Attribute) -> bool:
-    return not isinstance(type_, IntegerType | IndexType | ComplexType) and not _is_quantized(type_)
+    return isinstance(type_, _FLOATS)
+
+
+def _is_precise_float(type_: Attribute) -> bool:
+    return isinstance(type_, _PRECISE_FLOATS)
 
 
 def _is_complex(type_: Attribute) -> bool:
-    return isinstance(type_, ComplexType)
+    return isinstance(type_, ComplexType) and _is_precise_float(type_.parameters[0])
+
+
+def _is_quantized(type_: Attribute) -> bool:
+    if not isinstance(type_, UniformQuantizedType):
+        return False
+    quantization = type_.data
+    return quantization.bits in _QUANTIZED_WIDTHS and all(
+        quantization.low <= zero_point <= quantization.high for _, zero_point in quantization.levels
+    )
+
+
+def _is_quantized_by_tensor(type_: Attribute) -> bool:
+    return isinstance(type_, UniformQuantizedType) and type_.data.axis is None and _is_quantized(type_)
+
+
+def _is_quantized_by_axis(type_: Attribute) -> bool:
+    return isinstance(type_, UniformQuantizedType) and type_.data.axis is not None and _is_quantized(type_)
+
+
+def _is_any_integer_or_index(type_: Attribute) -> bool:
+    return isinstance(type_, IntegerType | IndexType)
 
 
 BOOLEANS = (Elements("bool", _is_boolean),)
 INTEGERS = (Elements("2/4/8/16/32/64-bit integer", _is_integer),)
-BITS = BOOLEANS + INTEGERS
+SIGNLESS = (Elements("2/4/8/16/32/64-bit signless integer", _is_signless),)
+I32 = (Elements("32-bit signless integer", i32.__eq__),)
+UI32 = (Elements("32-bit unsigned integer", _UI32.__eq__),)
+INDEX = (Elements("index", IndexType().__eq__),)
+ANY_INTEGERS = (Elements("integer or index", _is_any_integer_or_index),)
 FLOATS = (Elements("4/6/8/16/32/64-bit float", _is_float),)
-QUANTIZED = Elements("per-tensor integer quantized", _is_quantized)
+PRECISE_FLOATS = (Elements("32/64-bit float", _is_precise_float),)
 COMPLEX = (Elements("complex type with 32/64-bit float elements", _is_complex),)
-ROUNDABLE = (*FLOATS, QUANTIZED)
-CONTINUOUS = (*FLOATS, *COMPLEX, QUANTIZED)
+QUANTIZED = (Elements("per-tensor integer quantized", _is_quantized_by_tensor),)
+QUANTIZED_BY_AXIS = (Elements("per-axis integer quantized", _is_quantized_by_axis),)
+
+BITS = BOOLEANS + INTEGERS
+DIMENSIONS = INDEX + INTEGERS
+INEXACT = FLOATS + COMPLEX
+ROUNDABLE = FLOATS + QUANTIZED
+CONTINUOUS = FLOATS + COMPLEX + QUANTIZED
 NUMBERS = INTEGERS + CONTINUOUS
-SIGNED_NUMBERS = (Elements("2/4/8/16/32/64-bit signless integer", _is_signless), *CONTINUOUS)
+SIGNED_NUMBERS = SIGNLESS + CONTINUOUS
+REAL_NUMBERS = INTEGERS + FLOATS
+REAL = BOOLEANS + REAL_NUMBERS
+UNQUANTIZED = FLOATS + BOOLEANS + INTEGERS + COMPLEX
+ALL = UNQUANTIZED + QUANTIZED
+ALL_BY_AXIS = ALL + QUANTIZED_BY_AXIS
 
 
 def verify_elements(place: str, value: SSAValue, kinds: tuple[Elements, ...]) -> None:

@@ -1,0 +1,62 @@
+"""Constraints on the types of an operation's values that know MLIR's words for what they ask for.
+
+    lhs = operand_def(Described("32-bit signless integer", i32.__eq__))
+
+The verifier says of another operand: `operand #0 must be 32-bit signless integer, but got 'f32'`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from typing_extensions import TypeVar
+from xdsl.dialects.builtin import MemRefType, TensorType, UnrankedMemRefType, UnrankedTensorType, VectorType
+from xdsl.ir import Attribute
+from xdsl.irdl import AttrConstraint, IntConstraint, VerificationContext
+from xdsl.utils.exceptions import VerifyException
+
+
+@dataclass(frozen=True)
+class Described(AttrConstraint):
+    """The types that `accepts` holds of."""
+
+    description: str
+    accepts: Callable[[Attribute], bool]
+
+    def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
+        """Refuse other types."""
+        if not self.accepts(attr):
+            raise VerifyException(f"must be {self.description}, but got '{attr}'")
+
+    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]) -> "Described":
+        """There are no variables."""
+        return self
+
+
+def either(*constraints: Described) -> Described:
+    """The types that one of these accepts."""
+    return Described(
+        " or ".join(constraint.description for constraint in constraints),
+        lambda type_: any(constraint.accepts(type_) for constraint in constraints),
+    )
+
+
+_Shaped = TensorType[Attribute] | UnrankedTensorType[Attribute] | VectorType | MemRefType | UnrankedMemRefType
+_SHAPED = (TensorType, UnrankedTensorType, VectorType, MemRefType, UnrankedMemRefType)
+
+
+def _is_shaped(type_: Attribute) -> bool:
+    return isinstance(type_, _SHAPED) and not cast(_Shaped, type_).element_type.name.endswith(".token")
+
+
+def _is_ranked_tensor(type_: Attribute) -> bool:
+    return isinstance(type_, TensorType) and _is_shaped(cast(Attribute, type_))
+
+
+def _is_static_tensor(type_: Attribute) -> bool:
+    return isinstance(type_, TensorType) and type_.has_static_shape() and _is_shaped(cast(Attribute, type_))
+
+
+SHAPED = Described("shaped of any non-token type values", _is_shaped)
+RANKED_TENSOR = Described("ranked tensor of any non-token type values", _is_ranked_tensor)
+STATIC_TENSOR = Described("statically shaped tensor of any non-token type values", _is_static_tensor)
