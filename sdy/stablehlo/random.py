@@ -1,16 +1,25 @@
 """Random numbers."""
 
-from xdsl.dialects.builtin import TensorType
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, TensorType
+from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
 
+from sdy.diagnostics import error
+from sdy.stablehlo.agreement import element_type, verify_matching_elements
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.enums import RngAlgorithmAttr, RngDistributionAttr
+from sdy.stablehlo.enums import RngAlgorithmAttr, RngDistribution, RngDistributionAttr
+from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.names import DefinedResultNames
+from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.shape_operands import constant_numbers
 
 
 @define
-class RngOp(IRDLOperation):
+class RngOp(InferredResults):
     """Numbers drawn from a distribution with parameters a and b, from a generator that the backend keeps."""
 
     name = "stablehlo.rng"
@@ -23,6 +32,24 @@ class RngOp(IRDLOperation):
     assembly_format = (
         "$a `,` $b `,` $shape `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type(operands, results)"
     )
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """Elements like the parameters, in the shape that the operand says if it is a constant."""
+        elements = element_type(self.b)
+        if self.rng_distribution.data is RngDistribution.NORMAL and not (
+            isinstance(element_type(self.a), AnyFloat) and isinstance(elements, AnyFloat)
+        ):
+            raise VerifyException("mu and sigma must be floats")
+        sizes = constant_numbers(self.shape)
+        if sizes is None:
+            (rank,) = tensor_type(self.shape).get_shape()
+            sizes = [DYNAMIC_INDEX] * rank
+        return [TensorType(elements, sizes)]
+
+    def verify_(self) -> None:
+        """Refuse parameters and a result that differ in their elements, and a result of another shape."""
+        verify_matching_elements(self, "a", "b", "result")
+        super().verify_()
 
 
 @define
@@ -38,3 +65,10 @@ class RngBitGeneratorOp(IRDLOperation):
     assembly_format = (
         "$initial_state `,` `algorithm` `=` $rng_algorithm attr-dict `:` functional-type(operands, results)"
     )
+
+    def verify_(self) -> None:
+        """Refuse a next state of another shape."""
+        before, after = tensor_type(self.initial_state), tensor_type(self.output_state)
+        if not compatible_shapes(before.get_shape(), after.get_shape()):
+            message = "output state shape must be compatible with initial state shape"
+            raise error(self, f"{message}. Got: '{before}' and '{after}'")

@@ -1,6 +1,17 @@
 """Operations that talk to the host or other programs, in the order that tokens give them."""
 
-from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DenseIntOrFPElementsAttr, StringAttr
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute
 from xdsl.irdl import (
     IRDLOperation,
     operand_def,
@@ -12,13 +23,40 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
 
+from sdy.diagnostics import quoted
 from sdy.stablehlo.attributes import FALSE, ChannelHandleAttr
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.syntax import SameOperandsAndResultType
-from sdy.stablehlo.types import TokenType
+from sdy.stablehlo.types import TOKEN, TokenType
 
 EMPTY = StringAttr("")
+
+DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE = 1, 2, 3
+"""What a channel may connect, as its handle's type says."""
+
+
+def verify_channel_type(channel: ChannelHandleAttr, is_host_transfer: BoolAttr, host: int, host_name: str) -> None:
+    """Refuse a channel that does not connect devices, or for transfers with the host is not of the type `host`."""
+    if is_host_transfer.value.data:
+        if channel.data.type != host:
+            raise VerifyException(f"channel_type should be {host_name} when is_host_transfer is true")
+    elif channel.data.type != DEVICE_TO_DEVICE:
+        raise VerifyException("channel_type should be DEVICE_TO_DEVICE when is_host_transfer is false")
+
+
+def verify_tensors_and_token(types: Sequence[Attribute], tensors: str) -> None:
+    """Refuse results that are not tensors, called `tensors`, and then a token."""
+    if not types:
+        raise VerifyException("result is expected to be at least of size 1, but got 0")
+    *values, last = types
+    for type_ in values:
+        if not isinstance(type_, TensorType):
+            raise VerifyException(f"{tensors} expected to be of tensor type, but got {quoted([type_])}")
+    if last != TOKEN:
+        raise VerifyException(f"last element of result types is expected to be of token type, but got {quoted([last])}")
 
 
 @define
@@ -50,9 +88,35 @@ class InfeedOp(IRDLOperation):
     name = "stablehlo.infeed"
     token = operand_def(TokenType)
     infeed_config = opt_prop_def(StringAttr, EMPTY)
-    layout = opt_prop_def(ArrayAttr)
+    layout = opt_prop_def(ArrayAttr[Attribute])
     res = var_result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def verify_(self) -> None:
+        """Refuse results that are not tensors and a token, and layouts that are not lists of numbers, one a tensor."""
+        with unnamed(self):
+            verify_tensors_and_token(
+                self.result_types,
+                "all elements of result types, except the last element, are",
+            )
+            if self.layout is not None:
+                _verify_layouts(self.layout, len(self.results) - 1)
+
+
+def _verify_layouts(layouts: ArrayAttr[Attribute], count: int) -> None:
+    if len(layouts) != count:
+        raise VerifyException(
+            f"layout-attribute size must be {count} (which is the number of op-results - 1 (for token result)), "
+            f"but got {len(layouts)}"
+        )
+    for layout in layouts:
+        if not isinstance(layout, ArrayAttr):
+            raise VerifyException(f"layout-attribute expected to have elements of type array, but got {layout}")
+        for number in cast(ArrayAttr[Attribute], layout):
+            if not isinstance(number, IntegerAttr):
+                raise VerifyException(
+                    f"layout-attribute's leaf elements are expected to be of type integer, but got {number}"
+                )
 
 
 @define
@@ -68,7 +132,7 @@ class OutfeedOp(IRDLOperation):
 
 
 @define
-class SendOp(IRDLOperation):
+class SendOp(InferredResults):
     """Sends values through a channel."""
 
     name = "stablehlo.send"
@@ -79,6 +143,11 @@ class SendOp(IRDLOperation):
     source_target_pairs = opt_prop_def(DenseIntOrFPElementsAttr)
     result = result_def(TokenType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """A token, if the channel leads from a device to where the values are sent."""
+        verify_channel_type(self.channel_handle, self.is_host_transfer, DEVICE_TO_HOST, "DEVICE_TO_HOST")
+        return [TOKEN]
 
 
 @define
@@ -92,3 +161,12 @@ class RecvOp(IRDLOperation):
     source_target_pairs = opt_prop_def(DenseIntOrFPElementsAttr)
     res = var_result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def verify_(self) -> None:
+        """Refuse a channel that does not lead to a device, and results that are not tensors and a token."""
+        with unnamed(self):
+            verify_channel_type(self.channel_handle, self.is_host_transfer, HOST_TO_DEVICE, "HOST_TO_DEVICE")
+            verify_tensors_and_token(
+                self.result_types,
+                "everything but the last element of result types is",
+            )
