@@ -26,7 +26,7 @@ def answer(request):
                 passmanager.PassManager.parse(pipeline).run(module.operation)
         except (ir.MLIRError, ValueError) as problem:
             return {"error": str(problem)}
-        return {"text": module.operation.get_asm(print_generic_op_form=request["generic"])}
+        return {"text": module.operation.get_asm(**request["flags"])}
 
 for line in sys.stdin:
     reader, writer = os.pipe()
@@ -55,24 +55,25 @@ def _child() -> subprocess.Popen[str]:
 
 
 @functools.cache
-def _ask(text: str, pipelines: tuple[str, ...], generic: bool) -> str:
+def _ask(text: str, pipelines: tuple[str, ...], flags: tuple[tuple[str, bool], ...]) -> str:
     child = _child()
     assert child.stdin is not None
     assert child.stdout is not None
-    print(json.dumps({"text": text, "pipelines": pipelines, "generic": generic}), file=child.stdin, flush=True)
+    print(json.dumps({"text": text, "pipelines": pipelines, "flags": dict(flags)}), file=child.stdin, flush=True)
     answer: dict[str, str] = json.loads(child.stdout.readline())
     if "error" in answer:
         raise OracleError(answer["error"])
     return answer["text"]
 
 
-def oracle(text: str, *passes: str, generic: bool = False) -> str:
-    """`text` after each of `passes`, as MLIR prints it.
+def oracle(text: str, *passes: str, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
+    """`text` after each of `passes`, as MLIR prints it, with the flags that `sdy.text.format` has as well.
 
     A pass is named as in a pipeline, `sdy-close-shardings`; one that works on functions is written nested,
     `func.func(sdy-insert-explicit-reshards{enable-full-version=true})`. Raises OracleError.
     """
-    return _ask(text, tuple(f"builtin.module({name})" for name in passes), generic)
+    flags = {"print_generic_op_form": generic, "enable_debug_info": debuginfo, "use_local_scope": local_scope}
+    return _ask(text, tuple(f"builtin.module({name})" for name in passes), tuple(flags.items()))
 
 
 def assert_same(ours: str, theirs: str) -> None:

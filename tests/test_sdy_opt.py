@@ -140,6 +140,22 @@ def test_locations_are_printed_when_asked_for() -> None:
     assert '= loc("model.py":12:4)' in sdy_opt("--mlir-print-debuginfo", stdin=located).stdout
 
 
+def test_the_module_before_each_pass_in_the_form_that_is_asked_for() -> None:
+    result = sdy_opt("--symbol-dce", "--mlir-print-ir-before-all", "--mlir-print-op-generic", stdin=MODULE)
+    assert "IR Dump Before SymbolDcePass (symbol-dce)" in result.stderr
+    assert '"func.func"() <{' in result.stderr
+
+
+def test_short_names_and_large_constants_are_left_out_when_asked_for() -> None:
+    text = "module attributes {a.a = affine_map<() -> ()>, a.b = dense<[1, 2, 3]> : tensor<3xi8>} {}"
+    assert "a.a = #map, a.b = dense<[1" in sdy_opt(stdin=text).stdout
+    flags = ("--mlir-print-local-scope", "--mlir-elide-elementsattrs-if-larger=2")
+    assert "a.a = affine_map<() -> ()>, a.b = dense_resource<__elided__>" in sdy_opt(*flags, stdin=text).stdout
+    refused = sdy_opt("--mlir-elide-elementsattrs-if-larger=few", stdin=text)
+    assert refused.returncode == 1
+    assert "is a number of elements, not 'few'" in refused.stderr
+
+
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     source = tmp_path / "in.mlir"
     source.write_text(MODULE)

@@ -123,7 +123,7 @@ class Printer(AttributePrinter):
     def _print_predecessors(self, block: Block) -> None:
         if block.parent is None or block is block.parent.first_block:
             return
-        predecessors = sorted({self._names.blocks[b] for b in block.predecessors()}, key=lambda name: int(name[2:]))
+        predecessors = sorted((self._names.blocks[b] for b in block.predecessors()), key=lambda name: int(name[2:]))
         match predecessors:
             case []:
                 self.print_string("  // no predecessors")
