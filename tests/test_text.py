@@ -324,7 +324,7 @@ def test_true_is_kept_as_xdsl_keeps_it():
         ('%0 = "foo.op"() : () -> i32 "foo.op"(%0, ) : (i32) -> ()', "1:42: error: operand expected"),
         ('%0 = "foo.op"() : () -> i32 "foo.op"(%0) : () -> ()', "1:44: error: expected 0 operand types but had 1"),
         ('%0 = "foo.op"() : () -> i32 "foo.op"(%0#1) : (i32) -> ()', "1:38: error: reference to invalid result number"),
-        ('"foo.op"() {a = "}" : () -> ()', "1:21: error: '}' expected"),
+        ('"foo.op"() {a = "}" : () -> ()', "1:20: error: expected '}'"),
         ('"foo.op"() : () -> i32, i32', "error: expected operation name in quotes"),
     ],
 )

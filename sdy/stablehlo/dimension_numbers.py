@@ -24,7 +24,10 @@ def _parse_sizes(parser: AttrParser) -> tuple[int, ...]:
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_size(parser)))
 
 
-_PARSE: dict[Any, Callable[[AttrParser], Any]] = {int: AttrParser.parse_integer, tuple[int, ...]: _parse_sizes}
+_PARSE: dict[Any, Callable[[AttrParser], Any]] = {
+    int: lambda parser: parser.parse_integer(),
+    tuple[int, ...]: _parse_sizes,
+}
 
 
 def parse_dimension_numbers(parser: AttrParser, struct: type[T], what: str) -> T:

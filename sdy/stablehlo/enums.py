@@ -3,12 +3,16 @@
 Each is written `#stablehlo<mnemonic CASE>` as an attribute and plain `CASE` inside an operation's own syntax.
 """
 
+from typing import Any
+
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
 from xdsl.ir import SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
+
+from sdy.parse_errors import explained, parse_error
 
 
 class Precision(StrEnum):
@@ -81,8 +85,32 @@ class RngAlgorithm(StrEnum):
     PHILOX = "PHILOX"
 
 
+class NamedCase:
+    """The syntax of an enumeration's case: its name, or what MLIR says where none of the names stands."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Any:
+        """Read `DEFAULT`."""
+        assert issubclass(cls, EnumAttribute)
+        enum = cls.enum_type
+        names = [case.value for case in enum]
+        cpp_type = f"::mlir::stablehlo::{enum.__name__}"
+        failure = f"failed to parse StableHLO_{cls.__name__} parameter 'value' which is to be a `{cpp_type}`"
+
+        def parse(parser: AttrParser) -> StrEnum:
+            start = parser.pos
+            word = parser.parse_optional_identifier_or_str_literal()
+            if word is None:
+                raise parse_error(parser, "expected valid keyword or string")
+            if word not in names:
+                raise parse_error(parser, f"expected {cpp_type} to be one of: {', '.join(names)}", start)
+            return enum(word)
+
+        return explained(parser, parse, failure)
+
+
 @irdl_attr_definition
-class PrecisionAttr(EnumAttribute[Precision], SpacedOpaqueSyntaxAttribute):
+class PrecisionAttr(NamedCase, EnumAttribute[Precision], SpacedOpaqueSyntaxAttribute):
     """`#stablehlo<precision DEFAULT>`."""
 
     name = "stablehlo.precision"
@@ -107,42 +135,42 @@ class ResultAccuracyModeAttr(EnumAttribute[ResultAccuracyMode]):
 
 
 @irdl_attr_definition
-class FftTypeAttr(EnumAttribute[FftType], SpacedOpaqueSyntaxAttribute):
+class FftTypeAttr(NamedCase, EnumAttribute[FftType], SpacedOpaqueSyntaxAttribute):
     """`#stablehlo<fft_type FFT>`."""
 
     name = "stablehlo.fft_type"
 
 
 @irdl_attr_definition
-class ComparisonDirectionAttr(EnumAttribute[ComparisonDirection], SpacedOpaqueSyntaxAttribute):
+class ComparisonDirectionAttr(NamedCase, EnumAttribute[ComparisonDirection], SpacedOpaqueSyntaxAttribute):
     """`#stablehlo<comparison_direction LT>`."""
 
     name = "stablehlo.comparison_direction"
 
 
 @irdl_attr_definition
-class ComparisonTypeAttr(EnumAttribute[ComparisonType], SpacedOpaqueSyntaxAttribute):
+class ComparisonTypeAttr(NamedCase, EnumAttribute[ComparisonType], SpacedOpaqueSyntaxAttribute):
     """`#stablehlo<comparison_type SIGNED>`."""
 
     name = "stablehlo.comparison_type"
 
 
 @irdl_attr_definition
-class TransposeAttr(EnumAttribute[Transpose], SpacedOpaqueSyntaxAttribute):
+class TransposeAttr(NamedCase, EnumAttribute[Transpose], SpacedOpaqueSyntaxAttribute):
     """`#stablehlo<transpose NO_TRANSPOSE>`."""
 
     name = "stablehlo.transpose"
 
 
 @irdl_attr_definition
-class RngDistributionAttr(EnumAttribute[RngDistribution], SpacedOpaqueSyntaxAttribute):
+class RngDistributionAttr(NamedCase, EnumAttribute[RngDistribution], SpacedOpaqueSyntaxAttribute):
     """`#stablehlo<rng_distribution UNIFORM>`."""
 
     name = "stablehlo.rng_distribution"
 
 
 @irdl_attr_definition
-class RngAlgorithmAttr(EnumAttribute[RngAlgorithm], SpacedOpaqueSyntaxAttribute):
+class RngAlgorithmAttr(NamedCase, EnumAttribute[RngAlgorithm], SpacedOpaqueSyntaxAttribute):
     """`#stablehlo<rng_algorithm THREE_FRY>`."""
 
     name = "stablehlo.rng_algorithm"

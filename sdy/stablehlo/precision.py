@@ -25,7 +25,7 @@ def parse_precision(parser: Parser) -> PrecisionConfig:
     parser.parse_punctuation("=")
     return ArrayAttr(
         parser.parse_comma_separated_list(
-            parser.Delimiter.SQUARE, lambda: PrecisionAttr(parser.parse_str_enum(Precision))
+            parser.Delimiter.SQUARE, lambda: PrecisionAttr(PrecisionAttr.parse_parameter(parser))
         )
     )
 

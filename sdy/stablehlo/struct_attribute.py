@@ -31,11 +31,11 @@ def dims_text(dims: Iterable[int]) -> str:
 
 PARSE: dict[Any, Callable[[AttrParser], Any]] = {
     tuple[int, ...]: parse_dims,
-    int: AttrParser.parse_integer,
-    float: AttrParser.parse_number,
-    bool: AttrParser.parse_boolean,
-    str: AttrParser.parse_str_literal,
-    TypeAttribute: AttrParser.parse_type,
+    int: lambda parser: parser.parse_integer(),
+    float: lambda parser: parser.parse_number(),
+    bool: lambda parser: parser.parse_boolean(),
+    str: lambda parser: parser.parse_str_literal(),
+    TypeAttribute: lambda parser: parser.parse_type(),
 }
 """How a field of each Python type is read; all others are attributes."""
 
@@ -68,7 +68,7 @@ def parse_struct(parser: AttrParser, struct: type[Struct], delimiter: AttrParser
         if key in values:
             parser.raise_error(f"duplicated `{key}` entry", start, parser.pos)
         parser.parse_punctuation("=")
-        values[key] = PARSE.get(types[key], AttrParser.parse_attribute)(parser)
+        values[key] = PARSE.get(types[key], lambda parser: parser.parse_attribute())(parser)
 
     start = parser.pos
     parser.parse_comma_separated_list(delimiter, parse_entry)

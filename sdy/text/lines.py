@@ -45,3 +45,16 @@ class LineTable:
         line = bisect_left(self._newlines, offset)
         start = self._newlines[line - 1] + 1 if line else 0
         return line + 1, offset - start + 1
+
+
+def end_of_code(text: str, offset: int) -> int:
+    """Where the code before an offset ends, without the spaces, line ends and comments after it.
+
+    The offset itself where there is no code before it.
+    """
+    before = text[:offset].rstrip(" \t")
+    while before.endswith(("\n", "\r")):
+        before = before[:-1]
+        comment = before.find("//", before.rfind("\n") + 1)
+        before = (before if comment < 0 else before[:comment]).rstrip(" \t")
+    return len(before) or offset

@@ -185,7 +185,10 @@ class Parser(BuiltinSyntaxParser, AffineParser, LocationParser, GenericFormParse
             raise problem.close(f"custom op '{op_type.name}' ") from None
 
     def _parse_operation_generically(self, op_type: type[Operation]) -> Operation:
-        op = self._parse_generic_operation(op_type)
+        try:
+            op = self._parse_generic_operation(op_type)
+        except ChainedParseError as problem:
+            raise problem.close() from None
         if (spelling := SPELLINGS.get(op_type)) is not None:
             op.attributes.update({key: op.properties.pop(key) for key in spelling.inherent if key in op.properties})
         return op

@@ -3,14 +3,16 @@
 from typing import cast
 
 from xdsl.context import Context
+from xdsl.ir import Attribute, TypeAttribute
 from xdsl.parser import Parser as XDSLParser
 from xdsl.parser import ParserState
-from xdsl.utils.lexer import Input, Token
+from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRTokenKind, PunctuationSpelling
 
 from sdy.diagnostics import DiagnosticError, Note, error
+from sdy.parse_errors import ChainedParseError, Statement, parse_error
 from sdy.text.lexer import KIND_OF_PUNCTUATION, LazyToken, Lexer
-from sdy.text.lines import LineTable
+from sdy.text.lines import LineTable, end_of_code
 
 
 class TokenParser(XDSLParser):
@@ -50,15 +52,54 @@ class TokenParser(XDSLParser):
         """The punctuation. Raises ParseError where something else is next."""
         state = self._parser_state
         if state.current_token.kind is not KIND_OF_PUNCTUATION[punctuation]:
-            self.raise_error(f"expected '{punctuation}'{context_msg}")
+            raise self._wrong_token(f"expected '{punctuation}'{context_msg}")
         state.current_token = state.lexer.lex()
         return punctuation
+
+    def parse_characters(self, text: str, context_msg: str = "") -> str:
+        """The token with this text. Raises ParseError where something else is next."""
+        if self.parse_optional_characters(text) is None:
+            raise self._wrong_token(f"expected '{text}'{context_msg}")
+        return text
 
     def parse_keyword(self, keyword: str, context_msg: str = "") -> str:
         """The keyword. Raises ParseError where something else is next."""
         if self.parse_optional_keyword(keyword) is None:
-            self.raise_error(f"expected '{keyword}'{context_msg}")
+            raise parse_error(self, f"expected '{keyword}'{context_msg}")
         return keyword
+
+    def parse_identifier(self, context_msg: str = "") -> str:
+        """A word. Raises ParseError where something else is next."""
+        word = self.parse_optional_identifier()
+        if word is None:
+            raise parse_error(self, f"expected valid keyword{context_msg}")
+        return word
+
+    def parse_integer(self, allow_boolean: bool = True, allow_negative: bool = True, context_msg: str = "") -> int:
+        """A number without a fraction. Raises ParseError where something else is next."""
+        number = self.parse_optional_integer(allow_boolean, allow_negative)
+        if number is None:
+            raise parse_error(self, f"expected integer value{context_msg}")
+        return number
+
+    def parse_type(self) -> TypeAttribute:
+        """A type. Raises ParseError where something else is next."""
+        found = self.parse_optional_type()
+        if found is None:
+            raise self._wrong_token("expected non-function type")
+        return found
+
+    def parse_attribute(self) -> Attribute:
+        """An attribute. Raises ParseError where something else is next."""
+        found = self.parse_optional_attribute()
+        if found is None:
+            raise self._wrong_token("expected attribute value")
+        return found
+
+    def _wrong_token(self, message: str) -> ChainedParseError:
+        """What is missing is missing where the token before it ends, not where the next one stands."""
+        end = end_of_code(self.lexer.input.content, self.pos)
+        return ChainedParseError(Span(end, end + 1, self.lexer.input), Statement(end, message, is_open=False))
 
     def parse_optional_characters(self, text: str) -> str | None:
         """The token with this text, if it is next."""
