@@ -1,7 +1,7 @@
 """StableHLO and CHLO, MLIR's dialects of machine learning programs, as xDSL dialects: a file for each family.
 
 Operations are imported from here by the name of their MLIR class; those of CHLO, some of which have the same name, from
-`sdy.stablehlo.chlo` and `sdy.stablehlo.chlo_elementwise`.
+`sdy.stablehlo.chlo` and the files beside it that begin with that word.
 """
 
 from xdsl.ir import Dialect
@@ -12,7 +12,11 @@ from sdy.stablehlo import (
     batch_norm,
     broadcast,
     chlo,
+    chlo_attributes,
+    chlo_broadcast,
     chlo_elementwise,
+    chlo_ragged_dot,
+    chlo_scan,
     collectives,
     constants,
     control_flow,
@@ -156,7 +160,9 @@ from sdy.stablehlo.sort import SortOp
 from sdy.stablehlo.tokens import AfterAllOp, CreateTokenOp, InfeedOp, OutfeedOp, RecvOp, SendOp
 from sdy.stablehlo.types import TOKEN, FutureType, TokenType
 
-CHLO = Dialect("chlo", *definitions(chlo, chlo_elementwise))
+CHLO = Dialect(
+    "chlo", *definitions(chlo, chlo_attributes, chlo_broadcast, chlo_elementwise, chlo_ragged_dot, chlo_scan)
+)
 STABLEHLO = Dialect(
     "stablehlo",
     *definitions(

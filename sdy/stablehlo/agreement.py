@@ -6,20 +6,17 @@ Two quantized element types are compatible where they store and express the same
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ComplexType, FixedBitwidthType, TensorType, UnrankedTensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ComplexType, FixedBitwidthType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.quantized import UniformQuantizedType
-from sdy.stablehlo.shape_checks import compatible_elements, tensor_type
+from sdy.stablehlo.shape_checks import compatible_elements, elements_of
 
 
 def element_type(value: SSAValue) -> Attribute:
     """The type of a tensor's elements; the type of any other value."""
-    type_: Attribute = value.type
-    if isinstance(type_, TensorType | UnrankedTensorType):
-        return cast(TensorType[Attribute] | UnrankedTensorType[Attribute], type_).element_type
-    return type_
+    return elements_of(value.type)
 
 
 def bit_width(element: Attribute) -> int:
@@ -44,13 +41,13 @@ def verify_same_elements(op: Operation) -> None:
 
 def verify_elementwise(op: Operation) -> None:
     """Refuse an operation whose operands and results do not all have one shape, each beside each."""
-    shapes = [tensor_type(value).get_shape() for value in (*op.operands, *op.results)]
-    first, *rest = shapes
-    if all(shape == first for shape in rest):
+    types = (*op.operand_types, *op.result_types)
+    shapes = {type_.get_shape() for type_ in types if isinstance(type_, TensorType)}
+    ranked = [isinstance(type_, TensorType) for type_ in types]
+    if len(shapes) <= 1 and all(ranked) == any(ranked):
         return
-    if any(len(shape) != len(first) for shape in rest) or any(
-        len(set(sizes) - {DYNAMIC_INDEX}) > 1 for sizes in zip(*shapes, strict=True)
-    ):
+    same_rank = all(ranked) and len(set(map(len, shapes))) == 1
+    if not same_rank or any(len({*sizes} - {DYNAMIC_INDEX}) > 1 for sizes in zip(*shapes, strict=True)):
         raise VerifyException("all non-scalar operands/results must have the same shape and base type")
 
 

@@ -1,95 +1,21 @@
-"""CHLO, the operations of clients: its attributes, and the operations that are more than elementwise."""
+"""CHLO's operations that are neither elementwise nor large: constants, and the largest elements."""
 
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    I64,
-    ArrayAttr,
-    BoolAttr,
-    DenseArrayBase,
-    IntegerAttr,
-    TensorType,
-    i32,
-    i64,
-)
-from xdsl.dialects.utils.enum_attribute import EnumAttribute
-from xdsl.ir import SpacedOpaqueSyntaxAttribute
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    AttrSizedResultSegments,
-    IRDLOperation,
-    irdl_attr_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
-from xdsl.parser import Parser
-from xdsl.printer import Printer
-from xdsl.traits import IsolatedFromAbove, Pure, RecursiveMemoryEffect
+from xdsl.dialects.builtin import I64, BoolAttr, IntegerAttr, i32
+from xdsl.ir import Attribute, TypedAttribute
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import FALSE
-from sdy.stablehlo.chlo_elementwise import BroadcastBinaryOp
+from sdy.stablehlo.agreement import element_type
 from sdy.stablehlo.constants import TensorConstantOp
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.enums import ComparisonDirection, ComparisonType, Precision
-from sdy.stablehlo.names import DefinedResultNames, ScanNames
-from sdy.stablehlo.struct_attribute import StructAttr
-
-
-@irdl_attr_definition
-class PrecisionAttr(EnumAttribute[Precision], SpacedOpaqueSyntaxAttribute):
-    """`#chlo<precision DEFAULT>`."""
-
-    name = "chlo.precision"
-
-
-@irdl_attr_definition
-class ComparisonDirectionAttr(EnumAttribute[ComparisonDirection], SpacedOpaqueSyntaxAttribute):
-    """`#chlo<comparison_direction LT>`."""
-
-    name = "chlo.comparison_direction"
-
-
-@irdl_attr_definition
-class ComparisonTypeAttr(EnumAttribute[ComparisonType], SpacedOpaqueSyntaxAttribute):
-    """`#chlo<comparison_type FLOAT>`."""
-
-    name = "chlo.comparison_type"
-
-
-@dataclass(frozen=True)
-class RaggedDotDimensionNumbers:
-    """The dimension numbers of a dot product, and which dimension has groups of differing sizes."""
-
-    lhs_batching_dimensions: tuple[int, ...] = ()
-    rhs_batching_dimensions: tuple[int, ...] = ()
-    lhs_contracting_dimensions: tuple[int, ...] = ()
-    rhs_contracting_dimensions: tuple[int, ...] = ()
-    lhs_ragged_dimensions: tuple[int, ...] = ()
-    rhs_group_dimensions: tuple[int, ...] = ()
-
-
-@irdl_attr_definition
-class RaggedDotDimensionNumbersAttr(StructAttr[RaggedDotDimensionNumbers]):
-    """`#chlo.ragged_dot<lhs_contracting_dimensions = [1], ...>`."""
-
-    name = "chlo.ragged_dot"
-    STRUCT = RaggedDotDimensionNumbers
-
-
-@define
-class BroadcastCompareOp(BroadcastBinaryOp):
-    """Whether lhs and rhs stand in the given relation."""
-
-    name = "chlo.broadcast_compare"
-    comparison_direction = prop_def(ComparisonDirectionAttr)
-    compare_type = opt_prop_def(ComparisonTypeAttr)
+from sdy.stablehlo.inference import InferredResults, verify_inferred
+from sdy.stablehlo.names import DefinedResultNames
+from sdy.stablehlo.ranks import TENSOR, with_elements
+from sdy.stablehlo.shape_checks import ranked, verify_same_shape
+from sdy.stablehlo.specific_types import Dim, dims_of, tensor_like
 
 
 @define
@@ -100,109 +26,56 @@ class ConstantOp(TensorConstantOp):
 
 
 @define
-class ConstantLikeOp(IRDLOperation):
+class ConstantLikeOp(InferredResults):
     """One value in the shape of the operand."""
 
     name = "chlo.constant_like"
     value = prop_def()
-    operand = operand_def(TensorType)
-    result = result_def(TensorType)
+    operand = operand_def(TENSOR)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """Refuse a result of another shape than the operand's, or of other elements than the value."""
+        verify_same_shape(self)
+        if self._value_type() != element_type(self.result):
+            raise VerifyException("value's type doesn't match element return type")
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """The operand's type with elements of the value's."""
+        return [with_elements(self.operand.type, self._value_type())]
+
+    def _value_type(self) -> Attribute:
+        assert isinstance(self.value, TypedAttribute)
+        return self.value.get_type()
 
 
 @define
-class RaggedDotOp(IRDLOperation):
-    """A dot product with one dimension in groups, whose sizes are an operand."""
-
-    name = "chlo.ragged_dot"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
-    group_sizes = operand_def(TensorType)
-    ragged_dot_dimension_numbers = prop_def(RaggedDotDimensionNumbersAttr)
-    precision_config = opt_prop_def(ArrayAttr[PrecisionAttr])
-    result = result_def(TensorType)
-    traits = traits_def(Pure())
-
-
-@define
-class TopKOp(IRDLOperation):
+class TopKOp(InferredResults):
     """The k largest elements along the last dimension, and their indices."""
 
     name = "chlo.top_k"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR)
     k = prop_def(IntegerAttr[I64])
     is_stable = opt_prop_def(BoolAttr, BoolAttr.from_bool(True))
-    values = result_def(TensorType)
-    indices = result_def(TensorType)
+    values = result_def(TENSOR)
+    indices = result_def(TENSOR)
     traits = traits_def(Pure(), DefinedResultNames())
     assembly_format = (
         "`(` $operand `,` `k` `=` $k (`,` `is_stable` `=` $is_stable^)? `)` attr-dict"
         " `:` type($operand) `->` `(` type($values) `,` type($indices) `)`"
     )
 
-
-@define
-class ScanOp(IRDLOperation):
-    """The body applied along a dimension, carrying values from one place to the next."""
-
-    name = "chlo.scan"
-    inputs = var_operand_def(TensorType)
-    inits = var_operand_def(TensorType)
-    dimension = prop_def(IntegerAttr[I64])
-    scan_dim_size = opt_prop_def(IntegerAttr[I64])
-    is_reverse = opt_prop_def(BoolAttr, FALSE)
-    is_associative = opt_prop_def(BoolAttr)
-    outputs = var_result_def(TensorType)
-    carries = var_result_def(TensorType)
-    body = region_def("single_block")
-    traits = traits_def(IsolatedFromAbove(), RecursiveMemoryEffect(), ScanNames())
-    irdl_options = (AttrSizedOperandSegments(as_property=True), AttrSizedResultSegments(as_property=True))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Read `(%x) inits (%0) dimension=0 {...} : type`."""
-        inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        parser.parse_keyword("inits")
-        inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        parser.parse_keyword("dimension")
-        parser.parse_punctuation("=")
-        dimension = IntegerAttr(parser.parse_integer(), i64)
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        body = parser.parse_region()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        types = parser.parse_function_type()
-        outputs = len(types.outputs) - len(inits)
-        if outputs < 0:
-            parser.raise_error("not enough result types to cover the required carries", start, parser.pos)
-        written = {} if attributes is None else dict(attributes.data)
-        own = cls.get_irdl_definition().properties.keys() & written.keys()
-        segments = ([len(inputs), len(inits)], [outputs, len(inits)])
-        operand_segments, result_segments = (DenseArrayBase.from_list(i32, sizes) for sizes in segments)
-        return cls.create(
-            operands=parser.resolve_operands([*inputs, *inits], types.inputs.data, start),
-            result_types=types.outputs.data,
-            properties={
-                "dimension": dimension,
-                "operandSegmentSizes": operand_segments,
-                "resultSegmentSizes": result_segments,
-                **{name: written.pop(name) for name in own},
-            },
-            attributes=written,
-            regions=(body,),
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Write `(%x) inits (%0) dimension=0 {...} : type`."""
-        printer.print_operands(self.inputs)
-        printer.print_string(" inits ")
-        printer.print_operands(self.inits)
-        printer.print_string(f" dimension={self.dimension.value.data} ")
-        elsewhere = ("dimension", "operandSegmentSizes", "resultSegmentSizes")
-        printer.print_op_attributes(
-            self.attributes | self.properties, reserved_attr_names=elsewhere, print_keyword=True
-        )
-        printer.print_string(" ")
-        printer.print_region(self.body)
-        printer.print_string(" : ")
-        printer.print_function_type(self.operand_types, self.result_types)
+    def infer_types(self) -> Sequence[Attribute]:
+        """The operand's type with k as its last size, of its elements and of numbers."""
+        type_, k = ranked(self.operand.type), self.k.value.data
+        if type_ is None:
+            return [self.operand.type, with_elements(self.operand.type, i32)]
+        dims = dims_of(type_)
+        if not dims:
+            raise VerifyException("operand's rank must be at least 1")
+        if dims[-1].is_static and dims[-1].size < k:
+            raise VerifyException(f"operand's last dimension must be at least {k}")
+        values = tensor_like(type_, [*dims[:-1], Dim(k)])
+        return [values, with_elements(values, i32)]

@@ -1,47 +1,61 @@
-"""CHLO's elementwise operations: special functions, and operations that broadcast their operands first."""
+"""CHLO's elementwise operations, the special functions among them."""
 
-from xdsl.dialects.builtin import (
-    TensorType,
-)
-from xdsl.irdl import (
-    IRDLOperation,
-    ParsePropInAttrDict,
-    operand_def,
-    opt_prop_def,
-    result_def,
-    traits_def,
-)
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute
+from xdsl.irdl import IRDLOperation, operand_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from sdy.dialect.interfaces import Elementwise
-from sdy.stablehlo.attributes import I64_ARRAY
+from sdy.stablehlo.agreement import verify_elementwise
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.shape_checks import verify_same_shape
+from sdy.stablehlo.inference import InferredResults, verify_inferred
+from sdy.stablehlo.ranks import TENSOR, with_elements
+from sdy.stablehlo.shape_checks import verify_same_type
+from sdy.stablehlo.specific_types import most_specific
 
 
 class UnaryElementwiseOp(IRDLOperation):
-    """One operand, and a result of its shape."""
+    """One operand, and a result of its type."""
 
-    operand = operand_def(TensorType)
-    result = result_def(TensorType)
+    operand = operand_def(TENSOR)
+    result = result_def(TENSOR)
     traits = traits_def(Elementwise(), Pure())
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
     def verify_(self) -> None:
-        """Refuse a result of another shape."""
-        verify_same_shape(self)
+        """Refuse a result of another type."""
+        verify_same_type(self)
+        verify_elementwise(self)
 
 
-class BroadcastBinaryOp(IRDLOperation):
-    """Two operands, broadcast to the result's shape as numpy does or as broadcast_dimensions says."""
+class PredicateOp(UnaryElementwiseOp, InferredResults):
+    """One operand, and booleans in its shape."""
 
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
-    broadcast_dimensions = opt_prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    def verify_(self) -> None:
+        """Refuse a result of another shape, or not of booleans."""
+        verify_elementwise(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """Booleans in the shape of the operand."""
+        return [with_elements(self.operand.type, i1)]
+
+
+class SameTypeOp(InferredResults):
+    """Operands, and a result of their type."""
+
     traits = traits_def(Elementwise(), Pure())
-    irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "$lhs `,` $rhs attr-dict `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result)"
+
+    def verify_(self) -> None:
+        """Refuse operands and a result whose types differ."""
+        verify_same_type(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """What all operands say about the type."""
+        return [most_specific(self.operand_types)]
 
 
 @define
@@ -143,21 +157,21 @@ class ErfcOp(UnaryElementwiseOp):
 
 
 @define
-class IsInfOp(UnaryElementwiseOp):
+class IsInfOp(PredicateOp):
     """Whether each element is infinite."""
 
     name = "chlo.is_inf"
 
 
 @define
-class IsNegInfOp(UnaryElementwiseOp):
+class IsNegInfOp(PredicateOp):
     """Whether each element is minus infinity."""
 
     name = "chlo.is_neg_inf"
 
 
 @define
-class IsPosInfOp(UnaryElementwiseOp):
+class IsPosInfOp(PredicateOp):
     """Whether each element is plus infinity."""
 
     name = "chlo.is_pos_inf"
@@ -192,197 +206,44 @@ class TanOp(UnaryElementwiseOp):
 
 
 @define
-class BroadcastAddOp(BroadcastBinaryOp):
-    """lhs + rhs."""
-
-    name = "chlo.broadcast_add"
-
-
-@define
-class BroadcastAndOp(BroadcastBinaryOp):
-    """Logical or bitwise and."""
-
-    name = "chlo.broadcast_and"
-
-
-@define
-class BroadcastAtan2Op(BroadcastBinaryOp):
-    """The angle of the point (rhs, lhs)."""
-
-    name = "chlo.broadcast_atan2"
-
-
-@define
-class BroadcastComplexOp(BroadcastBinaryOp):
-    """Complex numbers of two parts."""
-
-    name = "chlo.broadcast_complex"
-
-
-@define
-class BroadcastDivOp(BroadcastBinaryOp):
-    """lhs / rhs."""
-
-    name = "chlo.broadcast_divide"
-
-
-@define
-class BroadcastMaxOp(BroadcastBinaryOp):
-    """The larger element."""
-
-    name = "chlo.broadcast_maximum"
-
-
-@define
-class BroadcastMinOp(BroadcastBinaryOp):
-    """The smaller element."""
-
-    name = "chlo.broadcast_minimum"
-
-
-@define
-class BroadcastMulOp(BroadcastBinaryOp):
-    """lhs * rhs."""
-
-    name = "chlo.broadcast_multiply"
-
-
-@define
-class BroadcastNextAfterOp(BroadcastBinaryOp):
-    """The next number after lhs towards rhs."""
-
-    name = "chlo.broadcast_next_after"
-
-
-@define
-class BroadcastOrOp(BroadcastBinaryOp):
-    """Logical or bitwise or."""
-
-    name = "chlo.broadcast_or"
-
-
-@define
-class BroadcastPolygammaOp(BroadcastBinaryOp):
-    """The lhs-th derivative of digamma."""
-
-    name = "chlo.broadcast_polygamma"
-
-
-@define
-class BroadcastPowOp(BroadcastBinaryOp):
-    """lhs to the power of rhs."""
-
-    name = "chlo.broadcast_power"
-
-
-@define
-class BroadcastRemOp(BroadcastBinaryOp):
-    """The remainder of the division."""
-
-    name = "chlo.broadcast_remainder"
-
-
-@define
-class BroadcastShiftLeftOp(BroadcastBinaryOp):
-    """lhs shifted left."""
-
-    name = "chlo.broadcast_shift_left"
-
-
-@define
-class BroadcastShiftRightArithmeticOp(BroadcastBinaryOp):
-    """lhs shifted right, the sign bit filling."""
-
-    name = "chlo.broadcast_shift_right_arithmetic"
-
-
-@define
-class BroadcastShiftRightLogicalOp(BroadcastBinaryOp):
-    """lhs shifted right, zeros filling."""
-
-    name = "chlo.broadcast_shift_right_logical"
-
-
-@define
-class BroadcastSubOp(BroadcastBinaryOp):
-    """lhs - rhs."""
-
-    name = "chlo.broadcast_subtract"
-
-
-@define
-class BroadcastXorOp(BroadcastBinaryOp):
-    """Logical or bitwise exclusive or."""
-
-    name = "chlo.broadcast_xor"
-
-
-@define
-class BroadcastZetaOp(BroadcastBinaryOp):
-    """The Hurwitz zeta function."""
-
-    name = "chlo.broadcast_zeta"
-
-
-@define
-class BroadcastSelectOp(IRDLOperation):
-    """Elements of on_true where pred holds and of on_false elsewhere."""
-
-    name = "chlo.broadcast_select"
-    pred = operand_def(TensorType)
-    on_true = operand_def(TensorType)
-    on_false = operand_def(TensorType)
-    result = result_def(TensorType)
-    traits = traits_def(Elementwise(), Pure())
-    assembly_format = (
-        "$pred `,` $on_true `,` $on_false attr-dict"
-        " `:` `(` type($pred) `,` type($on_true) `,` type($on_false) `)` `->` type($result)"
-    )
-
-
-@define
-class NextAfterOp(IRDLOperation):
+class NextAfterOp(SameTypeOp):
     """The next number after x towards y."""
 
     name = "chlo.next_after"
-    x = operand_def(TensorType)
-    y = operand_def(TensorType)
-    result = result_def(TensorType)
-    traits = traits_def(Elementwise(), Pure())
+    x = operand_def(TENSOR)
+    y = operand_def(TENSOR)
+    result = result_def(TENSOR)
     assembly_format = "$x `,` $y attr-dict `:` type($x) `,` type($y) `->` type($result)"
 
 
 @define
-class PolygammaOp(IRDLOperation):
+class PolygammaOp(SameTypeOp):
     """The n-th derivative of digamma at x."""
 
     name = "chlo.polygamma"
-    n = operand_def(TensorType)
-    x = operand_def(TensorType)
-    result = result_def(TensorType)
-    traits = traits_def(Elementwise(), Pure())
+    n = operand_def(TENSOR)
+    x = operand_def(TENSOR)
+    result = result_def(TENSOR)
     assembly_format = "$n `,` $x attr-dict `:` type($n) `,` type($x) `->` type($result)"
 
 
 @define
-class ZetaOp(IRDLOperation):
+class ZetaOp(SameTypeOp):
     """The Hurwitz zeta function of x and q."""
 
     name = "chlo.zeta"
-    x = operand_def(TensorType)
-    q = operand_def(TensorType)
-    result = result_def(TensorType)
-    traits = traits_def(Elementwise(), Pure())
+    x = operand_def(TENSOR)
+    q = operand_def(TENSOR)
+    result = result_def(TENSOR)
     assembly_format = "$x `,` $q attr-dict `:` type($x) `,` type($q) `->` type($result)"
 
 
 @define
-class MulhiOp(IRDLOperation):
+class MulhiOp(SameTypeOp):
     """The upper half of the product's bits."""
 
     name = "chlo.mulhi"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
-    result = result_def(TensorType)
-    traits = traits_def(Elementwise(), Pure())
+    lhs = operand_def(TENSOR)
+    rhs = operand_def(TENSOR)
+    result = result_def(TENSOR)
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"

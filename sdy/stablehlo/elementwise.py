@@ -96,11 +96,6 @@ class RealPartOp(UnaryElementwiseOp, InferredResults):
         return [real_type(self.operand.type) or self.operand.type]
 
 
-def with_elements(type_: TensorType[Attribute], element_type: Attribute) -> TensorType[Attribute]:
-    """The type of a tensor that differs in its elements alone."""
-    return TensorType(element_type, type_.shape, type_.encoding)
-
-
 class BinaryElementwiseOp(InferredResults):
     """Two operands and a result of one type."""
 

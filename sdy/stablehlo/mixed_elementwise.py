@@ -37,9 +37,9 @@ from sdy.stablehlo.element_types import (
     BOOLEANS,
     verify_elements,
 )
-from sdy.stablehlo.elementwise import with_elements
 from sdy.stablehlo.enums import ComparisonDirectionAttr, ComparisonTypeAttr
 from sdy.stablehlo.inference import InferredResults, verify_inferred
+from sdy.stablehlo.ranks import with_elements
 from sdy.stablehlo.shape_checks import (
     compatible_shapes,
     tensor_type,
@@ -68,7 +68,7 @@ class IsFiniteOp(InferredResults):
 
     def infer_types(self) -> Sequence[Attribute]:
         """Booleans in the shape of the operand."""
-        return [with_elements(tensor_type(self.x), i1)]
+        return [with_elements(self.x.type, i1)]
 
 
 @define
@@ -119,7 +119,7 @@ class CompareOp(InferredResults):
 
     def infer_types(self) -> Sequence[Attribute]:
         """Booleans in the shape of the operands."""
-        return [with_elements(tensor_type(self.lhs), i1)]
+        return [with_elements(self.lhs.type, i1)]
 
 
 @define

@@ -30,7 +30,7 @@ def parse_precision(parser: Parser) -> PrecisionConfig:
     )
 
 
-def verify_precision(config: PrecisionConfig | None) -> None:
+def verify_precision(config: ArrayAttr[Attribute] | None) -> None:
     """Refuse more entries than there are operands."""
     if config is not None and len(config) > MAX_ENTRIES:
         raise VerifyException(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, UnrankedTensorType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -17,6 +17,18 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     type_: Attribute = value.type
     assert isinstance(type_, TensorType)
     return cast(TensorType[Attribute], type_)
+
+
+def ranked(type_: Attribute) -> TensorType[Attribute] | None:
+    """The type of a tensor that has a rank, None of any other."""
+    return cast(TensorType[Attribute], type_) if isinstance(type_, TensorType) else None
+
+
+def elements_of(type_: Attribute) -> Attribute:
+    """The type of a tensor's elements; any other type as it is."""
+    if isinstance(type_, TensorType | UnrankedTensorType):
+        return cast(TensorType[Attribute] | UnrankedTensorType[Attribute], type_).element_type
+    return type_
 
 
 def compatible_shapes(shape: Sequence[int], other: Sequence[int]) -> bool:
@@ -46,9 +58,9 @@ def compatible_types(type_: Attribute, other: Attribute) -> bool:
     """Whether two tensor types have compatible element types, shapes and bounds, or two other types are compatible."""
     if type_ == other:
         return True
-    if not (isinstance(type_, TensorType) and isinstance(other, TensorType)):
-        return compatible_elements(cast(Attribute, type_), other)
-    tensor, other_tensor = cast(TensorType[Attribute], type_), cast(TensorType[Attribute], other)
+    tensor, other_tensor = ranked(type_), ranked(other)
+    if tensor is None or other_tensor is None:
+        return compatible_elements(elements_of(type_), elements_of(other))
     shape, other_shape = tensor.get_shape(), other_tensor.get_shape()
     return (
         compatible_elements(tensor.element_type, other_tensor.element_type)
@@ -58,6 +70,14 @@ def compatible_types(type_: Attribute, other: Attribute) -> bool:
     )
 
 
+def same_shape(type_: Attribute, other: Attribute) -> bool:
+    """Whether the shapes of two tensors do not contradict each other; one without a rank agrees with any."""
+    tensor, other_tensor = ranked(type_), ranked(other)
+    if tensor is None or other_tensor is None or tensor == other_tensor:
+        return True
+    return compatible_shapes(tensor.get_shape(), other_tensor.get_shape())
+
+
 def compatible_type_lists(types: Sequence[Attribute], others: Sequence[Attribute]) -> bool:
     """Whether two lists are of one length and their types compatible, one by one."""
     return len(types) == len(others) and all(map(compatible_types, types, others))
@@ -65,8 +85,8 @@ def compatible_type_lists(types: Sequence[Attribute], others: Sequence[Attribute
 
 def verify_same_shape(op: Operation, message: str = "requires the same shape for all operands and results") -> None:
     """Refuse, with this message, an operation whose operands and results do not all have one shape."""
-    first, *rest = (tensor_type(value) for value in (*op.operands, *op.results))
-    if not all(type_ == first or compatible_shapes(type_.get_shape(), first.get_shape()) for type_ in rest):
+    first, *rest = (*op.operand_types, *op.result_types)
+    if not all(same_shape(type_, first) for type_ in rest):
         raise VerifyException(message)
 
 

@@ -40,7 +40,8 @@ def least_specific(types: Sequence[Attribute]) -> Attribute:
 
 def most_specific(types: Sequence[Attribute]) -> Attribute:
     """The type that says all that any of `types` says. Raises VerifyException where they contradict."""
-    return _merge_tuples(types, most_specific_dim)
+    ranked: list[Attribute] = [type_ for type_ in types if isinstance(type_, TensorType)]
+    return _merge_tuples(ranked or types, most_specific_dim)
 
 
 def _same_size(dim: int, one: Dim, other: Dim) -> int:
