@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from sdy.interned import Interned
 from sdy.mesh import Mesh
 
 
@@ -22,8 +23,8 @@ def quoted(text: str) -> str:
     return f'"{"".join(escaped)}"'
 
 
-@dataclass(frozen=True, slots=True)
-class AxisRef:
+@dataclass(frozen=True, slots=True, eq=False)
+class AxisRef(Interned):
     """The axis `name`, or its sub-axis `"name":(pre_size)size` when both sizes are given."""
 
     name: str

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from sdy.interned import Interned
 
-@dataclass(frozen=True)
-class Mesh:
+
+@dataclass(frozen=True, eq=False)
+class Mesh(Interned):
     """Named axes with sizes, and optionally which device stands at each place of the grid.
 
     Devices are numbered in row-major order of the axes, the last axis being the fastest, unless `device_ids` lists

@@ -6,6 +6,7 @@ from types import EllipsisType
 from typing import Literal, TypeAlias
 
 from sdy.axes import AxisRef, total_size
+from sdy.interned import Interned
 from sdy.mesh import Mesh
 
 Reduction: TypeAlias = Literal["sum", "max", "min"]
@@ -14,8 +15,8 @@ DimSpec: TypeAlias = Axis | EllipsisType | Sequence[Axis | EllipsisType] | None
 """How a person writes the sharding of a dimension; see `DimSharding.of`."""
 
 
-@dataclass(frozen=True, slots=True)
-class DimSharding:
+@dataclass(frozen=True, slots=True, eq=False)
+class DimSharding(Interned):
     """The axes that split one dimension, major to minor.
 
     An open dimension may be split further by propagation, a closed one may not. A lower `priority` is propagated
@@ -54,8 +55,8 @@ class DimSharding:
         return replace(self, priority=None) if self.is_closed and not self.axes else self
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSharding:
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorSharding(Interned):
     """How a tensor is laid out over a mesh.
 
     `mesh` is the symbol of a mesh in the module, or the mesh itself. An axis in no dimension replicates the tensor;

@@ -1,6 +1,9 @@
 """The algebra of meshes, axes and shardings, against a brute-force model: an axis as a set of prime positions."""
 
+import copy
 import itertools
+import pickle
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -116,3 +119,19 @@ def test_local_and_global_shapes() -> None:
     assert sharding.open().close() == sharding
     assert not sharding.is_fully_replicated
     assert TensorSharding.replicated_closed("mesh", 2).is_fully_replicated
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: AxisRef("a", 1, 2),
+        lambda: Mesh.of({"a": 2, "b": 4}, device_ids=range(7, -1, -1)),
+        lambda: TensorSharding.of("a", None, ("b", ...)),
+    ],
+)
+def test_equal_values_are_one_object(make: Callable[[], object]):
+    value = make()
+    assert make() is value
+    assert copy.deepcopy(value) is value
+    assert pickle.loads(pickle.dumps(value)) is value
+    assert TensorSharding.of("a") != TensorSharding.of("a", mesh="other")

@@ -1,0 +1,38 @@
+"""Values of which there is one object each: equal ones are the same object.
+
+What a compiler does with shardings is mostly to compare them and to look up what it knows about them. Where equal
+values are one object, both take as long as they do for the object's address, however large the value.
+"""
+
+from collections.abc import Iterator
+from dataclasses import Field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakValueDictionary
+
+
+class _OneObjectEach(type):
+    _objects: WeakValueDictionary[tuple[object, ...], Any]
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+        super().__init__(name, bases, namespace)
+        cls._objects = WeakValueDictionary()
+
+    # To a type checker the parameters are those of the class.
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *arguments: object, **named: object) -> Any:
+            value = super().__call__(*arguments, **named)
+            return cls._objects.setdefault(tuple(value._values()), value)
+
+
+class Interned(metaclass=_OneObjectEach):
+    """The base of frozen dataclasses, made with `eq=False`, whose fields are hashable."""
+
+    __slots__ = ("__weakref__",)
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def _values(self) -> Iterator[object]:
+        return (getattr(self, field.name) for field in fields(self) if field.init)
+
+    def __reduce__(self) -> tuple[type["Interned"], tuple[object, ...]]:
+        return type(self), tuple(self._values())
