@@ -13,6 +13,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from sdy import collector
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.text import context, verify
@@ -113,6 +114,7 @@ class Timing:
         return "\n".join([*rows, f"{total:10.4f} s {1:7.1%}  total"])
 
 
+@collector.paused()
 def run_passes(
     module: ModuleOp,
     passes: Iterable[ModulePass],

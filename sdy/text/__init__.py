@@ -21,6 +21,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from sdy import collector
 from sdy.text.deep import again_with_room
 from sdy.text.dialects import context
 from sdy.text.names import AsmNames
@@ -31,6 +32,7 @@ from sdy.text.verifier import verify
 __all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "verify"]
 
 
+@collector.paused()
 def parse(text: str, filename: str = "<stdin>", ctx: Context | None = None) -> ModuleOp:
     """The verified module that `text` is, or one around the operations that it is.
 
@@ -42,6 +44,7 @@ def parse(text: str, filename: str = "<stdin>", ctx: Context | None = None) -> M
     return module
 
 
+@collector.paused()
 @again_with_room
 def format(  # noqa: A001
     op: Operation,
