@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from sdy.dialect.shardings import func_result_sharding, get_sharding
+from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.passes.execution.hlo_collectives import Traffic, total
 
@@ -32,7 +33,7 @@ class Account:
 
 def count_operations(module: ModuleOp) -> int:
     """The number of operations in `module`."""
-    return sum(1 for _ in module.walk()) - 1
+    return len(operations(module)) - 1
 
 
 def count_shardings(module: ModuleOp) -> int:
@@ -47,7 +48,7 @@ def count_shardings(module: ModuleOp) -> int:
 
 
 def _values(module: ModuleOp) -> Iterator[SSAValue]:
-    for op in module.walk():
+    for op in operations(module):
         yield from op.results
         for region in op.regions:
             for block in region.blocks:

@@ -1,12 +1,11 @@
 """Which function calls which: the orders in which passes visit functions, and copies of whole call trees."""
 
-from collections.abc import Iterator
-
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 
 from sdy.diagnostics import error
+from sdy.dialect.walk import operations_of
 from sdy.passes.common.symbols import Symbols
 
 ORIGINAL_NAME = "sdy.original_func_name"
@@ -31,9 +30,9 @@ def main_function(module: ModuleOp) -> FuncOp:
     raise error(module, "expected a function named @main, or a single function")
 
 
-def calls_in(root: Operation) -> Iterator[CallOp]:
+def calls_in(root: Operation) -> list[CallOp]:
     """The calls in `root`, outer ones first."""
-    return (op for op in root.walk() if isinstance(op, CallOp))
+    return operations_of(root, CallOp)
 
 
 def callee(call: CallOp, symbols: Symbols) -> FuncOp:

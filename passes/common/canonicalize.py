@@ -12,6 +12,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import ConstantLike, IsolatedFromAbove
 
 from sdy.dialect.canonicalization import PATTERNS
+from sdy.dialect.traits import has_trait
+from sdy.dialect.walk import operations
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ def _gather_constants(module: ModuleOp) -> None:
     """Keep one of equal constants in each isolated region, and put all of them at its front."""
     first_of: dict[Hashable, Operation] = {}
     kept: set[Operation | None] = {None}
-    for constant in list(module.walk()):
-        if not constant.has_trait(ConstantLike, value_if_unregistered=False):
+    for constant in operations(module):
+        if not has_trait(constant, ConstantLike):
             continue
         block = _isolated_region(constant).blocks[0]
         key = (block, constant.dialect_name(), constant.get_attr_or_prop("value"), constant.results[0].type)
@@ -73,7 +75,7 @@ def _isolated_region(operation: Operation) -> Region:
     """The innermost region around `operation` whose operations see no values from outside."""
     region = operation.parent_region()
     assert region is not None
-    while (parent := region.parent) is not None and not parent.has_trait(IsolatedFromAbove):
+    while (parent := region.parent) is not None and not has_trait(parent, IsolatedFromAbove):
         outer = parent.parent_region()
         if outer is None:
             break

@@ -45,7 +45,7 @@ class InlinePass(ModulePass):
         symbols = Symbols(op)
         finished: set[FuncOp] = set()
         for function in callees_first(op):
-            for call in list(calls_in(function)):
+            for call in calls_in(function):
                 called = callee(call, symbols)
                 if called in finished and _may_be_inlined(call, called):
                     _inline(call, called)

@@ -1,9 +1,10 @@
 """What passes ask about an operation."""
 
 from xdsl.ir import Operation
-from xdsl.traits import is_side_effect_free
+from xdsl.traits import NoMemoryEffect, is_side_effect_free
 
 from sdy.dialect.interfaces import Elementwise
+from sdy.dialect.traits import has_trait
 from sdy.passes.common.tensors import shape
 from sdy.stablehlo import BitcastConvertOp
 
@@ -12,9 +13,9 @@ def is_elementwise(operation: Operation) -> bool:
     """Whether each element of the results depends on the elements of the operands at the same place only."""
     if isinstance(operation, BitcastConvertOp):
         return shape(operation.operand.type) == shape(operation.result.type)
-    return operation.has_trait(Elementwise, value_if_unregistered=False)
+    return has_trait(operation, Elementwise)
 
 
 def is_pure(operation: Operation) -> bool:
     """Whether `operation` does nothing but compute its results, so that it may be copied, moved or left out."""
-    return is_side_effect_free(operation)
+    return has_trait(operation, NoMemoryEffect) or is_side_effect_free(operation)

@@ -5,6 +5,7 @@ from collections.abc import Callable, MutableMapping
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FlatSymbolRefAttr, SymbolRefAttr, TensorType, i64
 from xdsl.ir import Attribute, Operation
 
+from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.stablehlo.replica_groups import (
     DeviceMesh,
@@ -19,7 +20,7 @@ _REPLICA_GROUPS = "replica_groups"
 
 def transform_replica_group_meshes(root: Operation, change: Callable[[str | Mesh], str | Mesh]) -> None:
     """Replace each mesh, or name of one, in the replica groups of `root` by what `change` makes of it."""
-    for operation in root.walk():
+    for operation in operations(root):
         for attributes in (operation.properties, operation.attributes):
             _transform(attributes, change)
 

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Operation
 
 from sdy.dialect.attributes import TensorShardingAttr, TensorShardingPerValueAttr
+from sdy.dialect.walk import operations
 from sdy.sharding import TensorSharding
 
 
@@ -17,42 +18,50 @@ def transform_shardings(root: Operation, change: Callable[[TensorSharding], Tens
     results, the inputs of an operation before its outputs. `change` is called once for each different sharding.
     """
     transform = _Transform(change)
-    for operation in root.walk():
+    for operation in operations(root):
         for attributes in (operation.properties, operation.attributes):
-            for name, attribute in transform.changed_entries(attributes).items():
-                attributes[name] = attribute
+            if attributes:
+                attributes.update(transform.changed_entries(attributes))
 
 
 @dataclass
 class _Transform:
     change: Callable[[TensorSharding], TensorSharding]
-    known: dict[Attribute, Attribute] = field(default_factory=dict[Attribute, Attribute])
+    attributes: dict[int, tuple[Attribute, Attribute]] = field(default_factory=dict[int, tuple[Attribute, Attribute]])
+    """Before and after, by the address of the former, which stays in use while it is here."""
+    shardings: dict[TensorSharding, TensorSharding] = field(default_factory=dict[TensorSharding, TensorSharding])
 
     def changed_entries(self, attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
-        new = {name: self(attribute) for name, attribute in attributes.items()}
-        return {name: attribute for name, attribute in new.items() if attribute is not attributes[name]}
+        return {name: new for name, old in attributes.items() if (new := self(old)) is not old}
 
     def __call__(self, attribute: Attribute) -> Attribute:
+        # Operations share most of their attributes, so that each is looked into once.
+        known = self.attributes.get(id(attribute))
+        if known is None:
+            known = self.attributes[id(attribute)] = (attribute, self.changed(attribute))
+        return known[1]
+
+    def changed(self, attribute: Attribute) -> Attribute:
         match attribute:
-            case TensorShardingAttr() | TensorShardingPerValueAttr():
-                if attribute not in self.known:
-                    self.known[attribute] = self.rewrite(attribute)
-                return self.known[attribute]
+            case TensorShardingAttr():
+                new = self.of_sharding(attribute.data)
+                return attribute if new is attribute.data else TensorShardingAttr.of(new)
+            case TensorShardingPerValueAttr():
+                shardings = tuple(map(self.of_sharding, attribute.data))
+                return attribute if shardings == attribute.data else TensorShardingPerValueAttr.of(shardings)
             case ArrayAttr():
-                new = [self(element) for element in attribute]
-                return attribute if all(map(_is, new, attribute)) else ArrayAttr(new)
+                elements = [self(element) for element in attribute]
+                return attribute if all(map(_is, elements, attribute)) else ArrayAttr(elements)
             case DictionaryAttr():
-                changed = self.changed_entries(attribute.data)
-                return DictionaryAttr({**attribute.data, **changed}) if changed else attribute
+                entries = self.changed_entries(attribute.data)
+                return DictionaryAttr({**attribute.data, **entries}) if entries else attribute
             case _:
                 return attribute
 
-    def rewrite(self, attribute: TensorShardingAttr | TensorShardingPerValueAttr) -> Attribute:
-        if isinstance(attribute, TensorShardingAttr):
-            new = self.change(attribute.data)
-            return attribute if new == attribute.data else TensorShardingAttr(new)
-        shardings = tuple(self.change(sharding) for sharding in attribute.data)
-        return attribute if shardings == attribute.data else TensorShardingPerValueAttr(shardings)
+    def of_sharding(self, sharding: TensorSharding) -> TensorSharding:
+        if sharding not in self.shardings:
+            self.shardings[sharding] = self.change(sharding)
+        return self.shardings[sharding]
 
 
 def _is(first: object, second: object) -> bool:

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from xdsl.passes import ModulePass
 
+from sdy.dialect.walk import operations
 from sdy.passes.common.symbols import Symbols
 
 
@@ -49,9 +50,14 @@ def _is_discardable(operation: Operation) -> bool:
 
 def _references(root: Operation) -> Iterator[str]:
     """The names that `root` and what is in it refer to."""
-    for operation in root.walk():
-        yield from _names_in(operation.properties.values())
-        yield from _names_in(operation.attributes.values())
+    # Operations share most of their attributes, each of which is looked into once.
+    attributes: dict[int, Attribute] = {}
+    for operation in operations(root):
+        for attribute in operation.properties.values():
+            attributes[id(attribute)] = attribute
+        for attribute in operation.attributes.values():
+            attributes[id(attribute)] = attribute
+    return _names_in(attributes.values())
 
 
 def _names_in(attributes: Iterable[Attribute]) -> Iterator[str]:

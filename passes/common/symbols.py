@@ -7,6 +7,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.traits import SymbolOpInterface
 
+from sdy.dialect.traits import has_trait
+
 
 class Symbols:
     """The symbols of `module`, kept in step with it by `insert` and `erase`.
@@ -56,9 +58,7 @@ def symbol_name(operation: Operation) -> str:
 
 def _named_operations(module: ModuleOp) -> Iterator[tuple[str, Operation]]:
     for operation in module.ops:
-        if operation.has_trait(SymbolOpInterface, value_if_unregistered=False) and operation.get_attr_or_prop(
-            "sym_name"
-        ):
+        if has_trait(operation, SymbolOpInterface) and operation.get_attr_or_prop("sym_name"):
             yield symbol_name(operation), operation
 
 

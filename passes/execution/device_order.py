@@ -7,6 +7,7 @@ are replaced by places in the mesh.
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType, i64
 
+from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.passes.partitioning.emitter import after
 from sdy.stablehlo import PartitionIdOp
@@ -21,7 +22,7 @@ def renumber_devices(module: ModuleOp, mesh: Mesh) -> None:
     if order == tuple(range(mesh.size)):
         return
     places = {device: place for place, device in enumerate(order)}
-    for op in list(module.walk()):
+    for op in operations(module):
         if isinstance(op, PartitionIdOp):
             _look_up(op, order)
         for name in _DEVICE_LISTS:

@@ -9,6 +9,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy import dialect
 from sdy.diagnostics import op_error
+from sdy.dialect.walk import operations
 from sdy.passes.common.regions import inline_body
 from sdy.stablehlo.constants import ConstantOp
 
@@ -20,7 +21,7 @@ def without_shardings(module: ModuleOp) -> ModuleOp:
     DiagnosticError at an operation that only has a meaning on several devices.
     """
     module = module.clone()
-    for op in list(module.walk()):
+    for op in operations(module):
         if isinstance(op, FuncOp):
             op.arg_attrs = op.res_attrs = None
         op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith("sdy.")}

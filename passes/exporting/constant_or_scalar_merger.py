@@ -10,6 +10,8 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike
 
 from sdy.dialect.ops import ConstantOp
+from sdy.dialect.traits import has_trait
+from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.tensors import is_scalar
 from sdy.stablehlo import BroadcastInDimOp
 
@@ -35,7 +37,7 @@ class ConstantOrScalarMergerPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         first_of: dict[Hashable, Operation] = {}
-        for operation in list(op.walk(region_first=True)):
+        for operation in operations_inside_out(op):
             if _is_mergeable(operation):
                 first = first_of.setdefault(_key(operation), operation)
                 if first is not operation:
@@ -45,7 +47,7 @@ class ConstantOrScalarMergerPass(ModulePass):
 def _is_mergeable(operation: Operation) -> bool:
     if isinstance(operation, BroadcastInDimOp):
         return is_scalar(operation.operand)
-    return isinstance(operation, ConstantOp) or operation.has_trait(ConstantLike, value_if_unregistered=False)
+    return isinstance(operation, ConstantOp) or has_trait(operation, ConstantLike)
 
 
 def _key(operation: Operation) -> Hashable:

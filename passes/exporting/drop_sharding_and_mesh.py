@@ -8,6 +8,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.ops import MeshOp
+from sdy.dialect.walk import operations
 from sdy.passes.common.argument_attributes import remove_from_arguments_and_results
 
 
@@ -27,7 +28,7 @@ class DropShardingAndMeshPass(ModulePass):
     name = "sdy-drop-sharding-and-mesh"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in list(op.walk()):
+        for operation in operations(op):
             operation.attributes.pop(SHARDING, None)
             if isinstance(operation, FuncOp):
                 remove_from_arguments_and_results(operation, {SHARDING})

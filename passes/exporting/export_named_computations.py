@@ -9,6 +9,7 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.attributes import TensorShardingPerValueAttr
 from sdy.dialect.ops import NamedComputationOp
 from sdy.dialect.shardings import set_func_arg_shardings, set_result_shardings
+from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.call_graph import EXECUTION_THREAD, ORIGINAL_NAME
 from sdy.passes.common.data_flow_edges import edge_shardings, remove_edges
 from sdy.passes.common.function_shardings import Shardings
@@ -43,7 +44,7 @@ class ExportNamedComputationsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
-        for computation in list(op.walk(region_first=True)):
+        for computation in operations_inside_out(op):
             if isinstance(computation, NamedComputationOp):
                 _export(computation, symbols)
 

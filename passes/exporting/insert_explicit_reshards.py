@@ -8,12 +8,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import IsTerminator
 
-from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
+from sdy.dialect.traits import is_terminator
+from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.call_graph import callee, functions
 from sdy.passes.common.editing import after_value, insert_for_use, used_value
 from sdy.passes.common.function_shardings import function_argument_shardings
@@ -58,8 +59,8 @@ class InsertExplicitReshardsPass(ModulePass):
         for function in functions(op):
             refuse_single_device(function)
             # What is inserted around an operation is in order already, and is not to be visited.
-            for inner in tuple(function.body.walk(region_first=True)):
-                if not inner.has_trait(IsTerminator, value_if_unregistered=False):
+            for inner in operations_inside_out(function)[:-1]:
+                if not is_terminator(inner):
                     _visit(inner, symbols, self.enable_full_version or _always_in_full(inner))
             terminator = function.body.block.last_op
             assert terminator is not None
@@ -81,7 +82,7 @@ def _always_in_full(op: Operation) -> bool:
 
 
 def _visit(op: Operation, symbols: Symbols, in_full: bool) -> None:
-    if flow := op.get_trait(ShardableDataFlow):
+    if flow := data_flow_of(op):
         _visit_data_flow(op, flow, in_full)
     elif isinstance(op, func.CallOp):
         _visit_call(op, symbols, in_full)

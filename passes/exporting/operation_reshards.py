@@ -39,6 +39,9 @@ def reshard_around(op: Operation, in_full: bool) -> None:
     if runs_on_one_device(op, shardings[len(op.operands) :]):
         insert_single_device_reshards(op)
         return
+    is_dot = isinstance(op, DotOp | DotGeneralOp)
+    if not (in_full or is_dot or any(sharding and sharding.unreduced for sharding in shardings)):
+        return
     meshes = {sharding.mesh: mesh_of(sharding, op) for sharding in shardings if sharding is not None}
     mesh_name = choose_mesh(shardings, meshes)
     rule = sharding_rule(op) if mesh_name is not None else None
@@ -54,7 +57,7 @@ def reshard_around(op: Operation, in_full: bool) -> None:
         reduction_axes = _reshard_operation(op, tensors, mesh_name, meshes)
     else:
         reduction_axes = _declared_reduction_axes(op, tensors, mesh)
-        if isinstance(op, DotOp | DotGeneralOp) and shardings[-1] is not None:
+        if is_dot and shardings[-1] is not None:
             result_sharding = plan_dot_result(tensors, mesh_name, mesh)
             if result_sharding is not None:
                 _compute_with(op.results[0], result_sharding, shardings[-1], InsertPoint.after(op))

@@ -7,6 +7,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.collectives import AllGatherOp, ReduceScatterOp
 from sdy.dialect.shardings import get_sharding, set_result_shardings
+from sdy.dialect.walk import operations_of
 from sdy.stablehlo import DotGeneralOp, DotOp
 
 
@@ -30,8 +31,8 @@ class RemoveAllGatherReduceScatterForCmv1Pass(ModulePass):
     name = "sdy-remove-all-gather-reduce-scatter-for-cmv1"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for dot in list(op.walk()):
-            if isinstance(dot, DotOp | DotGeneralOp) and not _remove_all_gathers(dot):
+        for dot in operations_of(op, DotOp, DotGeneralOp):
+            if not _remove_all_gathers(dot):
                 _remove_reduce_scatter(dot)
 
 

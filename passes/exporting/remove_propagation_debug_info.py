@@ -5,6 +5,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
+from sdy.dialect.walk import operations
 from sdy.passes.common.argument_attributes import remove_from_arguments_and_results
 
 _DEBUG_ATTRIBUTES = {
@@ -32,7 +33,7 @@ class RemovePropagationDebugInfoPass(ModulePass):
     name = "sdy-remove-propagation-debug-info"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in op.walk():
+        for operation in operations(op):
             if isinstance(operation, FuncOp):
                 remove_from_arguments_and_results(operation, _DEBUG_ATTRIBUTES)
             else:

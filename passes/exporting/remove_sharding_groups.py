@@ -6,6 +6,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import ShardingGroupOp
+from sdy.dialect.walk import operations_of
 
 
 class RemoveShardingGroupsPass(ModulePass):
@@ -24,6 +25,5 @@ class RemoveShardingGroupsPass(ModulePass):
     name = "sdy-remove-sharding-groups"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in list(op.walk()):
-            if isinstance(operation, ShardingGroupOp):
-                Rewriter.erase_op(operation)
+        for group in operations_of(op, ShardingGroupOp):
+            Rewriter.erase_op(group)

@@ -14,6 +14,7 @@ from sdy.dialect.collectives import AllGatherOp, AllSliceOp, AllToAllOp, Collect
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.dialect.walk import operations_of
 from sdy.passes.common.editing import before_barriers
 from sdy.passes.common.tensors import shape
 from sdy.passes.exporting.collective_plan import plan_collectives
@@ -43,7 +44,7 @@ class ReshardToCollectivesPass(ModulePass):
     keep_redundant_reshards: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for reshard in [inner for inner in op.walk() if isinstance(inner, ReshardOp)]:
+        for reshard in operations_of(op, ReshardOp):
             source = get_sharding(before_barriers(reshard.input))
             if not (self.keep_redundant_reshards and equivalent(source, reshard.sharding.data)):
                 _replace_by_collectives(reshard, source)

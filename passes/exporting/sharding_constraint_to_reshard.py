@@ -6,6 +6,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import ReshardOp, ShardingConstraintOp
+from sdy.dialect.walk import operations_of
 
 
 class ShardingConstraintToReshardPass(ModulePass):
@@ -23,9 +24,8 @@ class ShardingConstraintToReshardPass(ModulePass):
     name = "sdy-sharding-constraint-to-reshard"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for constraint in list(op.walk()):
-            if isinstance(constraint, ShardingConstraintOp):
-                reshard = ReshardOp(constraint.input, constraint.sharding.data)
-                reshard.attributes = constraint.attributes.copy()
-                reshard.location = constraint.location
-                Rewriter.replace_op(constraint, reshard)
+        for constraint in operations_of(op, ShardingConstraintOp):
+            reshard = ReshardOp(constraint.input, constraint.sharding.data)
+            reshard.attributes = constraint.attributes.copy()
+            reshard.location = constraint.location
+            Rewriter.replace_op(constraint, reshard)

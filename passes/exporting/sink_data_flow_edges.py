@@ -8,8 +8,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from sdy.diagnostics import error
-from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.ops import DataFlowEdgeOp
+from sdy.dialect.walk import operations, operations_of
 from sdy.passes.common.data_flow_edges import edge_shardings
 
 
@@ -37,8 +38,8 @@ class SinkDataFlowEdgesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.sink_debug_sharding_origins or self.sink_debug_propagation_edge_sharding:
             raise error(op, f"'{self.name}' cannot move the record of where shardings come from: leave its options off")
-        for operation in op.walk():
-            flow = operation.get_trait(ShardableDataFlow)
+        for operation in operations(op):
+            flow = data_flow_of(operation)
             if flow is None:
                 continue
             for owners, set_shardings in (
@@ -48,6 +49,5 @@ class SinkDataFlowEdgesPass(ModulePass):
                 shardings = edge_shardings(owners)
                 if shardings is not None:
                     set_shardings(operation, shardings)
-        for edge in list(op.walk()):
-            if isinstance(edge, DataFlowEdgeOp):
-                Rewriter.replace_op(edge, [], [edge.input])
+        for edge in operations_of(op, DataFlowEdgeOp):
+            Rewriter.replace_op(edge, [], [edge.input])

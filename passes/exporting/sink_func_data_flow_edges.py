@@ -7,6 +7,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import FuncDataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.dialect.walk import operations_of
 from sdy.sharding import TensorSharding
 
 
@@ -31,11 +32,10 @@ class SinkFuncDataFlowEdgesPass(ModulePass):
     name = "sdy-sink-func-data-flow-edges"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for edge in list(op.walk()):
-            if isinstance(edge, FuncDataFlowEdgeOp):
-                before, after = get_sharding(edge.input), get_sharding(edge.result)
-                if after is not None:
-                    set_sharding(edge.input, after)
-                elif before is not None:
-                    set_sharding(edge.input, TensorSharding.replicated_open(before.mesh, before.rank))
-                Rewriter.replace_op(edge, [], [edge.input])
+        for edge in operations_of(op, FuncDataFlowEdgeOp):
+            before, after = get_sharding(edge.input), get_sharding(edge.result)
+            if after is not None:
+                set_sharding(edge.input, after)
+            elif before is not None:
+                set_sharding(edge.input, TensorSharding.replicated_open(before.mesh, before.rank))
+            Rewriter.replace_op(edge, [], [edge.input])

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
+from sdy.dialect.walk import operations_of
 from sdy.passes.common.call_graph import ORIGINAL_NAME, callee, calls_in, original_name, set_callee
 from sdy.passes.common.function_shardings import function_argument_shardings, function_result_shardings
 from sdy.passes.common.symbols import Symbols
@@ -46,7 +47,7 @@ class UnflattenCallGraphPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
-        calls = list(calls_in(op))
+        calls = calls_in(op)
         called = [callee(call, symbols) for call in calls]
         exact = {function: _key(function, with_shardings=True) for function in called}
         merged = {function: _key(function, with_shardings=not self.dedup_functions_fully) for function in called}
@@ -61,10 +62,9 @@ class UnflattenCallGraphPass(ModulePass):
                     chosen[merged[function]] = function
         for call, function in zip(calls, called, strict=True):
             set_callee(call, chosen[merged[function]].sym_name.data)
-        for function in op.walk():
-            if isinstance(function, FuncOp):
-                function.attributes.pop(ORIGINAL_NAME, None)
-                function.attributes.pop(MANUAL_AXES, None)
+        for function in operations_of(op, FuncOp):
+            function.attributes.pop(ORIGINAL_NAME, None)
+            function.attributes.pop(MANUAL_AXES, None)
 
 
 def _key(function: FuncOp, with_shardings: bool) -> Hashable:

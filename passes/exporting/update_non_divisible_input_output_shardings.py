@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from sdy.axes import AxisRef
-from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface
+from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface, data_flow_of
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import (
     func_arg_sharding,
@@ -21,6 +21,8 @@ from sdy.dialect.shardings import (
     set_func_result_shardings,
     set_result_shardings,
 )
+from sdy.dialect.traits import trait_of
+from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.tensors import is_static_tensor
 from sdy.sharding import DimSharding, TensorSharding
@@ -47,13 +49,13 @@ class UpdateNonDivisibleInputOutputShardingsPass(ModulePass):
     name = "sdy-update-non-divisible-input-output-shardings"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in op.walk():
+        for operation in operations(op):
             if isinstance(operation, FuncOp):
                 _update_function(operation)
             elif operation.results and (isinstance(operation, CallOp) or _keeps_results_divisible(operation)):
                 shardings = result_shardings(operation)
                 set_result_shardings(operation, _divide_all(shardings, operation.results, operation))
-            flow = operation.get_trait(ShardableDataFlow)
+            flow = data_flow_of(operation)
             if flow is not None and flow.keeps_owner_shardings_divisible(operation):
                 _update_edges(operation, flow)
 
@@ -68,7 +70,7 @@ def _update_function(function: FuncOp) -> None:
 
 
 def _keeps_results_divisible(operation: Operation) -> bool:
-    interface = operation.get_trait(ShardingRuleInterface)
+    interface = trait_of(operation, ShardingRuleInterface)
     return interface is not None and interface.keeps_result_shardings_divisible(operation)
 
 

@@ -1,22 +1,24 @@
 """`sdy-verify-unreduced-axes`: no partial result is taken for a whole one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.traits import IsTerminator
 
 from sdy import stablehlo
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, op_error, report
 from sdy.dialect import collectives, ops
-from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding
+from sdy.dialect.traits import is_terminator
 from sdy.dialect.unreduced_transition import transition_problem
+from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.call_graph import callee, functions
 from sdy.passes.common.editing import before_barriers
 from sdy.passes.common.symbols import Symbols
@@ -45,8 +47,8 @@ class VerifyUnreducedAxesPass(ModulePass):
         problems: list[DiagnosticError] = []
         for function in functions(op):
             try:
-                for inner in function.body.walk(region_first=True):
-                    _verify(inner, symbols)
+                for inner in operations_inside_out(function)[:-1]:
+                    _VERIFIERS.get(inner.__class__, _verify_any)(inner, symbols)
             except DiagnosticError as problem:
                 problems.append(problem)
         for problem in problems[:-1]:
@@ -54,28 +56,6 @@ class VerifyUnreducedAxesPass(ModulePass):
                 report(diagnostic)
         if problems:
             raise problems[-1]
-
-
-def _verify(op: Operation, symbols: Symbols) -> None:
-    match op:
-        case ops.ReshardOp() | ops.ShardingConstraintOp():
-            pass
-        case collectives.AllReduceOp() | collectives.ReduceScatterOp():
-            if get_sharding(before_barriers(op.operands[0])) is None:
-                raise op_error(op, "operand must be sharded.")
-        case func.CallOp():
-            _verify_call(op, symbols)
-        case func.ReturnOp() | ops.ReturnOp():
-            _verify_return(op)
-        case stablehlo.ReduceOp():
-            _verify_transition(op, op.inputs, op.results, introduces=region_reduction(op.body))
-        case stablehlo.AllReduceOp() | stablehlo.ReduceScatterOp():
-            operands = [get_sharding(before_barriers(op.operands[0]))]
-            _verify_shardings(op, operands, [get_sharding(op.results[0])], removes=region_reduction(op.regions[0]))
-        case _ if not op.has_trait(IsTerminator, value_if_unregistered=False):
-            _verify_transition(op, op.operands, op.results, introduces="sum")
-        case _:
-            pass
 
 
 def _verify_transition(
@@ -117,10 +97,10 @@ def _verify_call(call: func.CallOp, symbols: Symbols) -> None:
         _verify_equal(call, given, get_sharding(result), f"at call result {index}.")
 
 
-def _verify_return(op: Operation) -> None:
+def _verify_return(op: Operation, symbols: Symbols) -> None:
     parent = op.parent_op()
     assert parent is not None
-    flow = parent.get_trait(ShardableDataFlow)
+    flow = data_flow_of(parent)
     for index, operand in enumerate(op.operands):
         if isinstance(parent, func.FuncOp):
             target = func_result_sharding(parent, index)
@@ -150,3 +130,41 @@ def _is_resharded(value: SSAValue) -> bool:
     """Whether `value` comes from an operation whose purpose is to change shardings."""
     value = before_barriers(value)
     return not isinstance(value, BlockArgument) and isinstance(value.owner, RESHARDS)
+
+
+def _verify_nothing(op: Operation, symbols: Symbols) -> None:
+    pass
+
+
+def _verify_combined(op: Operation, symbols: Symbols) -> None:
+    if get_sharding(before_barriers(op.operands[0])) is None:
+        raise op_error(op, "operand must be sharded.")
+
+
+def _verify_reduce(op: stablehlo.ReduceOp, symbols: Symbols) -> None:
+    _verify_transition(op, op.inputs, op.results, introduces=region_reduction(op.body))
+
+
+def _verify_collective(op: Operation, symbols: Symbols) -> None:
+    operands = [get_sharding(before_barriers(op.operands[0]))]
+    _verify_shardings(op, operands, [get_sharding(op.results[0])], removes=region_reduction(op.regions[0]))
+
+
+def _verify_any(op: Operation, symbols: Symbols) -> None:
+    if not is_terminator(op):
+        _verify_transition(op, op.operands, op.results, introduces="sum")
+
+
+_VERIFIERS: dict[type[Operation], Callable[[Any, Symbols], None]] = {
+    ops.ReshardOp: _verify_nothing,
+    ops.ShardingConstraintOp: _verify_nothing,
+    collectives.AllReduceOp: _verify_combined,
+    collectives.ReduceScatterOp: _verify_combined,
+    func.CallOp: _verify_call,
+    func.ReturnOp: _verify_return,
+    ops.ReturnOp: _verify_return,
+    stablehlo.ReduceOp: _verify_reduce,
+    stablehlo.AllReduceOp: _verify_collective,
+    stablehlo.ReduceScatterOp: _verify_collective,
+}
+"""What is checked of operations that are not like any other."""

@@ -4,7 +4,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.interfaces import data_flow_of
+from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.data_flow_edges import add_edges
 
 
@@ -31,8 +32,8 @@ class AddDataFlowEdgesPass(ModulePass):
     name = "sdy-add-data-flow-edges"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in list(op.walk(region_first=True)):
-            flow = operation.get_trait(ShardableDataFlow)
+        for operation in operations_inside_out(op):
+            flow = data_flow_of(operation)
             if flow is not None:
                 add_edges(flow.block_argument_edge_owners(operation))
                 add_edges(flow.result_edge_owners(operation))

@@ -46,7 +46,7 @@ class AddFuncDataFlowEdgesPass(ModulePass):
         for function in functions(op):
             if function is not main:
                 _add_edges(function.args)
-        for call in list(calls_in(op)):
+        for call in calls_in(op):
             _add_edges(call.res)
 
 

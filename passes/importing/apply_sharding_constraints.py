@@ -14,6 +14,7 @@ from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ShardingConstraintOp
 from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding, shardable_value
+from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.editing import after_value
 from sdy.passes.common.tensors import rank
 from sdy.rules import sharding_rule
@@ -50,7 +51,7 @@ class ApplyShardingConstraintsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.debug_sharding_origins or self.debug_propagation_edge_sharding:
             raise error(op, f"'{self.name}' cannot record where shardings come from: leave its debug options off")
-        for operation in list(op.walk(region_first=True)):
+        for operation in operations_inside_out(op):
             match operation:
                 case ShardingConstraintOp():
                     _use_end_of_chain(operation)

@@ -9,9 +9,10 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import IsTerminator
 
 from sdy.dialect.ops import ConstantOp, NamedComputationOp, ShardingGroupOp
+from sdy.dialect.traits import is_terminator
+from sdy.dialect.walk import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, callees_first, copy_call_tree, original_name, set_callee
 from sdy.passes.common.op_properties import is_elementwise, is_pure
 from sdy.passes.common.symbols import Symbols
@@ -45,7 +46,7 @@ class ConstantOrScalarSplitterPass(ModulePass):
     name = "sdy-constant-or-scalar-splitter"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for constant in [operation for operation in op.walk() if isinstance(operation, StablehloConstantOp)]:
+        for constant in operations_of(op, StablehloConstantOp):
             attributes = {**constant.properties, **constant.attributes}
             value = attributes.pop("value")
             Rewriter.replace_op(
@@ -59,7 +60,7 @@ class ConstantOrScalarSplitterPass(ModulePass):
             )
         splitter = _Splitter(Symbols(op))
         for function in callees_first(op):
-            for computation in list(function.walk(region_first=True)):
+            for computation in operations_inside_out(function):
                 if isinstance(computation, NamedComputationOp):
                     splitter.split(computation.body, function)
             splitter.split(function.body, function)
@@ -83,9 +84,7 @@ class _Splitter:
             if self.is_constant(operation, constants):
                 constants[operation] = None
                 continue
-            if not self.keeps_constants(operation) and not operation.has_trait(
-                IsTerminator, value_if_unregistered=False
-            ):
+            if not self.keeps_constants(operation) and not is_terminator(operation):
                 self.mark_varying(operation, function)
             if _is_expansion(operation):
                 expansions[operation] = None

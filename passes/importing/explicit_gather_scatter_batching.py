@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from sdy.dialect.walk import operations
 from sdy.passes.common.tensors import shape
 from sdy.passes.importing.row_numbers import counts_rows
 from sdy.stablehlo import ConcatenateOp, GatherOp, ScatterOp, SliceOp
@@ -39,7 +40,7 @@ class ExplicitGatherScatterBatchingPass(ModulePass):
     name = "sdy-explicit-gather-scatter-batching"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in op.walk():
+        for operation in operations(op):
             if isinstance(operation, GatherOp):
                 _batch_gather(operation)
             elif isinstance(operation, ScatterOp):

@@ -14,8 +14,9 @@ from xdsl.rewriter import Rewriter
 
 from sdy.diagnostics import warn
 from sdy.dialect.attributes import SHARDING
-from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.ops import NamedComputationOp, ReturnOp
+from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.call_graph import EXECUTION_THREAD, callee, callees_first, calls_in, original_name
 from sdy.passes.common.data_flow_edges import add_edges
 from sdy.passes.common.function_shardings import function_argument_shardings
@@ -59,12 +60,12 @@ class ImportFuncCallsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         importer = _Importer(Symbols(op), self.copies)
         for function in callees_first(op):
-            for call in list(calls_in(function)):
+            for call in calls_in(function):
                 importer.inline(call)
         importer.erase_called()
         if self.add_data_flow_edges_on_named_computations:
-            for computation in list(op.walk(region_first=True)):
-                flow = computation.get_trait(ShardableDataFlow)
+            for computation in operations_inside_out(op):
+                flow = data_flow_of(computation)
                 if flow is not None and isinstance(computation, NamedComputationOp):
                     add_edges(flow.block_argument_edge_owners(computation))
                     add_edges(flow.result_edge_owners(computation))

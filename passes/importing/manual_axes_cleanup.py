@@ -13,6 +13,7 @@ from sdy.diagnostics import op_error
 from sdy.dialect.attributes import ManualAxesAttr, TensorShardingPerValueAttr
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ManualComputationOp, ReturnOp
+from sdy.dialect.walk import operations_inside_out
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
 
@@ -36,7 +37,7 @@ class ManualAxesCleanupPass(ModulePass):
     name = "sdy-manual-axes-cleanup"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for computation in op.walk(region_first=True):
+        for computation in operations_inside_out(op):
             if isinstance(computation, ManualComputationOp):
                 _clean_up(computation)
 

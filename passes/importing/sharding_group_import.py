@@ -8,6 +8,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.diagnostics import error
 from sdy.dialect.ops import ManualComputationOp, ShardingGroupOp
+from sdy.dialect.walk import operations_inside_out
 
 
 class ShardingGroupImportPass(ModulePass):
@@ -32,7 +33,7 @@ class ShardingGroupImportPass(ModulePass):
     name = "sdy-sharding-group-import"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        memberships = [operation for operation in op.walk(region_first=True) if isinstance(operation, ShardingGroupOp)]
+        memberships = [operation for operation in operations_inside_out(op) if isinstance(operation, ShardingGroupOp)]
         _check(memberships)
         groups_of: dict[SSAValue, list[ShardingGroupOp]] = {}
         for membership in memberships:

@@ -10,12 +10,13 @@ from xdsl.dialects.func import ReturnOp as FuncReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.traits import IsTerminator
 
 from sdy.diagnostics import error
-from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_result_sharding, get_sharding
+from sdy.dialect.traits import is_terminator
+from sdy.dialect.walk import operations
 from sdy.passes.partitioning.collectives import COLLECTIVES
 from sdy.passes.partitioning.compatibility import why_not_in_parts
 from sdy.passes.partitioning.constants import CONSTANTS
@@ -59,10 +60,10 @@ class ConvertGlobalToLocalPass(ModulePass):
         if is_local(op):
             raise error(op, "the module is partitioned already")
         layouts = _Layouts(op)
-        channels = Channels(first_free_channel(op.walk()))
+        channels = Channels(first_free_channel(operations(op)))
         sites = [
             Site(inner, layouts.of_all(inner.operands), layouts.of_all(inner.results), channels)
-            for inner in op.walk()
+            for inner in operations(op)
             if inner.operands or inner.results
         ]
         # The sharding rules are those of whole tensors, so they are asked before any type changes.
@@ -70,7 +71,7 @@ class ConvertGlobalToLocalPass(ModulePass):
         layouts.make_types_local()
         for site, why in zip(sites, why_whole, strict=True):
             _lower(site, why)
-        for inner in op.walk():
+        for inner in operations(op):
             _check_edges(inner, layouts.functions)
         mark_local(op)
 
@@ -82,7 +83,7 @@ class _Layouts:
         self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
         self._module = module
         self._layouts: dict[SSAValue, Layout] = {}
-        for op in module.walk():
+        for op in operations(module):
             for region in op.regions:
                 for block in region.blocks:
                     self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in block.args})
@@ -126,7 +127,7 @@ class _Layouts:
 def _why_whole(site: Site[Operation]) -> str | None:
     """Why an operation has to be computed whole; None if it does not, or if this is not asked of it."""
     op = site.op
-    passes_values_on = isinstance(op, CallOp) or op.has_trait(ShardableDataFlow) or op.has_trait(IsTerminator)
+    passes_values_on = isinstance(op, CallOp) or data_flow_of(op) is not None or is_terminator(op)
     if passes_values_on or type(op) in _ALWAYS:
         return None
     return why_not_in_parts(op, site.operands, site.results)
@@ -155,7 +156,7 @@ def _edges(op: Operation, functions: dict[str, FuncOp]) -> Iterator[tuple[Operat
     elif isinstance(op, CallOp) and (callee := functions.get(op.callee.string_value())):
         expected = callee.function_type.inputs.data
         yield from ((op, value.type, type_) for value, type_ in zip(op.operands, expected, strict=True))
-    elif (flow := op.get_trait(ShardableDataFlow)) is not None:
+    elif (flow := data_flow_of(op)) is not None:
         for owner in (*flow.block_argument_edge_owners(op), *flow.result_edge_owners(op)):
             for use in flow.edge_sources(op, owner):
                 yield use.operation, use.operation.operands[use.index].type, owner.type

@@ -4,7 +4,7 @@ Most operations only need the types of their operands and results replaced. A lo
 that was done to all values of the module, and changes or replaces the operation.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Generic, TypeVar
@@ -81,7 +81,7 @@ class Lowerings(dict[type[Operation], Lowering]):
         return enter
 
 
-def first_free_channel(operations: Iterator[Operation]) -> int:
+def first_free_channel(operations: Iterable[Operation]) -> int:
     """The number after the greatest channel of a collective that is there already, at least 1."""
     handles = (op.properties.get("channel_handle") for op in operations)
     return 1 + max((handle.data.handle for handle in handles if isinstance(handle, ChannelHandleAttr)), default=0)

@@ -17,6 +17,8 @@ from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of, data_flow_of_source, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp
+from sdy.dialect.traits import is_terminator
+from sdy.dialect.walk import operations
 from sdy.passes.common.call_graph import callee
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
@@ -135,7 +137,7 @@ class Graph:
             elif isinstance(user, ReturnOp):
                 for call in self.calls.get(user.parent_op(), ()):
                     yield from self._users(call.res[use.index])
-            elif user.has_trait(IsTerminator, value_if_unregistered=False):
+            elif is_terminator(user):
                 yield user.parent_op()
             else:
                 yield user
@@ -146,7 +148,7 @@ class Graph:
         self.dead.discard(number)
         defining: dict[Operation, None] = {}
         operands: dict[SSAValue, None] = {}
-        for op in reversed(list(operation.walk())):
+        for op in reversed(operations(operation)):
             self.kinds[self.numbers.pop(op)] = None
             for operand in op.operands:
                 operands[operand] = None

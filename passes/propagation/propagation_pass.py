@@ -11,6 +11,7 @@ from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_sharding
+from sdy.dialect.walk import operations
 from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.reader import read
 from sdy.passes.propagation.sharding_groups import synchronize_groups
@@ -58,7 +59,7 @@ class PropagationPass(ModulePass):
 
 
 def _check_types(module: ModuleOp) -> None:
-    for op in module.walk():
+    for op in operations(module):
         for type_ in op.result_types:
             if isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape():
                 message = "Shardy propagation only supports ranked tensors with a static shape"
@@ -94,7 +95,7 @@ def _write_rules(state: FixedPoint) -> None:
 
 
 def _remove_rules(module: ModuleOp) -> None:
-    for op in module.walk():
+    for op in operations(module):
         rule = op.attributes.get(SHARDING_RULE)
         if isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
             del op.attributes[SHARDING_RULE]

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
-from xdsl.traits import IsTerminator
 
 from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding, shardable_value
+from sdy.dialect.traits import is_terminator
+from sdy.dialect.walk import operations
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_static_tensor
@@ -33,7 +34,7 @@ class _Reader:
 
     def read(self) -> Graph:
         graph = self.graph
-        graph.operations = [op for op in self.module.walk() if op is not self.module]
+        graph.operations = operations(self.module)[1:]
         graph.numbers = {op: number for number, op in enumerate(graph.operations)}
         for op in graph.operations:
             if isinstance(op, CallOp):
@@ -95,7 +96,7 @@ class _Reader:
 
     def _step(self, op: Operation) -> tuple[Kind | None, tuple[int, ...]]:
         """What a step does at `op`, and the nodes of the tensors that it sees."""
-        if op.has_trait(IsTerminator, value_if_unregistered=False):
+        if is_terminator(op):
             return None, ()
         kinds = self.graph.kinds_of
         if isinstance(op, DataFlowEdgeOp):

@@ -7,6 +7,7 @@ from sdy.diagnostics import warn
 from sdy.dialect.interfaces import defining_op
 from sdy.dialect.ops import ShardingConstraintOp, ShardingGroupOp
 from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.dialect.walk import operations_of
 from sdy.passes.common.editing import after_value, insert_for_other_uses
 from sdy.sharding import TensorSharding
 
@@ -18,9 +19,8 @@ def synchronize_groups(module: ModuleOp) -> None:
     warning is given.
     """
     memberships: dict[int, list[ShardingGroupOp]] = {}
-    for op in module.walk():
-        if isinstance(op, ShardingGroupOp):
-            memberships.setdefault(op.group_id.value.data, []).append(op)
+    for op in operations_of(module, ShardingGroupOp):
+        memberships.setdefault(op.group_id.value.data, []).append(op)
     for group, members in sorted(memberships.items()):
         shardings = _known_shardings([member.input for member in members])
         if len(shardings) == 1:

@@ -5,7 +5,8 @@ An attribute whose text has no angle brackets of its own is written `#sdy<name..
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from xdsl.ir import Attribute, Data, OpaqueSyntaxAttribute, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -46,6 +47,12 @@ class ValueAttr(Data[ValueT]):
     """An attribute that holds a plain value, its `data`."""
 
     SYNTAX: ClassVar[Syntax]
+
+    @classmethod
+    @lru_cache(maxsize=2**14)
+    def of(cls, value: Hashable) -> Self:
+        """The attribute that holds `value`; equal values share one, so that to make one again costs a look."""
+        return cls(cast(Any, value))
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ValueT:

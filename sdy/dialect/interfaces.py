@@ -10,12 +10,12 @@ should be sharded alike. One target of each edge is its owner, and stands for th
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cache
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
-from xdsl.traits import IsTerminator, OpTrait
+from xdsl.traits import OpTrait
 
 from sdy.dialect.attributes import SHARDING, TensorShardingPerValueAttr
+from sdy.dialect.traits import is_terminator, trait_of
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 
@@ -113,19 +113,14 @@ def defining_op(value: SSAValue) -> Operation | None:
 
 
 def data_flow_of(op: Operation) -> ShardableDataFlow | None:
-    """The interface of `op` if it has data-flow edges; remembered for its class, since it is asked for each value."""
-    return _data_flow_of_class(type(op))
-
-
-@cache
-def _data_flow_of_class(op_class: type[Operation]) -> ShardableDataFlow | None:
-    return op_class.get_trait(ShardableDataFlow)
+    """The interface of `op` if it has data-flow edges."""
+    return trait_of(op, ShardableDataFlow)
 
 
 def data_flow_of_source(use: Use) -> tuple[ShardableDataFlow, Operation] | None:
     """The interface and the operation whose data-flow edge `use` is a source of; None where there is no such edge."""
     op: Operation | None = use.operation
-    if op.has_trait(IsTerminator, value_if_unregistered=False):
+    if is_terminator(op):
         op = op.parent_op()
     if op is None or (flow := data_flow_of(op)) is None:
         return None

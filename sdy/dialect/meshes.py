@@ -22,11 +22,7 @@ def enclosing_module(op: Operation) -> ModuleOp | None:
 
 def named_meshes(module: ModuleOp) -> dict[str, Mesh]:
     """The meshes of `module` by their symbol, in the order of the text."""
-    return dict(_named_meshes(module))
-
-
-def _named_meshes(module: ModuleOp) -> Iterable[tuple[str, Mesh]]:
-    return ((op.sym_name.data, op.mesh.data) for op in module.body.ops if isinstance(op, MeshOp))
+    return {op.sym_name.data: op.mesh.data for op in module.body.ops if isinstance(op, MeshOp)}
 
 
 def find_mesh(sharding: TensorSharding, anchor: Operation) -> Mesh | None:
@@ -34,9 +30,13 @@ def find_mesh(sharding: TensorSharding, anchor: Operation) -> Mesh | None:
     if isinstance(sharding.mesh, Mesh):
         return sharding.mesh
     module = enclosing_module(anchor)
-    if module is None:
-        return None
-    return next((mesh for name, mesh in _named_meshes(module) if name == sharding.mesh), None)
+    # Asked for every sharding of every operation, and answered by one of the first operations of the module.
+    op = None if module is None else module.body.block.first_op
+    while op is not None:
+        if isinstance(op, MeshOp) and op.sym_name.data == sharding.mesh:
+            return op.mesh.data
+        op = op.next_op
+    return None
 
 
 def mesh_of(sharding: TensorSharding, anchor: Operation) -> Mesh:

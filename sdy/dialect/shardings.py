@@ -7,8 +7,9 @@ any other result                      the operation's attribute `sdy.sharding`, 
 any other block argument              nowhere: it has none and takes none
 """
 
-from collections.abc import Iterable, Sequence
-from typing import cast
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any, NamedTuple, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ShapedType
 from xdsl.dialects.func import FuncOp
@@ -16,7 +17,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from sdy.dialect.attributes import SHARDING, TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.dialect.collectives import CollectiveOp
-from sdy.dialect.interfaces import data_flow_of, defining_op
+from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp
 from sdy.sharding import TensorSharding
 
@@ -50,21 +51,7 @@ def get_sharding(value: SSAValue) -> TensorSharding | None:
         return None
     op = defining_op(kept_with)
     assert op is not None
-    match op:
-        case FuncOp():
-            return func_arg_sharding(op, _index(kept_with))
-        case DataFlowEdgeOp():
-            return None if op.sharding is None else op.sharding.data
-        case ShardingConstraintOp() | ReshardOp():
-            return op.sharding.data
-        case CollectiveOp():
-            return op.out_sharding.data
-        case _ if (flow := data_flow_of(op)) is not None:
-            is_result = isinstance(kept_with, OpResult)
-            get = flow.result_edge_owner_shardings if is_result else flow.block_argument_edge_owner_shardings
-            return get(op)[_index(kept_with)]
-        case _:
-            return result_shardings(op)[_index(kept_with)]
+    return _place_in(op.__class__).get(op, kept_with)
 
 
 def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
@@ -77,24 +64,82 @@ def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
         return
     op = defining_op(kept_with)
     assert op is not None
-    match op:
-        case FuncOp():
-            set_func_arg_sharding(op, _index(kept_with), sharding)
-        case DataFlowEdgeOp() | ShardingConstraintOp() | ReshardOp():
-            op.properties["sharding"] = TensorShardingAttr(sharding)
-        case CollectiveOp():
-            op.properties["out_sharding"] = TensorShardingAttr(sharding)
-        case _ if (flow := data_flow_of(op)) is not None:
-            if isinstance(kept_with, OpResult):
-                owners, get = flow.result_edge_owners(op), flow.result_edge_owner_shardings
-                set_all = flow.set_result_edge_owner_shardings
-            else:
-                owners, get = flow.block_argument_edge_owners(op), flow.block_argument_edge_owner_shardings
-                set_all = flow.set_block_argument_edge_owner_shardings
-            types = [owner.type for owner in owners]
-            set_all(op, completed(get(op), types, {_index(kept_with): sharding}))
-        case _:
-            set_result_shardings(op, completed(result_shardings(op), op.result_types, {_index(kept_with): sharding}))
+    _place_in(op.__class__).set(op, kept_with, sharding)
+
+
+class _Place(NamedTuple):
+    """Where an operation keeps the sharding of a value that it defines, or that is an argument of its region."""
+
+    get: Callable[[Any, SSAValue], TensorSharding | None]
+    set: Callable[[Any, SSAValue, TensorSharding], None]
+
+
+def _get_func_arg(func: FuncOp, argument: SSAValue) -> TensorSharding | None:
+    return func_arg_sharding(func, _index(argument))
+
+
+def _set_func_arg(func: FuncOp, argument: SSAValue, sharding: TensorSharding) -> None:
+    set_func_arg_sharding(func, _index(argument), sharding)
+
+
+def _property(name: str) -> _Place:
+    def get(op: Operation, result: SSAValue) -> TensorSharding | None:
+        attribute = op.properties.get(name)
+        return attribute.data if isinstance(attribute, TensorShardingAttr) else None
+
+    def set_(op: Operation, result: SSAValue, sharding: TensorSharding) -> None:
+        op.properties[name] = TensorShardingAttr.of(sharding)
+
+    return _Place(get, set_)
+
+
+def _get_edge_owner(op: Operation, owner: SSAValue) -> TensorSharding | None:
+    flow = data_flow_of(op)
+    assert flow is not None
+    is_result = isinstance(owner, OpResult)
+    get = flow.result_edge_owner_shardings if is_result else flow.block_argument_edge_owner_shardings
+    return get(op)[_index(owner)]
+
+
+def _set_edge_owner(op: Operation, owner: SSAValue, sharding: TensorSharding) -> None:
+    flow = data_flow_of(op)
+    assert flow is not None
+    if isinstance(owner, OpResult):
+        owners, get = flow.result_edge_owners(op), flow.result_edge_owner_shardings
+        set_all = flow.set_result_edge_owner_shardings
+    else:
+        owners, get = flow.block_argument_edge_owners(op), flow.block_argument_edge_owner_shardings
+        set_all = flow.set_block_argument_edge_owner_shardings
+    set_all(op, completed(get(op), [owner.type for owner in owners], {_index(owner): sharding}))
+
+
+def _get_result(op: Operation, result: SSAValue) -> TensorSharding | None:
+    attribute = op.attributes.get(SHARDING)
+    return attribute.data[_index(result)] if isinstance(attribute, TensorShardingPerValueAttr) else None
+
+
+def _set_result(op: Operation, result: SSAValue, sharding: TensorSharding) -> None:
+    set_result_shardings(op, completed(result_shardings(op), op.result_types, {_index(result): sharding}))
+
+
+_PLACES: dict[type[Operation], _Place] = {
+    FuncOp: _Place(_get_func_arg, _set_func_arg),
+    DataFlowEdgeOp: _property("sharding"),
+    ShardingConstraintOp: _property("sharding"),
+    ReshardOp: _property("sharding"),
+    CollectiveOp: _property("out_sharding"),
+}
+_EDGE_OWNER = _Place(_get_edge_owner, _set_edge_owner)
+_RESULT = _Place(_get_result, _set_result)
+
+
+@cache
+def _place_in(op_class: type[Operation]) -> _Place:
+    """The place in operations of this class: shardings are asked for too often to look for it each time."""
+    for base, place in _PLACES.items():
+        if issubclass(op_class, base):
+            return place
+    return _EDGE_OWNER if op_class.has_trait(ShardableDataFlow, value_if_unregistered=False) else _RESULT
 
 
 def get_sharding_behind_barriers(value: SSAValue) -> TensorSharding | None:
@@ -136,7 +181,7 @@ def result_shardings(op: Operation) -> tuple[TensorSharding | None, ...]:
 def set_result_shardings(op: Operation, shardings: Sequence[TensorSharding]) -> None:
     """Keep these shardings of the results of `op` in `sdy.sharding`; none at all take the attribute away."""
     if shardings:
-        op.attributes[SHARDING] = TensorShardingPerValueAttr(tuple(shardings))
+        op.attributes[SHARDING] = TensorShardingPerValueAttr.of(tuple(shardings))
     else:
         op.attributes.pop(SHARDING, None)
 
@@ -189,7 +234,7 @@ def _change_entries(func: FuncOp, name: str, count: int, changes: Iterable[tuple
         if sharding is None:
             entries[index].pop(SHARDING, None)
         else:
-            entries[index][SHARDING] = TensorShardingAttr(sharding)
+            entries[index][SHARDING] = TensorShardingAttr.of(sharding)
     if any(entries):
         func.properties[name] = ArrayAttr(map(DictionaryAttr, entries))
     else:
