@@ -18,6 +18,7 @@ from sdy.stablehlo import (
     chlo_ragged_dot,
     chlo_scan,
     collectives,
+    composite,
     constants,
     control_flow,
     conv_dimensions,
@@ -47,6 +48,7 @@ from sdy.stablehlo import (
     slicing,
     sort,
     tokens,
+    tuples,
     types,
 )
 from sdy.stablehlo.asynchronous import AsyncDoneOp, AsyncStartOp
@@ -68,11 +70,12 @@ from sdy.stablehlo.attributes import (
 from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormInferenceOp, BatchNormTrainingOp
 from sdy.stablehlo.broadcast import BroadcastInDimOp, BroadcastOp, DynamicBroadcastInDimOp
 from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
+from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp, PartitionIdOp, ReplicaIdOp
 from sdy.stablehlo.control_flow import CaseOp, IfOp, OptimizationBarrierOp, ReturnOp, WhileOp
 from sdy.stablehlo.conv_dimensions import ConvDimensionNumbers, ConvDimensionNumbersAttr
 from sdy.stablehlo.convolution import ConvolutionOp, DynamicConvOp
-from sdy.stablehlo.custom_call import CompositeOp, CustomCallOp, GetTupleElementOp, TupleOp
+from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.dot_algorithm import DotAlgorithm, DotAlgorithmAttr
 from sdy.stablehlo.dynamic_shape import DynamicIotaOp, DynamicReshapeOp, GetDimensionSizeOp, SetDimensionSizeOp
@@ -158,6 +161,7 @@ from sdy.stablehlo.shape import BitcastConvertOp, ConcatenateOp, ReshapeOp, Reve
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, RealDynamicSliceOp, SliceOp
 from sdy.stablehlo.sort import SortOp
 from sdy.stablehlo.tokens import AfterAllOp, CreateTokenOp, InfeedOp, OutfeedOp, RecvOp, SendOp
+from sdy.stablehlo.tuples import GetTupleElementOp, TupleOp
 from sdy.stablehlo.types import TOKEN, FutureType, TokenType
 
 CHLO = Dialect(
@@ -171,6 +175,7 @@ STABLEHLO = Dialect(
         batch_norm,
         broadcast,
         collectives,
+        composite,
         constants,
         control_flow,
         conv_dimensions,
@@ -200,6 +205,7 @@ STABLEHLO = Dialect(
         slicing,
         sort,
         tokens,
+        tuples,
         types,
     ),
 )

@@ -1,13 +1,14 @@
-"""Calls of code outside StableHLO: custom_call, composite, and the tuples that old ones return."""
+"""Calls of code outside StableHLO."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import (
     I32,
     ArrayAttr,
     BoolAttr,
+    DenseIntOrFPElementsAttr,
     DictionaryAttr,
-    FlatSymbolRefAttrConstr,
     IntegerAttr,
     StringAttr,
     TupleType,
@@ -17,13 +18,10 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
-    operand_def,
     opt_prop_def,
     prop_def,
-    result_def,
     traits_def,
     var_operand_def,
-    var_region_def,
     var_result_def,
 )
 from xdsl.irdl.declarative_assembly_format import (
@@ -31,19 +29,29 @@ from xdsl.irdl.declarative_assembly_format import (
     CustomDirective,
     ParsingState,
     PrintingState,
-    TypeDirective,
     irdl_custom_directive,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Pure
+from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes import FALSE, OutputOperandAliasAttr
+from sdy.stablehlo.call_aliases import verify_aliases, verify_buffers
+from sdy.stablehlo.call_layouts import verify_layouts
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.syntax import SpacedOperands
+
+API_VERSIONS = (
+    "API_VERSION_UNSPECIFIED",
+    "API_VERSION_ORIGINAL",
+    "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED",
+    "API_VERSION_TYPED_FFI",
+)
+"""How a backend is called, by number."""
 
 ORIGINAL_API = IntegerAttr(1, i32)
+TYPED_FFI = 4
 
 
 class CustomCallEffects(MemoryEffect):
@@ -87,8 +95,8 @@ class CustomCallOp(IRDLOperation):
     backend_config = opt_prop_def(StringAttr | DictionaryAttr)
     api_version = opt_prop_def(IntegerAttr[I32], ORIGINAL_API)
     called_computations = opt_prop_def(ArrayAttr, ArrayAttr(()))
-    operand_layouts = opt_prop_def(ArrayAttr)
-    result_layouts = opt_prop_def(ArrayAttr)
+    operand_layouts = opt_prop_def(ArrayAttr[DenseIntOrFPElementsAttr])
+    result_layouts = opt_prop_def(ArrayAttr[DenseIntOrFPElementsAttr])
     output_operand_aliases = opt_prop_def(ArrayAttr[OutputOperandAliasAttr], ArrayAttr(()))
     result_tilings = opt_prop_def(ArrayAttr)
     res = var_result_def()
@@ -100,91 +108,30 @@ class CustomCallOp(IRDLOperation):
     custom_directives = (SymbolName,)
 
     def verify_(self) -> None:
-        """Refuse layouts for only one side or of another number."""
-        if (self.operand_layouts is None) != (self.result_layouts is None):
+        """Refuse layouts, aliases, a configuration and buffers that do not fit operands and results."""
+        self._verify_layouts()
+        aliases = [alias.data for alias in self.output_operand_aliases]
+        verify_aliases(aliases, self.operand_types, self.result_types)
+        self._verify_backend_config()
+        verify_buffers(self.call_target_name.data, aliases, self.operand_types, self.result_types)
+
+    def _verify_layouts(self) -> None:
+        if self.operand_layouts is None and self.result_layouts is None:
+            return
+        if self.operand_layouts is None or self.result_layouts is None:
             raise VerifyException("Layout attributes should be specified for either both operands and results or none.")
-        if self.operand_layouts is not None and len(self.operand_layouts) != len(self.inputs):
+        verify_layouts("operand", self.operand_types, self.operand_layouts)
+        results: Sequence[Attribute] = self.result_types
+        if len(results) == 1 and isinstance(results[0], TupleType):
+            results = results[0].types.data
+        verify_layouts("result", results, self.result_layouts)
+
+    def _verify_backend_config(self) -> None:
+        if self.backend_config is None:
+            return
+        version = self.api_version.value.data
+        if isinstance(self.backend_config, DictionaryAttr) != (version == TYPED_FFI):
+            wanted = "dictionary" if version == TYPED_FFI else "string"
             raise VerifyException(
-                "Number of operands must match the number of operand layouts, "
-                f"{len(self.inputs)} != {len(self.operand_layouts)}"
+                f"backend_config for api_version {API_VERSIONS[version]} must be a {wanted} attribute."
             )
-
-
-@define
-class CompositeOp(IRDLOperation):
-    """An operation made of others: its decomposition is a function that computes the same."""
-
-    name = "stablehlo.composite"
-    inputs = var_operand_def()
-    name_ = prop_def(StringAttr, prop_name="name")
-    composite_attributes = opt_prop_def(DictionaryAttr, DictionaryAttr({}))
-    decomposition = prop_def(FlatSymbolRefAttrConstr)
-    version = opt_prop_def(IntegerAttr[I32], IntegerAttr(0, i32))
-    res = var_result_def()
-    composite_regions = var_region_def()
-    irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = (
-        "$name operands (` ` `(` $composite_regions^ `)`)? attr-dict `:` functional-type(operands, results)"
-    )
-
-
-@irdl_custom_directive
-class TupleTypes(CustomDirective):
-    """`tuple<tensor<4xf32>, tensor<i32>>`, the result's type, which says the operands' as well."""
-
-    operands: TypeDirective
-    result: TypeDirective
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Set the types of the operands and of the result."""
-        start = parser.pos
-        result = parser.parse_type()
-        if not isinstance(result, TupleType):
-            parser.raise_error("expected tuple type", start, parser.pos)
-        self.operands.set(state, result.types.data)
-        self.result.set(state, (result,))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the result's type."""
-        state.print_whitespace(printer)
-        printer.print_attribute(op.results[0].type)
-
-
-@define
-class TupleOp(IRDLOperation):
-    """The operands as one value."""
-
-    name = "stablehlo.tuple"
-    val = var_operand_def()
-    result = result_def(TupleType)
-    traits = traits_def(Pure())
-    assembly_format = "custom<SpacedOperands>($val) attr-dict `:` custom<TupleTypes>(type($val), type($result))"
-    custom_directives = (SpacedOperands, TupleTypes)
-
-    def verify_(self) -> None:
-        """Refuse a result that does not hold the operands' types."""
-        assert isinstance(self.result.type, TupleType)
-        if self.result.type.types.data != tuple(self.operand_types):
-            raise VerifyException("the types of the operands must be those of the tuple's elements")
-
-
-@define
-class GetTupleElementOp(IRDLOperation):
-    """One value of a tuple."""
-
-    name = "stablehlo.get_tuple_element"
-    operand = operand_def(TupleType)
-    index = prop_def(IntegerAttr[I32])
-    result = result_def()
-    traits = traits_def(Pure())
-    assembly_format = "$operand `[` $index `]` attr-dict `:` functional-type(operands, results)"
-
-    def verify_(self) -> None:
-        """Refuse an index that is out of range, and a result of another type."""
-        assert isinstance(self.operand.type, TupleType)
-        types: tuple[Attribute, ...] = self.operand.type.types.data
-        index = self.index.value.data
-        if not 0 <= index < len(types):
-            raise VerifyException(f"index {index} is out of bounds of operand with size {len(types)}")
-        if types[index] != self.result.type:
-            raise VerifyException(f"has return type {self.result.type}, but expected {types[index]}")

@@ -12,10 +12,10 @@ def verify_positive(name: str, number: int) -> None:
         raise VerifyException(f"attribute '{name}' failed to satisfy constraint: {constraint}")
 
 
-def verify_non_negative(name: str, number: int) -> None:
-    """Refuse a dimension or an index that is negative."""
+def verify_non_negative(name: str, number: int, bits: int = 64) -> None:
+    """Refuse a dimension or an index that is negative; it is an integer of `bits` bits."""
     if number < 0:
-        constraint = "64-bit signless integer attribute whose value is non-negative"
+        constraint = f"{bits}-bit signless integer attribute whose value is non-negative"
         raise VerifyException(f"attribute '{name}' failed to satisfy constraint: {constraint}")
 
 

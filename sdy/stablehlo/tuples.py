@@ -1,0 +1,88 @@
+"""Several values as one, as old custom calls and loops have them."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import I32, ArrayAttr, IntegerAttr, TupleType
+from xdsl.ir import Attribute, TypeAttribute
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.dimension_checks import verify_non_negative
+from sdy.stablehlo.inference import InferredResults
+from sdy.stablehlo.syntax import SpacedOperands
+
+
+@irdl_custom_directive
+class TupleTypes(CustomDirective):
+    """`tuple<tensor<4xf32>, tensor<i32>>`, the result's type, which says the operands' as well."""
+
+    operands: TypeDirective
+    result: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Set the types of the operands and of the result."""
+        start = parser.pos
+        result = parser.parse_type()
+        if not isinstance(result, TupleType):
+            parser.raise_error("expected tuple type", start, parser.pos)
+        self.operands.set(state, result.types.data)
+        self.result.set(state, (result,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write the result's type."""
+        state.print_whitespace(printer)
+        printer.print_attribute(op.results[0].type)
+
+
+@define
+class TupleOp(InferredResults):
+    """The operands as one value."""
+
+    name = "stablehlo.tuple"
+    val = var_operand_def()
+    result = result_def(TupleType)
+    traits = traits_def(Pure())
+    assembly_format = "custom<SpacedOperands>($val) attr-dict `:` custom<TupleTypes>(type($val), type($result))"
+    custom_directives = (SpacedOperands, TupleTypes)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """A tuple of the operands' types."""
+        return [TupleType(ArrayAttr(cast(Sequence[TypeAttribute], self.operand_types)))]
+
+
+@define
+class GetTupleElementOp(InferredResults):
+    """One value of a tuple."""
+
+    name = "stablehlo.get_tuple_element"
+    operand = operand_def(TupleType)
+    index = prop_def(IntegerAttr[I32])
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$operand `[` $index `]` attr-dict `:` functional-type(operands, results)"
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """The type of the value of that index."""
+        assert isinstance(self.operand.type, TupleType)
+        types: Sequence[Attribute] = self.operand.type.types.data
+        index = self.index.value.data
+        if index >= len(types):
+            raise VerifyException(f"index {index} is out of bounds of operand with size {len(types)}")
+        return [types[index]]
+
+    def verify_(self) -> None:
+        """Refuse an index that is out of range, and a result of another type."""
+        verify_non_negative("index", self.index.value.data, bits=32)
+        super().verify_()
