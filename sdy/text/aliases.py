@@ -6,8 +6,9 @@ after the program, everything else before it.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -17,8 +18,10 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FileLineColLoc,
     FusedLoc,
+    IntegerAttr,
     NameLoc,
     NoneAttr,
+    TensorType,
     TupleType,
     UnknownLoc,
 )
@@ -44,7 +47,7 @@ _MOST_UNNAMED_TYPES = 16
 def _word(attribute: Attribute) -> str | None:
     """What the alias of an attribute begins with; None where it has none."""
     word = _WORDS.get(type(attribute))
-    if isinstance(attribute, TupleType) and len(attribute.types) <= _MOST_UNNAMED_TYPES:
+    if word is not None and isinstance(attribute, TupleType) and len(attribute.types) <= _MOST_UNNAMED_TYPES:
         return None
     return word
 
@@ -90,7 +93,8 @@ class Aliases:
         return alias.depth
 
     def _meet_parts(self, attribute: Attribute, deferred: bool) -> int:
-        return max([self.meet(part, deferred=deferred) for part in _parts(attribute)], default=0)
+        parts = _parts(attribute)
+        return max([self.meet(part, deferred=deferred) for part in parts]) if parts else 0
 
     def number(self) -> None:
         """Give the aliases their names, once all have been met."""
@@ -114,20 +118,46 @@ class Aliases:
         return [(alias.name, attribute) for alias, attribute in chosen]
 
 
+def _nothing(attribute: Attribute) -> Sequence[Attribute]:
+    return ()
+
+
+def _parameters(attribute: ParametrizedAttribute) -> Sequence[Attribute]:
+    return attribute.parameters
+
+
+def _values(dictionary: DictionaryAttr) -> Sequence[Attribute]:
+    return [value for _, value in sorted(dictionary.data.items())]
+
+
+def _named_location(location: NameLoc) -> Sequence[Attribute]:
+    return () if isinstance(location.location, NoneAttr) else (location.location,)
+
+
+def _fusion(location: FusedLoc) -> Sequence[Attribute]:
+    match location.metadata:
+        case FileRange():
+            return ()
+        case NoneAttr():
+            return fused_parts(location)
+        case metadata:
+            return (metadata, *fused_parts(location))
+
+
+_PARTS: dict[type[Attribute], Callable[[Any], Sequence[Attribute]]] = {
+    ArrayAttr: lambda array: array.data,
+    DictionaryAttr: _values,
+    FileLineColLoc: _nothing,
+    FusedLoc: _fusion,
+    IntegerAttr: _nothing,
+    NameLoc: _named_location,
+    TensorType: lambda tensor: (tensor.element_type, tensor.encoding),
+}
+"""What is printed as part of an attribute of each type that has been met, in the order of the print."""
+
+
 def _parts(attribute: Attribute) -> Sequence[Attribute]:
-    """What is printed as part of an attribute, in the order of the print."""
-    match attribute:
-        case ArrayAttr():
-            return attribute.data
-        case DictionaryAttr():
-            return [value for _, value in sorted(attribute.data.items())]
-        case FileLineColLoc() | NameLoc(location=NoneAttr()) | FusedLoc(metadata=FileRange()):
-            return ()
-        case FusedLoc(metadata=NoneAttr()):
-            return fused_parts(attribute)
-        case FusedLoc():
-            return (attribute.metadata, *fused_parts(attribute))
-        case ParametrizedAttribute():
-            return attribute.parameters
-        case _:
-            return ()
+    find: Callable[[Any], Sequence[Attribute]] | None = _PARTS.get(type(attribute))
+    if find is None:
+        find = _PARTS[type(attribute)] = _parameters if isinstance(attribute, ParametrizedAttribute) else _nothing
+    return find(attribute)

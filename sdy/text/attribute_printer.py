@@ -213,11 +213,14 @@ class AttributePrinter(XDSLPrinter):
 
     def print_function_type(self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]) -> None:
         """`(f32, f32) -> f32`: a single output has no parentheses, unless it is a function type itself."""
+        self._parts.append(self._function_type_text(input_types, output_types))
+
+    def _function_type_text(self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]) -> str:
         inputs, outputs = ", ".join(map(self._text_of, input_types)), [*output_types]
         results = ", ".join(map(self._text_of, outputs))
         if len(outputs) != 1 or isinstance(outputs[0], FunctionType):
             results = f"({results})"
-        self._parts.append(f"({inputs}) -> {results}")
+        return f"({inputs}) -> {results}"
 
     def _text_of(self, attribute: Attribute) -> str:
         """The text that `print_attribute` would print. What is printed for each operation is put together from it."""

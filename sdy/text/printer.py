@@ -5,10 +5,10 @@ in the order of dictionaries, in numbers, in what follows a block's label.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from xdsl.dialects.builtin import UnregisteredOp
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from sdy.text.aliases import Aliases
@@ -177,10 +177,9 @@ class Printer(AttributePrinter):
             properties = properties | {key: op.attributes[key] for key in inherent if key in op.attributes}
         # Aliases are numbered as if regions and types came first, then all attributes by their names.
         regions = self._captured(self.print_regions, op.regions) if op.regions else ""
-        operation_type = self._captured(self.print_operation_type, op)
+        operation_type = self._function_type_text(op.operand_types, op.result_types)
         if properties and op.attributes and not self.aliases.numbered:
-            for _, attribute in sorted([*properties.items(), *op.attributes.items()], key=lambda item: item[0]):
-                self.aliases.meet(attribute)
+            self._meet_by_name(properties | op.attributes)
         if properties:
             self._parts.append(" <")
             self.print_attr_dict(properties)
@@ -190,6 +189,12 @@ class Printer(AttributePrinter):
         if op.attributes:
             self.print_op_attributes(op.attributes, reserved_attr_names=(*hidden, *inherent))
         self._parts.append(f" : {operation_type}")
+
+    def _meet_by_name(self, attributes: Mapping[str, Attribute]) -> None:
+        known = self._attribute_texts
+        if any(id(attribute) not in known for attribute in attributes.values()):
+            for name in sorted(attributes):
+                self.aliases.meet(attributes[name])
 
     def print_operation_type(self, op: Operation) -> None:
         """An operation's type: those of its operands and results."""
