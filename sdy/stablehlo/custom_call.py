@@ -109,6 +109,8 @@ class CustomCallOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse layouts, aliases, a configuration and buffers that do not fit operands and results."""
+        if not 0 <= self.api_version.value.data < len(API_VERSIONS):
+            raise VerifyException("attribute 'api_version' failed to satisfy constraint: Custom call API version")
         self._verify_layouts()
         aliases = [alias.data for alias in self.output_operand_aliases]
         verify_aliases(aliases, self.operand_types, self.result_types)
