@@ -52,7 +52,7 @@ def _verify_gather(dimensions: SliceDimensions, shape: Sequence[int], indices: S
         listed = " plus ".join(f"{name} size ({len(part.dims)})" for name, part in zip(names, parts, strict=True))
         raise VerifyException(f"{listed} is not equal to operand rank ({len(shape)})")
     dimensions.verify_vector(indices)
-    index_map, vector_size = dimensions.index_map, dimensions.vector_size(indices)
+    index_map, vector_size = dimensions.index_map, dimensions.with_vector(indices)[dimensions.vector]
     if vector_size not in (DYNAMIC_INDEX, len(index_map.dims)):
         raise VerifyException(
             f"{index_map.name} size ({len(index_map.dims)}) is not equal to size of index dimension "

@@ -230,4 +230,5 @@ class ReducePrecisionOp(IRDLOperation):
             if bits.value.data < least:
                 values = f"32-bit signless integer attribute whose value is {'positive' if least else 'non-negative'}"
                 raise VerifyException(f"attribute '{name}' failed to satisfy constraint: {values}")
+        verify_elementwise(self)
         verify_same_type(self)

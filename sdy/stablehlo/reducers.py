@@ -10,15 +10,18 @@ The element types of the results are those of the region's, which may be wider t
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import AnyFloat, ComplexType, FixedBitwidthType, IntegerType, TensorType
+from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.agreement import bit_width
 from sdy.stablehlo.quantized import UniformQuantizedType
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
 
 Tensor = TensorType[Attribute]
+
+_PROMOTED: tuple[type[Attribute], ...] = (IntegerType, ComplexType, UniformQuantizedType)
 
 
 def scalar(element_type: Attribute) -> Tensor:
@@ -135,18 +138,11 @@ def _is_slice(shape: Sequence[int], dimensions: Sequence[int]) -> bool:
 
 def _promotable(element_type: Attribute, other: Attribute) -> bool:
     """Whether values of the first type are values of the second: of one kind and not wider, floats aside."""
-    match element_type, other:
-        case IntegerType(), IntegerType():
-            return element_type.width.data <= other.width.data
-        case ComplexType(), ComplexType():
-            return _width(element_type.element_type) <= _width(other.element_type)
-        case UniformQuantizedType(), UniformQuantizedType():
-            one, another = element_type.data, other.data
-            return one.expressed == another.expressed and one.bits <= another.bits
-        case _:
-            return isinstance(element_type, AnyFloat) and isinstance(other, AnyFloat)
-
-
-def _width(type_: Attribute) -> int:
-    assert isinstance(type_, FixedBitwidthType)
-    return type_.bitwidth
+    if isinstance(element_type, AnyFloat) and isinstance(other, AnyFloat):
+        return True
+    expressed = [type_.data.expressed for type_ in (element_type, other) if isinstance(type_, UniformQuantizedType)]
+    return (
+        any(isinstance(element_type, kind) and isinstance(other, kind) for kind in _PROMOTED)
+        and expressed[:1] == expressed[1:]
+        and bit_width(element_type) <= bit_width(other)
+    )

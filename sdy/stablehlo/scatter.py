@@ -67,9 +67,9 @@ class ScatterOp(InferredResults):
         for name, types in (("inputs", inputs), ("updates", updates)):
             if not all(compatible_shapes(types[0].get_shape(), type_.get_shape()) for type_ in types):
                 raise VerifyException(f"Not all {name} have compatible shapes.")
-        indices = indices_type.get_shape()
         dimensions = SliceDimensions.of(SCATTER, self.scatter_dimension_numbers.data)
-        dimensions.verify_vector(indices)
+        dimensions.verify_vector(indices_type.get_shape())
+        indices = dimensions.with_vector(indices_type.get_shape())
         verify_reducer(self.update_computation, inputs, [scalar(update.element_type) for update in updates])
         rank = len(dimensions.window.dims) + len(dimensions.batch_sizes(indices))
         for update in updates:
@@ -94,7 +94,7 @@ def _verify_scatter(dimensions: SliceDimensions, shape: Sequence[int], indices: 
     dimensions.verify_window()
     verify_each_in_range(*dimensions.window, rank, "rank-of('updates')")
     dimensions.verify_batching(shape, indices)
-    index_map, vector_size = dimensions.index_map, dimensions.vector_size(indices)
+    index_map, vector_size = dimensions.index_map, indices[dimensions.vector]
     if vector_size not in (DYNAMIC_INDEX, len(index_map.dims)):
         raise VerifyException(
             f"Scatter op has {len(index_map.dims)} elements in {index_map.name} and the bound of dimension "

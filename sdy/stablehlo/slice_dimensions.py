@@ -77,9 +77,9 @@ class SliceDimensions:
         """The sizes of the indices along the dimensions other than the index vector's: how many slices there are."""
         return [size for dim, size in enumerate(indices) if dim != self.vector]
 
-    def vector_size(self, indices: Sequence[int]) -> int:
-        """The size of an index vector; along a dimension that the indices do not have it is one."""
-        return indices[self.vector] if self.vector < len(indices) else 1
+    def with_vector(self, indices: Sequence[int]) -> Sequence[int]:
+        """The sizes of the indices with one along the index vector, which has size one where they do not have it."""
+        return indices if self.vector < len(indices) else (*indices, 1)
 
     def verify_vector(self, indices: Sequence[int]) -> None:
         """Refuse an index vector along no dimension of the indices; the one after their last is allowed."""
