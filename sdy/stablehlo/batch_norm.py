@@ -10,11 +10,12 @@ from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.agreement import verify_compatible_elements
 from sdy.stablehlo.bounds import bounded_type, bounds_of
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults, verify_inferred
 from sdy.stablehlo.names import DefinedResultNames
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type, verify_same_element_type
+from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
 
 
 class BatchNormOp(InferredResults):
@@ -31,7 +32,7 @@ class BatchNormOp(InferredResults):
 
     def verify_(self) -> None:
         """Refuse element types that differ, and shapes that do not fit each other or the results."""
-        verify_same_element_type(self)
+        verify_compatible_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:

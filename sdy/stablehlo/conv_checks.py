@@ -7,6 +7,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.conv_dimensions import ConvDimensionNumbers
 from sdy.stablehlo.shape_checks import compatible_shapes
+from sdy.stablehlo.sizes import sizes_text
 
 
 def verify_conv_dimensions(numbers: ConvDimensionNumbers, rank: int) -> None:
@@ -22,8 +23,7 @@ def verify_conv_dimensions(numbers: ConvDimensionNumbers, rank: int) -> None:
         raise VerifyException(f"expects input, kernel, and output dimension-numbers to be in-range [0, {rank}).")
     for name, dims in tensors.items():
         if len(set(dims)) != len(dims):
-            listed = ", ".join(map(str, dims))
-            raise VerifyException(f"expects {name} dimension-numbers to be unique, got {{{listed}}}.")
+            raise VerifyException(f"expects {name} dimension-numbers to be unique, got {{{sizes_text(dims)}}}.")
 
 
 def verify_groups(

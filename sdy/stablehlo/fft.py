@@ -15,6 +15,7 @@ from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import FftType, FftTypeAttr
 from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.sizes import sizes_text
 
 MAX_RANK = 3
 
@@ -63,8 +64,8 @@ class FftOp(InferredResults):
 
 
 def _spectrum_size(length: int) -> int:
-    """How many numbers a transform of `length` real ones gives."""
-    return length // 2 + 1
+    """How many numbers a transform of `length` real ones gives; what is no length is rounded towards zero."""
+    return int(length / 2) + 1
 
 
 def _element_type(kind: FftType, operand: TensorType[Attribute]) -> Attribute:
@@ -83,7 +84,7 @@ def _check_real_sizes(shape: Sequence[int], lengths: Sequence[int]) -> None:
     if not compatible_shapes(shape[-len(lengths) :], lengths):
         raise VerifyException(
             "RFFT requires innermost dimensions to be compatible with fft_length. "
-            f"Got: {_listed(shape)} but wanted {_listed(lengths)}."
+            f"Got: {sizes_text(shape)} but wanted {sizes_text(lengths)}."
         )
 
 
@@ -92,16 +93,12 @@ def _check_spectrum_sizes(shape: Sequence[int], lengths: Sequence[int]) -> None:
         if not compatible_shapes((size,), (length,)):
             raise VerifyException(
                 "IRFFT requires non-final dimensions to be compatible with fft_length. "
-                f"Got: {_listed(shape)} but wanted {_listed(lengths)}, and {size} != {length}."
+                f"Got: {sizes_text(shape)} but wanted {sizes_text(lengths)}, and {size} != {length}."
             )
     last, length = shape[-1], lengths[-1]
     is_empty = length == 0 and compatible_shapes((last,), (0,))
     if not is_empty and not compatible_shapes((last,), (_spectrum_size(length),)):
         raise VerifyException(
             "IRFFT requires innermost dimension to be compatible with fft_length[-1]/2+1. "
-            f"Got: {last} but fft_length is {_listed(lengths)}."
+            f"Got: {last} but fft_length is {sizes_text(lengths)}."
         )
-
-
-def _listed(sizes: Sequence[int]) -> str:
-    return ", ".join(map(str, sizes))

@@ -8,11 +8,13 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_de
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.agreement import verify_compatible_elements
 from sdy.stablehlo.attributes import FALSE
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.enums import Transpose, TransposeAttr
 from sdy.stablehlo.inference import InferredResults, verify_inferred
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type, verify_same_element_type
+from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.sizes import sizes_text
 from sdy.stablehlo.syntax import SameOperandsAndResultType
 
 
@@ -32,18 +34,17 @@ class CholeskyOp(InferredResults):
 
     def verify_(self) -> None:
         """Refuse what is no batch of square matrices, and a result of another type."""
-        verify_same_element_type(self)
+        verify_compatible_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
         """The type of the operand."""
         type_ = tensor_type(self.a)
         shape = type_.get_shape()
-        listed = ", ".join(map(str, shape))
         if len(shape) < 2:
-            raise VerifyException(f"argument 'a' must have rank >= 2, got shape {listed}.")
+            raise VerifyException(f"argument 'a' must have rank >= 2, got shape {sizes_text(shape)}.")
         if not compatible_shapes(shape[-2:-1], shape[-1:]):
-            raise VerifyException(f"minor dimensions of 'a' must have equal size, got shape {listed}.")
+            raise VerifyException(f"minor dimensions of 'a' must have equal size, got shape {sizes_text(shape)}.")
         return (type_,)
 
 
@@ -63,7 +64,7 @@ class TriangularSolveOp(InferredResults):
 
     def verify_(self) -> None:
         """Refuse matrices that do not fit each other, and a result of another type than b."""
-        verify_same_element_type(self)
+        verify_compatible_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:

@@ -4,17 +4,17 @@ The right-hand side is always quantized. The left-hand side and the result are b
 computed on integers, or neither is, and the right-hand side is dequantized first.
 """
 
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.quantized import UniformQuantization, UniformQuantizedType
-from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.agreement import element_type
+from sdy.stablehlo.quantization_checks import quantization_of
+from sdy.stablehlo.quantized import UniformQuantization
 
 
 def quantization(value: SSAValue) -> UniformQuantization | None:
     """How a tensor's elements are quantized, None where they are not."""
-    element = tensor_type(value).element_type
-    return element.data if isinstance(element, UniformQuantizedType) else None
+    return quantization_of(element_type(value))
 
 
 def verify_quantized_product(lhs: SSAValue, rhs: SSAValue, result: SSAValue) -> None:
@@ -25,7 +25,7 @@ def verify_quantized_product(lhs: SSAValue, rhs: SSAValue, result: SSAValue) -> 
             "rhs should be quantized for quantized operations and is_quantized(lhs)=is_quantized(result) should hold"
         )
     if of_lhs is None or of_result is None:
-        types = {_element_type(lhs), _element_type(result), of_rhs.expressed}
+        types = {element_type(lhs), element_type(result), of_rhs.expressed}
         if len(types) > 1:
             raise VerifyException("mismatched rhs quantization expressed type and lhs and result element type")
         return
@@ -35,7 +35,3 @@ def verify_quantized_product(lhs: SSAValue, rhs: SSAValue, result: SSAValue) -> 
         raise VerifyException("mismatched lhs, rhs and result quantization expressed types")
     if of_rhs.axis is None and of_result.axis is not None:
         raise VerifyException("mismatched rhs and result quantization granularity")
-
-
-def _element_type(value: SSAValue) -> Attribute:
-    return tensor_type(value).element_type

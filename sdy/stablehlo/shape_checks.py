@@ -100,15 +100,6 @@ def verify_same_type(op: Operation) -> None:
         raise VerifyException("requires compatible types for all operands and results")
 
 
-def verify_same_element_type(
-    op: Operation, message: str = "requires compatible element types for all operands and results"
-) -> None:
-    """Refuse, with this message, an operation whose operands and results do not all have one element type."""
-    first, *rest = (tensor_type(value).element_type for value in (*op.operands, *op.results))
-    if any(element_type != first for element_type in rest):
-        raise VerifyException(message)
-
-
 def verify_broadcast_scalars(value: SSAValue, scalars_or_same: Sequence[SSAValue], same: Sequence[SSAValue]) -> None:
     """Refuse values that do not have the shape of `value`; the first ones may be scalars as well."""
     shape = tensor_type(value).get_shape()
