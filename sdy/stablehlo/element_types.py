@@ -42,6 +42,7 @@ class Elements(NamedTuple):
 
 _WIDTHS = (2, 4, 8, 16, 32, 64)
 _QUANTIZED_WIDTHS = (2, 4, 8, 16, 32)
+_QUANTIZED_PREFIXES = ("i", "u")
 _SIGNLESS = frozenset(IntegerType(width) for width in _WIDTHS)
 _UNSIGNED = frozenset(IntegerType(width, Signedness.UNSIGNED) for width in _WIDTHS)
 _UI32 = IntegerType(32, Signedness.UNSIGNED)
@@ -92,9 +93,13 @@ def _is_complex(type_: Attribute) -> bool:
 def _is_quantized(type_: Attribute) -> bool:
     if not isinstance(type_, UniformQuantizedType):
         return False
-    quantization = type_.data
-    return quantization.bits in _QUANTIZED_WIDTHS and all(
-        quantization.low <= zero_point <= quantization.high for _, zero_point in quantization.levels
+    quantization, storage = type_.data, type_.data.storage
+    has_storage = storage.prefix in _QUANTIZED_PREFIXES and storage.bits in _QUANTIZED_WIDTHS
+    is_by_block = quantization.blocks is not None
+    return (
+        has_storage
+        and not is_by_block
+        and all(storage.low <= zero_point <= storage.high for _, zero_point in quantization.levels)
     )
 
 

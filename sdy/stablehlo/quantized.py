@@ -1,43 +1,94 @@
 """Quantized element types: integers that stand for real numbers, as MLIR's quant dialect writes them.
 
-!quant.uniform<i8:f32, 5.000000e-01:3>            real = 0.5 * (stored - 3)
-!quant.uniform<u8<1:255>:f32:1, {2.0, 3.0:4}>     a scale and a zero point for each place along dimension 1
+!quant.uniform<i8:f32, 5.000000e-01:3>                          real = 0.5 * (stored - 3)
+!quant.uniform<u8<1:255>:f32:1, {2.0,3.0:4}>                    a scale and a zero point for each place of dimension 1
+!quant.uniform<i8:f32:{0:2, 1:1}, {{1.0, 2.0}, {3.0:3, 4.0}}>   one for each block of 2 by 1 places
+!quant.any<i8:f32>                                              not said how
+!quant.calibrated<f32<-0.5:1.5>>                                numbers from -0.5 to 1.5, not yet stored
 """
 
+import re
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import AnyFloat, IntegerType, Signedness, TensorType
+from xdsl.dialects.builtin import AnyFloat, IntegerType, Signedness, TensorType, f64
 from xdsl.ir import Attribute, Data, Dialect, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+Level = tuple[float, int]
+"""A scale and a zero point."""
+
+_STORAGE = re.compile(r"(i|si|u|ui)([0-9]+)")
+_MOST_BITS = 32
+_SCALES = {
+    "bf16": (2.0**-133, (2 - 2**-7) * 2.0**127),
+    "f16": (2.0**-24, 65504.0),
+    "f32": (2.0**-149, (2 - 2**-23) * 2.0**127),
+    "f64": (2.0**-1074, sys.float_info.max),
+}
+"""The least and the greatest scale of an expressed type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Integers from `low` to `high` in `bits` bits; `prefix` is i, si, u or ui."""
+
+    prefix: str
+    bits: int
+    low: int
+    high: int
+
+    @classmethod
+    def whole(cls, prefix: str, bits: int) -> "Storage":
+        """All integers of so many bits."""
+        if prefix in ("i", "si"):
+            return cls(prefix, bits, -(1 << bits - 1), (1 << bits - 1) - 1)
+        return cls(prefix, bits, 0, (1 << bits) - 1)
+
+    def __str__(self) -> str:
+        bounds = "" if self == Storage.whole(self.prefix, self.bits) else f"<{self.low}:{self.high}>"
+        return f"{self.prefix}{self.bits}{bounds}"
+
 
 @dataclass(frozen=True, slots=True)
 class UniformQuantization:
-    """How the stored integers of `bits` bits, from `low` to `high`, are read as numbers of the `expressed` type.
+    """How stored integers are read as numbers of the `expressed` type.
 
-    `levels` are scales and zero points: one, or where `axis` is given one for each place along that dimension.
+    `levels` are scales and zero points: one; where `axis` is given one for each place along that dimension; where
+    `blocks` are, pairs of a dimension and a number of places along it, one for each block. They form an array of the
+    shape `level_shape`.
     """
 
-    bits: int
-    is_signed: bool
-    low: int
-    high: int
+    storage: Storage
     expressed: Attribute
-    levels: tuple[tuple[float, int], ...]
+    levels: tuple[Level, ...]
     axis: int | None = None
+    blocks: tuple[tuple[int, int], ...] | None = None
+    level_shape: tuple[int, ...] = ()
 
     @property
-    def has_whole_range(self) -> bool:
-        """Whether every integer of the storage type may be stored."""
-        return (self.low, self.high) == storage_range(self.bits, self.is_signed)
+    def bits(self) -> int:
+        """How many bits a stored integer takes."""
+        return self.storage.bits
 
+    @property
+    def is_signed(self) -> bool:
+        """Whether stored integers have a sign."""
+        return self.storage.prefix in ("i", "si")
 
-def storage_range(bits: int, is_signed: bool) -> tuple[int, int]:
-    """The least and the greatest integer of `bits` bits."""
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
+    @property
+    def low(self) -> int:
+        """The least integer that is stored."""
+        return self.storage.low
+
+    @property
+    def high(self) -> int:
+        """The greatest integer that is stored."""
+        return self.storage.high
 
 
 @irdl_attr_definition
@@ -48,40 +99,99 @@ class UniformQuantizedType(Data[UniformQuantization], TypeAttribute):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> UniformQuantization:
-        """Read what stands between the angle brackets."""
+        """Read what stands between the angle brackets, and these."""
+        start = parser.pos
         with parser.in_angle_brackets():
-            start = parser.pos
-            storage = parser.parse_identifier("expected a storage type such as i8 or u8")
-            sign, bits = storage[:1], storage[1:]
-            if sign not in ("i", "u") or not bits.isdecimal() or not 1 <= int(bits) <= 32:
-                parser.raise_error("a storage type is i or u with 1 to 32 bits", start, parser.pos)
-            low, high = storage_range(int(bits), sign == "i")
-            if parser.parse_optional_punctuation("<"):
-                low = parser.parse_integer()
-                parser.parse_punctuation(":")
-                high = parser.parse_integer()
-                parser.parse_punctuation(">")
+            storage = _parse_storage(parser)
             parser.parse_punctuation(":")
-            start = parser.pos
-            expressed = parser.parse_type()
-            if not isinstance(expressed, AnyFloat):
-                parser.raise_error("the expressed type is a floating-point type", start, parser.pos)
-            axis = parser.parse_integer(allow_negative=False) if parser.parse_optional_punctuation(":") else None
+            expressed = _parse_expressed(parser)
+            axis, blocks = _parse_places(parser)
             parser.parse_punctuation(",")
-            if axis is None:
-                levels = [_parse_level(parser)]
+            if axis is None and blocks is None:
+                levels, shape = [_parse_level(parser, expressed)], ()
             else:
-                levels = parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _parse_level(parser))
-        return UniformQuantization(int(bits), sign == "i", low, high, expressed, tuple(levels), axis)
+                levels, shape = _parse_levels(parser, expressed)
+        for dimension in (axis or 0, *(dimension for dimension, _ in blocks or ())):
+            if dimension < 0:
+                parser.raise_error(f"illegal quantized dimension: {dimension}", start)
+        for _, size in blocks or ():
+            if size <= 0:
+                parser.raise_error(f"illegal block size: {size}", start)
+        return UniformQuantization(storage, expressed, tuple(levels), axis, blocks, shape)
 
     def print_parameter(self, printer: Printer) -> None:
         """Write what stands between the angle brackets, and these."""
-        quantization = self.data
-        bounds = "" if quantization.has_whole_range else f"<{quantization.low}:{quantization.high}>"
-        levels = ", ".join(f"{scale:e}{f':{zero}' if zero else ''}" for scale, zero in quantization.levels)
-        places = f", {levels}" if quantization.axis is None else f":{quantization.axis}, {{{levels}}}"
-        sign = "i" if quantization.is_signed else "u"
-        printer.print_string(f"<{sign}{quantization.bits}{bounds}:{quantization.expressed}{places}>")
+        printer.print_string(f"<{self.data.storage}:")
+        printer.print_attribute(self.data.expressed)
+        if self.data.blocks is not None:
+            blocks = ", ".join(f"{dimension}:{size}" for dimension, size in self.data.blocks)
+            printer.print_string(f":{{{blocks}}}")
+        elif self.data.axis is not None:
+            printer.print_string(f":{self.data.axis}")
+        printer.print_string(", ")
+        separator = "," if self.data.blocks is None else ", "
+        self._print_levels(printer, self.data.level_shape, iter(self.data.levels), separator)
+        printer.print_string(">")
+
+    def _print_levels(self, printer: Printer, shape: tuple[int, ...], levels: Iterator[Level], separator: str) -> None:
+        if not shape:
+            scale, zero_point = next(levels)
+            _print_number(printer, scale)
+            printer.print_string(f":{zero_point}" if zero_point else "")
+            return
+        with printer.in_braces():
+            for number in range(shape[0]):
+                printer.print_string(separator if number else "")
+                self._print_levels(printer, shape[1:], levels, separator)
+
+
+@irdl_attr_definition
+class AnyQuantizedType(Data[tuple[Storage, Attribute | None]], TypeAttribute):
+    """`!quant.any<i8:f32>`, stored and expressed types without saying how one becomes the other."""
+
+    name = "quant.any"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Storage, Attribute | None]:
+        """Read what stands between the angle brackets, and these."""
+        with parser.in_angle_brackets():
+            storage = _parse_storage(parser)
+            return storage, _parse_expressed(parser) if parser.parse_optional_punctuation(":") else None
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Write what stands between the angle brackets, and these."""
+        storage, expressed = self.data
+        printer.print_string(f"<{storage}>" if expressed is None else f"<{storage}:{expressed}>")
+
+
+@irdl_attr_definition
+class CalibratedQuantizedType(Data[tuple[Attribute, float, float]], TypeAttribute):
+    """`!quant.calibrated<f32<-0.5:1.5>>`, the range of numbers that are to be quantized."""
+
+    name = "quant.calibrated"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Attribute, float, float]:
+        """Read what stands between the angle brackets, and these."""
+        start = parser.pos
+        with parser.in_angle_brackets():
+            expressed = _parse_expressed(parser)
+            with parser.in_angle_brackets():
+                low = _parse_float(parser)
+                parser.parse_punctuation(":")
+                high = _parse_float(parser)
+        if high <= low:
+            parser.raise_error(f"illegal min and max: ({low:e}:{high:e})", start)
+        return expressed, low, high
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Write what stands between the angle brackets, and these."""
+        expressed, low, high = self.data
+        printer.print_string(f"<{expressed}<")
+        _print_number(printer, low)
+        printer.print_string(":")
+        _print_number(printer, high)
+        printer.print_string(">>")
 
 
 def stored_type(type_: Attribute) -> Attribute:
@@ -96,10 +206,97 @@ def stored_type(type_: Attribute) -> Attribute:
     return TensorType(IntegerType(element.data.bits, signedness), tensor.shape, tensor.encoding)
 
 
-def _parse_level(parser: AttrParser) -> tuple[float, int]:
-    scale = float(parser.parse_number(allow_boolean=False))
-    zero_point = parser.parse_integer() if parser.parse_optional_punctuation(":") else 0
-    return scale, zero_point
+def _parse_storage(parser: AttrParser) -> Storage:
+    start = parser.pos
+    word = parser.parse_identifier()
+    match = _STORAGE.fullmatch(word)
+    if match is None:
+        is_unsigned = word.startswith("u")
+        parser.raise_error(
+            "expected storage type width" if is_unsigned else "illegal quantized storage type alias", start
+        )
+    prefix, bits = match[1], int(match[2])
+    if not 0 < bits <= _MOST_BITS:
+        parser.raise_error(f"illegal storage type size: {bits}", start)
+    whole = Storage.whole(prefix, bits)
+    if parser.parse_optional_punctuation("<") is None:
+        return whole
+    low_start, low = parser.pos, parser.parse_integer()
+    parser.parse_punctuation(":")
+    high_start, high = parser.pos, parser.parse_integer()
+    parser.parse_punctuation(">")
+    if low < whole.low:
+        parser.raise_error(f"illegal storage type minimum: {low}", low_start)
+    if high > whole.high:
+        parser.raise_error(f"illegal storage type maximum: {high}", high_start)
+    if high <= low:
+        parser.raise_error(f"illegal storage min and storage max: ({low}:{high})", start)
+    return Storage(prefix, bits, low, high)
 
 
-QUANT = Dialect("quant", [], [UniformQuantizedType])
+def _parse_expressed(parser: AttrParser) -> Attribute:
+    start = parser.pos
+    expressed = parser.parse_type()
+    if not isinstance(expressed, AnyFloat):
+        parser.raise_error("invalid kind of type specified", start)
+    return expressed
+
+
+def _parse_places(parser: AttrParser) -> tuple[int | None, tuple[tuple[int, int], ...] | None]:
+    """The dimension or the blocks that levels are for, where they are not for the whole tensor."""
+    if parser.parse_optional_punctuation(":") is None:
+        return None, None
+
+    def parse_block() -> tuple[int, int]:
+        dimension = parser.parse_integer()
+        parser.parse_punctuation(":")
+        return dimension, parser.parse_integer()
+
+    blocks = parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, parse_block)
+    return (parser.parse_integer(), None) if blocks is None else (None, tuple(blocks))
+
+
+def _parse_levels(parser: AttrParser, expressed: Attribute) -> tuple[list[Level], tuple[int, ...]]:
+    """Levels in braces of braces, and how many there are at each depth."""
+    shapes: list[tuple[int, ...]] = []
+
+    def parse_element() -> list[Level]:
+        if parser._current_token.text == "{":  # pyright: ignore[reportPrivateUsage]
+            levels, shape = _parse_levels(parser, expressed)
+        else:
+            levels, shape = [_parse_level(parser, expressed)], ()
+        if shapes and shape != shapes[0]:
+            parser.raise_error("tensor literal is invalid; ranks are not consistent between elements")
+        shapes.append(shape)
+        return levels
+
+    elements = parser.parse_comma_separated_list(parser.Delimiter.BRACES, parse_element)
+    if not elements:
+        parser.raise_error("expected floating point literal")
+    return [level for element in elements for level in element], (len(elements), *shapes[0])
+
+
+def _parse_level(parser: AttrParser, expressed: Attribute) -> Level:
+    start = parser.pos
+    scale = _parse_float(parser)
+    least, greatest = _SCALES.get(str(expressed), (0.0, sys.float_info.max))
+    if not least <= scale <= greatest:
+        parser.raise_error(f"scale {scale:e} out of expressed type range [{least:e}, {greatest:e}]", start)
+    if scale <= 0:
+        parser.raise_error(f"illegal scale: {scale:e}", start)
+    return scale, parser.parse_integer() if parser.parse_optional_punctuation(":") else 0
+
+
+def _parse_float(parser: AttrParser) -> float:
+    start = parser.pos
+    number = parser.parse_optional_number(allow_boolean=False)
+    if not isinstance(number, float):
+        parser.raise_error("expected floating point literal", start)
+    return number
+
+
+def _print_number(printer: Printer, number: float) -> None:
+    printer.print_float(number, f64)
+
+
+QUANT = Dialect("quant", [], [AnyQuantizedType, CalibratedQuantizedType, UniformQuantizedType])

@@ -122,7 +122,7 @@ def _nothing(attribute: Attribute) -> Sequence[Attribute]:
     return ()
 
 
-def _parameters(attribute: ParametrizedAttribute) -> Sequence[Attribute]:
+def _parameters(attribute: Any) -> Sequence[Attribute]:
     return attribute.parameters
 
 
