@@ -86,8 +86,10 @@ class Graph:
     """The operations that nobody would miss."""
     calls: dict[Operation | None, list[CallOp]] = field(default_factory=dict[Operation | None, list[CallOp]])
     """The calls of each function."""
-    rules: dict[Operation, OpShardingRule] = field(default_factory=dict[Operation, OpShardingRule])
-    """The rule of each operation that has one."""
+    rules: list[OpShardingRule | None] = field(default_factory=list[OpShardingRule | None])
+    """The rule of each operation; None where it has none."""
+    winding: set[int] = field(default_factory=set[int])
+    """The nodes whose change may reach other operations than those that it matters to."""
 
     def rank(self, node: int) -> int:
         """The number of dimensions of what `node` holds the sharding of."""
@@ -164,14 +166,21 @@ class Graph:
 
     def _left_alone_with(self, operand: SSAValue) -> Iterator[int]:
         user = operand.get_user_of_unique_use()
-        if user is not None and user in self.rules and self.kinds[number := self.numbers[user]] is not None:
-            self.kinds[number] = self.kinds_of.of_operation(user, self.rules[user])
+        number = None if user is None else self.numbers.get(user)
+        if user is None or number is None:
+            return
+        rule = self.rules[number]
+        if rule is not None and self.kinds[number] is not None:
+            self.kinds[number] = self.kinds_of.of_operation(user, rule)
             yield number
 
 
 def is_dead(operation: Operation) -> bool:
     """Whether nobody would miss `operation`: no result is used, and it does nothing else."""
-    return all(result.first_use is None for result in operation.results) and would_be_trivially_dead(operation)
+    for result in operation.results:
+        if result.first_use is not None:
+            return False
+    return would_be_trivially_dead(operation)
 
 
 @cache

@@ -15,6 +15,7 @@ from sdy.rule import OpShardingRule
 from sdy.rules import identity_rule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo import (
+    BitcastConvertOp,
     BroadcastInDimOp,
     CustomCallOp,
     DynamicSliceOp,
@@ -30,6 +31,8 @@ _ROLES: dict[type[Operation], Role] = {
     DynamicUpdateSliceOp: Role.WINDOW,
     BroadcastInDimOp: Role.BROADCAST,
 }
+_DIFFER_WITHIN_CLASS = (BitcastConvertOp, CustomCallOp)
+"""Whether these are elementwise, and what they are to the stages, is not decided by their class."""
 _OFFLOAD_TARGETS = ("MoveToDevice", "MoveToHost")
 
 
@@ -41,15 +44,24 @@ class Kinds:
     _kinds: dict[tuple[int, Role, bool, bool, Direction | None], Kind] = field(
         default_factory=dict[tuple[int, Role, bool, bool, Direction | None], Kind]
     )
+    _of_classes: dict[tuple[type[Operation], int, bool], Kind] = field(
+        default_factory=dict[tuple[type[Operation], int, bool], Kind]
+    )
     _identities: dict[tuple[tuple[int, ...], int], OpShardingRule] = field(
         default_factory=dict[tuple[tuple[int, ...], int], OpShardingRule]
     )
 
     def of_operation(self, operation: Operation, rule: OpShardingRule) -> Kind:
         """The kind of an operation that has a rule."""
-        elementwise = is_elementwise(operation)
-        role = Role.PASS_THROUGH if elementwise else _role(operation)
-        return self._kind(rule, role, _reuses(operation), elementwise, None, self.conservative)
+        op_class, reuses = operation.__class__, _reuses(operation)
+        kind = self._of_classes.get((op_class, id(rule), reuses))
+        if kind is None:
+            elementwise = is_elementwise(operation)
+            role = Role.PASS_THROUGH if elementwise else _role(operation)
+            kind = self._kind(rule, role, reuses, elementwise, None, self.conservative)
+            if op_class not in _DIFFER_WITHIN_CLASS:
+                self._of_classes[op_class, id(rule), reuses] = kind
+        return kind
 
     def of_barrier(self, barrier: PropagationBarrierOp) -> Kind:
         """The kind of a barrier, open at all stages in the direction that it allows."""
@@ -110,4 +122,7 @@ def _role(operation: Operation) -> Role:
 
 
 def _reuses(operation: Operation) -> bool:
-    return not all(operand.has_one_use() or is_scalar(operand) for operand in operation.operands)
+    for operand in operation._operands:  # pyright: ignore[reportPrivateUsage]
+        if not operand.has_one_use() and not is_scalar(operand):
+            return True
+    return False

@@ -4,19 +4,18 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_sharding
-from sdy.dialect.walk import operations
 from sdy.passes.propagation.fixed_point import FixedPoint
+from sdy.passes.propagation.graph import Graph
 from sdy.passes.propagation.reader import read
 from sdy.passes.propagation.sharding_groups import synchronize_groups
 from sdy.passes.propagation.step import Steps
-from sdy.rule import OpShardingRule
 
 
 @dataclass(frozen=True)
@@ -46,26 +45,15 @@ class PropagationPass(ModulePass):
             raise error(op, f"{self.name}: the option debug-sharding-origins is not supported yet")
         if self.debug_propagation_edge_sharding:
             raise error(op, f"{self.name}: the option debug-propagation-edge-sharding is not supported yet")
-        _check_types(op)
         synchronize_groups(op)
         graph = read(op, self.conservative_propagation)
         state = FixedPoint(graph, Steps(named_meshes(op)))
         self.propagate(state, op)
         write_shardings(state)
         if self.keep_sharding_rules:
-            _write_rules(state)
+            _write_rules(graph)
         else:
-            _remove_rules(op)
-
-
-def _check_types(module: ModuleOp) -> None:
-    for op in operations(module):
-        for type_ in op.result_types:
-            if isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape():
-                message = "Shardy propagation only supports ranked tensors with a static shape"
-                raise error(op, f"{message}. type: {type_}")
-            if isinstance(type_, TupleType):
-                raise error(op, f"Shardy propagation doesn't support tuples: {type_}")
+            _remove_rules(graph)
 
 
 def write_shardings(state: FixedPoint) -> None:
@@ -86,16 +74,14 @@ def write_shardings(state: FixedPoint) -> None:
     graph.shardings = [state.sharding(node) for node in range(len(graph.places))]
 
 
-def _write_rules(state: FixedPoint) -> None:
-    attributes: dict[OpShardingRule, OpShardingRuleAttr] = {}
-    for op, rule in state.graph.rules.items():
-        if rule not in attributes:
-            attributes[rule] = OpShardingRuleAttr(rule)
-        op.attributes[SHARDING_RULE] = attributes[rule]
+def _write_rules(graph: Graph) -> None:
+    for op, rule in zip(graph.operations, graph.rules, strict=True):
+        if rule is not None:
+            op.attributes[SHARDING_RULE] = OpShardingRuleAttr.of(rule)
 
 
-def _remove_rules(module: ModuleOp) -> None:
-    for op in operations(module):
+def _remove_rules(graph: Graph) -> None:
+    for op in graph.operations:
         rule = op.attributes.get(SHARDING_RULE)
         if isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
             del op.attributes[SHARDING_RULE]

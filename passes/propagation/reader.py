@@ -1,14 +1,19 @@
 """Reading a module into the graph."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.traits import IsTerminator
 
+from sdy.diagnostics import error
+from sdy.dialect.attributes import SHARDING, TensorShardingPerValueAttr
 from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp
-from sdy.dialect.shardings import func_result_sharding, get_sharding, shardable_value
+from sdy.dialect.shardings import func_result_sharding, get_sharding, keeps_shardings_of_results, shardable_value
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.walk import operations
 from sdy.passes.common.call_graph import callee, main_function
@@ -17,12 +22,22 @@ from sdy.passes.common.tensors import is_static_tensor
 from sdy.passes.propagation.graph import UNSHARDABLE, Graph, Return, Signature, is_dead
 from sdy.passes.propagation.kinds import Kinds
 from sdy.passes.propagation.step import Kind
+from sdy.rule import OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 
+Step = tuple[OpShardingRule | None, Kind | None, tuple[int, ...]]
+"""What a step does at an operation: its rule, if it has one, its kind, and the nodes of the tensors that it sees."""
+
+_NO_STEP: Step = (None, None, ())
+
 
 def read(module: ModuleOp, conservative: bool = False) -> Graph:
-    """The graph of `module`. Raises DiagnosticError where there are functions, but none that is the main one."""
+    """The graph of `module`.
+
+    Raises DiagnosticError where there are functions, but none that is the main one; for tensors without a static
+    shape; and for tuples.
+    """
     return _Reader(module, conservative).read()
 
 
@@ -35,24 +50,61 @@ class _Reader:
     def read(self) -> Graph:
         graph = self.graph
         graph.operations = operations(self.module)[1:]
+        _check_types(graph.operations)
         graph.numbers = {op: number for number, op in enumerate(graph.operations)}
         for op in graph.operations:
-            if isinstance(op, CallOp):
-                graph.calls.setdefault(callee(op, graph.symbols), []).append(op)
+            if op.__class__ is CallOp:
+                graph.calls.setdefault(callee(cast(CallOp, op), graph.symbols), []).append(op)
+        block: Block | None = None
+        is_nested = False
         for number, op in enumerate(graph.operations):
-            self._read_operation(number, op)
+            if op.parent is not block:
+                block = op.parent
+                is_nested = not isinstance(op.parent_op(), FuncOp)
+            if _is_plain(op.__class__):
+                rule, kind, tensors = self._plain_step(op)
+                if is_nested:
+                    graph.winding.update(tensors)
+            else:
+                rule, kind, tensors = self._step(op)
+                self._read_places(op)
+                graph.winding.update(tensors, map(self._node, op.operands), map(self._node, op.results))
+            graph.rules.append(rule)
+            graph.kinds.append(kind)
+            graph.tensors.append(tensors)
+            if kind is not None:
+                for node in set(tensors):
+                    graph.readers[node].append(number)
+            if is_dead(op):
+                graph.dead.add(number)
         self._read_groups()
         return graph
 
-    def _read_operation(self, number: int, op: Operation) -> None:
-        graph = self.graph
-        kind, tensors = self._step(op)
-        graph.kinds.append(kind)
-        graph.tensors.append(tensors)
-        for node in dict.fromkeys(tensors) if kind else ():
-            graph.readers[node].append(number)
-        if is_dead(op):
-            graph.dead.add(number)
+    def _plain_step(self, op: Operation) -> Step:
+        """As `_step`, for an operation that is like most, and the nodes of its results; written to be fast."""
+        graph, nodes = self.graph, self.nodes
+        tensors: list[int] = []
+        for operand in op._operands:  # pyright: ignore[reportPrivateUsage]
+            node = nodes.get(operand)
+            tensors.append(self._node(operand) if node is None else node)
+        results = op.results
+        kept = op.attributes.get(SHARDING)
+        shardings = kept.data if isinstance(kept, TensorShardingPerValueAttr) else (None,) * len(results)
+        defined: list[int] = []
+        for result, sharding in zip(results, shardings, strict=True):
+            node = nodes.get(result)
+            if node is None:
+                node = nodes[result] = self._new_node(result, sharding)
+            defined.append(node)
+        if len(defined) > 1:
+            graph.siblings.update(dict.fromkeys(defined, tuple(defined)))
+        tensors += defined
+        rule = sharding_rule(op, graph.kinds_of.conservative)
+        kind = graph.kinds_of.of_operation(op, rule) if rule is not None and len(tensors) > 1 else None
+        return rule, kind, tuple(tensors)
+
+    def _read_places(self, op: Operation) -> None:
+        """The nodes of the values that `op` defines, or that are arguments of its regions."""
         if isinstance(op, FuncOp):
             self._read_function(op)
         else:
@@ -94,10 +146,9 @@ class _Reader:
                 {node: nodes for node, value in zip(nodes, values, strict=True) if self.graph.places[node] is value}
             )
 
-    def _step(self, op: Operation) -> tuple[Kind | None, tuple[int, ...]]:
-        """What a step does at `op`, and the nodes of the tensors that it sees."""
+    def _step(self, op: Operation) -> Step:
         if is_terminator(op):
-            return None, ()
+            return _NO_STEP
         kinds = self.graph.kinds_of
         if isinstance(op, DataFlowEdgeOp):
             return self._edge_step(op)
@@ -108,17 +159,16 @@ class _Reader:
             return self._tensors(kinds.of_barrier(op), (op.input, op.result))
         rule = sharding_rule(op, kinds.conservative)
         if rule is None:
-            return None, ()
-        self.graph.rules[op] = rule
-        return self._tensors(kinds.of_operation(op, rule), (*op.operands, *op.results))
+            return _NO_STEP
+        return self._tensors(kinds.of_operation(op, rule), (*op.operands, *op.results), rule)
 
-    def _tensors(self, kind: Kind | None, values: Sequence[SSAValue]) -> tuple[Kind | None, tuple[int, ...]]:
+    def _tensors(self, kind: Kind | None, values: Sequence[SSAValue], rule: OpShardingRule | None = None) -> Step:
         """`kind`, unless a single tensor leaves nothing to propagate, and the nodes of `values`."""
-        return kind if len(values) > 1 else None, tuple([self._node(value) for value in values])
+        return rule, kind if len(values) > 1 else None, tuple([self._node(value) for value in values])
 
-    def _edge_step(self, edge: DataFlowEdgeOp) -> tuple[Kind | None, tuple[int, ...]]:
+    def _edge_step(self, edge: DataFlowEdgeOp) -> Step:
         if not is_static_tensor(edge.input.type):
-            return None, ()
+            return _NO_STEP
         op = defining_op(edge.input)
         flow = data_flow_of(op) if op else None
         assert op is not None
@@ -158,3 +208,28 @@ class _Reader:
         graph.shardings.append(sharding)
         graph.readers.append([])
         return len(graph.places) - 1
+
+
+@cache
+def _is_plain(op_class: type[Operation]) -> bool:
+    """Whether operations of this class have no part in data flow but their own, and keep their shardings themselves."""
+    return (
+        op_class not in (FuncOp, CallOp, FuncDataFlowEdgeOp, PropagationBarrierOp)
+        and keeps_shardings_of_results(op_class)
+        and not op_class.has_trait(IsTerminator, value_if_unregistered=False)
+    )
+
+
+def _check_types(operations: Iterable[Operation]) -> None:
+    checked: set[int] = set()
+    for op in operations:
+        for result in op.results:
+            type_ = result.type
+            if id(type_) in checked:
+                continue
+            checked.add(id(type_))
+            if isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape():
+                message = "Shardy propagation only supports ranked tensors with a static shape"
+                raise error(op, f"{message}. type: {type_}")
+            if isinstance(type_, TupleType):
+                raise error(op, f"Shardy propagation doesn't support tuples: {type_}")

@@ -25,6 +25,9 @@ _STRATEGIES = {"basic": basic.propagate, "aggressive": aggressive.propagate}
 SetSharding = tuple[int, int]
 """The position of a tensor, operands first, and the number of its new sharding."""
 
+Outcomes = dict[tuple[int, ...], tuple[SetSharding, ...]]
+"""What a step sets, by the numbers of the shardings of the operation's tensors."""
+
 NO_SHARDING = 0
 """The number of no sharding at all."""
 
@@ -62,8 +65,8 @@ class Steps:
     shardings: list[TensorSharding | None] = field(default_factory=lambda: [None])
     """Sharding by number."""
     _numbers: dict[TensorSharding, int] = field(default_factory=dict[TensorSharding, int])
-    _taken: dict[tuple[Kind, Strategy, tuple[Direction, ...], tuple[int, ...]], tuple[SetSharding, ...]] = field(
-        default_factory=dict[tuple[Kind, Strategy, tuple[Direction, ...], tuple[int, ...]], tuple[SetSharding, ...]]
+    _taken: dict[tuple[Kind, Strategy, tuple[Direction, ...]], Outcomes] = field(
+        default_factory=dict[tuple[Kind, Strategy, tuple[Direction, ...]], Outcomes]
     )
 
     def number(self, sharding: TensorSharding | None) -> int:
@@ -103,11 +106,15 @@ class Steps:
 
     def step(self, kind: Kind, strategy: Strategy, stages: int, shardings: tuple[int, ...]) -> tuple[SetSharding, ...]:
         """What an operation of `kind` sets, operands first, when its tensors have `shardings`."""
-        key = (kind, strategy, kind.directions[stages], shardings)
-        outcome = self._taken.get(key)
+        taken = self.taken(kind, strategy, stages)
+        outcome = taken.get(shardings)
         if outcome is None:
-            outcome = self._taken[key] = self._step(kind, strategy, kind.directions[stages], shardings)
+            outcome = taken[shardings] = self._step(kind, strategy, kind.directions[stages], shardings)
         return outcome
+
+    def taken(self, kind: Kind, strategy: Strategy, stages: int) -> Outcomes:
+        """The steps taken so far at operations of `kind` in rounds that are alike to them."""
+        return self._taken.setdefault((kind, strategy, kind.directions[stages]), {})
 
     def _step(
         self, kind: Kind, strategy: Strategy, directions: Sequence[Direction], numbers: tuple[int, ...]

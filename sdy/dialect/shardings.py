@@ -119,7 +119,10 @@ def _get_result(op: Operation, result: SSAValue) -> TensorSharding | None:
 
 
 def _set_result(op: Operation, result: SSAValue, sharding: TensorSharding) -> None:
-    set_result_shardings(op, completed(result_shardings(op), op.result_types, {_index(result): sharding}))
+    if len(op.results) == 1:
+        op.attributes[SHARDING] = TensorShardingPerValueAttr.of((sharding,))
+    else:
+        set_result_shardings(op, completed(result_shardings(op), op.result_types, {_index(result): sharding}))
 
 
 _PLACES: dict[type[Operation], _Place] = {
@@ -140,6 +143,11 @@ def _place_in(op_class: type[Operation]) -> _Place:
         if issubclass(op_class, base):
             return place
     return _EDGE_OWNER if op_class.has_trait(ShardableDataFlow, value_if_unregistered=False) else _RESULT
+
+
+def keeps_shardings_of_results(op_class: type[Operation]) -> bool:
+    """Whether operations of this class keep the sharding of each result in `sdy.sharding`, as most do."""
+    return _place_in(op_class) is _RESULT
 
 
 def get_sharding_behind_barriers(value: SSAValue) -> TensorSharding | None:

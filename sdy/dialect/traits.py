@@ -11,7 +11,7 @@ TraitT = TypeVar("TraitT", bound=OpTrait)
 
 def trait_of(op: Operation, trait: type[TraitT]) -> TraitT | None:
     """The trait of this class that `op` has; None where it has none, or is not registered."""
-    return cast(TraitT | None, _trait_of_class(op.__class__, trait))
+    return cast("TraitT | None", _trait_of_class(op.__class__, trait))
 
 
 def has_trait(op: Operation, trait: type[OpTrait]) -> bool:
