@@ -1,17 +1,20 @@
 """The attributes of StableHLO operations that hold more than a number or an enumeration case."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import I64, BoolAttr, DenseArrayBase, i1, i64
-from xdsl.ir import Data
+from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, BoolAttr, DenseArrayBase, TensorType, i1, i64
+from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.dimension_numbers import DimensionNumbersAttr
 from sdy.stablehlo.enums import ResultAccuracyMode, ResultAccuracyModeAttr
 from sdy.stablehlo.sequence_attribute import SequenceAttr
 from sdy.stablehlo.struct_attribute import StructAttr
+from sdy.text.encoding import TensorEncoding
 
 I64Array = DenseArrayBase[I64]
 """The type of `array<i64: ...>`, in which StableHLO keeps dimensions, sizes and strides."""
@@ -141,23 +144,61 @@ class ResultAccuracyAttr(StructAttr[ResultAccuracy]):
 DEFAULT_ACCURACY = ResultAccuracyAttr(ResultAccuracy(mode=ResultAccuracyModeAttr(ResultAccuracyMode.DEFAULT)))
 
 
+Bounds = tuple[int | None, ...]
+"""An upper bound for each dimension, None where it has none."""
+
+
+def _bound(parser: AttrParser) -> int | None:
+    return None if parser.parse_optional_punctuation("?") is not None else parser.parse_integer()
+
+
 @irdl_attr_definition
-class BoundsAttr(Data[tuple[int | None, ...]]):
+class BoundsAttr(Data[Bounds], TensorEncoding):
     """`#stablehlo.bounds<?, 16>`, the encoding of a tensor whose dynamic dimensions have an upper bound."""
 
     name = "stablehlo.bounds"
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[int | None, ...]:
+    def parse_parameter(cls, parser: AttrParser) -> Bounds:
         """Read `<?, 16>`; `?` is a dimension without a bound."""
-
-        def parse_bound() -> int | None:
-            if parser.parse_optional_punctuation("?") is not None:
-                return None
-            return parser.parse_integer()
-
-        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_bound))
+        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, lambda: _bound(parser)))
 
     def print_parameter(self, printer: Printer) -> None:
         """Write `<?, 16>`."""
         printer.print_string(f"<{', '.join('?' if bound is None else str(bound) for bound in self.data)}>")
+
+    def verify_encoding(self, tensor: TensorType[Attribute]) -> None:
+        """Refuse tensors with another number of dimensions, or with a static one that has a bound."""
+        rank = tensor.get_num_dims()
+        if len(self.data) != rank:
+            raise VerifyException(
+                f"Bounds length is {len(self.data)}, expected to be equal to rank({rank}) of the tensor '{tensor}'"
+            )
+        for dimension, (size, bound) in enumerate(zip(tensor.get_shape(), self.data, strict=True)):
+            if bound is not None and size != DYNAMIC_INDEX:
+                raise VerifyException(
+                    f"Static dimension {dimension} cannot have a bound, use ShapedType::kDynamic to indicate a missing "
+                    f"bound in tensor '{tensor}'"
+                )
+
+
+@irdl_attr_definition
+class TypeExtensionsAttr(ParametrizedAttribute):
+    """`#stablehlo.type_extensions<bounds = [?, 16]>`, how `#stablehlo.bounds<?, 16>` was written once."""
+
+    name = "stablehlo.type_extensions"
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Read `<bounds = [?, 16]>` as the bounds."""
+        with parser.in_angle_brackets():
+            parser.parse_keyword("bounds")
+            parser.parse_punctuation("=")
+            return [
+                BoundsAttr(tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _bound(parser))))
+            ]
+
+    @classmethod
+    def new(cls, params: Sequence[Attribute]) -> Attribute:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The bounds that have been read, by their name of today."""
+        return params[0]

@@ -3,6 +3,7 @@
 memref<4xf32, affine_map<(d0) -> (d0)>, 0>    is memref<4xf32>
 array<f32: 0x7FC00000>                        numbers by their bits
 dense_resource<"a b">                         keys that are no identifiers
+tensor<?xf32, #stablehlo.bounds<4>>           encodings that are not for all tensors
 !foo<"anything" [at] all>                     types and attributes of dialects that are not known
 """
 
@@ -16,16 +17,20 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     NoneAttr,
+    TensorType,
     UnrankedMemRefType,
+    UnrankedTensorType,
     UnregisteredAttr,
     i64,
 )
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.diagnostics import warn
 from sdy.text.dense import DenseParser
+from sdy.text.encoding import TensorEncoding
 
 _SYMBOL_NAME = re.compile(r"[A-Za-z][\w.]*+|")
 _DEFAULT_MEMORY_SPACE = IntegerAttr(0, i64)
@@ -42,6 +47,17 @@ class BuiltinSyntaxParser(DenseParser):
             return UnrankedMemRefType.from_type(memref.element_type, space)
         is_identity = memref.layout == AffineMapAttr(AffineMap.identity(len(memref.shape)))
         return MemRefType(memref.element_type, memref.shape, NoneAttr() if is_identity else memref.layout, space)
+
+    def _parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
+        """A tensor, if its encoding is for such tensors."""
+        start = self.pos
+        tensor: TensorType[Attribute] | UnrankedTensorType[Attribute] = super()._parse_tensor_attrs()
+        if isinstance(tensor, TensorType) and isinstance(tensor.encoding, TensorEncoding):
+            try:
+                tensor.encoding.verify_encoding(TensorType(tensor.element_type, tensor.shape))
+            except VerifyException as problem:
+                self.raise_error(str(problem), start)
+        return tensor
 
     def _parse_builtin_densearray_attr(self) -> DenseArrayBase | None:
         start = self._current_token
