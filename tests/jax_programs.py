@@ -1,5 +1,5 @@
 # pyright: basic
-"""Small JAX programs that between them use most of what JAX lowers to, as MLIR text."""
+"""Small JAX programs that between them use all that JAX lowers to, as MLIR text."""
 
 import functools
 from collections.abc import Callable
@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import export, lax
+from jax._src.interpreters import mlir
+from jax._src.lax import parallel
+from jax._src.lax.lax import after_all
 from jax.sharding import AxisType, Mesh
 from jax.sharding import PartitionSpec as P
+from jaxlib.mlir import ir
 
 
 def f32(*shape: int) -> jax.ShapeDtypeStruct:
@@ -34,10 +38,17 @@ def boolean(*shape: int) -> jax.ShapeDtypeStruct:
 
 
 class Program(NamedTuple):
-    """A function, and the shapes to lower it for."""
+    """A function, the shapes to lower it for, in which sizes may be symbols, and the kind of device."""
 
     function: Callable[..., Any]
     arguments: tuple[jax.ShapeDtypeStruct, ...]
+    platform: str = "cpu"
+
+
+def symbolic(*shapes: tuple[str, Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
+    """Arguments whose sizes are symbols that they share: `symbolic(("b, 4", jnp.float32))`."""
+    scope = export.SymbolicScope()
+    return tuple(jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), dtype) for shape, dtype in shapes)
 
 
 def collective(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -269,6 +280,53 @@ PROGRAMS: dict[str, Program] = {
     ),
     "all to all": Program(collective(lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True)), (f32(8, 4),)),
     "permute": Program(collective(lambda x: lax.ppermute(x, "x", [(0, 1), (1, 2), (2, 3)])), (f32(8, 4),)),
+    "broadcast from one device": Program(collective(lambda x: lax.pbroadcast(x, "x", 1)), (f32(8, 4),), "cuda"),
+    "send and receive": Program(
+        collective(
+            lambda x: lax.precv(lax.psend(x, "x", [(0, 1)]), jax.ShapeDtypeStruct((2, 4), jnp.float32), "x", [(0, 1)])
+        ),
+        (f32(8, 4),),
+        "cuda",
+    ),
+    "asynchronous gather": Program(
+        collective(lambda x: parallel.all_gather_start(x, "x", tiled=True).done()[:2]), (f32(8, 4),)
+    ),
+    "tokens": Program(lambda x: after_all(lax.create_token(x), lax.create_token(x)), (f32(4),)),
+    "composite": Program(
+        lambda x: lax.composite(lambda y, *, scale: jnp.sin(y) * scale, "my.scaled_sine", version=2)(x, scale=3.0),
+        (f32(4),),
+    ),
+    "ragged dot on a TPU": Program(lax.ragged_dot, (f32(8, 4), f32(3, 4, 5), i32(3)), "tpu"),
+    "linear algebra on a TPU": Program(
+        lambda x, y, z: (
+            jnp.linalg.cholesky(x),
+            lax.linalg.triangular_solve(y, z, left_side=True, conjugate_a=True),
+            jax.scipy.linalg.solve_triangular(y, z, lower=True, trans=2),
+        ),
+        (f32(4, 4), c64(4, 4), c64(4, 2)),
+        "tpu",
+    ),
+    "pooling on a TPU": Program(
+        jax.grad(lambda x: (lax.cummax(x, 1) + lax.cumlogsumexp(x) + jnp.cumsum(x)[3]).sum()), (f32(4, 8),), "tpu"
+    ),
+    "symbolic shapes": Program(
+        lambda x: (
+            x.reshape(-1),
+            jnp.broadcast_to(x.sum(0), (x.shape[0], 4)),
+            jnp.arange(x.shape[0]),
+            jnp.pad(x, ((0, x.shape[0]), (0, 0))),
+            x[1:, :],
+        ),
+        symbolic(("b, 4", jnp.float32)),
+    ),
+    "symbolic gather and slice": Program(
+        lambda x, i: (x[i], lax.dynamic_slice_in_dim(x, i[0], x.shape[0] - 1), jnp.take(x, i, 1)),
+        symbolic(("b, 4", jnp.float32), ("3", jnp.int32)),
+    ),
+    "symbolic convolution": Program(
+        lambda x, k: lax.conv_general_dilated(x, k, (2, 2), "SAME"),
+        symbolic(("1, 3, h, w", jnp.float32), ("5, 3, 3, 3", jnp.float32)),
+    ),
     "axis index": Program(collective(lambda x: x + lax.axis_index("x")), (f32(8, 4),)),
 }
 
@@ -283,6 +341,16 @@ class Lowered(NamedTuple):
 @functools.cache
 def lowered(name: str) -> Lowered:
     """The text of a program of the table."""
-    function, arguments = PROGRAMS[name]
-    module: Any = jax.jit(function).lower(*arguments).compiler_ir("stablehlo")
-    return Lowered(str(module), module.operation.get_asm(print_generic_op_form=True))
+    program = PROGRAMS[name]
+    function = jax.jit(program.function)
+    if all(isinstance(size, int) for argument in program.arguments for size in argument.shape):
+        traced = function.trace(*program.arguments)
+        return printed_by_mlir(str(traced.lower(lowering_platforms=(program.platform,)).compiler_ir("stablehlo")))
+    return printed_by_mlir(export.export(function, platforms=(program.platform,))(*program.arguments).mlir_module())
+
+
+def printed_by_mlir(text: str) -> Lowered:
+    """Both forms of a module. Raises MLIRError where MLIR refuses it."""
+    with mlir.make_ir_context():
+        module: Any = ir.Module.parse(text)
+        return Lowered(str(module), module.operation.get_asm(print_generic_op_form=True))

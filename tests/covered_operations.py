@@ -1,0 +1,185 @@
+"""Where each operation of both dialects is shown to be read and printed as MLIR does.
+
+Either by a program of `jax_programs` that lowers to it, or, where JAX emits none, by a file of lit_tests/stablehlo.
+"""
+
+_TABLE = """
+chlo._asin_acos_kernel                 chlo.mlir
+chlo.acos                              special
+chlo.acosh                             special
+chlo.asin                              special
+chlo.asinh                             special
+chlo.atan                              special
+chlo.atanh                             special
+chlo.bessel_i1e                        special
+chlo.broadcast_add                     chlo.mlir
+chlo.broadcast_and                     chlo.mlir
+chlo.broadcast_atan2                   chlo.mlir
+chlo.broadcast_compare                 chlo.mlir
+chlo.broadcast_complex                 chlo.mlir
+chlo.broadcast_divide                  chlo.mlir
+chlo.broadcast_maximum                 chlo.mlir
+chlo.broadcast_minimum                 chlo.mlir
+chlo.broadcast_multiply                chlo.mlir
+chlo.broadcast_next_after              chlo.mlir
+chlo.broadcast_or                      chlo.mlir
+chlo.broadcast_polygamma               chlo.mlir
+chlo.broadcast_power                   chlo.mlir
+chlo.broadcast_remainder               chlo.mlir
+chlo.broadcast_select                  chlo.mlir
+chlo.broadcast_shift_left              chlo.mlir
+chlo.broadcast_shift_right_arithmetic  chlo.mlir
+chlo.broadcast_shift_right_logical     chlo.mlir
+chlo.broadcast_subtract                chlo.mlir
+chlo.broadcast_xor                     chlo.mlir
+chlo.broadcast_zeta                    chlo.mlir
+chlo.conj                              linear algebra on a TPU
+chlo.constant                          chlo.mlir
+chlo.constant_like                     chlo.mlir
+chlo.cosh                              special
+chlo.digamma                           special
+chlo.erf                               special
+chlo.erf_inv                           special
+chlo.erfc                              special
+chlo.is_inf                            chlo.mlir
+chlo.is_neg_inf                        chlo.mlir
+chlo.is_pos_inf                        chlo.mlir
+chlo.lgamma                            special
+chlo.mulhi                             integers
+chlo.next_after                        special
+chlo.polygamma                         special
+chlo.ragged_dot                        ragged dot on a TPU
+chlo.scan                              chlo.mlir
+chlo.sinh                              special
+chlo.square                            special
+chlo.tan                               chlo.mlir
+chlo.top_k                             top k
+chlo.zeta                              special
+stablehlo.abs                          unary
+stablehlo.add                          arithmetic
+stablehlo.after_all                    tokens
+stablehlo.all_gather                   all gather
+stablehlo.all_reduce                   psum
+stablehlo.all_to_all                   all to all
+stablehlo.and                          arithmetic
+stablehlo.async_done                   asynchronous gather
+stablehlo.async_start                  asynchronous gather
+stablehlo.atan2                        special
+stablehlo.batch_norm_grad              linear_algebra.mlir
+stablehlo.batch_norm_inference         linear_algebra.mlir
+stablehlo.batch_norm_training          linear_algebra.mlir
+stablehlo.bitcast_convert              conversions
+stablehlo.broadcast                    shape.mlir
+stablehlo.broadcast_in_dim             arithmetic
+stablehlo.case                         cond
+stablehlo.cbrt                         unary
+stablehlo.ceil                         unary
+stablehlo.cholesky                     linear algebra on a TPU
+stablehlo.clamp                        select and clamp
+stablehlo.collective_broadcast         broadcast from one device
+stablehlo.collective_permute           permute
+stablehlo.collective_reduce            collective_reduce.mlir
+stablehlo.compare                      arithmetic
+stablehlo.complex                      complex numbers
+stablehlo.composite                    composite
+stablehlo.concatenate                  pad and concatenate
+stablehlo.constant                     arithmetic
+stablehlo.convert                      comparisons
+stablehlo.convolution                  convolution
+stablehlo.cosine                       unary
+stablehlo.count_leading_zeros          integers
+stablehlo.create_token                 send and receive
+stablehlo.cross-replica-sum            collectives.mlir
+stablehlo.custom_call                  top k
+stablehlo.divide                       arithmetic
+stablehlo.dot                          dot.mlir
+stablehlo.dot_general                  dots
+stablehlo.dynamic_broadcast_in_dim     symbolic shapes
+stablehlo.dynamic_conv                 symbolic convolution
+stablehlo.dynamic_gather               symbolic shapes
+stablehlo.dynamic_iota                 symbolic shapes
+stablehlo.dynamic_pad                  symbolic shapes
+stablehlo.dynamic_reshape              symbolic shapes
+stablehlo.dynamic_slice                slices
+stablehlo.dynamic_update_slice         slices
+stablehlo.einsum                       dot.mlir
+stablehlo.exponential                  unary
+stablehlo.exponential_minus_one        unary
+stablehlo.fft                          fft
+stablehlo.floor                        unary
+stablehlo.gather                       gather
+stablehlo.get_dimension_size           symbolic shapes
+stablehlo.get_tuple_element            custom_call.mlir
+stablehlo.if                           control_flow.mlir
+stablehlo.imag                         complex numbers
+stablehlo.infeed                       tokens.mlir
+stablehlo.iota                         iota
+stablehlo.is_finite                    unary
+stablehlo.log                          unary
+stablehlo.log_plus_one                 unary
+stablehlo.logistic                     linear_algebra.mlir
+stablehlo.map                          reduction.mlir
+stablehlo.maximum                      select and clamp
+stablehlo.minimum                      select and clamp
+stablehlo.multiply                     arithmetic
+stablehlo.negate                       unary
+stablehlo.not                          special
+stablehlo.optimization_barrier         barrier
+stablehlo.or                           special
+stablehlo.outfeed                      tokens.mlir
+stablehlo.pad                          pad and concatenate
+stablehlo.partition_id                 axis index
+stablehlo.popcnt                       integers
+stablehlo.power                        arithmetic
+stablehlo.real                         complex numbers
+stablehlo.real_dynamic_slice           symbolic gather and slice
+stablehlo.recv                         send and receive
+stablehlo.reduce                       special
+stablehlo.reduce_precision             unary
+stablehlo.reduce_scatter               reduce scatter
+stablehlo.reduce_window                ragged dot
+stablehlo.remainder                    arithmetic
+stablehlo.replica_id                   devices.mlir
+stablehlo.reshape                      shapes
+stablehlo.return                       special
+stablehlo.reverse                      shapes
+stablehlo.rng                          uniform
+stablehlo.rng_bit_generator            random bits
+stablehlo.round_nearest_afz            unary
+stablehlo.round_nearest_even           unary
+stablehlo.rsqrt                        unary
+stablehlo.scatter                      scatter
+stablehlo.select                       arithmetic
+stablehlo.select_and_scatter           pooling gradient
+stablehlo.send                         send and receive
+stablehlo.set_dimension_size           shape.mlir
+stablehlo.shift_left                   integers
+stablehlo.shift_right_arithmetic       integers
+stablehlo.shift_right_logical          integers
+stablehlo.sign                         unary
+stablehlo.sine                         unary
+stablehlo.slice                        shapes
+stablehlo.sort                         sorting
+stablehlo.sqrt                         unary
+stablehlo.subtract                     arithmetic
+stablehlo.tan                          unary
+stablehlo.tanh                         unary
+stablehlo.torch_index_select           gather_scatter.mlir
+stablehlo.transpose                    shapes
+stablehlo.triangular_solve             linear algebra on a TPU
+stablehlo.tuple                        custom_call.mlir
+stablehlo.unary_einsum                 dot.mlir
+stablehlo.uniform_dequantize           quantized.mlir
+stablehlo.uniform_quantize             quantized.mlir
+stablehlo.while                        special
+stablehlo.xor                          integers
+"""
+
+COVERED = {row[0]: row[1] for row in (line.split(maxsplit=1) for line in _TABLE.strip().splitlines())}
+"""The name of a program or of a file for each operation."""
+
+SWITCHED_OFF_IN_JAX = {
+    "chlo.scan": "cumulative reductions on GPUs would lower to it, but their rule never says that they may",
+    "stablehlo.replica_id": "where programs were mapped over replicas; those of today are mapped over partitions",
+}
+"""Operations that the lowering rules of JAX name and no program reaches."""
