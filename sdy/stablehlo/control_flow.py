@@ -22,13 +22,14 @@ from xdsl.irdl.declarative_assembly_format import (
     VariadicOperandVariable,
     irdl_custom_directive,
 )
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect, ReturnLike
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import error, quoted
 from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.parse_errors import explained
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.names import LoopNames
@@ -236,6 +237,10 @@ def returned_types(region: Region) -> Sequence[Attribute]:
     return () if terminator is None else terminator.operand_types
 
 
+def _parse_types(parser: AttrParser) -> list[Attribute]:
+    return [*parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)]
+
+
 @irdl_custom_directive
 class PairwiseOperands(CustomDirective):
     """`%0, %1 : tensor<4xf32>, tensor<i32>`, with the types of the operands and of the results; `()` for none."""
@@ -253,7 +258,7 @@ class PairwiseOperands(CustomDirective):
         else:
             operands += parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
             parser.parse_punctuation(":")
-            types += parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+            types += explained(parser, _parse_types, "expected type list")
         self.operands.set(state, operands)
         self.operand_types.set(state, types)
         self.result_types.set(state, types)

@@ -28,12 +28,13 @@ def define(cls: type[OpT]) -> type[OpT]:
 
 def _add_syntax(cls: type[IRDLOperation], program: FormatProgram) -> None:
     def parse(cls: type[OpT], parser: Parser) -> OpT:
+        start = parser.pos
         state = ParsingState(cls)
         for directive in program.stmts:
             directive.parse(parser, state)
         operands: list[SSAValue] = []
         for values, types in zip(state.operands, state.operand_types, strict=True):
-            operands += parser.resolve_operands(values or (), types or (), parser.pos)
+            operands += parser.resolve_operands(values or (), types or (), start)
         result_types: list[Attribute] = [type_ for types in state.result_types for type_ in types or ()]
         regions: list[Region] = [region for regions in state.regions for region in regions or ()]
         return cls.create(

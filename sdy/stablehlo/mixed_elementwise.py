@@ -26,6 +26,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.interfaces import Elementwise
+from sdy.parse_errors import parse_error
 from sdy.stablehlo.agreement import (
     verify_compatible_elements,
     verify_compatible_operand_elements,
@@ -195,11 +196,16 @@ class ExponentMantissa(CustomDirective):
         """Read both numbers out of one word."""
         start = parser.pos
         word = parser.parse_identifier()
-        match = re.fullmatch(r"e(\d+)m(\d+)", word)
+        match = re.fullmatch(r"e([0-9]+)m([0-9]+)", word)
         if match is None:
-            parser.raise_error(f"expected exponent mantissa in format e#m#, saw {word}", start, parser.pos)
-        self.exponent_bits.set(state, IntegerAttr(int(match[1]), i32))
-        self.mantissa_bits.set(state, IntegerAttr(int(match[2]), i32))
+            raise parse_error(parser, f"expected exponent mantissa in format e#m#, saw {word}", start)
+        for name, digits, bits in (
+            ("exponent", match[1], self.exponent_bits),
+            ("mantissa", match[2], self.mantissa_bits),
+        ):
+            if int(digits) >= 1 << 31:
+                raise parse_error(parser, f"unable to parse {name} '{digits}'", start)
+            bits.set(state, IntegerAttr(int(digits), i32))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Write them as one word."""

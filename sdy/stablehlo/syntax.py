@@ -1,6 +1,7 @@
 """The pieces of syntax that StableHLO's operations share, as custom directives of xDSL's assembly formats."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from xdsl.dialects.builtin import ComplexType, DenseArrayBase, FunctionType, TensorType
 from xdsl.ir import Attribute, SSAValue
@@ -18,8 +19,31 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.hints import isa
 
+from sdy.parse_errors import ChainedParseError, Statement, parse_error
 from sdy.stablehlo.attributes import i64_array
 from sdy.stablehlo.struct_attribute import dims_text, parse_dims
+
+
+def _operand_count(state: ParsingState) -> int:
+    return sum(len(operands) for operands in state.operands if operands is not None)
+
+
+class _OperandsAndResult(Protocol):
+    operands: TypeDirective
+    result: TypeDirective
+
+
+def _set_from_function_type(
+    types: _OperandsAndResult, parser: Parser, state: ParsingState, written: FunctionType, start: int
+) -> None:
+    """Set the types of the operands, which have been read before, and of the one result."""
+    inputs, outputs = written.inputs.data, written.outputs.data
+    if len(inputs) != (count := _operand_count(state)):
+        raise parse_error(parser, f"{count} operands present, but expected {len(inputs)}", start)
+    if len(outputs) != 1:
+        raise parse_error(parser, "expected single output", start)
+    types.operands.set(state, inputs)
+    types.result.set(state, outputs)
 
 
 @irdl_custom_directive
@@ -31,13 +55,12 @@ class SameOperandsAndResultType(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Set the types of all operands, which have been read before, and of the result."""
+        start = parser.pos
         written = parser.parse_type()
         if isinstance(written, FunctionType):
-            self.operands.set(state, written.inputs.data)
-            self.result.set(state, written.outputs.data)
+            _set_from_function_type(self, parser, state, written, start)
         else:
-            count = sum(len(operand) for operand in state.operands if operand is not None)
-            self.operands.set(state, (written,) * count)
+            self.operands.set(state, (written,) * _operand_count(state))
             self.result.set(state, (written,))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -58,7 +81,12 @@ class Dims(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Read the numbers."""
-        self.dims.set(state, i64_array(*parse_dims(parser)))
+        try:
+            self.dims.set(state, i64_array(*parse_dims(parser)))
+        except ChainedParseError as problem:
+            # MLIR goes on to look for the end of the list.
+            end = Statement(parser.pos, "expected ']'", is_open=False)
+            raise ChainedParseError(problem.span, *problem.statements, end) from None
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Write the numbers."""
@@ -119,12 +147,11 @@ class ComplexOpType(CustomDirective):
         start = parser.pos
         written = parser.parse_type()
         if isinstance(written, FunctionType):
-            self.operands.set(state, written.inputs.data)
-            self.result.set(state, written.outputs.data)
+            _set_from_function_type(self, parser, state, written, start)
             return
         part = real_type(written)
         if part is None:
-            parser.raise_error("expected tensor with complex element type", start, parser.pos)
+            raise parse_error(parser, "expected tensor with complex element type", start)
         self.operands.set(state, (part, part))
         self.result.set(state, (written,))
 
@@ -156,16 +183,14 @@ class SelectOpType(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Set the types of the predicate, both choices and the result."""
         start = parser.pos
-        written = parser.parse_type()
-        if isinstance(written, FunctionType):
-            self.operands.set(state, written.inputs.data)
-            self.result.set(state, written.outputs.data)
-        elif parser.parse_optional_punctuation(",") is not None:
-            result = parser.parse_type()
-            self.operands.set(state, (written, result, result))
-            self.result.set(state, (result,))
-        else:
-            parser.raise_error("expected functional type or list of two types", start, parser.pos)
+        match parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type):
+            case [FunctionType() as written]:
+                _set_from_function_type(self, parser, state, written, start)
+            case [predicate, result]:
+                self.operands.set(state, (predicate, result, result))
+                self.result.set(state, (result,))
+            case _:
+                raise parse_error(parser, "expected functional type or list of two types", start)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Write the shorter of the two forms that is right."""

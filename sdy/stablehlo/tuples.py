@@ -18,6 +18,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.parse_errors import parse_error
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.dimension_checks import verify_non_negative
 from sdy.stablehlo.inference import InferredResults
@@ -36,7 +37,7 @@ class TupleTypes(CustomDirective):
         start = parser.pos
         result = parser.parse_type()
         if not isinstance(result, TupleType):
-            parser.raise_error("expected tuple type", start, parser.pos)
+            raise parse_error(parser, "expected tuple type", start)
         self.operands.set(state, result.types.data)
         self.result.set(state, (result,))
 

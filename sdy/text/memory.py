@@ -68,7 +68,15 @@ class RememberingParser(TokenParser):
     def parse_optional_function_type(self) -> FunctionType | None:
         """A function type, if one starts here; the same object when its text has been seen before."""
         match = _FUNCTION_TYPE.match(self.lexer.input.content, self.pos)
-        return self.remembered(self.function_types, match, super().parse_optional_function_type)
+        return self.remembered(self.function_types, match, self._new_function_type)
+
+    def _new_function_type(self) -> FunctionType | None:
+        inputs = self.parse_optional_comma_separated_list(self.Delimiter.PAREN, self.parse_type)
+        if inputs is None:
+            return None
+        self.parse_punctuation("->", " in function type")
+        outputs = self.parse_optional_comma_separated_list(self.Delimiter.PAREN, self.parse_type)
+        return FunctionType.from_lists(inputs, [self.parse_type()] if outputs is None else outputs)
 
     def remembered(self, memory: dict[str, T], match: re.Match[str] | None, parse: Callable[[], T | None]) -> T | None:
         """What `parse` makes of the text from here on, remembered if it takes exactly the text of `match`."""

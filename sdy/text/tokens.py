@@ -3,6 +3,7 @@
 from typing import cast
 
 from xdsl.context import Context
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.parser import Parser as XDSLParser
 from xdsl.parser import ParserState
@@ -81,6 +82,13 @@ class TokenParser(XDSLParser):
         if number is None:
             raise parse_error(self, f"expected integer value{context_msg}")
         return number
+
+    def parse_symbol_name(self) -> StringAttr:
+        """A name after `@`. Raises ParseError where something else is next."""
+        name = self.parse_optional_symbol_name()
+        if name is None:
+            raise parse_error(self, "expected valid '@'-identifier for symbol name")
+        return name
 
     def parse_type(self) -> TypeAttribute:
         """A type. Raises ParseError where something else is next."""

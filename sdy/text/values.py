@@ -11,6 +11,7 @@ from xdsl.parser import ForwardDeclaredValue, UnresolvedOperand
 from xdsl.utils.lexer import Span
 
 from sdy.diagnostics import Location, Note
+from sdy.parse_errors import parse_error
 from sdy.text.tokens import TokenParser
 
 _AttributeT = TypeVar("_AttributeT", bound=Attribute)
@@ -27,6 +28,15 @@ class ValueParser(TokenParser):
     def resolve_operand(self, operand: UnresolvedOperand, type: _AttributeT) -> SSAValue[_AttributeT]:  # noqa: A002
         """The value that an operand names, or a placeholder when it is defined further down."""
         return self.use(operand.operand_name, operand.index, type, operand.span.start)
+
+    def resolve_operands(
+        self, args: Sequence[UnresolvedOperand], input_types: Sequence[Attribute], error_pos: int
+    ) -> Sequence[SSAValue]:
+        """The values that operands name. Raises ParseError where there are more or fewer types than operands."""
+        if len(args) != len(input_types):
+            counts = f"got {len(args)} operands and {len(input_types)} types"
+            raise parse_error(self, f"number of operands and types do not match: {counts}", error_pos)
+        return [self.resolve_operand(operand, type_) for operand, type_ in zip(args, input_types, strict=True)]
 
     def use(self, name: str, index: int, type: _AttributeT, offset: int) -> SSAValue[_AttributeT]:  # noqa: A002
         """The result number `index` of what is called `name`, used at an offset of the text where its type is told."""
