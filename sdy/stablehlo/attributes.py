@@ -140,6 +140,17 @@ class ResultAccuracyAttr(StructAttr[ResultAccuracy]):
     name = "stablehlo.result_accuracy"
     STRUCT = ResultAccuracy
 
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> ResultAccuracy:
+        """Read `<atol = 1.0, ...>`; tolerances are not negative, and zero in the modes that give none."""
+        accuracy = super().parse_parameter(parser)
+        tolerances, mode = (accuracy.atol, accuracy.rtol, accuracy.ulps), accuracy.mode.data
+        if min(tolerances) < 0:
+            parser.raise_error("Negative tolerance")
+        if mode is not ResultAccuracyMode.TOLERANCE and any(tolerances):
+            parser.raise_error(f"Invalid tolerances for ResultAccuracyAttr with mode {mode.value}, must be all zero.")
+        return accuracy
+
 
 DEFAULT_ACCURACY = ResultAccuracyAttr(ResultAccuracy(mode=ResultAccuracyModeAttr(ResultAccuracyMode.DEFAULT)))
 

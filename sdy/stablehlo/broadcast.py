@@ -17,6 +17,7 @@ from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.shape_operands import constant_numbers, verify_reinterpretable_elements, verify_shape_operand
 from sdy.stablehlo.sizes import size_text
 from sdy.stablehlo.syntax import Dims
+from sdy.stablehlo.tensor_types import STATIC_DIMENSION_TENSOR, STATIC_OR_BOUNDED, TENSOR, TENSOR_BY_AXIS
 
 
 @define
@@ -24,9 +25,9 @@ class BroadcastInDimOp(IRDLOperation):
     """The operand repeated: its dimension i becomes the result's broadcast_dimensions[i], all others repeat it."""
 
     name = "stablehlo.broadcast_in_dim"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR_BY_AXIS)
     broadcast_dimensions = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    result = result_def(STATIC_OR_BOUNDED)
     traits = traits_def(Pure())
     assembly_format = (
         "$operand `,` `dims` `=` custom<Dims>($broadcast_dimensions) attr-dict `:` functional-type(operands, results)"
@@ -67,9 +68,9 @@ class BroadcastOp(InferredResults):
     """The operand repeated along new leading dimensions."""
 
     name = "stablehlo.broadcast"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR)
     broadcast_sizes = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    result = result_def(TENSOR_BY_AXIS)
     traits = traits_def(Pure())
     assembly_format = "$operand `,` `sizes` `=` $broadcast_sizes attr-dict `:` functional-type(operands, results)"
 
@@ -92,12 +93,12 @@ class DynamicBroadcastInDimOp(IRDLOperation):
     """broadcast_in_dim to a shape that is known only at run time."""
 
     name = "stablehlo.dynamic_broadcast_in_dim"
-    operand = operand_def(TensorType)
-    output_dimensions = operand_def(TensorType)
+    operand = operand_def(TENSOR_BY_AXIS)
+    output_dimensions = operand_def(STATIC_DIMENSION_TENSOR)
     broadcast_dimensions = prop_def(I64_ARRAY)
     known_expanding_dimensions = opt_prop_def(I64_ARRAY)
     known_nonexpanding_dimensions = opt_prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    result = result_def(TENSOR_BY_AXIS)
     traits = traits_def(Pure())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = (

@@ -13,9 +13,10 @@ from sdy.stablehlo.constants import TensorConstantOp
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults, verify_inferred
 from sdy.stablehlo.names import DefinedResultNames
-from sdy.stablehlo.ranks import TENSOR, with_elements
-from sdy.stablehlo.shape_checks import ranked, verify_same_shape
+from sdy.stablehlo.ranks import with_elements
+from sdy.stablehlo.shape_checks import as_ranked, verify_same_shape
 from sdy.stablehlo.specific_types import Dim, dims_of, tensor_like
+from sdy.stablehlo.tensor_types import ANY_TENSOR
 
 
 @define
@@ -31,8 +32,8 @@ class ConstantLikeOp(InferredResults):
 
     name = "chlo.constant_like"
     value = prop_def()
-    operand = operand_def(TENSOR)
-    result = result_def(TENSOR)
+    operand = operand_def(ANY_TENSOR)
+    result = result_def(ANY_TENSOR)
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
@@ -56,11 +57,11 @@ class TopKOp(InferredResults):
     """The k largest elements along the last dimension, and their indices."""
 
     name = "chlo.top_k"
-    operand = operand_def(TENSOR)
+    operand = operand_def(ANY_TENSOR)
     k = prop_def(IntegerAttr[I64])
     is_stable = opt_prop_def(BoolAttr, BoolAttr.from_bool(True))
-    values = result_def(TENSOR)
-    indices = result_def(TENSOR)
+    values = result_def(ANY_TENSOR)
+    indices = result_def(ANY_TENSOR)
     traits = traits_def(Pure(), DefinedResultNames())
     assembly_format = (
         "`(` $operand `,` `k` `=` $k (`,` `is_stable` `=` $is_stable^)? `)` attr-dict"
@@ -69,7 +70,7 @@ class TopKOp(InferredResults):
 
     def infer_types(self) -> Sequence[Attribute]:
         """The operand's type with k as its last size, of its elements and of numbers."""
-        type_, k = ranked(self.operand.type), self.k.value.data
+        type_, k = as_ranked(self.operand.type), self.k.value.data
         if type_ is None:
             return [self.operand.type, with_elements(self.operand.type, i32)]
         dims = dims_of(type_)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ComplexType, TensorType, i1
+from xdsl.dialects.builtin import ComplexType, i1
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import ParsePropInAttrDict, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
@@ -15,9 +15,11 @@ from sdy.stablehlo.attributes import I64_ARRAY
 from sdy.stablehlo.broadcast_shapes import broadcast_along, numpy_broadcast
 from sdy.stablehlo.chlo_attributes import ComparisonDirectionAttr, ComparisonTypeAttr
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.element_types import BITS, BOOLEANS, COMPLEX, FLOATS
 from sdy.stablehlo.inference import InferredResults, verify_inferred
-from sdy.stablehlo.ranks import TENSOR, verify_inferred_shapes
+from sdy.stablehlo.ranks import verify_inferred_shapes
 from sdy.stablehlo.shape_checks import compatible_elements
+from sdy.stablehlo.tensor_types import ANY_TENSOR, PREDICATE, any_rank
 
 
 class BroadcastBinaryOp(InferredResults):
@@ -26,10 +28,10 @@ class BroadcastBinaryOp(InferredResults):
     VERIFY_ELEMENTS: ClassVar[Callable[[Operation], None] | None] = None
     """What is checked about the element types of operands and result together."""
 
-    lhs = operand_def(TENSOR)
-    rhs = operand_def(TENSOR)
+    lhs = operand_def(ANY_TENSOR)
+    rhs = operand_def(ANY_TENSOR)
     broadcast_dimensions = opt_prop_def(I64_ARRAY)
-    result = result_def(TENSOR)
+    result = result_def(ANY_TENSOR)
     traits = traits_def(Elementwise(), Pure())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$lhs `,` $rhs attr-dict `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result)"
@@ -56,6 +58,13 @@ class BroadcastBinaryOp(InferredResults):
         return element
 
 
+class BitwiseOp(BroadcastBinaryOp):
+    """Two truth values or integers."""
+
+    lhs = operand_def(any_rank(BITS))
+    rhs = operand_def(any_rank(BITS))
+
+
 class CompatibleOp(BroadcastBinaryOp):
     """Operands and a result whose quantized elements may differ in their scales."""
 
@@ -76,7 +85,7 @@ class BroadcastAddOp(CompatibleOp):
 
 
 @define
-class BroadcastAndOp(BroadcastBinaryOp):
+class BroadcastAndOp(BitwiseOp):
     """Logical or bitwise and."""
 
     name = "chlo.broadcast_and"
@@ -94,6 +103,9 @@ class BroadcastComplexOp(BroadcastBinaryOp):
     """Complex numbers of two parts."""
 
     name = "chlo.broadcast_complex"
+    lhs = operand_def(any_rank(FLOATS))
+    rhs = operand_def(any_rank(FLOATS))
+    result = result_def(any_rank(COMPLEX))
 
     def result_element(self, element: Attribute) -> Attribute:
         """Complex numbers of such parts."""
@@ -136,7 +148,7 @@ class BroadcastNextAfterOp(SameElementsOp):
 
 
 @define
-class BroadcastOrOp(BroadcastBinaryOp):
+class BroadcastOrOp(BitwiseOp):
     """Logical or bitwise or."""
 
     name = "chlo.broadcast_or"
@@ -192,7 +204,7 @@ class BroadcastSubOp(SameElementsOp):
 
 
 @define
-class BroadcastXorOp(BroadcastBinaryOp):
+class BroadcastXorOp(BitwiseOp):
     """Logical or bitwise exclusive or."""
 
     name = "chlo.broadcast_xor"
@@ -203,6 +215,9 @@ class BroadcastZetaOp(SameElementsOp):
     """The Hurwitz zeta function."""
 
     name = "chlo.broadcast_zeta"
+    lhs = operand_def(any_rank(FLOATS))
+    rhs = operand_def(any_rank(FLOATS))
+    result = result_def(any_rank(FLOATS))
 
 
 @define
@@ -212,6 +227,7 @@ class BroadcastCompareOp(BroadcastBinaryOp):
     name = "chlo.broadcast_compare"
     comparison_direction = prop_def(ComparisonDirectionAttr)
     compare_type = opt_prop_def(ComparisonTypeAttr)
+    result = result_def(any_rank(BOOLEANS))
 
     def result_element(self, element: Attribute) -> Attribute:
         """Booleans."""
@@ -223,10 +239,10 @@ class BroadcastSelectOp(InferredResults):
     """Elements of on_true where pred holds and of on_false elsewhere."""
 
     name = "chlo.broadcast_select"
-    pred = operand_def(TensorType)
-    on_true = operand_def(TENSOR)
-    on_false = operand_def(TENSOR)
-    result = result_def(TENSOR)
+    pred = operand_def(PREDICATE)
+    on_true = operand_def(ANY_TENSOR)
+    on_false = operand_def(ANY_TENSOR)
+    result = result_def(ANY_TENSOR)
     traits = traits_def(Elementwise(), Pure())
     assembly_format = (
         "$pred `,` $on_true `,` $on_false attr-dict"

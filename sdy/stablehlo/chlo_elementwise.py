@@ -10,17 +10,19 @@ from xdsl.traits import Pure
 from sdy.dialect.interfaces import Elementwise
 from sdy.stablehlo.agreement import verify_elementwise
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.element_types import BOOLEANS, COMPLEX, FLOATS, INEXACT, INTEGERS
 from sdy.stablehlo.inference import InferredResults, verify_inferred
-from sdy.stablehlo.ranks import TENSOR, with_elements
+from sdy.stablehlo.ranks import with_elements
 from sdy.stablehlo.shape_checks import verify_same_type
 from sdy.stablehlo.specific_types import most_specific
+from sdy.stablehlo.tensor_types import any_rank, ranked
 
 
 class UnaryElementwiseOp(IRDLOperation):
-    """One operand, and a result of its type."""
+    """One operand of real numbers, and a result of its type."""
 
-    operand = operand_def(TENSOR)
-    result = result_def(TENSOR)
+    operand = operand_def(any_rank(FLOATS))
+    result = result_def(any_rank(FLOATS))
     traits = traits_def(Elementwise(), Pure())
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
@@ -30,8 +32,17 @@ class UnaryElementwiseOp(IRDLOperation):
         verify_elementwise(self)
 
 
+class InexactOp(UnaryElementwiseOp):
+    """One operand of real or complex numbers, and a result of its type."""
+
+    operand = operand_def(any_rank(INEXACT))
+    result = result_def(any_rank(INEXACT))
+
+
 class PredicateOp(UnaryElementwiseOp, InferredResults):
     """One operand, and booleans in its shape."""
+
+    result = result_def(any_rank(BOOLEANS))
 
     def verify_(self) -> None:
         """Refuse a result of another shape, or not of booleans."""
@@ -59,21 +70,21 @@ class SameTypeOp(InferredResults):
 
 
 @define
-class AcosOp(UnaryElementwiseOp):
+class AcosOp(InexactOp):
     """The inverse cosine."""
 
     name = "chlo.acos"
 
 
 @define
-class AcoshOp(UnaryElementwiseOp):
+class AcoshOp(InexactOp):
     """The inverse hyperbolic cosine."""
 
     name = "chlo.acosh"
 
 
 @define
-class AsinOp(UnaryElementwiseOp):
+class AsinOp(InexactOp):
     """The inverse sine."""
 
     name = "chlo.asin"
@@ -84,45 +95,47 @@ class AsinAcosKernelOp(UnaryElementwiseOp):
     """The part that complex inverse sine and cosine have in common."""
 
     name = "chlo._asin_acos_kernel"
+    operand = operand_def(any_rank(COMPLEX))
+    result = result_def(any_rank(COMPLEX))
 
 
 @define
-class AsinhOp(UnaryElementwiseOp):
+class AsinhOp(InexactOp):
     """The inverse hyperbolic sine."""
 
     name = "chlo.asinh"
 
 
 @define
-class AtanOp(UnaryElementwiseOp):
+class AtanOp(InexactOp):
     """The inverse tangent."""
 
     name = "chlo.atan"
 
 
 @define
-class AtanhOp(UnaryElementwiseOp):
+class AtanhOp(InexactOp):
     """The inverse hyperbolic tangent."""
 
     name = "chlo.atanh"
 
 
 @define
-class BesselI1eOp(UnaryElementwiseOp):
+class BesselI1eOp(InexactOp):
     """The exponentially scaled modified Bessel function of order 1."""
 
     name = "chlo.bessel_i1e"
 
 
 @define
-class ConjOp(UnaryElementwiseOp):
+class ConjOp(InexactOp):
     """The complex conjugate."""
 
     name = "chlo.conj"
 
 
 @define
-class CoshOp(UnaryElementwiseOp):
+class CoshOp(InexactOp):
     """The hyperbolic cosine."""
 
     name = "chlo.cosh"
@@ -185,21 +198,21 @@ class LgammaOp(UnaryElementwiseOp):
 
 
 @define
-class SinhOp(UnaryElementwiseOp):
+class SinhOp(InexactOp):
     """The hyperbolic sine."""
 
     name = "chlo.sinh"
 
 
 @define
-class SquareOp(UnaryElementwiseOp):
+class SquareOp(InexactOp):
     """The square."""
 
     name = "chlo.square"
 
 
 @define
-class TanOp(UnaryElementwiseOp):
+class TanOp(InexactOp):
     """The tangent."""
 
     name = "chlo.tan"
@@ -210,9 +223,9 @@ class NextAfterOp(SameTypeOp):
     """The next number after x towards y."""
 
     name = "chlo.next_after"
-    x = operand_def(TENSOR)
-    y = operand_def(TENSOR)
-    result = result_def(TENSOR)
+    x = operand_def(any_rank(FLOATS))
+    y = operand_def(any_rank(FLOATS))
+    result = result_def(any_rank(FLOATS))
     assembly_format = "$x `,` $y attr-dict `:` type($x) `,` type($y) `->` type($result)"
 
 
@@ -221,9 +234,9 @@ class PolygammaOp(SameTypeOp):
     """The n-th derivative of digamma at x."""
 
     name = "chlo.polygamma"
-    n = operand_def(TENSOR)
-    x = operand_def(TENSOR)
-    result = result_def(TENSOR)
+    n = operand_def(any_rank(FLOATS))
+    x = operand_def(any_rank(FLOATS))
+    result = result_def(any_rank(FLOATS))
     assembly_format = "$n `,` $x attr-dict `:` type($n) `,` type($x) `->` type($result)"
 
 
@@ -232,9 +245,9 @@ class ZetaOp(SameTypeOp):
     """The Hurwitz zeta function of x and q."""
 
     name = "chlo.zeta"
-    x = operand_def(TENSOR)
-    q = operand_def(TENSOR)
-    result = result_def(TENSOR)
+    x = operand_def(any_rank(FLOATS))
+    q = operand_def(any_rank(FLOATS))
+    result = result_def(any_rank(FLOATS))
     assembly_format = "$x `,` $q attr-dict `:` type($x) `,` type($q) `->` type($result)"
 
 
@@ -243,7 +256,7 @@ class MulhiOp(SameTypeOp):
     """The upper half of the product's bits."""
 
     name = "chlo.mulhi"
-    lhs = operand_def(TENSOR)
-    rhs = operand_def(TENSOR)
-    result = result_def(TENSOR)
+    lhs = operand_def(ranked(INTEGERS))
+    rhs = operand_def(ranked(INTEGERS))
+    result = result_def(ranked(INTEGERS))
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"

@@ -9,7 +9,7 @@ batching                  [b, m, k]    [b, k, n]       [g]        [b, m, n]
 from collections.abc import Sequence
 from enum import Enum, auto
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr
 from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -18,10 +18,12 @@ from sdy.stablehlo.attributes import DotDimensionNumbers
 from sdy.stablehlo.chlo_attributes import PrecisionAttr, RaggedDotDimensionNumbers, RaggedDotDimensionNumbersAttr
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.dot import verify_dot_dimensions
+from sdy.stablehlo.element_types import INTEGERS
 from sdy.stablehlo.inference import check_inferred_shape, unnamed
 from sdy.stablehlo.precision import verify_precision
 from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.sizes import sizes_text
+from sdy.stablehlo.tensor_types import ANY_TENSOR, ranked
 
 
 @define
@@ -29,12 +31,12 @@ class RaggedDotOp(IRDLOperation):
     """A dot product with one dimension in groups, whose sizes are an operand."""
 
     name = "chlo.ragged_dot"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
-    group_sizes = operand_def(TensorType)
+    lhs = operand_def(ANY_TENSOR)
+    rhs = operand_def(ANY_TENSOR)
+    group_sizes = operand_def(ranked(INTEGERS))
     ragged_dot_dimension_numbers = prop_def(RaggedDotDimensionNumbersAttr)
     precision_config = opt_prop_def(ArrayAttr[PrecisionAttr])
-    result = result_def(TensorType)
+    result = result_def(ANY_TENSOR)
     traits = traits_def(Pure())
 
     def verify_(self) -> None:

@@ -22,11 +22,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes import FALSE
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.dimension_checks import verify_non_negative
 from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.names import ScanNames
-from sdy.stablehlo.ranks import TENSOR, verify_inferred_shapes
-from sdy.stablehlo.shape_checks import compatible_types, ranked, tensor_type
+from sdy.stablehlo.ranks import verify_inferred_shapes
+from sdy.stablehlo.shape_checks import as_ranked, compatible_types, tensor_type
 from sdy.stablehlo.specific_types import dims_of, tensor_like
+from sdy.stablehlo.tensor_types import ANY_TENSOR
 
 
 @define
@@ -34,20 +36,22 @@ class ScanOp(InferredResults):
     """The body applied along a dimension, carrying values from one place to the next."""
 
     name = "chlo.scan"
-    inputs = var_operand_def(TENSOR)
-    inits = var_operand_def(TENSOR)
+    inputs = var_operand_def(ANY_TENSOR)
+    inits = var_operand_def(ANY_TENSOR)
     dimension = prop_def(IntegerAttr[I64])
     scan_dim_size = opt_prop_def(IntegerAttr[I64])
     is_reverse = opt_prop_def(BoolAttr, FALSE)
     is_associative = opt_prop_def(BoolAttr)
-    outputs = var_result_def(TENSOR)
-    carries = var_result_def(TENSOR)
+    outputs = var_result_def(ANY_TENSOR)
+    carries = var_result_def(ANY_TENSOR)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), RecursiveMemoryEffect(), ScanNames())
     irdl_options = (AttrSizedOperandSegments(as_property=True), AttrSizedResultSegments(as_property=True))
 
     def verify_(self) -> None:
         """Refuse inputs that are not of one length, a body that does not take their elements, and other results."""
+        verify_non_negative("dimension", self.dimension.value.data)
+        verify_non_negative("scan_dim_size", self._given_length() or 0)
         if not self.inputs and not self.outputs:
             raise VerifyException("at least one of inputs or outputs must be present")
         self._verify_inputs()
@@ -57,7 +61,7 @@ class ScanOp(InferredResults):
     def _verify_inputs(self) -> None:
         dim, length = self.dimension.value.data, self._given_length()
         for number, value in enumerate(self.inputs):
-            type_ = ranked(value.type)
+            type_ = as_ranked(value.type)
             if type_ is None:
                 raise VerifyException(f"operand {number} is not ranked")
             shape = type_.get_shape()
@@ -77,7 +81,7 @@ class ScanOp(InferredResults):
         if len(arguments) != len(self.operands):
             raise VerifyException(f"expects {len(self.operands)} arguments in the body, but got {len(arguments)}")
         for number, (operand, argument) in enumerate(zip(self.operands, arguments, strict=True)):
-            type_ = ranked(operand.type)
+            type_ = as_ranked(operand.type)
             if type_ is None:
                 raise VerifyException(f"operand {number} is not ranked")
             dims = dims_of(type_)
@@ -101,7 +105,7 @@ class ScanOp(InferredResults):
                 length = tensor_type(value).get_shape()[dim]
         types: list[Attribute] = []
         for number, value in enumerate(returned):
-            type_ = ranked(value.type)
+            type_ = as_ranked(value.type)
             if type_ is None:
                 raise VerifyException(f"terminator operand {number} is not ranked")
             shape = list(type_.get_shape())

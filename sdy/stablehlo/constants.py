@@ -8,6 +8,8 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
     IntegerAttr,
+    IntegerType,
+    Signedness,
     TensorType,
     i64,
 )
@@ -22,16 +24,20 @@ from xdsl.utils.hints import isa
 
 from sdy.diagnostics import inferred_types_error
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.dimension_checks import verify_non_negative
+from sdy.stablehlo.element_types import NUMBERS
+from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.names import ConstantNames
 from sdy.stablehlo.quantized import stored_type
-from sdy.stablehlo.shape_checks import compatible_types, tensor_type
+from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.tensor_types import STATIC_TENSOR, STATIC_TENSOR_BY_AXIS, UI32_TENSOR, static
 
 
-class TensorConstantOp(IRDLOperation, HasFolderInterface):
+class TensorConstantOp(InferredResults, HasFolderInterface):
     """A tensor whose elements are known; its type is the value's."""
 
     value = prop_def(AnyOf((BaseAttr(DenseIntOrFPElementsAttr), BaseAttr(DenseResourceAttr))))
-    output = result_def(TensorType)
+    output = result_def(STATIC_TENSOR)
     traits = traits_def(ConstantLike(), Pure())
 
     def __init__(self, value: DenseIntOrFPElementsAttr):
@@ -77,10 +83,9 @@ class TensorConstantOp(IRDLOperation, HasFolderInterface):
             printer.print_string(" : () -> ")
             printer.print_attribute(self.output.type)
 
-    def verify_(self) -> None:
-        """Refuse a result type that is neither the value's nor one whose elements are stored as the value's."""
-        if not compatible_types(self.value.get_type(), stored_type(self.output.type)):
-            raise inferred_types_error(self, [self.value.get_type()], [self.output.type])
+    def infer_types(self) -> Sequence[Attribute]:
+        """The type of the value."""
+        return [self.value.get_type()]
 
     def fold(self) -> Sequence[Attribute]:
         """The value itself."""
@@ -92,7 +97,13 @@ class ConstantOp(TensorConstantOp):
     """A tensor whose elements are known."""
 
     name = "stablehlo.constant"
+    output = result_def(STATIC_TENSOR_BY_AXIS)
     traits = traits_def(ConstantNames())
+
+    def verify_(self) -> None:
+        """Refuse a result type that is neither the value's nor one whose elements are stored as the value's."""
+        if self.value.get_type() != stored_type(self.output.type):
+            raise inferred_types_error(self, self.infer_types(), self.result_types)
 
 
 @define
@@ -101,7 +112,7 @@ class IotaOp(IRDLOperation):
 
     name = "stablehlo.iota"
     iota_dimension = prop_def(IntegerAttr[I64])
-    output = result_def(TensorType)
+    output = result_def(static(NUMBERS))
     traits = traits_def(Pure())
     assembly_format = "`dim` `=` $iota_dimension attr-dict `:` type($output)"
 
@@ -110,19 +121,25 @@ class IotaOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse a dimension that the result does not have."""
+        verify_non_negative("iota_dimension", self.iota_dimension.value.data)
         rank = tensor_type(self.output).get_num_dims()
-        if rank == 0:
-            raise VerifyException("does not support scalars.")
-        if not 0 <= self.iota_dimension.value.data < rank:
-            raise VerifyException("iota dimension cannot go beyond the output rank.")
+        with unnamed(self):
+            if rank == 0:
+                raise VerifyException("does not support scalars.")
+            if self.iota_dimension.value.data >= rank:
+                raise VerifyException("iota dimension cannot go beyond the output rank.")
 
 
-class DeviceIdOp(IRDLOperation):
+class DeviceIdOp(InferredResults):
     """A number of the running device, `tensor<ui32>`."""
 
-    result = result_def(TensorType)
+    result = result_def(UI32_TENSOR)
     traits = traits_def(Pure())
     assembly_format = "attr-dict `:` type($result)"
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """A number."""
+        return [TensorType(IntegerType(32, Signedness.UNSIGNED), ())]
 
 
 @define

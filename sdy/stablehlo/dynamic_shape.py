@@ -10,12 +10,14 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed
+from sdy.stablehlo.dimension_checks import verify_non_negative
+from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
 from sdy.stablehlo.quantization_checks import verify_reshaped_quantization
 from sdy.stablehlo.shape import verify_same_count
 from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.shape_operands import constant_numbers, verify_reinterpretable_elements, verify_shape_operand
 from sdy.stablehlo.specific_types import Dim, dims_of, tensor_like
+from sdy.stablehlo.tensor_types import I32_TENSOR, STATIC_DIMENSION_TENSOR, TENSOR, TENSOR_BY_AXIS
 
 
 @define
@@ -23,9 +25,9 @@ class DynamicReshapeOp(IRDLOperation):
     """Reshape to a shape that is known only at run time."""
 
     name = "stablehlo.dynamic_reshape"
-    operand = operand_def(TensorType)
-    output_shape = operand_def(TensorType)
-    result = result_def(TensorType)
+    operand = operand_def(TENSOR_BY_AXIS)
+    output_shape = operand_def(STATIC_DIMENSION_TENSOR)
+    result = result_def(TENSOR_BY_AXIS)
     traits = traits_def(Pure())
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
@@ -58,11 +60,16 @@ class GetDimensionSizeOp(InferredResults):
     """The size of one dimension, as `tensor<i32>`."""
 
     name = "stablehlo.get_dimension_size"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR_BY_AXIS)
     dimension = prop_def(IntegerAttr[I64])
-    result = result_def(TensorType)
+    result = result_def(I32_TENSOR)
     traits = traits_def(Pure())
     assembly_format = "$operand `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
+
+    def verify_(self) -> None:
+        """Refuse a dimension that the operand does not have, and a result that is no number."""
+        verify_non_negative("dimension", self.dimension.value.data)
+        verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
         """A number."""
@@ -75,12 +82,17 @@ class SetDimensionSizeOp(InferredResults):
     """The operand with one dimension shortened at run time."""
 
     name = "stablehlo.set_dimension_size"
-    operand = operand_def(TensorType)
-    size = operand_def(TensorType)
+    operand = operand_def(TENSOR)
+    size = operand_def(I32_TENSOR)
     dimension = prop_def(IntegerAttr[I64])
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = "$operand `,` $size `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
+
+    def verify_(self) -> None:
+        """Refuse a dimension that the operand does not have, and a result of another type."""
+        verify_non_negative("dimension", self.dimension.value.data)
+        verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
         """The operand's type with its former size as the bound of the dimension, unless that is the new size."""
@@ -96,8 +108,6 @@ class SetDimensionSizeOp(InferredResults):
 
 
 def _verify_dimension(dim: int, rank: int) -> None:
-    if dim < 0:
-        raise VerifyException(f"requires non-negative dimension attribute; found ({dim})")
     if dim >= rank:
         raise VerifyException(f"requires dimension attribute in range [0, {rank}); found ({dim})")
 
@@ -107,14 +117,15 @@ class DynamicIotaOp(IRDLOperation):
     """Iota of a shape that is known only at run time."""
 
     name = "stablehlo.dynamic_iota"
-    output_shape = operand_def(TensorType)
+    output_shape = operand_def(STATIC_DIMENSION_TENSOR)
     iota_dimension = prop_def(IntegerAttr[I64])
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = "$output_shape `,` `dim` `=` $iota_dimension attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
         """Refuse a dimension that the result does not have, and a result that a constant shape contradicts."""
+        verify_non_negative("iota_dimension", self.iota_dimension.value.data)
         result = tensor_type(self.result)
         with unnamed(self):
             if self.iota_dimension.value.data >= result.get_num_dims():

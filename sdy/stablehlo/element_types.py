@@ -42,7 +42,7 @@ class Elements(NamedTuple):
 
 _WIDTHS = (2, 4, 8, 16, 32, 64)
 _QUANTIZED_WIDTHS = (2, 4, 8, 16, 32)
-_QUANTIZED_PREFIXES = ("i", "u")
+_QUANTIZED_PREFIXES = ("i", "u", "ui")
 _SIGNLESS = frozenset(IntegerType(width) for width in _WIDTHS)
 _UNSIGNED = frozenset(IntegerType(width, Signedness.UNSIGNED) for width in _WIDTHS)
 _UI32 = IntegerType(32, Signedness.UNSIGNED)
@@ -111,6 +111,18 @@ def _is_quantized_by_axis(type_: Attribute) -> bool:
     return isinstance(type_, UniformQuantizedType) and type_.data.axis is not None and _is_quantized(type_)
 
 
+def _is_i32(type_: Attribute) -> bool:
+    return type_ == i32
+
+
+def _is_ui32(type_: Attribute) -> bool:
+    return type_ == _UI32
+
+
+def _is_index(type_: Attribute) -> bool:
+    return isinstance(type_, IndexType)
+
+
 def _is_any_integer_or_index(type_: Attribute) -> bool:
     return isinstance(type_, IntegerType | IndexType)
 
@@ -118,9 +130,9 @@ def _is_any_integer_or_index(type_: Attribute) -> bool:
 BOOLEANS = (Elements("bool", _is_boolean),)
 INTEGERS = (Elements("2/4/8/16/32/64-bit integer", _is_integer),)
 SIGNLESS = (Elements("2/4/8/16/32/64-bit signless integer", _is_signless),)
-I32 = (Elements("32-bit signless integer", i32.__eq__),)
-UI32 = (Elements("32-bit unsigned integer", _UI32.__eq__),)
-INDEX = (Elements("index", IndexType().__eq__),)
+I32 = (Elements("32-bit signless integer", _is_i32),)
+UI32 = (Elements("32-bit unsigned integer", _is_ui32),)
+INDEX = (Elements("index", _is_index),)
 ANY_INTEGERS = (Elements("integer or index", _is_any_integer_or_index),)
 FLOATS = (Elements("4/6/8/16/32/64-bit float", _is_float),)
 PRECISE_FLOATS = (Elements("32/64-bit float", _is_precise_float),)

@@ -4,18 +4,9 @@ The bases say what the operations of a family share; an operation adds its name,
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    IRDLOperation,
-    ParsePropInAttrDict,
-    operand_def,
-    opt_prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, operand_def, opt_prop_def, result_def, traits_def
 from xdsl.traits import Commutative, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -25,15 +16,15 @@ from sdy.stablehlo.attributes import DEFAULT_ACCURACY, ResultAccuracyAttr
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.element_types import (
     BITS,
-    COMPLEX,
     CONTINUOUS,
     FLOATS,
+    INEXACT,
     INTEGERS,
     NUMBERS,
+    QUANTIZED,
     ROUNDABLE,
     SIGNED_NUMBERS,
-    Elements,
-    verify_elements,
+    SIGNLESS,
 )
 from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
 from sdy.stablehlo.quantization_checks import verify_binary_quantization
@@ -41,27 +32,19 @@ from sdy.stablehlo.quantized import UniformQuantizedType
 from sdy.stablehlo.shape_checks import tensor_type, verify_same_shape, verify_same_type
 from sdy.stablehlo.specific_types import most_specific
 from sdy.stablehlo.syntax import SameOperandsAndResultType, real_type
+from sdy.stablehlo.tensor_types import TENSOR, TENSOR_BY_AXIS, UNQUANTIZED_TENSOR, ranked
 
 
 class UnaryElementwiseOp(IRDLOperation):
     """One operand; the result may have another element type."""
 
-    ELEMENTS: ClassVar[tuple[Elements, ...]] = ()
-    """The kinds of elements that the operand may have; any if empty."""
-
-    operand = operand_def(TensorType)
-    result = result_def(TensorType)
+    operand = operand_def(TENSOR)
+    result = result_def(TENSOR)
     traits = traits_def(Elementwise(), Pure())
     assembly_format = "$operand attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($result))"
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
-        """Refuse elements of another kind, and a result of another shape."""
-        if self.ELEMENTS:
-            verify_elements("operand #0", self.operand, self.ELEMENTS)
-        self.verify_result()
-
-    def verify_result(self) -> None:
         """Refuse a result of another shape."""
         verify_elementwise(self)
 
@@ -69,7 +52,7 @@ class UnaryElementwiseOp(IRDLOperation):
 class SameTypeUnaryOp(UnaryElementwiseOp):
     """One operand; the result has its type."""
 
-    def verify_result(self) -> None:
+    def verify_(self) -> None:
         """Refuse a result of another type."""
         verify_same_type(self)
 
@@ -77,16 +60,30 @@ class SameTypeUnaryOp(UnaryElementwiseOp):
 class TranscendentalOp(SameTypeUnaryOp):
     """One operand, the result of its type, and how exact it must be."""
 
-    ELEMENTS: ClassVar = CONTINUOUS
-
+    operand = operand_def(ranked(CONTINUOUS))
     result_accuracy = opt_prop_def(ResultAccuracyAttr, DEFAULT_ACCURACY)
+    result = result_def(ranked(CONTINUOUS))
     irdl_options = (ParsePropInAttrDict(),)
 
 
-class RealPartOp(UnaryElementwiseOp, InferredResults):
+class RoundingOp(SameTypeUnaryOp):
+    """Numbers that may lie between integers."""
+
+    operand = operand_def(ranked(ROUNDABLE))
+    result = result_def(ranked(ROUNDABLE))
+
+
+class CountingOp(SameTypeUnaryOp):
+    """A number of bits of each integer."""
+
+    operand = operand_def(ranked(INTEGERS))
+    result = result_def(ranked(INTEGERS))
+
+
+class RealResultOp(UnaryElementwiseOp, InferredResults):
     """One operand and a result of its type, real where the operand is complex."""
 
-    def verify_result(self) -> None:
+    def verify_(self) -> None:
         """Refuse a result of another type."""
         verify_elementwise(self)
         verify_inferred(self)
@@ -96,23 +93,25 @@ class RealPartOp(UnaryElementwiseOp, InferredResults):
         return [real_type(self.operand.type) or self.operand.type]
 
 
+class PartOp(RealResultOp):
+    """A part of complex numbers."""
+
+    operand = operand_def(ranked(INEXACT))
+    result = result_def(ranked(FLOATS))
+
+
 class BinaryElementwiseOp(InferredResults):
     """Two operands and a result of one type."""
 
-    ELEMENTS: ClassVar[tuple[Elements, ...]] = ()
-    """The kinds of elements that the operands may have; any if empty."""
-
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
-    result = result_def(TensorType)
+    lhs = operand_def(TENSOR)
+    rhs = operand_def(TENSOR)
+    result = result_def(TENSOR)
     traits = traits_def(Elementwise(), Pure())
     assembly_format = "$lhs `,` $rhs attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($result))"
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
-        """Refuse elements of another kind, and types that differ."""
-        if self.ELEMENTS:
-            verify_elements("operand #0", self.lhs, self.ELEMENTS)
+        """Refuse types that differ."""
         verify_same_type(self)
         verify_elementwise(self)
         verify_inferred(self)
@@ -122,18 +121,42 @@ class BinaryElementwiseOp(InferredResults):
         return [most_specific(self.operand_types)]
 
 
+class ArithmeticOp(BinaryElementwiseOp):
+    """Two numbers that are not truth values."""
+
+    lhs = operand_def(ranked(NUMBERS))
+    rhs = operand_def(ranked(NUMBERS))
+    result = result_def(ranked(NUMBERS))
+
+
+class ShiftOp(BinaryElementwiseOp):
+    """An integer, and by how many bits it is shifted."""
+
+    lhs = operand_def(ranked(INTEGERS))
+    rhs = operand_def(ranked(INTEGERS))
+    result = result_def(ranked(INTEGERS))
+
+
 class CommutativeElementwiseOp(BinaryElementwiseOp):
     """Two operands whose order does not matter, and a result of their type."""
 
     traits = traits_def(Commutative())
 
 
+class BitwiseOp(CommutativeElementwiseOp):
+    """Two truth values or integers."""
+
+    lhs = operand_def(ranked(BITS))
+    rhs = operand_def(ranked(BITS))
+
+
 @define
-class AbsOp(RealPartOp):
+class AbsOp(RealResultOp):
     """The absolute value; of complex numbers, a real one."""
 
     name = "stablehlo.abs"
-    ELEMENTS: ClassVar = SIGNED_NUMBERS
+    operand = operand_def(ranked(SIGNED_NUMBERS))
+    result = result_def(ranked(SIGNLESS + FLOATS + QUANTIZED))
 
 
 @define
@@ -141,50 +164,47 @@ class ConvertOp(UnaryElementwiseOp):
     """The same values as another element type."""
 
     name = "stablehlo.convert"
+    operand = operand_def(UNQUANTIZED_TENSOR)
+    result = result_def(UNQUANTIZED_TENSOR)
 
-    def verify_result(self) -> None:
+    def verify_(self) -> None:
         """Refuse a result of another shape."""
         verify_same_shape(self)
 
 
 @define
-class ImagOp(RealPartOp):
+class ImagOp(PartOp):
     """The imaginary part."""
 
     name = "stablehlo.imag"
-    ELEMENTS: ClassVar = FLOATS + COMPLEX
 
 
 @define
-class RealOp(RealPartOp):
+class RealOp(PartOp):
     """The real part."""
 
     name = "stablehlo.real"
-    ELEMENTS: ClassVar = FLOATS + COMPLEX
 
 
 @define
-class CeilOp(SameTypeUnaryOp):
+class CeilOp(RoundingOp):
     """Rounding up."""
 
     name = "stablehlo.ceil"
-    ELEMENTS: ClassVar = ROUNDABLE
 
 
 @define
-class ClzOp(SameTypeUnaryOp):
+class ClzOp(CountingOp):
     """The number of leading zero bits."""
 
     name = "stablehlo.count_leading_zeros"
-    ELEMENTS: ClassVar = INTEGERS
 
 
 @define
-class FloorOp(SameTypeUnaryOp):
+class FloorOp(RoundingOp):
     """Rounding down."""
 
     name = "stablehlo.floor"
-    ELEMENTS: ClassVar = ROUNDABLE
 
 
 @define
@@ -192,7 +212,8 @@ class NegOp(SameTypeUnaryOp):
     """The negation."""
 
     name = "stablehlo.negate"
-    ELEMENTS: ClassVar = NUMBERS
+    operand = operand_def(ranked(NUMBERS))
+    result = result_def(ranked(NUMBERS))
 
 
 @define
@@ -200,31 +221,29 @@ class NotOp(SameTypeUnaryOp):
     """Logical or bitwise not."""
 
     name = "stablehlo.not"
-    ELEMENTS: ClassVar = BITS
+    operand = operand_def(ranked(BITS))
+    result = result_def(ranked(BITS))
 
 
 @define
-class PopulationCountOp(SameTypeUnaryOp):
+class PopulationCountOp(CountingOp):
     """The number of one bits."""
 
     name = "stablehlo.popcnt"
-    ELEMENTS: ClassVar = INTEGERS
 
 
 @define
-class RoundOp(SameTypeUnaryOp):
+class RoundOp(RoundingOp):
     """Rounding to the nearest integer, halves away from zero."""
 
     name = "stablehlo.round_nearest_afz"
-    ELEMENTS: ClassVar = ROUNDABLE
 
 
 @define
-class RoundNearestEvenOp(SameTypeUnaryOp):
+class RoundNearestEvenOp(RoundingOp):
     """Rounding to the nearest integer, halves to even."""
 
     name = "stablehlo.round_nearest_even"
-    ELEMENTS: ClassVar = ROUNDABLE
 
 
 @define
@@ -232,7 +251,8 @@ class SignOp(SameTypeUnaryOp):
     """-1, 0 or 1; for a complex number its direction."""
 
     name = "stablehlo.sign"
-    ELEMENTS: ClassVar = SIGNED_NUMBERS
+    operand = operand_def(ranked(SIGNED_NUMBERS))
+    result = result_def(ranked(SIGNED_NUMBERS))
 
 
 @define
@@ -324,63 +344,58 @@ class Atan2Op(BinaryElementwiseOp):
     """The angle of the point (rhs, lhs)."""
 
     name = "stablehlo.atan2"
-    ELEMENTS: ClassVar = CONTINUOUS
+    lhs = operand_def(ranked(CONTINUOUS))
+    rhs = operand_def(ranked(CONTINUOUS))
+    result = result_def(ranked(CONTINUOUS))
 
 
 @define
-class DivOp(BinaryElementwiseOp):
+class DivOp(ArithmeticOp):
     """The quotient."""
 
     name = "stablehlo.divide"
-    ELEMENTS: ClassVar = NUMBERS
 
 
 @define
-class PowOp(BinaryElementwiseOp):
+class PowOp(ArithmeticOp):
     """lhs to the power of rhs."""
 
     name = "stablehlo.power"
-    ELEMENTS: ClassVar = NUMBERS
 
 
 @define
-class RemOp(BinaryElementwiseOp):
+class RemOp(ArithmeticOp):
     """The remainder of the division, with the sign of lhs."""
 
     name = "stablehlo.remainder"
-    ELEMENTS: ClassVar = NUMBERS
 
 
 @define
-class ShiftLeftOp(BinaryElementwiseOp):
+class ShiftLeftOp(ShiftOp):
     """lhs shifted left by rhs bits."""
 
     name = "stablehlo.shift_left"
-    ELEMENTS: ClassVar = INTEGERS
 
 
 @define
-class ShiftRightArithmeticOp(BinaryElementwiseOp):
+class ShiftRightArithmeticOp(ShiftOp):
     """lhs shifted right by rhs bits, the sign bit filling."""
 
     name = "stablehlo.shift_right_arithmetic"
-    ELEMENTS: ClassVar = INTEGERS
 
 
 @define
-class ShiftRightLogicalOp(BinaryElementwiseOp):
+class ShiftRightLogicalOp(ShiftOp):
     """lhs shifted right by rhs bits, zeros filling."""
 
     name = "stablehlo.shift_right_logical"
-    ELEMENTS: ClassVar = INTEGERS
 
 
 @define
-class SubtractOp(BinaryElementwiseOp):
+class SubtractOp(ArithmeticOp):
     """The difference."""
 
     name = "stablehlo.subtract"
-    ELEMENTS: ClassVar = NUMBERS
 
 
 @define
@@ -388,6 +403,9 @@ class AddOp(CommutativeElementwiseOp):
     """The sum; of booleans, logical or."""
 
     name = "stablehlo.add"
+    lhs = operand_def(TENSOR_BY_AXIS)
+    rhs = operand_def(TENSOR_BY_AXIS)
+    result = result_def(TENSOR_BY_AXIS)
 
     def verify_(self) -> None:
         """Refuse types that differ; MLIR says so in other words than of other operations."""
@@ -408,11 +426,10 @@ class AddOp(CommutativeElementwiseOp):
 
 
 @define
-class AndOp(CommutativeElementwiseOp):
+class AndOp(BitwiseOp):
     """Logical or bitwise and."""
 
     name = "stablehlo.and"
-    ELEMENTS: ClassVar = BITS
 
 
 @define
@@ -437,16 +454,14 @@ class MulOp(CommutativeElementwiseOp):
 
 
 @define
-class OrOp(CommutativeElementwiseOp):
+class OrOp(BitwiseOp):
     """Logical or bitwise or."""
 
     name = "stablehlo.or"
-    ELEMENTS: ClassVar = BITS
 
 
 @define
-class XorOp(CommutativeElementwiseOp):
+class XorOp(BitwiseOp):
     """Logical or bitwise exclusive or."""
 
     name = "stablehlo.xor"
-    ELEMENTS: ClassVar = BITS

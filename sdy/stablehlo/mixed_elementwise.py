@@ -34,10 +34,7 @@ from sdy.stablehlo.agreement import (
     verify_same_operand_elements,
 )
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.element_types import (
-    BOOLEANS,
-    verify_elements,
-)
+from sdy.stablehlo.element_types import COMPLEX, PRECISE_FLOATS, ROUNDABLE
 from sdy.stablehlo.enums import ComparisonDirectionAttr, ComparisonTypeAttr
 from sdy.stablehlo.inference import InferredResults, verify_inferred
 from sdy.stablehlo.ranks import with_elements
@@ -50,6 +47,7 @@ from sdy.stablehlo.shape_checks import (
 from sdy.stablehlo.sizes import sizes_text
 from sdy.stablehlo.specific_types import most_specific
 from sdy.stablehlo.syntax import ComplexOpType, SameOperandsAndResultType, SelectOpType
+from sdy.stablehlo.tensor_types import PREDICATE, TENSOR, ranked
 
 
 @define
@@ -57,8 +55,8 @@ class IsFiniteOp(InferredResults):
     """Whether each element is neither infinite nor NaN."""
 
     name = "stablehlo.is_finite"
-    x = operand_def(TensorType)
-    y = result_def(TensorType)
+    x = operand_def(ranked(ROUNDABLE))
+    y = result_def(PREDICATE)
     traits = traits_def(Elementwise(), Pure())
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
@@ -77,9 +75,9 @@ class ComplexOp(InferredResults):
     """Complex numbers of their real (lhs) and imaginary (rhs) parts."""
 
     name = "stablehlo.complex"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
-    result = result_def(TensorType)
+    lhs = operand_def(ranked(PRECISE_FLOATS))
+    rhs = operand_def(ranked(PRECISE_FLOATS))
+    result = result_def(ranked(COMPLEX))
     traits = traits_def(Elementwise(), Pure())
     assembly_format = "operands attr-dict `:` custom<ComplexOpType>(type(operands), type($result))"
     custom_directives = (ComplexOpType,)
@@ -101,19 +99,18 @@ class CompareOp(InferredResults):
     """Whether lhs and rhs stand in the given relation, as booleans."""
 
     name = "stablehlo.compare"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
+    lhs = operand_def(TENSOR)
+    rhs = operand_def(TENSOR)
     comparison_direction = prop_def(ComparisonDirectionAttr)
     compare_type = opt_prop_def(ComparisonTypeAttr)
-    result = result_def(TensorType)
+    result = result_def(PREDICATE)
     traits = traits_def(Elementwise(), Pure())
     assembly_format = (
         "$comparison_direction `,` $lhs `,` $rhs (`,` $compare_type^)? attr-dict `:` functional-type(operands, results)"
     )
 
     def verify_(self) -> None:
-        """Refuse a result that is not boolean, and operands whose types differ."""
-        verify_elements("result #0", self.result, BOOLEANS)
+        """Refuse operands whose types differ, and a result of another shape."""
         verify_elementwise(self)
         verify_compatible_operand_elements(self)
         verify_inferred(self)
@@ -128,17 +125,16 @@ class SelectOp(InferredResults):
     """Elements of on_true where pred holds and of on_false elsewhere; pred may be a single element."""
 
     name = "stablehlo.select"
-    pred = operand_def(TensorType)
-    on_true = operand_def(TensorType)
-    on_false = operand_def(TensorType)
-    result = result_def(TensorType)
+    pred = operand_def(PREDICATE)
+    on_true = operand_def(TENSOR)
+    on_false = operand_def(TENSOR)
+    result = result_def(TENSOR)
     traits = traits_def(Elementwise(), Pure())
     assembly_format = "operands attr-dict `:` custom<SelectOpType>(type(operands), type($result))"
     custom_directives = (SelectOpType,)
 
     def verify_(self) -> None:
-        """Refuse a predicate that is not boolean, and a result of another type than the choices'."""
-        verify_elements("operand #0", self.pred, BOOLEANS)
+        """Refuse a result of another type than the choices'."""
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -157,10 +153,10 @@ class ClampOp(InferredResults):
     """The operand's elements limited to min..max; either limit may be a single element."""
 
     name = "stablehlo.clamp"
-    min = operand_def(TensorType)
-    operand = operand_def(TensorType)
-    max = operand_def(TensorType)
-    result = result_def(TensorType)
+    min = operand_def(TENSOR)
+    operand = operand_def(TENSOR)
+    max = operand_def(TENSOR)
+    result = result_def(TENSOR)
     traits = traits_def(Elementwise(), Pure())
     assembly_format = (
         "$min `,` $operand `,` $max attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($result))"
@@ -219,10 +215,10 @@ class ReducePrecisionOp(IRDLOperation):
     """The operand rounded to a floating-point format with fewer bits, and back."""
 
     name = "stablehlo.reduce_precision"
-    operand = operand_def(TensorType)
+    operand = operand_def(ranked(ROUNDABLE))
     exponent_bits = prop_def(IntegerAttr[I32])
     mantissa_bits = prop_def(IntegerAttr[I32])
-    output = result_def(TensorType)
+    output = result_def(ranked(ROUNDABLE))
     traits = traits_def(Elementwise(), Pure())
     assembly_format = (
         "$operand `,` `format` `=` custom<ExponentMantissa>($exponent_bits, $mantissa_bits)"

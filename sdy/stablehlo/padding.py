@@ -16,6 +16,7 @@ from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.shape_operands import constant_numbers
 from sdy.stablehlo.sizes import sizes_text
 from sdy.stablehlo.specific_types import Dim, dims_of, tensor_like
+from sdy.stablehlo.tensor_types import SCALAR, STATIC_DIMENSION_TENSOR, TENSOR
 
 
 @define
@@ -23,12 +24,12 @@ class PadOp(InferredResults):
     """The operand with padding before, after and between its elements; negative padding removes elements."""
 
     name = "stablehlo.pad"
-    operand = operand_def(TensorType)
-    padding_value = operand_def(TensorType)
+    operand = operand_def(TENSOR)
+    padding_value = operand_def(SCALAR)
     edge_padding_low = prop_def(I64_ARRAY)
     edge_padding_high = prop_def(I64_ARRAY)
     interior_padding = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = (
         "$operand `,` $padding_value `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,`"
@@ -112,12 +113,12 @@ class DynamicPadOp(IRDLOperation):
     """Padding whose sizes are known only at run time."""
 
     name = "stablehlo.dynamic_pad"
-    operand = operand_def(TensorType)
-    padding_value = operand_def(TensorType)
-    edge_padding_low = operand_def(TensorType)
-    edge_padding_high = operand_def(TensorType)
-    interior_padding = operand_def(TensorType)
-    result = result_def(TensorType)
+    operand = operand_def(TENSOR)
+    padding_value = operand_def(SCALAR)
+    edge_padding_low = operand_def(STATIC_DIMENSION_TENSOR)
+    edge_padding_high = operand_def(STATIC_DIMENSION_TENSOR)
+    interior_padding = operand_def(STATIC_DIMENSION_TENSOR)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 

@@ -20,7 +20,7 @@ def verify_binary_quantization(lhs_type: Attribute, rhs_type: Attribute, result_
     lhs, rhs, result = map(quantization_of, (lhs_type, rhs_type, result_type))
     if lhs is None or rhs is None or result is None:
         raise VerifyException("expects  all operands and results to be either quantized or non-quantized")
-    if not _storage(lhs) == _storage(rhs) == _storage(result):
+    if not lhs.stored == rhs.stored == result.stored:
         raise VerifyException("mismatched operands and result quantization storage types")
     if not lhs.expressed == rhs.expressed == result.expressed:
         raise VerifyException("mismatched operands and result quantization expressed types")
@@ -115,7 +115,3 @@ def verify_transposed_quantization(
             f"operand quantization_dimension {one.axis} is not same as permutation[{other.axis}] = "
             f"{permutation[other.axis]}"
         )
-
-
-def _storage(quantization: UniformQuantization) -> tuple[int, bool]:
-    return quantization.bits, quantization.is_signed

@@ -4,14 +4,17 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
+from xdsl.irdl import operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.agreement import verify_elementwise
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.element_types import FLOATS, QUANTIZED, QUANTIZED_BY_AXIS
 from sdy.stablehlo.elementwise import UnaryElementwiseOp
 from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
 from sdy.stablehlo.quantization_checks import quantization_of
 from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.tensor_types import ranked
 
 
 @define
@@ -19,8 +22,10 @@ class UniformDequantizeOp(UnaryElementwiseOp, InferredResults):
     """Floating-point values of quantized ones."""
 
     name = "stablehlo.uniform_dequantize"
+    operand = operand_def(ranked(QUANTIZED + QUANTIZED_BY_AXIS))
+    result = result_def(ranked(FLOATS))
 
-    def verify_result(self) -> None:
+    def verify_(self) -> None:
         """Refuse a result of another type than the operand expresses."""
         verify_elementwise(self)
         verify_inferred(self)
@@ -36,8 +41,10 @@ class UniformQuantizeOp(UnaryElementwiseOp):
     """Quantized values of floating-point or other quantized ones."""
 
     name = "stablehlo.uniform_quantize"
+    operand = operand_def(ranked(FLOATS + QUANTIZED + QUANTIZED_BY_AXIS))
+    result = result_def(ranked(QUANTIZED + QUANTIZED_BY_AXIS))
 
-    def verify_result(self) -> None:
+    def verify_(self) -> None:
         """Refuse a result of another shape, or one that expresses another type than the operand has."""
         verify_elementwise(self)
         expected, found = (_expressed(tensor_type(value).element_type) for value in (self.operand, self.result))

@@ -23,6 +23,7 @@ Level = tuple[float, int]
 """A scale and a zero point."""
 
 _STORAGE = re.compile(r"(i|si|u|ui)([0-9]+)")
+_SIGNEDNESS = {"si": Signedness.SIGNED, "ui": Signedness.UNSIGNED}
 _MOST_BITS = 32
 _SCALES = {
     "bf16": (2.0**-133, (2 - 2**-7) * 2.0**127),
@@ -76,9 +77,9 @@ class UniformQuantization:
         return self.storage.bits
 
     @property
-    def is_signed(self) -> bool:
-        """Whether stored integers have a sign."""
-        return self.storage.prefix in ("i", "si")
+    def stored(self) -> IntegerType:
+        """The type of a stored integer; of i8 and u8 it is i8, which says nothing of a sign."""
+        return IntegerType(self.storage.bits, _SIGNEDNESS.get(self.storage.prefix, Signedness.SIGNLESS))
 
     @property
     def low(self) -> int:
@@ -202,8 +203,7 @@ def stored_type(type_: Attribute) -> Attribute:
     element = tensor.element_type
     if not isinstance(element, UniformQuantizedType):
         return tensor
-    signedness = Signedness.SIGNLESS if element.data.is_signed else Signedness.UNSIGNED
-    return TensorType(IntegerType(element.data.bits, signedness), tensor.shape, tensor.encoding)
+    return TensorType(element.data.stored, tensor.shape, tensor.encoding)
 
 
 def _parse_storage(parser: AttrParser) -> Storage:

@@ -29,7 +29,7 @@ def verify_quantized_product(lhs: SSAValue, rhs: SSAValue, result: SSAValue) -> 
         if len(types) > 1:
             raise VerifyException("mismatched rhs quantization expressed type and lhs and result element type")
         return
-    if of_lhs.bits != of_rhs.bits:
+    if of_lhs.stored != of_rhs.stored:
         raise VerifyException("mismatched lhs and rhs quantization storage types")
     if len({of_lhs.expressed, of_rhs.expressed, of_result.expressed}) > 1:
         raise VerifyException("mismatched lhs, rhs and result quantization expressed types")

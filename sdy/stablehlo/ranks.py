@@ -4,15 +4,11 @@ from typing import cast
 
 from xdsl.dialects.builtin import TensorType, UnrankedTensorType
 from xdsl.ir import Attribute
-from xdsl.irdl import AnyOf, BaseAttr
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import inferred_types_error
 from sdy.stablehlo.inference import InferredResults, not_inferred
 from sdy.stablehlo.shape_checks import same_shape
-
-TENSOR = AnyOf((BaseAttr(TensorType), BaseAttr(UnrankedTensorType)))
-"""A tensor with or without a rank."""
 
 
 def with_elements(type_: Attribute, element_type: Attribute) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:

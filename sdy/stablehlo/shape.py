@@ -13,19 +13,21 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.stablehlo.agreement import bit_width, verify_compatible_elements, verify_same_elements
 from sdy.stablehlo.attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.dimension_checks import verify_non_negative
 from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
 from sdy.stablehlo.quantization_checks import verify_reshaped_quantization, verify_transposed_quantization
 from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.sizes import sizes_text
 from sdy.stablehlo.specific_types import Dim, dims_of, most_specific_dim, tensor_like
 from sdy.stablehlo.syntax import Dims, OperandsBeforeAttribute, SameOperandsAndResultType
+from sdy.stablehlo.tensor_types import STATIC_OR_BOUNDED, TENSOR, TENSOR_BY_AXIS
 
 
 class OneOperandOp(IRDLOperation):
     """An operation whose result type says all there is to say."""
 
-    operand = operand_def(TensorType)
-    result = result_def(TensorType)
+    operand = operand_def(TENSOR_BY_AXIS)
+    result = result_def(TENSOR_BY_AXIS)
     traits = traits_def(Pure())
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
@@ -38,6 +40,7 @@ class ReshapeOp(OneOperandOp):
     """The same elements in row-major order under another shape."""
 
     name = "stablehlo.reshape"
+    result = result_def(STATIC_OR_BOUNDED)
 
     def verify_(self) -> None:
         """Refuse a result with another number of elements, or quantized along another dimension."""
@@ -103,9 +106,9 @@ class TransposeOp(InferredResults):
     """The result's dimension i is the operand's permutation[i]."""
 
     name = "stablehlo.transpose"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR_BY_AXIS)
     permutation = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    result = result_def(TENSOR_BY_AXIS)
     traits = traits_def(Pure())
     assembly_format = (
         "$operand `,` `dims` `=` custom<Dims>($permutation) attr-dict `:` functional-type(operands, results)"
@@ -145,9 +148,9 @@ class ReverseOp(InferredResults):
     """The elements in opposite order along the given dimensions."""
 
     name = "stablehlo.reverse"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR)
     dimensions = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = (
         "$operand `,` `dims` `=` $dimensions attr-dict"
@@ -182,9 +185,9 @@ class ConcatenateOp(InferredResults):
     """The inputs one after the other along a dimension."""
 
     name = "stablehlo.concatenate"
-    inputs = var_operand_def(TensorType)
+    inputs = var_operand_def(TENSOR)
     dimension = prop_def(IntegerAttr[I64])
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = (
         "custom<OperandsBeforeAttribute>($inputs) `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
@@ -193,6 +196,7 @@ class ConcatenateOp(InferredResults):
 
     def verify_(self) -> None:
         """Refuse inputs that differ in another dimension, and a result of other sizes."""
+        verify_non_negative("dimension", self.dimension.value.data)
         verify_same_elements(self)
         verify_inferred(self)
 

@@ -19,7 +19,7 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     return cast(TensorType[Attribute], type_)
 
 
-def ranked(type_: Attribute) -> TensorType[Attribute] | None:
+def as_ranked(type_: Attribute) -> TensorType[Attribute] | None:
     """The type of a tensor that has a rank, None of any other."""
     return cast(TensorType[Attribute], type_) if isinstance(type_, TensorType) else None
 
@@ -44,7 +44,7 @@ def compatible_elements(type_: Attribute, other: Attribute) -> bool:
         return type_ == other
     one, another = type_.data, other.data
     return (one.axis is None) == (another.axis is None) and all(
-        getattr(one, field) == getattr(another, field) for field in ("bits", "is_signed", "low", "high", "expressed")
+        getattr(one, field) == getattr(another, field) for field in ("stored", "low", "high", "expressed")
     )
 
 
@@ -58,7 +58,7 @@ def compatible_types(type_: Attribute, other: Attribute) -> bool:
     """Whether two tensor types have compatible element types, shapes and bounds, or two other types are compatible."""
     if type_ == other:
         return True
-    tensor, other_tensor = ranked(type_), ranked(other)
+    tensor, other_tensor = as_ranked(type_), as_ranked(other)
     if tensor is None or other_tensor is None:
         return compatible_elements(elements_of(type_), elements_of(other))
     shape, other_shape = tensor.get_shape(), other_tensor.get_shape()
@@ -72,7 +72,7 @@ def compatible_types(type_: Attribute, other: Attribute) -> bool:
 
 def same_shape(type_: Attribute, other: Attribute) -> bool:
     """Whether the shapes of two tensors do not contradict each other; one without a rank agrees with any."""
-    tensor, other_tensor = ranked(type_), ranked(other)
+    tensor, other_tensor = as_ranked(type_), as_ranked(other)
     if tensor is None or other_tensor is None or tensor == other_tensor:
         return True
     return compatible_shapes(tensor.get_shape(), other_tensor.get_shape())

@@ -20,11 +20,13 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.stablehlo.agreement import verify_all_match, verify_matching_elements, verify_same_elements
 from sdy.stablehlo.attributes import I64_ARRAY, I64Array, i64_array
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.element_types import INTEGERS
 from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
 from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.sizes import size_text
 from sdy.stablehlo.specific_types import Dim, dims_of, tensor_like
 from sdy.stablehlo.syntax import OperandsBeforeAttribute
+from sdy.stablehlo.tensor_types import DIMENSION_TENSOR, TENSOR, scalar
 
 
 @irdl_custom_directive
@@ -62,11 +64,11 @@ class SliceOp(InferredResults):
     """Every stride-th element from start (included) to limit (excluded), in each dimension."""
 
     name = "stablehlo.slice"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR)
     start_indices = prop_def(I64_ARRAY)
     limit_indices = prop_def(I64_ARRAY)
     strides = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = (
         "$operand custom<SliceRanges>($start_indices, $limit_indices, $strides)"
@@ -120,10 +122,10 @@ class DynamicSliceOp(InferredResults):
     """A slice of fixed sizes that starts at indices known only at run time, moved inside where it would leave."""
 
     name = "stablehlo.dynamic_slice"
-    operand = operand_def(TensorType)
-    start_indices = var_operand_def(TensorType)
+    operand = operand_def(TENSOR)
+    start_indices = var_operand_def(scalar(INTEGERS))
     slice_sizes = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = (
         "$operand `,` custom<OperandsBeforeAttribute>($start_indices) `sizes` `=` $slice_sizes"
@@ -169,10 +171,10 @@ class DynamicUpdateSliceOp(InferredResults):
     """The operand with a slice, which starts at indices known only at run time, overwritten by the update."""
 
     name = "stablehlo.dynamic_update_slice"
-    operand = operand_def(TensorType)
-    update = operand_def(TensorType)
-    start_indices = var_operand_def(TensorType)
-    result = result_def(TensorType)
+    operand = operand_def(TENSOR)
+    update = operand_def(TENSOR)
+    start_indices = var_operand_def(scalar(INTEGERS))
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
@@ -209,11 +211,11 @@ class RealDynamicSliceOp(IRDLOperation):
     """A slice whose starts, limits and strides are known only at run time."""
 
     name = "stablehlo.real_dynamic_slice"
-    operand = operand_def(TensorType)
-    start_indices = operand_def(TensorType)
-    limit_indices = operand_def(TensorType)
-    strides = operand_def(TensorType)
-    result = result_def(TensorType)
+    operand = operand_def(TENSOR)
+    start_indices = operand_def(DIMENSION_TENSOR)
+    limit_indices = operand_def(DIMENSION_TENSOR)
+    strides = operand_def(DIMENSION_TENSOR)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 

@@ -25,6 +25,7 @@ from sdy.stablehlo.element_types import (
     INTEGERS,
     QUANTIZED_BY_AXIS,
     UI32,
+    UNQUANTIZED,
     Elements,
 )
 from sdy.stablehlo.quantized import UniformQuantizedType
@@ -121,6 +122,7 @@ def _is_static_or_bounded(tensor: Tensor) -> bool:
 
 
 TENSOR = ranked(ALL)
+UNQUANTIZED_TENSOR = ranked(UNQUANTIZED)
 TENSOR_BY_AXIS = ranked(ALL_BY_AXIS)
 """Tensors that may be quantized along a dimension."""
 STATIC_TENSOR = static(ALL)

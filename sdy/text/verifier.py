@@ -5,6 +5,8 @@ operation says of itself is its own `verify_`; the rest is what holds for all of
 branches stay in their region, and a value is defined before it is used.
 """
 
+import re
+
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
@@ -39,12 +41,17 @@ def _verify_operation(op: Operation) -> None:
     except VerifyException as problem:
         if op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
             _verify_isolation(op)
-        raise op_error(op, str(problem)) from problem
+        raise op_error(op, _in_words_of_mlir(str(problem))) from problem
     for successor in op.successors:
         if op.next_op is not None:
             raise op_error(op, "with block successors must terminate its parent block")
         if op.parent is None or successor.parent is not op.parent.parent:
             raise op_error(op, "branching to block of a different region")
+
+
+def _in_words_of_mlir(message: str) -> str:
+    """A value whose type the definition does not allow, which xDSL tells on two lines."""
+    return re.sub(r"(operand|result) '\w+' at positions? (\d+).*does not verify:\n(?=must be)", r"\1 #\2 ", message)
 
 
 def _verify_block(block: Block, parent: Operation) -> None:
