@@ -44,6 +44,11 @@ _MOST_UNNAMED_TYPES = 16
 """A tuple of more types than this gets a name."""
 
 
+def give_alias(kind: type[Attribute], word: str) -> None:
+    """Let attributes of a dialect have aliases that begin with `word`."""
+    _WORDS[kind] = word
+
+
 def _word(attribute: Attribute) -> str | None:
     """What the alias of an attribute begins with; None where it has none."""
     word = _WORDS.get(type(attribute))

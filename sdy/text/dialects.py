@@ -15,6 +15,7 @@ _DIALECTS = {
     "stablehlo": ("sdy.stablehlo", "STABLEHLO"),
     "chlo": ("sdy.stablehlo", "CHLO"),
     "quant": ("sdy.stablehlo.quantized", "QUANT"),
+    "sparse_tensor": ("sdy.stablehlo.sparse", "SPARSE_TENSOR"),
 }
 
 

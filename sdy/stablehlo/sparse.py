@@ -1,0 +1,119 @@
+"""Encodings of tensors that store only some of their elements, as MLIR's sparse_tensor dialect writes them.
+
+    #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>     rows, then the columns in use
+
+A level stores a dimension, or blocks of it (`d0 floordiv 2`) and the places inside of them (`d0 mod 2`).
+"""
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Data, Dialect
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.text.aliases import give_alias
+from sdy.text.encoding import TensorEncoding
+
+FORMATS = ("dense", "batch", "compressed", "loose_compressed", "singleton", "structured")
+PROPERTIES = ("nonunique", "nonordered", "soa")
+WIDTHS = (0, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What a level stores, as an expression of a dimension, and how."""
+
+    dimension: int
+    part: str
+    """Nothing for all of the dimension, or `floordiv 2` and such."""
+
+    format: str
+    properties: tuple[str, ...] = ()
+    """Words, in the order of PROPERTIES; two numbers for a structured level."""
+
+    def __str__(self) -> str:
+        stored = f"d{self.dimension}{self.part and ' '}{self.part}"
+        brackets = "[]" if self.format == "structured" else "()"
+        return f"{stored} : {self.format}{', '.join(self.properties).join(brackets) if self.properties else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sparsity:
+    """The levels of a tensor of some rank, and the widths in bits of positions and coordinates, 0 for an index."""
+
+    rank: int
+    levels: tuple[Level, ...]
+    position_width: int = 0
+    coordinate_width: int = 0
+
+
+@irdl_attr_definition
+class SparseEncodingAttr(Data[Sparsity], TensorEncoding):
+    """`#sparse_tensor.encoding<{ map = (d0) -> (d0 : compressed) }>`."""
+
+    name = "sparse_tensor.encoding"
+
+    def verify_encoding(self, tensor: TensorType[Attribute]) -> None:
+        """Refuse a tensor of another rank."""
+        rank = tensor.get_num_dims()
+        if rank != self.data.rank:
+            raise VerifyException(
+                f"dimension-rank mismatch between encoding and tensor shape: {self.data.rank} != {rank}"
+            )
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Sparsity:
+        """Read what stands between the angle brackets, and these. The tensor's dimensions may have any names."""
+        with parser.in_angle_brackets(), parser.in_braces():
+            parser.parse_keyword("map")
+            parser.parse_punctuation("=")
+            names = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_identifier)
+            parser.parse_punctuation("->")
+            levels = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_level(parser, names))
+            widths = {"posWidth": 0, "crdWidth": 0}
+            while parser.parse_optional_punctuation(","):
+                key = parser.expect(lambda: parser.parse_optional_keyword_in(widths), "expected posWidth or crdWidth")
+                parser.parse_punctuation("=")
+                start = parser.pos
+                widths[key] = parser.parse_integer()
+                if widths[key] not in WIDTHS:
+                    parser.raise_error(f"expected one of {', '.join(map(str, WIDTHS))}", start, parser.pos)
+        return Sparsity(len(names), tuple(levels), *widths.values())
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Write what stands between the angle brackets, and these."""
+        sparsity = self.data
+        dimensions = ", ".join(f"d{number}" for number in range(sparsity.rank))
+        widths = (("posWidth", sparsity.position_width), ("crdWidth", sparsity.coordinate_width))
+        written = "".join(f", {key} = {width}" for key, width in widths if width)
+        printer.print_string(f"<{{ map = ({dimensions}) -> ({', '.join(map(str, sparsity.levels))}){written} }}>")
+
+
+def _parse_level(parser: AttrParser, names: list[str]) -> Level:
+    dimension = parser.expect(lambda: parser.parse_optional_keyword_in(names), "expected a dimension of the tensor")
+    operator = parser.parse_optional_keyword_in(("floordiv", "mod"))
+    part = "" if operator is None else f"{operator} {parser.parse_integer(allow_negative=False)}"
+    parser.parse_punctuation(":")
+    known = f"expected one of {', '.join(FORMATS)}"
+    form = parser.expect(lambda: parser.parse_optional_keyword_in(FORMATS), known)
+    properties: list[str] = []
+    if form == "structured":
+        properties += map(str, parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
+    elif parser.parse_optional_punctuation("(") is not None:
+        properties += parser.parse_comma_separated_list(
+            parser.Delimiter.NONE,
+            lambda: parser.expect(
+                lambda: parser.parse_optional_keyword_in(PROPERTIES), f"expected one of {', '.join(PROPERTIES)}"
+            ),
+        )
+        parser.parse_punctuation(")")
+        properties.sort(key=PROPERTIES.index)
+    return Level(names.index(dimension), part, form, tuple(properties))
+
+
+give_alias(SparseEncodingAttr, "sparse")
+
+SPARSE_TENSOR = Dialect("sparse_tensor", [], [SparseEncodingAttr])
