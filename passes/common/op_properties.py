@@ -6,6 +6,7 @@ from xdsl.traits import NoMemoryEffect, is_side_effect_free
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.traits import has_trait
 from sdy.passes.common.tensors import shape
+from sdy.rules import is_registered_elementwise
 from sdy.stablehlo import BitcastConvertOp
 
 
@@ -13,7 +14,7 @@ def is_elementwise(operation: Operation) -> bool:
     """Whether each element of the results depends on the elements of the operands at the same place only."""
     if isinstance(operation, BitcastConvertOp):
         return shape(operation.operand.type) == shape(operation.result.type)
-    return has_trait(operation, Elementwise)
+    return has_trait(operation, Elementwise) or is_registered_elementwise(operation)
 
 
 def is_pure(operation: Operation) -> bool:

@@ -6,8 +6,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
-from sdy.rules import sharding_rule
+from sdy.dialect.attributes import SHARDING_RULE
+from sdy.dialect.walk import operations
+from sdy.rules import sharding_rules
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class PopulateOpShardingRulesPass(ModulePass):
     """Whether no axis may be propagated to a dimension that it doesn't divide."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in op.walk():
-            rule = sharding_rule(operation, self.conservative_propagation)
+        rule_of = sharding_rules(self.conservative_propagation)
+        for operation in operations(op):
+            rule = rule_of(operation)
             if rule is not None:
-                operation.attributes[SHARDING_RULE] = OpShardingRuleAttr(rule)
+                operation.attributes[SHARDING_RULE] = rule

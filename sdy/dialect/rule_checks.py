@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ShapedType
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, ShapedType
 from xdsl.ir import Attribute
 
 from sdy.dialect.rule_syntax import factor_name
@@ -38,10 +38,13 @@ def _mappings_problem(
 
 
 def _mapping_problem(rule: OpShardingRule, type_: Attribute, mapping: TensorMapping) -> str | None:
-    if not isinstance(type_, ShapedType) or not type_.has_static_shape():
+    # Numbers that are no tensors, which operations outside of StableHLO take, are like tensors without dimensions.
+    is_tensor = isinstance(type_, ShapedType) and type_.has_static_shape()
+    if not is_tensor and not isinstance(type_, AnyFloat | IntegerType | IndexType):
         return f"expected a ranked tensor with a static shape. type: '{type_}'"
-    if len(mapping) != type_.get_num_dims():
-        return f"mapping rank must match: {len(mapping)} != {type_.get_num_dims()}"
+    rank = type_.get_num_dims() if isinstance(type_, ShapedType) else 0
+    if len(mapping) != rank:
+        return f"mapping rank must match: {len(mapping)} != {rank}"
     seen: set[int] = set()
     for factors in mapping:
         if not factors:

@@ -8,9 +8,8 @@ Both have one signature: the class, the types of operands and results, the prope
 dialect's prefix (those with one belong to other dialects than the operation's own). What is decided by these alone can
 be decided once for both: a sharding rule, most of what a verifier says.
 
-To hash and compare xDSL's attributes is slow, so each attribute object is looked up once by what it is equal to, and
-known by its number from then on. Its object is kept as long as its number is, so that no other can take its place in
-memory.
+To hash and compare xDSL's attributes is slow, so that an operation is first looked up by which attributes it has as
+objects in memory, and only then by what these are equal to.
 """
 
 from collections.abc import Callable
@@ -20,58 +19,71 @@ from xdsl.ir import Attribute, Operation
 
 T = TypeVar("T")
 
+Signature = tuple[object, ...]
+"""A key for dictionaries."""
+
+_MOST = 2**15
+"""So many signatures are remembered before all are forgotten, so that a long-lived process does not grow."""
+
 
 class Remembered(Generic[T]):
     """A function of operations that depends on nothing but their signature, called once for each.
 
-    An operation for which it raises is asked about again. The answers, and the attributes that were met, are kept as
-    long as this object: one for a module, or for a pass, forgets them in time.
+    An operation for which it raises is asked about again. Answers, and the attributes that were met, are kept in
+    memory, up to a limit.
     """
 
     def __init__(self, function: Callable[[Operation], T]):
         self._function = function
         self._answers: dict[Signature, T] = {}
-        self._signature = Signatures().of
+        self._equals: dict[Attribute, Attribute] = {}
+        self._kept: list[Attribute] = []
 
     def __call__(self, op: Operation) -> T:
         """The function's answer for this operation."""
-        signature = self._signature(op)
+        signature = _signature(op, id)
         answers = self._answers
         if signature in answers:
             return answers[signature]
-        answer = answers[signature] = self._function(op)
+        return self._first_answer(op, signature)
+
+    def _first_answer(self, op: Operation, signature: Signature) -> T:
+        """The answer for an operation whose attributes are met as objects for the first time."""
+        of_equals = _signature(op, self._equal)
+        answer = self._answers[of_equals] if of_equals in self._answers else self._function(op)
+        if len(self._answers) >= _MOST:
+            self._answers.clear()
+            self._equals.clear()
+            self._kept.clear()
+            of_equals = _signature(op, self._equal)
+        # No other object may take the place in memory of one that is in a signature.
+        _signature(op, self._keep)
+        self._answers[signature] = self._answers[of_equals] = answer
         return answer
 
+    def _equal(self, attribute: Attribute) -> int:
+        return id(self._equals.setdefault(attribute, attribute))
 
-Signature = tuple[object, ...]
-"""A key for dictionaries; it can be compared with those that the same `Signatures` made."""
+    def _keep(self, attribute: Attribute) -> int:
+        self._kept.append(attribute)
+        return id(attribute)
 
 
-class Signatures:
-    """Makes signatures."""
-
-    def __init__(self):
-        self._numbers: dict[int, int] = {}
-        self._numbers_of_equals: dict[Attribute, int] = {}
-        self._kept: list[Attribute] = []
-
-    def of(self, op: Operation) -> Signature:
-        """The signature of an operation, which is asked for so often that this is written to be fast."""
-        numbers, add = self._numbers, self._add
-        operands = op._operands  # pyright: ignore[reportPrivateUsage]
-        key: list[object] = [op.__class__, len(operands)]
-        for value in (*operands, *op.results):
-            type_ = value._type  # pyright: ignore[reportPrivateUsage]
-            key.append(numbers.get(id(type_)) or add(type_))
+def _signature(op: Operation, identify: Callable[[Attribute], int]) -> Signature:
+    """The signature of an operation whose attributes are known by a number; written to be fast."""
+    operands = op._operands  # pyright: ignore[reportPrivateUsage]
+    key: list[object] = [op.__class__, len(operands)]
+    append = key.append
+    for value in operands:
+        append(identify(value._type))  # pyright: ignore[reportPrivateUsage]
+    for value in op.results:
+        append(identify(value._type))  # pyright: ignore[reportPrivateUsage]
+    if op.properties:
         for name, attribute in op.properties.items():
-            key += name, numbers.get(id(attribute)) or add(attribute)
+            append(name)
+            append(identify(attribute))
+    if op.attributes:
         for name, attribute in op.attributes.items():
             if "." not in name:
-                key += "attribute", name, numbers.get(id(attribute)) or add(attribute)
-        return tuple(key)
-
-    def _add(self, attribute: Attribute) -> int:
-        """The number, from 1 on, of an attribute that is met for the first time."""
-        self._kept.append(attribute)
-        number = self._numbers[id(attribute)] = self._numbers_of_equals.setdefault(attribute, len(self._kept))
-        return number
+                key += "attribute", name, identify(attribute)
+    return tuple(key)

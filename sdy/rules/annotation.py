@@ -17,6 +17,7 @@ listed as `blocked_propagation`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -97,6 +98,8 @@ def parse_annotation(text: str) -> Annotation:
 def annotate(name: str, annotation: str) -> None:
     """Make an annotation the rule of the operations called `name`, of any dialect.
 
+    It is no custom rule, since it can be made again: it may be dropped, and operands are resharded to what it asks for.
+
     Raises:
         AnnotationError: the annotation can't be read.
         ValueError: such operations have a rule already.
@@ -105,9 +108,10 @@ def annotate(name: str, annotation: str) -> None:
 
     def make(op: Operation, conservative: bool) -> OpShardingRule:
         try:
-            return parsed.rule([shape_of(value) for value in op.operands], [shape_of(value) for value in op.results])
+            rule = parsed.rule([shape_of(value) for value in op.operands], [shape_of(value) for value in op.results])
         except AnnotationError as mismatch:
             raise error(op, f"the annotation `{annotation}` doesn't fit '{name}': {mismatch}") from None
+        return replace(rule, is_custom=False)
 
     register_maker((name,), make)
 

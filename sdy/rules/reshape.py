@@ -60,10 +60,15 @@ class _Cursor:
 
 @register("stablehlo.reshape")
 def reshape(op: ReshapeOp, rule: RuleBuilder) -> None:
-    """The factors that both shapes have in common. A reshape of no elements at all has no rule."""
-    if 0 in shape_of(op.operand):
+    """The factors that both shapes have in common."""
+    add_reshaped(rule, shape_of(op.operand), shape_of(op.result))
+
+
+def add_reshaped(rule: RuleBuilder, operand_shape: tuple[int, ...], result_shape: tuple[int, ...]) -> None:
+    """Add the factors of a reshape of the first operand to the first result. One of no elements at all has no rule."""
+    if 0 in operand_shape:
         raise NoRule
-    operand, result = _Cursor(shape_of(op.operand)), _Cursor(shape_of(op.result))
+    operand, result = _Cursor(operand_shape), _Cursor(result_shape)
     while not (operand.at_end and result.at_end):
         if operand.at_dimension_of_one():
             rule.add(1, {0: operand.take(1)}, {})

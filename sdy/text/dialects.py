@@ -10,7 +10,9 @@ from xdsl.ir import Dialect
 _DIALECTS = {
     "func": ("xdsl.dialects.func", "Func"),
     "arith": ("xdsl.dialects.arith", "Arith"),
+    "math": ("xdsl.dialects.math", "Math"),
     "tensor": ("xdsl.dialects.tensor", "Tensor"),
+    "linalg": ("xdsl.dialects.linalg", "Linalg"),
     "sdy": ("sdy.dialect", "SDY"),
     "stablehlo": ("sdy.stablehlo", "STABLEHLO"),
     "chlo": ("sdy.stablehlo", "CHLO"),

@@ -15,7 +15,7 @@ from sdy.text.aliases import Aliases
 from sdy.text.attribute_printer import INDENT, AttributePrinter
 from sdy.text.location_text import location_text
 from sdy.text.names import Names, asm_names
-from sdy.text.spelling import SPELLINGS
+from sdy.text.spelling import SPELLINGS, WITHOUT_ATTRIBUTES
 
 _UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
 
@@ -144,7 +144,8 @@ class Printer(AttributePrinter):
         if op.results:
             self._parts.append(f"{self._names.results[op]} = ")
         spelling = SPELLINGS.get(type(op))
-        custom = spelling is not None or type(op).print is not Operation.print
+        is_lossy = op.attributes and op.name in WITHOUT_ATTRIBUTES
+        custom = spelling is not None or (type(op).print is not Operation.print and not is_lossy)
         if self.print_generic_format or not custom:
             self._print_generic_op(op, spelling.inherent if spelling is not None else ())
         else:

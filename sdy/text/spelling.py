@@ -154,3 +154,8 @@ SPELLINGS: dict[type[Operation], Spelling] = {
     FuncOp: Spelling(_parse_func, _print_func, ("no_inline",)),
     CallOp: Spelling(CallOp.parse, CallOp.print, ("no_inline", "arg_attrs", "res_attrs")),
 }
+
+WITHOUT_ATTRIBUTES = frozenset(
+    ("arith.cmpf", "arith.cmpi", "linalg.broadcast", "linalg.reduce", "linalg.transpose", "tensor.empty")
+)
+"""Operations whose form in xDSL leaves out the attributes, such as shardings: with any, they have the generic form."""
