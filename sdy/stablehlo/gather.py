@@ -20,21 +20,24 @@ from sdy.stablehlo.slice_dimensions import GATHER, SliceDimensions
 
 
 def gathered_type(
-    dimensions: SliceDimensions, operand: SSAValue, start_indices: SSAValue, sizes: Sequence[int] | None, count: int
+    dimensions: SliceDimensions,
+    operand: SSAValue,
+    start_indices: SSAValue,
+    sizes: Sequence[int] | None,
+    sizes_shape: Sequence[int],
 ) -> TensorType[Attribute]:
     """The type of slices of these sizes, as many as there are index vectors, inside the operand.
 
-    Of sizes known only at run time, None, the `count` is known. Raises VerifyException.
+    Of sizes known only at run time, None, the shape is known. Raises VerifyException.
     """
     type_, indices_type = tensor_type(operand), tensor_type(start_indices)
     shape, indices = type_.get_shape(), indices_type.get_shape()
-    _verify_gather(dimensions, shape, indices, count)
+    _verify_gather(dimensions, shape, indices, sizes_shape)
     _verify_slice_sizes(dimensions, shape, sizes)
     window = dimensions.window.dims
     rank = len(window) + len(dimensions.batch_sizes(indices))
     verify_each_in_range(*dimensions.window, rank, "implied-result-rank")
-    dynamic = [DYNAMIC_INDEX] * count
-    offsets = iter(dimensions.slice_sizes(dynamic if sizes is None else sizes))
+    offsets = iter(dimensions.slice_sizes([DYNAMIC_INDEX] * len(shape) if sizes is None else sizes))
     batches = iter(dimensions.batch_sizes(indices))
     bounds = iter(dimensions.batch_sizes(bounds_of(indices_type) or [None] * len(indices)))
     return bounded_type(
@@ -44,7 +47,9 @@ def gathered_type(
     )
 
 
-def _verify_gather(dimensions: SliceDimensions, shape: Sequence[int], indices: Sequence[int], count: int) -> None:
+def _verify_gather(
+    dimensions: SliceDimensions, shape: Sequence[int], indices: Sequence[int], sizes_shape: Sequence[int]
+) -> None:
     parts = (dimensions.window, dimensions.dropped, dimensions.batching)
     if sum(len(part.dims) for part in parts) != len(shape):
         # The message names one of the lists otherwise than the attribute does.
@@ -61,8 +66,10 @@ def _verify_gather(dimensions: SliceDimensions, shape: Sequence[int], indices: S
     dimensions.verify_window()
     dimensions.verify_batching(shape, indices)
     dimensions.verify_index_map(len(shape))
-    if count != len(shape):
-        raise VerifyException(f"slice_sizes size ({count}) not equal to operand rank ({len(shape)})")
+    if len(sizes_shape) != 1:
+        raise VerifyException(f"slice_sizes.rank != 1 (got {len(sizes_shape)})")
+    if sizes_shape[0] != len(shape):
+        raise VerifyException(f"slice_sizes size ({sizes_shape[0]}) not equal to operand rank ({len(shape)})")
 
 
 def _verify_slice_sizes(dimensions: SliceDimensions, shape: Sequence[int], sizes: Sequence[int] | None) -> None:
@@ -98,7 +105,7 @@ class GatherOp(InferredResults):
         """The slices, one for each index vector."""
         sizes = self.slice_sizes.get_values()
         dimensions = SliceDimensions.of(GATHER, self.dimension_numbers.data)
-        return [gathered_type(dimensions, self.operand, self.start_indices, sizes, len(sizes))]
+        return [gathered_type(dimensions, self.operand, self.start_indices, sizes, (len(sizes),))]
 
     def verify_(self) -> None:
         """Refuse a result with elements of another type, dimension numbers that do not fit, and a wrong result."""
@@ -122,10 +129,9 @@ class DynamicGatherOp(InferredResults):
 
     def infer_types(self) -> list[Attribute]:
         """The slices, one for each index vector, of dynamic sizes unless a constant gives them."""
-        sizes = constant_numbers(self.slice_sizes)
-        (count,) = tensor_type(self.slice_sizes).get_shape()
+        sizes, shape = constant_numbers(self.slice_sizes), tensor_type(self.slice_sizes).get_shape()
         dimensions = SliceDimensions.of(GATHER, self.dimension_numbers.data)
-        return [gathered_type(dimensions, self.operand, self.start_indices, sizes, count)]
+        return [gathered_type(dimensions, self.operand, self.start_indices, sizes, shape)]
 
 
 @define

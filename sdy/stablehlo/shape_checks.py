@@ -85,9 +85,10 @@ def compatible_type_lists(types: Sequence[Attribute], others: Sequence[Attribute
 
 def verify_same_shape(op: Operation, message: str = "requires the same shape for all operands and results") -> None:
     """Refuse, with this message, operands and results that do not all have one shape; and none at all."""
-    for kind, values in (("operands", op.operands), ("results", op.results)):
-        if not values:
-            raise VerifyException(f"expected 1 or more {kind}, but found 0")
+    if not op.operands:
+        raise VerifyException("expected 1 or more operands, but found 0")
+    if not op.results:
+        raise VerifyException("expected 1 or more results")
     first, *rest = (*op.operand_types, *op.result_types)
     if not all(same_shape(type_, first) for type_ in rest):
         raise VerifyException(message)

@@ -88,6 +88,32 @@ def batch_norm_inference(rng: Random) -> str:
 
 
 @family
+def batch_norm_training(rng: Random) -> str:
+    shape = random_shape(rng, 1)
+    feature = rng.randrange(len(shape))
+    features = tensor([shape[feature]])
+    return function(
+        "stablehlo.batch_norm_training",
+        [tensor(shape), features, features],
+        [tensor(shape), features, features],
+        f"epsilon = 0.001 : f32, feature_index = {feature} : i64",
+    )
+
+
+@family
+def batch_norm_grad(rng: Random) -> str:
+    shape = random_shape(rng, 1)
+    feature = rng.randrange(len(shape))
+    features = tensor([shape[feature]])
+    return function(
+        "stablehlo.batch_norm_grad",
+        [tensor(shape), *[features] * 3, tensor(shape)],
+        [tensor(shape), features, features],
+        f"epsilon = 0.001 : f32, feature_index = {feature} : i64",
+    )
+
+
+@family
 def without_rule(rng: Random) -> str:
     shape = [rng.choice([1, 2, 3]) for _ in range(rng.randint(1, 3))]
     if rng.random() < 0.5:

@@ -53,6 +53,24 @@ def gather(rng: Random) -> str:
 
 
 @family
+def dynamic_gather(rng: Random) -> str:
+    it = _Gathering(rng)
+    numbers = (
+        f"offset_dims = {it.window_dims}, collapsed_slice_dims = {it.collapsed}, "
+        f"operand_batching_dims = {it.input_batching}, start_indices_batching_dims = {it.indices_batching}, "
+        f"start_index_map = {it.index_map}, index_vector_dim = {it.index_vector_dim}"
+    )
+    sizes = tensor([len(it.input)], "i64")
+    return function(
+        "stablehlo.dynamic_gather",
+        [tensor(it.input), tensor(it.indices, "i32"), sizes],
+        [tensor(it.slices)],
+        f"dimension_numbers = #stablehlo.gather<{numbers}>",
+        before=f"%v2 = stablehlo.constant dense<{it.slice_sizes}> : {sizes}" if rng.random() < 0.8 else "",
+    )
+
+
+@family
 def scatter(rng: Random) -> str:
     it, count = _Gathering(rng), rng.randint(1, 2)
     numbers = (

@@ -39,7 +39,7 @@ func.func @NAME({arguments}) {{
 }}"""
 
 
-def array(values: Iterable[int], kind: str = "i64") -> str:
+def array(values: Iterable[object], kind: str = "i64") -> str:
     text = ", ".join(map(str, values))
     return f"array<{kind}: {text}>" if text else f"array<{kind}>"
 
