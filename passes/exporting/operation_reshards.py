@@ -33,7 +33,8 @@ def reshard_around(op: Operation, in_full: bool) -> None:
 
     Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding.
     """
-    _combine_operands(op)
+    if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
+        _combine_operands(op)
     values = [*op.operands, *op.results]
     shardings = tuple(map(get_sharding_behind_barriers, values))
     if runs_on_one_device(op, shardings[len(op.operands) :]):
@@ -66,8 +67,6 @@ def reshard_around(op: Operation, in_full: bool) -> None:
 
 def _combine_operands(op: Operation) -> None:
     """Combine operands along unreduced axes that the results, all of which have the same, do not have."""
-    if not any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
-        return
     if not op.results:
         raise op_error(op, "has operands with unreduced axes, but no results")
     results = [get_sharding(result) for result in op.results]

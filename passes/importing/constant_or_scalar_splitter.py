@@ -1,6 +1,6 @@
 """`sdy-constant-or-scalar-splitter`: a copy of each constant for each of its uses."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -19,6 +19,10 @@ from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_scalar
 from sdy.stablehlo import BroadcastInDimOp, IotaOp, ReshapeOp, SliceOp
 from sdy.stablehlo import ConstantOp as StablehloConstantOp
+
+
+_CONSTANTS = {ConstantOp, IotaOp}
+_MOVES_ELEMENTS = {BroadcastInDimOp, ReshapeOp, SliceOp}
 
 
 class ConstantOrScalarSplitterPass(ModulePass):
@@ -79,13 +83,14 @@ class _Splitter:
         constants: dict[Operation, None] = {}
         expansions: dict[Operation, None] = {}
         for operation in _outside_named_computations(region):
-            if isinstance(operation, ShardingGroupOp):
+            if operation.__class__ is ShardingGroupOp:
                 continue
-            if self.is_constant(operation, constants):
+            keeps_constants = self.keeps_constants(operation)
+            if operation.__class__ in _CONSTANTS or (keeps_constants and _all_in(operation.operands, constants)):
                 constants[operation] = None
                 continue
-            if not self.keeps_constants(operation) and not is_terminator(operation):
-                self.mark_varying(operation, function)
+            if not keeps_constants and not is_terminator(operation):
+                self.mark_varying(region, function)
             if _is_expansion(operation):
                 expansions[operation] = None
                 continue
@@ -94,31 +99,21 @@ class _Splitter:
                     operation.operands[index] = self.copy_of(operand)
         _erase_unused([*expansions, *reversed(constants)])
 
-    def is_constant(self, operation: Operation, constants: dict[Operation, None]) -> bool:
-        if isinstance(operation, ConstantOp | IotaOp):
-            return True
-        return self.keeps_constants(operation) and all(
-            isinstance(operand, OpResult) and operand.op in constants for operand in operation.operands
-        )
-
     def keeps_constants(self, operation: Operation) -> bool:
         """Whether the results of `operation` are constants if its operands are."""
-        match operation:
-            case CallOp():
-                return original_name(callee(operation, self.symbols)) not in self.varying_functions
-            case NamedComputationOp():
-                return operation.computation_name.data not in self.varying_computations
-            case BroadcastInDimOp() | ReshapeOp() | SliceOp():
-                return is_pure(operation)
-            case _:
-                return is_pure(operation) and is_elementwise(operation)
+        if is_elementwise(operation) or operation.__class__ in _MOVES_ELEMENTS:
+            return is_pure(operation)
+        if isinstance(operation, CallOp):
+            return original_name(callee(operation, self.symbols)) not in self.varying_functions
+        return (
+            isinstance(operation, NamedComputationOp)
+            and operation.computation_name.data not in self.varying_computations
+        )
 
-    def mark_varying(self, operation: Operation, function: FuncOp) -> None:
-        parent = operation.parent_op()
-        while parent is not None and not isinstance(parent, NamedComputationOp):
-            parent = parent.parent_op()
-        if parent is not None:
-            self.varying_computations.add(parent.computation_name.data)
+    def mark_varying(self, region: Region, function: FuncOp) -> None:
+        computation = region.parent
+        if isinstance(computation, NamedComputationOp):
+            self.varying_computations.add(computation.computation_name.data)
         self.varying_functions.add(original_name(function))
 
     def copy_of(self, value: OpResult) -> SSAValue:
@@ -154,8 +149,13 @@ def _outside_named_computations(region: Region) -> Iterable[Operation]:
                     yield from _outside_named_computations(inner)
 
 
+def _all_in(values: Iterable[SSAValue], operations: Container[Operation]) -> bool:
+    """Whether all `values` are results of `operations`."""
+    return all(isinstance(value, OpResult) and value.op in operations for value in values)
+
+
 def _is_expansion(operation: Operation) -> bool:
-    return isinstance(operation, BroadcastInDimOp) and is_scalar(operation.operand)
+    return operation.__class__ is BroadcastInDimOp and is_scalar(operation.operands[0])
 
 
 def _users(value: SSAValue) -> list[Operation]:

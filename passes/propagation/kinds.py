@@ -122,7 +122,4 @@ def _role(operation: Operation) -> Role:
 
 
 def _reuses(operation: Operation) -> bool:
-    for operand in operation._operands:  # pyright: ignore[reportPrivateUsage]
-        if not operand.has_one_use() and not is_scalar(operand):
-            return True
-    return False
+    return any(not operand.has_one_use() and not is_scalar(operand) for operand in operation.operands)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
 from xdsl.dialects.func import CallOp, FuncOp
@@ -53,8 +52,8 @@ class _Reader:
         _check_types(graph.operations)
         graph.numbers = {op: number for number, op in enumerate(graph.operations)}
         for op in graph.operations:
-            if op.__class__ is CallOp:
-                graph.calls.setdefault(callee(cast(CallOp, op), graph.symbols), []).append(op)
+            if isinstance(op, CallOp):
+                graph.calls.setdefault(callee(op, graph.symbols), []).append(op)
         block: Block | None = None
         is_nested = False
         for number, op in enumerate(graph.operations):

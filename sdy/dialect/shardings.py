@@ -46,6 +46,9 @@ def shardable_value(value: SSAValue) -> SSAValue | None:
 
 def get_sharding(value: SSAValue) -> TensorSharding | None:
     """The sharding of `value`, None where it has none."""
+    # Most values are the result of an operation that keeps its sharding itself, and are asked about in a hurry.
+    if isinstance(value, OpResult) and _place_in(value.op.__class__) is _RESULT:
+        return _get_result(value.op, value)
     kept_with = shardable_value(value)
     if kept_with is None:
         return None
@@ -114,8 +117,7 @@ def _set_edge_owner(op: Operation, owner: SSAValue, sharding: TensorSharding) ->
 
 
 def _get_result(op: Operation, result: SSAValue) -> TensorSharding | None:
-    attribute = op.attributes.get(SHARDING)
-    return attribute.data[_index(result)] if isinstance(attribute, TensorShardingPerValueAttr) else None
+    return result_shardings(op)[_index(result)]
 
 
 def _set_result(op: Operation, result: SSAValue, sharding: TensorSharding) -> None:
