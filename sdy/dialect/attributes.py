@@ -4,11 +4,10 @@ An attribute whose text has no angle brackets of its own is written `#sdy<name..
 `#sdy<axis_ref_list{"x"}>`; the others are `#sdy.name<...>`. Operations print the text alone.
 """
 
-from collections.abc import Callable, Hashable
-from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
-from xdsl.ir import Attribute, Data, OpaqueSyntaxAttribute, SpacedOpaqueSyntaxAttribute
+from xdsl.ir import Attribute, OpaqueSyntaxAttribute, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -18,6 +17,7 @@ from sdy.dialect import axis_syntax, collective_syntax, mesh_syntax, propagation
 from sdy.dialect.collective_syntax import AllToAllParam
 from sdy.dialect.field import parse_value_of
 from sdy.dialect.propagation_edges import AxisEdge, EdgeValue, PropagationStep
+from sdy.dialect.shared import SharedData, ValueT
 from sdy.mesh import Mesh
 from sdy.rule import OpShardingRule, TensorMapping
 from sdy.sharding import DimSharding, TensorSharding
@@ -33,8 +33,6 @@ RESULT_PROPAGATION_EDGES = "sdy.result_propagation_edges"
 BLOCK_ARG_PROPAGATION_EDGES = "sdy.block_arg_propagation_edges"
 """As `PROPAGATION_EDGES`, one for each block argument of an operation with data-flow edges."""
 
-ValueT = TypeVar("ValueT", bound=Hashable, covariant=True)
-
 
 class Syntax(NamedTuple):
     """How a value is read and written, the name of its attribute aside."""
@@ -43,16 +41,10 @@ class Syntax(NamedTuple):
     text: Callable[[Any], str]
 
 
-class ValueAttr(Data[ValueT]):
+class ValueAttr(SharedData[ValueT]):
     """An attribute that holds a plain value, its `data`."""
 
     SYNTAX: ClassVar[Syntax]
-
-    @classmethod
-    @lru_cache(maxsize=2**14)
-    def of(cls, value: Hashable) -> Self:
-        """The attribute that holds `value`; equal values share one, so that to make one again costs a look."""
-        return cls(cast(Any, value))
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ValueT:

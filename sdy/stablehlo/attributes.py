@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, BoolAttr, DenseArrayBase, TensorType, i1, i64
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
@@ -24,8 +25,9 @@ BOOL_ARRAY = DenseArrayBase.constr(i1)
 FALSE = BoolAttr.from_bool(False)
 
 
+@lru_cache(maxsize=2**12)
 def i64_array(*values: int) -> I64Array:
-    """`array<i64: ...>` of these values."""
+    """`array<i64: ...>` of these values; operations share those that they repeat."""
     return DenseArrayBase.from_list(i64, values)
 
 

@@ -32,7 +32,7 @@ class DotDimensions(CustomDirective):
         parser.parse_keyword("contracting_dims")
         lhs_contracting, rhs_contracting = self._parse_pair(parser)
         numbers = DotDimensionNumbers(lhs_batching, rhs_batching, lhs_contracting, rhs_contracting)
-        self.dimension_numbers.set(state, DotDimensionNumbersAttr(numbers))
+        self.dimension_numbers.set(state, DotDimensionNumbersAttr.of(numbers))
 
     @staticmethod
     def _parse_pair(parser: Parser) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -1,5 +1,6 @@
 """How exactly products are computed, an entry for each operand: `precision = [DEFAULT, HIGH]`."""
 
+from functools import lru_cache
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr
@@ -23,11 +24,14 @@ def parse_precision(parser: Parser) -> PrecisionConfig:
     """Read `precision = [DEFAULT, HIGH]`."""
     parser.parse_keyword("precision")
     parser.parse_punctuation("=")
-    return ArrayAttr(
-        parser.parse_comma_separated_list(
-            parser.Delimiter.SQUARE, lambda: PrecisionAttr(PrecisionAttr.parse_parameter(parser))
-        )
+    return _config(
+        *parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: PrecisionAttr.parse_parameter(parser))
     )
+
+
+@lru_cache
+def _config(*precisions: Precision) -> PrecisionConfig:
+    return ArrayAttr(map(PrecisionAttr, precisions))
 
 
 def verify_precision(config: ArrayAttr[Attribute] | None) -> None:

@@ -12,9 +12,11 @@ from typing import Any, ClassVar, Generic, cast, get_type_hints
 
 from typing_extensions import TypeVar
 from xdsl.dialects.builtin import f64
-from xdsl.ir import Attribute, Data, TypeAttribute
+from xdsl.ir import Attribute, TypeAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+
+from sdy.dialect.shared import SharedData
 
 Struct = TypeVar("Struct")
 
@@ -78,7 +80,7 @@ def parse_struct(parser: AttrParser, struct: type[Struct], delimiter: AttrParser
     return struct(**values)
 
 
-class StructAttr(Data[Struct], Generic[Struct]):
+class StructAttr(SharedData[Struct], Generic[Struct]):
     """An attribute around a dataclass; keys whose value is the default are not written."""
 
     STRUCT: ClassVar[type[Any]]
