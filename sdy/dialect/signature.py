@@ -4,9 +4,9 @@ A deep model repeats the same few hundred operations on other values:
 
     %5 = stablehlo.add %3, %4 : tensor<8x4xf32>        %9 = stablehlo.add %7, %7 : tensor<8x4xf32>
 
-Both have one signature: the class, the types of operands and results, the properties, and the attributes without a
-dialect's prefix (those with one belong to other dialects than the operation's own). What is decided by these alone can
-be decided once for both: a sharding rule, most of what a verifier says.
+Both have one signature: the class, the types of operands and results, the properties, the attributes without a
+dialect's prefix (those with one belong to other dialects than the operation's own), and how many regions and successors
+there are. What is decided by these alone can be decided once for both: a sharding rule, most of what a verifier says.
 
 To hash and compare xDSL's attributes is slow, so that an operation is first looked up by which attributes it has as
 objects in memory, and only then by what these are equal to.
@@ -16,6 +16,14 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from xdsl.ir import Attribute, Operation
+from xdsl.traits import (
+    ConditionallySpeculatable,
+    HasFolder,
+    IsTerminator,
+    OpTrait,
+    ReturnLike,
+    SameOperandsAndResultType,
+)
 
 T = TypeVar("T")
 
@@ -24,6 +32,25 @@ Signature = tuple[object, ...]
 
 _MOST = 2**15
 """So many signatures are remembered before all are forgotten, so that a long-lived process does not grow."""
+
+
+_NOT_LOOKING_AROUND = (ConditionallySpeculatable, HasFolder, IsTerminator, ReturnLike, SameOperandsAndResultType)
+"""Traits whose own check looks at the operation alone, or at its place, which is checked of every terminator."""
+
+
+class VerifiedBySignature(OpTrait):
+    """What the operation's verifier says depends on its signature alone, so that it need be asked once for each."""
+
+
+def is_verified_by_signature(op_class: type[Operation]) -> bool:
+    """Whether all that a class's definition, verifier and traits check depends on an operation's signature alone.
+
+    A trait that checks something may look at where an operation stands, so that the operation must be asked itself.
+    """
+    return op_class.has_trait(VerifiedBySignature, value_if_unregistered=False) and all(
+        isinstance(trait, _NOT_LOOKING_AROUND) or type(trait).verify is OpTrait.verify
+        for trait in op_class.get_traits_of_type(OpTrait)
+    )
 
 
 class Remembered(Generic[T]):
@@ -72,7 +99,7 @@ class Remembered(Generic[T]):
 def _signature(op: Operation, identify: Callable[[Attribute], int]) -> Signature:
     """The signature of an operation whose attributes are known by a number; written to be fast."""
     operands = op._operands  # pyright: ignore[reportPrivateUsage]
-    key: list[object] = [op.__class__, len(operands)]
+    key: list[object] = [op.__class__, len(operands), len(op.regions), len(op.successors)]
     append = key.append
     for value in operands:
         append(identify(value._type))  # pyright: ignore[reportPrivateUsage]

@@ -7,22 +7,32 @@ afterwards like one that was built in any other way.
 
 from typing import TypeVar
 
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, OpTraits, Region, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition
 from xdsl.irdl.declarative_assembly_format import FormatProgram, ParsingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from sdy.dialect.signature import VerifiedBySignature
+
 OpT = TypeVar("OpT", bound=IRDLOperation)
 
 
 def define(cls: type[OpT]) -> type[OpT]:
-    """Decorator of a class that defines an operation. Raises PyRDLError for a definition that is wrong."""
+    """Decorator of a class that defines an operation. Raises PyRDLError for a definition that is wrong.
+
+    The `verify_` of an operation without regions looks at its types and attributes alone: it is asked once for all
+    operations that have the same. What must look further is for a trait's `verify`.
+    """
     assembly_format, cls.assembly_format = cls.assembly_format, None
     irdl_op_definition(cls)
+    definition = cls.get_irdl_definition()
+    if not definition.regions:
+        inherited = cls.traits
+        cls.traits = OpTraits(lambda: (*inherited, VerifiedBySignature()))
     if assembly_format is not None:
         cls.assembly_format = assembly_format
-        _add_syntax(cls, FormatProgram.from_str(assembly_format, cls.get_irdl_definition()))
+        _add_syntax(cls, FormatProgram.from_str(assembly_format, definition))
     return cls
 
 

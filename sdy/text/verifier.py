@@ -1,89 +1,131 @@
 """Whether a module is what its operations say it must be.
 
 xDSL's `Operation.verify` says what is wrong but not where; here the operation is named and pointed at. What each
-operation says of itself is its own `verify_`; the rest is what holds for all of them: blocks end in a terminator,
-branches stay in their region, and a value is defined before it is used.
+operation says of itself is in its definition and its own `verify_`; of most operations that depends on their signature
+alone, so that it is asked once for all that share it. The rest holds for all operations: blocks end in a terminator,
+branches stay in their region, and a value is defined where it can be seen, before it is used.
 """
 
-import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from inspect import getclosurevars
 
-from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import error, op_error
+from sdy.dialect.signature import Remembered, is_verified_by_signature
 from sdy.dialect.verifiers import verify_attributes
 from sdy.text.builtin_checks import CHECKS
+from sdy.text.definition_checks import check_definition, check_regions
+from sdy.text.visibility import check_visibility
 
 
 def verify(top: Operation) -> None:
     """Raises DiagnosticError at the first operation that is not valid."""
-    _verify_operation(top)
-    waiting = [top]
+    check_signature = Remembered(_check_signature)
+    for op in _with_nested(top):
+        if op.attributes or isinstance(op, FuncOp):
+            verify_attributes(op)
+        check_signature(op)
+        if _looks_around(op.__class__):
+            _check_itself(op)
+            _check_regions(op)
+        if _ends_block(op.__class__):
+            _check_place(op)
+    check_visibility(top)
+
+
+def _with_nested(top: Operation) -> Iterator[Operation]:
+    """All operations in `top`, each before what it contains, however deeply they are nested."""
+    waiting = [iter((top,))]
     while waiting:
-        parent = waiting.pop()
-        for region in parent.regions:
-            for block in region.blocks:
-                for op in block.ops:
-                    _verify_operation(op)
-                    if op.regions:
-                        waiting.append(op)
-                _verify_block(block, parent)
+        for op in waiting[-1]:
+            yield op
+            if op.regions:
+                waiting.append(nested for region in op.regions for block in region.blocks for nested in block.ops)
+                break
+        else:
+            waiting.pop()
 
 
-def _verify_operation(op: Operation) -> None:
-    verify_attributes(op)
-    check = CHECKS.get(type(op))
-    if check is not None:
-        check(op)
+def _check_signature(op: Operation) -> None:
+    """Check what depends on the signature of an operation alone."""
+    op_class = op.__class__
+    if issubclass(op_class, IRDLOperation):
+        check_definition(op, op_class.get_irdl_definition())
+    if not _looks_around(op_class):
+        _check_itself(op)
+
+
+@cache
+def _looks_around(op_class: type[Operation]) -> bool:
+    return not is_verified_by_signature(op_class)
+
+
+@cache
+def _ends_block(op_class: type[Operation]) -> bool:
+    """Whether operations of a class may have a place where alone they can stand."""
+    may_branch = not issubclass(op_class, IRDLOperation) or bool(op_class.get_irdl_definition().successors)
+    return may_branch or op_class.has_trait(IsTerminator)
+
+
+def _check_itself(op: Operation) -> None:
+    """Check what an operation says of itself beyond its definition: by its own verifier, by its traits."""
+    op_class = op.__class__
     try:
-        op.verify_()
+        if (check := CHECKS.get(op_class)) is not None:
+            check(op)
+        for trait in _checking_traits(op_class):
+            trait.verify(op)
+        _own_verifier(op_class)(op)
     except VerifyException as problem:
-        if op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
-            _verify_isolation(op)
-        raise op_error(op, _in_words_of_mlir(str(problem))) from problem
-    for successor in op.successors:
-        if op.next_op is not None:
+        raise op_error(op, str(problem)) from problem
+
+
+@cache
+def _checking_traits(op_class: type[Operation]) -> tuple[OpTrait, ...]:
+    """The traits that check something; what is visible and which operation is the last is checked here, for all."""
+    return tuple(
+        trait
+        for trait in op_class.get_traits_of_type(OpTrait)
+        if type(trait).verify is not OpTrait.verify and not isinstance(trait, IsolatedFromAbove | IsTerminator)
+    )
+
+
+@cache
+def _own_verifier(op_class: type[Operation]) -> Callable[[Operation], None]:
+    """`verify_` as it was written for a class, without the checks of the definition that xDSL adds to it."""
+    verifier = op_class.verify_
+    while (written := getclosurevars(verifier).nonlocals.get("custom_verify")) is not None:
+        verifier = written
+    return verifier
+
+
+def _check_place(op: Operation) -> None:
+    if op.next_op is not None:
+        if op.successors:
             raise op_error(op, "with block successors must terminate its parent block")
+        if op.has_trait(IsTerminator, value_if_unregistered=False):
+            raise op_error(op, "must be the last operation in the parent block")
+    for successor in op.successors:
         if op.parent is None or successor.parent is not op.parent.parent:
             raise op_error(op, "branching to block of a different region")
 
 
-def _in_words_of_mlir(message: str) -> str:
-    """A value whose type the definition does not allow, which xDSL tells on two lines."""
-    return re.sub(r"(operand|result) '\w+' at positions? (\d+).*does not verify:\n(?=must be)", r"\1 #\2 ", message)
-
-
-def _verify_block(block: Block, parent: Operation) -> None:
-    if parent.has_trait(NoTerminator):
+def _check_regions(op: Operation) -> None:
+    if not op.regions:
         return
-    last = block.last_op
-    if last is None:
-        raise error(parent, "empty block: expect at least a terminator")
-    if not last.has_trait(IsTerminator):
-        raise error(last, f"'{last.name}' op block with no terminator")
-    _verify_order(block)
-
-
-def _verify_order(block: Block) -> None:
-    """A value defined in `block` is used after its definition there, whatever the depth of the use."""
-    defined: set[SSAValue] = set(block.args)
-    for op in block.ops:
-        for user in op.walk() if op.regions else (op,):
-            for number, operand in enumerate(user.operands):
-                if operand not in defined and isinstance(operand, OpResult) and operand.op.parent is block:
-                    raise error(
-                        user, f"operand #{number} does not dominate this use", (operand, "operand defined here")
-                    )
-        defined.update(op.results)
-
-
-def _verify_isolation(isolated: Operation) -> None:
-    for op in isolated.walk():
-        for operand in op.operands if op is not isolated else ():
-            if not isolated.is_ancestor(operand.owner):
-                raise error(
-                    op,
-                    f"'{op.name}' op using value defined outside the region",
-                    (isolated, "required by region isolation constraints"),
-                )
+    if isinstance(op, IRDLOperation):
+        check_regions(op, op.get_irdl_definition())
+    if op.has_trait(NoTerminator):
+        return
+    for region in op.regions:
+        for block in region.blocks:
+            if (last := block.last_op) is None:
+                raise error(op, "empty block: expect at least a terminator")
+            if not last.has_trait(IsTerminator):
+                raise error(last, f"'{last.name}' op block with no terminator")

@@ -1,0 +1,113 @@
+"""Whether each value is defined before it is used, in the same block or around it, and not beyond an isolation."""
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import IsolatedFromAbove, NoTerminator
+
+from sdy.diagnostics import DiagnosticError, error, op_error
+
+
+class _Scope:
+    """Operations that are looked at in turn. The values that they define can be seen until the last is done with."""
+
+    def __init__(self, visible: set[int], region: Region | None = None, whole: Operation | None = None):
+        self.visible = visible
+        """The values by their places in memory: they have no faster hash, and outlive what is done here."""
+        self.defined: list[int] = []
+        self.ops = self._ops(region)
+        self.whole = whole
+        """An operation that is done with when this scope is."""
+
+    def define(self, values: Sequence[SSAValue]) -> None:
+        places = list(map(id, values))
+        self.visible.update(places)
+        self.defined += places
+
+    def _ops(self, region: Region | None) -> Iterator[Operation]:
+        for block in () if region is None else region.blocks:
+            self.define(block.args)
+            yield from block.ops
+
+
+def check_visibility(top: Operation) -> None:
+    """Raises DiagnosticError at the first operation inside `top` that uses a value which it cannot see.
+
+    Blocks of one region may use each other's values: which of them comes first is not followed.
+    """
+    scopes = _nested_scopes(top, set(map(id, top.operands)))
+    while scopes:
+        scope = scopes[-1]
+        visible, defined = scope.visible, scope.defined
+        # This is done for each operation of a program, and is written to be fast.
+        for op in scope.ops:
+            for operand in op._operands:  # pyright: ignore[reportPrivateUsage]
+                if id(operand) not in visible:
+                    _check_hidden(op, operand)
+            if op.regions:
+                scopes += _nested_scopes(op, visible)
+                break
+            for result in op.results:
+                visible.add(id(result))
+                defined.append(id(result))
+        else:
+            visible.difference_update(defined)
+            scopes.pop()
+            if scope.whole is not None and scopes:
+                scopes[-1].define(scope.whole.results)
+
+
+def _nested_scopes(op: Operation, visible: set[int]) -> list[_Scope]:
+    """The scopes of the regions of `op`, the first one last, and before them one that ends with `op`."""
+    isolated = _is_isolated(op)
+    regions = [_Scope(set() if isolated else visible, region) for region in reversed(op.regions)]
+    return [_Scope(visible, whole=op), *regions]
+
+
+def _check_hidden(op: Operation, operand: SSAValue) -> None:
+    """Refuse the use of a value which has not been met, unless the order in which values are met does not matter."""
+    owner = operand.owner
+    block = owner if isinstance(owner, Block) else owner.parent
+    user = op
+    while user.parent is not None and (parent := user.parent.parent_op()) is not None:
+        if user.parent is block:
+            if parent.has_trait(NoTerminator):
+                return
+            break
+        if block is not None and user.parent.parent is block.parent:
+            return
+        if _is_isolated(parent):
+            required = (parent, "required by region isolation constraints")
+            raise op_error(op, "using value defined outside the region", required)
+        user = parent
+    raise _hidden_error(op, operand)
+
+
+def _hidden_error(op: Operation, operand: SSAValue) -> DiagnosticError:
+    number = list(op.operands).index(operand)
+    owner = operand.owner
+    if isinstance(owner, Block):
+        index = 0 if owner.parent is None else list(owner.parent.blocks).index(owner)
+        where, note = owner.parent_op(), f"operand defined as a block argument (block #{index} {_relation(op, owner)})"
+    elif owner.parent is op.parent:
+        where, note = owner, "operand defined here (op in the same block)"
+    else:
+        where, note = owner, f"operand defined here (op {_relation(op, owner.parent, 'is ')})"
+    return error(op, f"operand #{number} does not dominate this use", (where, note))
+
+
+def _relation(op: Operation, block: Block | None, copula: str = "") -> str:
+    """Where a block is as an operation sees it."""
+    here, there = op.parent_region(), None if block is None else block.parent
+    if here is there:
+        return "in the same region"
+    if there is not None and here is not None:
+        if there.is_ancestor(here):
+            return "in a parent region"
+        if here.is_ancestor(there):
+            return "in a child region"
+    return f"{copula}neither in a parent nor in a child region"
+
+
+def _is_isolated(op: Operation) -> bool:
+    return op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
