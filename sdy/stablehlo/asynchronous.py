@@ -15,6 +15,7 @@ from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.reducing_collectives import AllReduceOp, CollectiveReduceOp, ReduceScatterOp
 from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
+from sdy.stablehlo.tensor_types import FUTURE, TENSOR
 from sdy.stablehlo.types import FutureType
 
 STARTABLE = (
@@ -37,8 +38,8 @@ class AsyncStartOp(InferredResults):
     """Begins the one operation in its body, which sees the operands as its arguments."""
 
     name = "stablehlo.async_start"
-    operands_ = var_operand_def(TensorType)
-    result = result_def(FutureType)
+    operands_ = var_operand_def(TENSOR)
+    result = result_def(FUTURE)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove())
 
@@ -76,8 +77,8 @@ class AsyncDoneOp(InferredResults):
     """Waits for the operation that a future stands for, and gives what it made."""
 
     name = "stablehlo.async_done"
-    operand = operand_def(FutureType)
-    result = result_def(TensorType)
+    operand = operand_def(FUTURE)
+    result = result_def(TENSOR)
 
     def infer_types(self) -> Sequence[Attribute]:
         """The type that the future holds."""

@@ -28,6 +28,7 @@ from sdy.stablehlo.process_groups import (
     verify_replica_groups,
 )
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.tensor_types import TENSOR
 
 Tensor = TensorType[Attribute]
 
@@ -54,9 +55,9 @@ class AllGatherOp(GloballyGroupedOp):
     """Each operand's shards of all devices in the group, one after the other along a dimension."""
 
     name = "stablehlo.all_gather"
-    operands_ = var_operand_def(TensorType)
+    operands_ = var_operand_def(TENSOR)
     all_gather_dim = prop_def(IntegerAttr[I64])
-    res = var_result_def(TensorType)
+    res = var_result_def(TENSOR)
 
     def verify_(self) -> None:
         """Refuse results that differ from their operands in more than the gathered dimension."""
@@ -97,11 +98,11 @@ class AllToAllOp(GroupedOp, InferredResults):
     """Each device splits its operand along one dimension, sends a part to each, and concatenates what it gets."""
 
     name = "stablehlo.all_to_all"
-    operands_ = var_operand_def(TensorType)
+    operands_ = var_operand_def(TENSOR)
     split_dimension = prop_def(IntegerAttr[I64])
     concat_dimension = prop_def(IntegerAttr[I64])
     split_count = prop_def(IntegerAttr[I64])
-    res = var_result_def(TensorType)
+    res = var_result_def(TENSOR)
 
     def infer_types(self) -> Sequence[Attribute]:
         """Those of the operands, divided along one dimension and multiplied along the other."""
@@ -144,10 +145,10 @@ class CollectivePermuteOp(InferredResults):
     """Each device's operand sent to the devices that `source_target_pairs` pairs it with; zeros where none sends."""
 
     name = "stablehlo.collective_permute"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR)
     source_target_pairs = prop_def(DenseIntOrFPElementsAttr)
     channel_handle = opt_prop_def(ChannelHandleAttr)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
 
     def infer_types(self) -> Sequence[Attribute]:
         """That of the operand."""
@@ -182,8 +183,8 @@ class CollectiveBroadcastOp(RootedOp, InferredResults):
     """The operands of the group's root on all of its devices."""
 
     name = "stablehlo.collective_broadcast"
-    operands_ = var_operand_def(TensorType)
-    res = var_result_def(TensorType)
+    operands_ = var_operand_def(TENSOR)
+    res = var_result_def(TENSOR)
 
     def infer_types(self) -> Sequence[Attribute]:
         """Those of the data."""

@@ -19,6 +19,7 @@ from xdsl.traits import SymbolTable, SymbolUserOpInterface
 
 from sdy.diagnostics import error, quoted
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.tensor_types import TENSOR_TOKEN_OR_TUPLE
 
 NAMESPACED = r"^[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+$"
 
@@ -53,12 +54,12 @@ class CompositeOp(IRDLOperation):
     """An operation made of others: its decomposition is a function that computes the same."""
 
     name = "stablehlo.composite"
-    inputs = var_operand_def()
+    inputs = var_operand_def(TENSOR_TOKEN_OR_TUPLE)
     name_ = prop_def(StringAttr, prop_name="name")
     composite_attributes = opt_prop_def(DictionaryAttr, DictionaryAttr({}))
     decomposition = prop_def(FlatSymbolRefAttrConstr)
     version = opt_prop_def(IntegerAttr[I32], IntegerAttr(0, i32))
-    res = var_result_def()
+    res = var_result_def(TENSOR_TOKEN_OR_TUPLE)
     composite_regions = var_region_def()
     traits = traits_def(DecompositionUser())
     irdl_options = (ParsePropInAttrDict(),)

@@ -36,6 +36,13 @@ from sdy.stablehlo.names import LoopNames
 from sdy.stablehlo.shape_checks import compatible_type_lists, tensor_type
 from sdy.stablehlo.specific_types import least_specific
 from sdy.stablehlo.syntax import SpacedOperands
+from sdy.stablehlo.tensor_types import (
+    I32_TENSOR,
+    PREDICATE,
+    TENSOR_BY_AXIS_OR_TOKEN,
+    TENSOR_OR_TOKEN,
+    TENSOR_TOKEN_OR_BUFFER,
+)
 
 
 @define
@@ -43,7 +50,7 @@ class ReturnOp(IRDLOperation):
     """Ends a region and gives its values to the operation around it."""
 
     name = "stablehlo.return"
-    results_ = var_operand_def()
+    results_ = var_operand_def(TENSOR_TOKEN_OR_BUFFER)
     traits = traits_def(IsTerminator(), ReturnLike(), Pure())
     assembly_format = "custom<SpacedOperands>($results_) attr-dict (`:` type($results_)^)?"
     custom_directives = (SpacedOperands,)
@@ -106,8 +113,8 @@ class WhileOp(InferredResults):
     """Runs the body on the carried values as long as the condition holds of them."""
 
     name = "stablehlo.while"
-    operand = var_operand_def()
-    res = var_result_def()
+    operand = var_operand_def(TENSOR_TOKEN_OR_BUFFER)
+    res = var_result_def(TENSOR_TOKEN_OR_BUFFER)
     cond = region_def("single_block")
     body = region_def("single_block")
     traits = traits_def(LoopDataFlow(), LoopNames(), RecursiveMemoryEffect())
@@ -213,8 +220,8 @@ class CaseOp(Conditional):
     """Runs the branch of the given number; the last one for a number that is out of range."""
 
     name = "stablehlo.case"
-    index = operand_def(TensorType)
-    res = var_result_def()
+    index = operand_def(I32_TENSOR)
+    res = var_result_def(TENSOR_BY_AXIS_OR_TOKEN)
     branches = var_region_def("single_block")
     traits = traits_def(BranchDataFlow(), RecursiveMemoryEffect())
 
@@ -224,8 +231,8 @@ class IfOp(Conditional):
     """Runs one of two branches."""
 
     name = "stablehlo.if"
-    pred = operand_def(TensorType)
-    res = var_result_def()
+    pred = operand_def(PREDICATE)
+    res = var_result_def(TENSOR_BY_AXIS_OR_TOKEN)
     true_branch = region_def("single_block")
     false_branch = region_def("single_block")
     traits = traits_def(BranchDataFlow(), RecursiveMemoryEffect())
@@ -279,8 +286,8 @@ class OptimizationBarrierOp(IRDLOperation):
     """The operands, of which none is used before all are computed."""
 
     name = "stablehlo.optimization_barrier"
-    operand = var_operand_def()
-    result = var_result_def()
+    operand = var_operand_def(TENSOR_OR_TOKEN)
+    result = var_result_def(TENSOR_OR_TOKEN)
     traits = traits_def(OperandDataFlow(), Pure())
     assembly_format = "attr-dict custom<PairwiseOperands>($operand, type($operand), type($result))"
     custom_directives = (PairwiseOperands,)

@@ -40,6 +40,7 @@ from sdy.stablehlo.attributes import FALSE, OutputOperandAliasAttr
 from sdy.stablehlo.call_aliases import verify_aliases, verify_buffers
 from sdy.stablehlo.call_layouts import verify_layouts
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.tensor_types import CUSTOM_CALL_VALUE
 
 API_VERSIONS = (
     "API_VERSION_UNSPECIFIED",
@@ -89,7 +90,7 @@ class CustomCallOp(IRDLOperation):
     """Whatever the target, a name that the backend knows, makes of the inputs."""
 
     name = "stablehlo.custom_call"
-    inputs = var_operand_def()
+    inputs = var_operand_def(CUSTOM_CALL_VALUE)
     call_target_name = prop_def(StringAttr)
     has_side_effect = opt_prop_def(BoolAttr, FALSE)
     backend_config = opt_prop_def(StringAttr | DictionaryAttr)
@@ -99,7 +100,7 @@ class CustomCallOp(IRDLOperation):
     result_layouts = opt_prop_def(ArrayAttr[DenseIntOrFPElementsAttr])
     output_operand_aliases = opt_prop_def(ArrayAttr[OutputOperandAliasAttr], ArrayAttr(()))
     result_tilings = opt_prop_def(ArrayAttr)
-    res = var_result_def()
+    res = var_result_def(CUSTOM_CALL_VALUE)
     traits = traits_def(CustomCallEffects())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = (

@@ -11,11 +11,13 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.diagnostics import error
 from sdy.stablehlo.agreement import element_type, verify_matching_elements
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.element_types import REAL, REAL_NUMBERS
 from sdy.stablehlo.enums import RngAlgorithmAttr, RngDistribution, RngDistributionAttr
 from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.names import DefinedResultNames
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.shape_operands import constant_numbers
+from sdy.stablehlo.tensor_types import STATIC_DIMENSION_TENSOR, ranked, scalar, static
 
 
 @define
@@ -23,11 +25,11 @@ class RngOp(InferredResults):
     """Numbers drawn from a distribution with parameters a and b, from a generator that the backend keeps."""
 
     name = "stablehlo.rng"
-    a = operand_def(TensorType)
-    b = operand_def(TensorType)
-    shape = operand_def(TensorType)
+    a = operand_def(scalar(REAL))
+    b = operand_def(scalar(REAL))
+    shape = operand_def(STATIC_DIMENSION_TENSOR)
     rng_distribution = prop_def(RngDistributionAttr)
-    result = result_def(TensorType)
+    result = result_def(ranked(REAL))
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
         "$a `,` $b `,` $shape `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type(operands, results)"
@@ -58,9 +60,9 @@ class RngBitGeneratorOp(IRDLOperation):
 
     name = "stablehlo.rng_bit_generator"
     rng_algorithm = prop_def(RngAlgorithmAttr)
-    initial_state = operand_def(TensorType)
-    output_state = result_def(TensorType)
-    output = result_def(TensorType)
+    initial_state = operand_def(ranked(REAL_NUMBERS))
+    output_state = result_def(ranked(REAL_NUMBERS))
+    output = result_def(static(REAL_NUMBERS))
     traits = traits_def(Pure(), DefinedResultNames())
     assembly_format = (
         "$initial_state `,` `algorithm` `=` $rng_algorithm attr-dict `:` functional-type(operands, results)"

@@ -29,6 +29,7 @@ from sdy.stablehlo.process_groups import (
 )
 from sdy.stablehlo.reducers import scalar, verify_reducer
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type, verify_same_type
+from sdy.stablehlo.tensor_types import TENSOR
 
 Tensor = TensorType[Attribute]
 
@@ -54,8 +55,8 @@ class AllReduceOp(GloballyGroupedOp, InferredResults):
     """The operands of all devices in the group combined element by element."""
 
     name = "stablehlo.all_reduce"
-    operands_ = var_operand_def(TensorType)
-    res = var_result_def(TensorType)
+    operands_ = var_operand_def(TENSOR)
+    res = var_result_def(TENSOR)
     computation = region_def("single_block")
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -77,9 +78,9 @@ class ReduceScatterOp(GloballyGroupedOp):
     """The operands of all devices in the group combined; each device keeps its part along a dimension."""
 
     name = "stablehlo.reduce_scatter"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR)
     scatter_dimension = prop_def(IntegerAttr[I64])
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     computation = region_def("single_block")
 
     def verify_(self) -> None:
@@ -126,8 +127,8 @@ class CollectiveReduceOp(GloballyGroupedOp, RootedOp, InferredResults):
     """The operands of all devices in the group combined, on its root."""
 
     name = "stablehlo.collective_reduce"
-    operands_ = var_operand_def(TensorType)
-    res = var_result_def(TensorType)
+    operands_ = var_operand_def(TENSOR)
+    res = var_result_def(TENSOR)
     computation = region_def("single_block")
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -150,9 +151,9 @@ class CrossReplicaSumOp(IRDLOperation):
     """The operands of all replicas in the group added, an older spelling of all_reduce."""
 
     name = "stablehlo.cross-replica-sum"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR)
     replica_groups = prop_def(DenseIntOrFPElementsAttr)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
 
     def verify_(self) -> None:

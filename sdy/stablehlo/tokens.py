@@ -30,7 +30,8 @@ from sdy.stablehlo.attributes import FALSE, ChannelHandleAttr
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.syntax import SameOperandsAndResultType
-from sdy.stablehlo.types import TOKEN, TokenType
+from sdy.stablehlo.tensor_types import STATIC_TENSOR_OR_TOKEN, TENSOR_BY_AXIS, TOKEN_TYPE
+from sdy.stablehlo.types import TOKEN
 
 EMPTY = StringAttr("")
 
@@ -64,7 +65,7 @@ class CreateTokenOp(IRDLOperation):
     """A token that waits for nothing."""
 
     name = "stablehlo.create_token"
-    output = result_def(TokenType)
+    output = result_def(TOKEN_TYPE)
     traits = traits_def(Pure())
     assembly_format = "attr-dict `:` type($output)"
 
@@ -74,8 +75,8 @@ class AfterAllOp(IRDLOperation):
     """A token that waits for all the given ones."""
 
     name = "stablehlo.after_all"
-    inputs = var_operand_def(TokenType)
-    result = result_def(TokenType)
+    inputs = var_operand_def(TOKEN_TYPE)
+    result = result_def(TOKEN_TYPE)
     traits = traits_def(Pure())
     assembly_format = "$inputs attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($result))"
     custom_directives = (SameOperandsAndResultType,)
@@ -86,10 +87,10 @@ class InfeedOp(IRDLOperation):
     """Values from the host's queue, and a token."""
 
     name = "stablehlo.infeed"
-    token = operand_def(TokenType)
+    token = operand_def(TOKEN_TYPE)
     infeed_config = opt_prop_def(StringAttr, EMPTY)
     layout = opt_prop_def(ArrayAttr[Attribute])
-    res = var_result_def()
+    res = var_result_def(STATIC_TENSOR_OR_TOKEN)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
@@ -124,10 +125,10 @@ class OutfeedOp(IRDLOperation):
     """Puts values into the host's queue."""
 
     name = "stablehlo.outfeed"
-    inputs = var_operand_def()
-    token = operand_def(TokenType)
+    inputs = var_operand_def(TENSOR_BY_AXIS)
+    token = operand_def(TOKEN_TYPE)
     outfeed_config = opt_prop_def(StringAttr, EMPTY)
-    result = result_def(TokenType)
+    result = result_def(TOKEN_TYPE)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
@@ -136,12 +137,12 @@ class SendOp(InferredResults):
     """Sends values through a channel."""
 
     name = "stablehlo.send"
-    inputs = var_operand_def()
-    token = operand_def(TokenType)
+    inputs = var_operand_def(TENSOR_BY_AXIS)
+    token = operand_def(TOKEN_TYPE)
     channel_handle = prop_def(ChannelHandleAttr)
     is_host_transfer = opt_prop_def(BoolAttr, FALSE)
     source_target_pairs = opt_prop_def(DenseIntOrFPElementsAttr)
-    result = result_def(TokenType)
+    result = result_def(TOKEN_TYPE)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -155,11 +156,11 @@ class RecvOp(IRDLOperation):
     """Values received through a channel, and a token."""
 
     name = "stablehlo.recv"
-    token = operand_def(TokenType)
+    token = operand_def(TOKEN_TYPE)
     channel_handle = prop_def(ChannelHandleAttr)
     is_host_transfer = opt_prop_def(BoolAttr, FALSE)
     source_target_pairs = opt_prop_def(DenseIntOrFPElementsAttr)
-    res = var_result_def()
+    res = var_result_def(STATIC_TENSOR_OR_TOKEN)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:

@@ -23,6 +23,7 @@ from sdy.stablehlo.definition import define
 from sdy.stablehlo.dimension_checks import verify_non_negative
 from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.syntax import SpacedOperands
+from sdy.stablehlo.tensor_types import TENSOR_TOKEN_TUPLE_OR_BUFFER, TUPLE
 
 
 @irdl_custom_directive
@@ -52,8 +53,8 @@ class TupleOp(InferredResults):
     """The operands as one value."""
 
     name = "stablehlo.tuple"
-    val = var_operand_def()
-    result = result_def(TupleType)
+    val = var_operand_def(TENSOR_TOKEN_TUPLE_OR_BUFFER)
+    result = result_def(TUPLE)
     traits = traits_def(Pure())
     assembly_format = "custom<SpacedOperands>($val) attr-dict `:` custom<TupleTypes>(type($val), type($result))"
     custom_directives = (SpacedOperands, TupleTypes)
@@ -68,9 +69,9 @@ class GetTupleElementOp(InferredResults):
     """One value of a tuple."""
 
     name = "stablehlo.get_tuple_element"
-    operand = operand_def(TupleType)
+    operand = operand_def(TUPLE)
     index = prop_def(IntegerAttr[I32])
-    result = result_def()
+    result = result_def(TENSOR_TOKEN_TUPLE_OR_BUFFER)
     traits = traits_def(Pure())
     assembly_format = "$operand `[` $index `]` attr-dict `:` functional-type(operands, results)"
 
