@@ -3,6 +3,8 @@
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i1
 from xdsl.ir import Operation, Region, SSAValue
 
+from sdy.passes.exporting.linalg_reduction import linalg_reduction
+from sdy.rules.registry import name_of
 from sdy.sharding import Reduction
 from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, OrOp
 from sdy.stablehlo.reduction import ReduceOp
@@ -35,6 +37,8 @@ def operation_reduction(op: Operation) -> Reduction | None:
             return None if kind == "sum" and any(map(_is_known_nonzero, op.init_values)) else kind
         case ScatterOp():
             return region_reduction(op.update_computation)
+        case _ if name_of(op).startswith("linalg."):
+            return linalg_reduction(op)
         case _:
             return "sum"
 

@@ -89,7 +89,7 @@ def register_without_rule(*names: str) -> None:
 
 def is_registered_elementwise(op: Operation) -> bool:
     """Whether `op` was registered as elementwise."""
-    return _name(op) in _elementwise
+    return name_of(op) in _elementwise
 
 
 def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule | None:
@@ -136,18 +136,19 @@ class _Rules:
         return _without if op.name in _without_rule else _own_rule
 
     def _of_unregistered(self, op: Operation) -> OpShardingRuleAttr | None:
-        return self._make(op) if _name(op) in _makers else _own_rule(op)
+        return self._make(op) if name_of(op) in _makers else _own_rule(op)
 
     def _make(self, op: Operation) -> OpShardingRuleAttr | None:
         if not all(_is_static(value.type) for value in (*op.operands, *op.results)):
             return None
-        return _share(_makers[_name(op)](op, self._conservative))
+        return _share(_makers[name_of(op)](op, self._conservative))
 
 
 _RULES = {conservative: _Rules(conservative) for conservative in (False, True)}
 
 
-def _name(op: Operation) -> str:
+def name_of(op: Operation) -> str:
+    """The name of `op`, whether its dialect is known or not."""
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
@@ -169,8 +170,8 @@ def _without(op: Operation) -> None:
 def _own_rule(op: Operation) -> OpShardingRuleAttr | None:
     if (trait := trait_of(op, ShardingRuleInterface)) is not None:
         return _share(trait.sharding_rule(op))
-    if not (_name(op) in _without_rule or has_trait(op, ShardableDataFlow) or is_terminator(op)):
-        _warn_once(op, f"op '{_name(op)}' is unknown to SDY sharding rule registry")
+    if not (name_of(op) in _without_rule or has_trait(op, ShardableDataFlow) or is_terminator(op)):
+        _warn_once(op, f"op '{name_of(op)}' is unknown to SDY sharding rule registry")
     return None
 
 
