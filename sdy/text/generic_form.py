@@ -2,8 +2,8 @@
 
 MLIR's printer writes an operation without regions in one line. Such a line is taken apart by one expression, and its
 dictionaries and its type are mostly known by their text already, so that what is left to do for an operation is to
-look up its operands and to make it. Everything else is for xDSL's parser, token by token, and so is each dictionary
-and type that is new.
+look up its operands and to make it. Everything else is read token by token, and so is each dictionary and type that is
+new.
 """
 
 import re
@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from xdsl.context import Context
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import FunctionType
+from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import IRDLOperation
 
+from sdy.text.dictionaries import DictionaryParser
 from sdy.text.lexer import VALUE_NAME
 from sdy.text.memory import DICTIONARY_EXTENT, FUNCTION_TYPE_EXTENT, RememberingParser
 from sdy.text.values import ValueParser
@@ -33,7 +35,7 @@ _LONGEST_LINE = 4096
 """The text of a longer operation, one with a big constant for example, is not worth remembering."""
 
 
-class GenericFormParser(RememberingParser, ValueParser):
+class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
     """The part of the parser that reads operations in the generic form."""
 
     def __init__(self, context: Context, text: str, filename: str):
@@ -45,25 +47,54 @@ class GenericFormParser(RememberingParser, ValueParser):
         start = self.pos
         line = _ONE_LINE.match(self.lexer.input.content, start)
         if line is None or line.end() - start > _LONGEST_LINE:
-            return super()._parse_generic_operation(op_type)
+            return self._parse_token_by_token(op_type)
         properties = self._part(line, _PROPERTIES, self._property_dictionaries, self.parse_optional_properties_dict)
         attributes = self._part(line, _ATTRIBUTES, self._attribute_dictionaries, self.parse_optional_attr_dict)
         function_type = self._part(line, _TYPE, self.function_types, self.parse_function_type)
         if properties is None or attributes is None or function_type is None:
             self._resume_from(start)
-            return super()._parse_generic_operation(op_type)
+            return self._parse_token_by_token(op_type)
         self._resume_from(line.end())
         properties, attributes = properties.copy(), attributes.copy()
-        if attributes and issubclass(op_type, IRDLOperation):
-            # Before MLIR had properties, they were written among the attributes.
-            for name in op_type.get_irdl_definition().properties:
-                if name in attributes and name not in properties:
-                    properties[name] = attributes.pop(name)
+        _move_properties(op_type, attributes, properties)
+        uses = [*_USE.finditer(line.string, *line.span(_OPERANDS))]
+        types = self._types_of(uses, function_type, line.start(_TYPE))
         return op_type.create(
-            operands=self._operands(line, function_type.inputs.data),
+            operands=[
+                self.use(use[1], int(use[2] or 0), type_, use.start()) for use, type_ in zip(uses, types, strict=True)
+            ],
             result_types=function_type.outputs.data,
             properties=properties,
             attributes=attributes,
+        )
+
+    def _parse_token_by_token(self, op_type: type[Operation]) -> Operation:
+        self.parse_punctuation("(", " to start operand list")
+        uses = self.parse_optional_undelimited_comma_separated_list(
+            self.parse_optional_unresolved_operand, self.parse_unresolved_operand
+        )
+        self.parse_punctuation(")", " to end operand list")
+        successors = self.parse_optional_successors() or []
+        properties = self.parse_optional_properties_dict()
+        regions: list[Region] = []
+        if self.parse_optional_punctuation("(") is not None:
+            regions = self.parse_comma_separated_list(self.Delimiter.NONE, self.parse_region)
+            self.parse_punctuation(")", " to end region list")
+        attributes = self.parse_optional_attr_dict()
+        self.parse_punctuation(":", " followed by operation type")
+        type_start = self.pos
+        function_type = self.parse_function_type()
+        location = self.parse_optional_location()
+        types = self._types_of(uses or (), function_type, type_start)
+        _move_properties(op_type, attributes, properties)
+        return op_type.create(
+            operands=[self.resolve_operand(use, type_) for use, type_ in zip(uses or (), types, strict=True)],
+            result_types=function_type.outputs.data,
+            properties=properties,
+            attributes=attributes,
+            successors=successors,
+            regions=regions,
+            location=location,
         )
 
     def _part(self, line: re.Match[str], group: int, memory: dict[str, T], parse: Callable[[], T]) -> T | None:
@@ -79,8 +110,17 @@ class GenericFormParser(RememberingParser, ValueParser):
         memory[text] = parsed
         return parsed
 
-    def _operands(self, line: re.Match[str], types: Sequence[Attribute]) -> list[SSAValue]:
-        uses = [*_USE.finditer(line.string, *line.span(_OPERANDS))]
+    def _types_of(self, uses: Sequence[object], function_type: FunctionType, start: int) -> Sequence[Attribute]:
+        types = function_type.inputs.data
         if len(uses) != len(types):
-            self.raise_error(f"expected {len(types)} operand types but had {len(uses)}", line.start(_TYPE))
-        return [self.use(use[1], int(use[2] or 0), type_, use.start()) for use, type_ in zip(uses, types, strict=True)]
+            plural = "" if len(uses) == 1 else "s"
+            self.raise_error(f"expected {len(uses)} operand type{plural} but had {len(types)}", start)
+        return types
+
+
+def _move_properties(op_type: type[Operation], attributes: _Dictionary, properties: _Dictionary) -> None:
+    """Before MLIR had properties, they were written among the attributes."""
+    if attributes and issubclass(op_type, IRDLOperation):
+        for name in op_type.get_irdl_definition().properties:
+            if name in attributes and name not in properties:
+                properties[name] = attributes.pop(name)

@@ -52,9 +52,15 @@ def end_of_code(text: str, offset: int) -> int:
 
     The offset itself where there is no code before it.
     """
-    before = text[:offset].rstrip(" \t")
-    while before.endswith(("\n", "\r")):
-        before = before[:-1]
-        comment = before.find("//", before.rfind("\n") + 1)
-        before = (before if comment < 0 else before[:comment]).rstrip(" \t")
-    return len(before) or offset
+    end = offset
+    while True:
+        while end and text[end - 1] in " \t":
+            end -= 1
+        if not end:
+            return offset
+        if text[end - 1] not in "\r\n":
+            return end
+        end -= 1
+        comment = text.find("//", text.rfind("\n", 0, end) + 1, end)
+        if comment != -1:
+            end = comment

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.tokens import TokenParser
+from sdy.text.builtin_types import TypeParser
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ _FUNCTION_TYPE = re.compile(FUNCTION_TYPE_EXTENT)
 _REMEMBERED_WORDS = frozenset({"array", "dense"})
 
 
-class RememberingParser(TokenParser):
+class RememberingParser(TypeParser):
     """The part of the parser that remembers."""
 
     def __init__(self, context: Context, text: str, filename: str):

@@ -12,13 +12,11 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    FloatAttr,
-    IntegerAttr,
     ModuleOp,
     UnknownLoc,
     UnregisteredOp,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, TypeAttribute
+from xdsl.ir import Block, Operation, Region
 from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
@@ -28,6 +26,7 @@ from sdy.parse_errors import ChainedParseError
 from sdy.text.affine_parser import AffineParser
 from sdy.text.builtin_syntax import BuiltinSyntaxParser
 from sdy.text.deep import again_with_room, has_room
+from sdy.text.dialect_symbols import DialectSymbolParser
 from sdy.text.generic_form import GenericFormParser
 from sdy.text.lexer import LazyToken
 from sdy.text.lines import LineTable
@@ -39,20 +38,12 @@ _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError, 
 """What attributes and operations raise when they are built from what the text says."""
 
 
-class Parser(BuiltinSyntaxParser, AffineParser, LocationParser, GenericFormParser):  # pyright: ignore[reportIncompatibleMethodOverride]
+class Parser(BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationParser, GenericFormParser):  # pyright: ignore[reportIncompatibleMethodOverride]
     """Parses one text. Raises ParseError or DiagnosticError where it is wrong."""
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
         self._op_types: dict[tuple[str, str], type[Operation]] = {}
-
-    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
-        """A number with its type, or a boolean, if one starts here."""
-        start = self.pos
-        try:
-            return super().parse_optional_builtin_int_or_float_attr()
-        except (VerifyException, OverflowError):
-            raise self.error_at(start, "integer constant out of range for attribute") from None
 
     # Regions
 
@@ -83,7 +74,25 @@ class Parser(BuiltinSyntaxParser, AffineParser, LocationParser, GenericFormParse
         block = Block(arg_types=[argument.type for argument in arguments])
         for value, argument in zip(block.args, arguments, strict=True):
             value.location = argument.location or self.lines.attribute(argument.name.start)
+            self.check_unused(argument.name)
             self._register_ssa_definition(argument.name.text[1:], (value,), argument.name)
+        self._parse_block_body(block)
+        return block
+
+    def _parse_block(self) -> Block:
+        token = self._parse_token(MLIRTokenKind.CARET_IDENT, "expected block name")
+        name = token.text[1:]
+        block, defined_at = self.blocks.get(name, (Block(), None))
+        if defined_at is not None:
+            raise self.error_at(
+                token.span.start,
+                f"redefinition of block '^{name}'",
+                (self.lines.place(defined_at.start), "previously defined here"),
+            )
+        self.blocks[name] = block, token.span
+        self.forward_block_references.pop(name, None)
+        self._parse_optional_block_arg_list(block)
+        self.parse_punctuation(":", " after block name")
         self._parse_block_body(block)
         return block
 
@@ -92,8 +101,8 @@ class Parser(BuiltinSyntaxParser, AffineParser, LocationParser, GenericFormParse
             return None
 
         def parse_argument() -> None:
-            name = self._parse_token(MLIRTokenKind.PERCENT_IDENT, "expected block argument").span
-            self.parse_punctuation(":")
+            name = self._parse_token(MLIRTokenKind.PERCENT_IDENT, "expected SSA operand").span
+            self.parse_punctuation(":", " and type for SSA operand")
             argument_type = self.parse_type()
             location = self.parse_optional_location() or self.lines.attribute(name.start)
             argument = block.insert_arg(argument_type, len(block.args), location)
@@ -101,19 +110,6 @@ class Parser(BuiltinSyntaxParser, AffineParser, LocationParser, GenericFormParse
 
         self.parse_comma_separated_list(self.Delimiter.PAREN, parse_argument)
         return block
-
-    # Attributes
-
-    def _parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
-    ) -> TypeAttribute | Attribute:
-        # A parameter may be a whole attribute, `<#sdy.mesh<...>>`, but never without the brackets around it.
-        if not is_opaque and self._current_token.kind is MLIRTokenKind.HASH_IDENT:
-            self.raise_error("expected '<'")
-        try:
-            return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
-        except ChainedParseError as problem:
-            raise problem.close() from None
 
     # Operations
 
@@ -145,10 +141,12 @@ class Parser(BuiltinSyntaxParser, AffineParser, LocationParser, GenericFormParse
             op_type = self._op_types[token.text, stack[-1]] = self._op_type(token, stack[-1])
         self._consume_token()
 
-        stack.append(asm_names(op_type).default_dialect)
-        generic = token.kind is MLIRTokenKind.STRING_LIT
-        op = self._parse_operation_generically(op_type) if generic else self._parse_custom_operation(op_type)
-        stack.pop()
+        if token.kind is MLIRTokenKind.STRING_LIT:
+            op = self._parse_operation_generically(op_type)
+        else:
+            stack.append(asm_names(op_type).default_dialect)
+            op = self._parse_custom_operation(op_type)
+            stack.pop()
         if isinstance(op.location, UnknownLoc):
             op.location = self.parse_optional_location() or self.lines.attribute(token.start)
 
@@ -224,11 +222,17 @@ class Parser(BuiltinSyntaxParser, AffineParser, LocationParser, GenericFormParse
                 f"operation being parsed with an unregistered dialect: '{name}'; "
                 "if this is intended, use -allow-unregistered-dialect"
             )
-        elif dot and not known_dialect:
-            message = f"Dialect `{dialect}' not found for custom op '{name}'"
         else:
-            tried = "".join(f" (tried '{default}.{name}' as well)" for default in default_dialects if not dot)
-            message = f"custom op '{name}' is unknown{tried}"
+            full_name = name if dot else f"{default_dialect}.{name}"
+            namespace = full_name.partition(".")[0]
+            known_dialect = self.ctx.get_optional_dialect(namespace) is not None
+            message = (
+                f"custom op '{name}' is unknown"
+                if known_dialect
+                else f"Dialect `{namespace}' not found for custom op '{name}' "
+            )
+            if not dot:
+                message += f" (tried '{full_name}' as well)"
         raise self.error_at(token.start, message)
 
 

@@ -1,19 +1,21 @@
 """Taking tokens one by one: what every rule of the parser is made of."""
 
-from typing import cast
+from typing import Any, NoReturn, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.parser import Parser as XDSLParser
 from xdsl.parser import ParserState
+from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRTokenKind, PunctuationSpelling
 
 from sdy.diagnostics import DiagnosticError, Note, error
-from sdy.parse_errors import ChainedParseError, Statement, parse_error
+from sdy.parse_errors import parse_error
 from sdy.text.lexer import KIND_OF_PUNCTUATION, LazyToken, Lexer
 from sdy.text.lines import LineTable, end_of_code
+from sdy.text.wording import MISSING, REFUSED
 
 
 class TokenParser(XDSLParser):
@@ -28,6 +30,19 @@ class TokenParser(XDSLParser):
         """An error at an offset of the text."""
         return error(self.lines.place(offset), message, *notes)
 
+    def raise_error(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, msg: str, at_position: Any = None, end_position: Any = None
+    ) -> NoReturn:
+        """Raises ParseError: at a position, or where what is missing should have stood."""
+        if at_position is not None:
+            super().raise_error(MISSING.get(msg, msg), at_position, end_position)
+        if msg in REFUSED:
+            raise parse_error(self, REFUSED[msg])
+        source = self.lexer.input
+        at_end = self._current_token.kind is MLIRTokenKind.EOF
+        offset = end_of_code(source.content, max(self.pos - at_end, 0))
+        raise ParseError(Span(offset, offset + 1, source), MISSING.get(msg, msg))
+
     @property
     def pos(self) -> int:
         """Where the next token starts."""
@@ -39,6 +54,12 @@ class TokenParser(XDSLParser):
         if token.kind is not expected_kind:
             return None
         state.current_token = state.lexer.lex()
+        return token
+
+    def _parse_token(self, expected_kind: MLIRTokenKind, error_msg: str) -> Token[MLIRTokenKind, str]:
+        token = self._parse_optional_token(expected_kind)
+        if token is None:
+            self.raise_error(error_msg)
         return token
 
     def parse_optional_punctuation(self, punctuation: PunctuationSpelling) -> PunctuationSpelling | None:
@@ -53,14 +74,14 @@ class TokenParser(XDSLParser):
         """The punctuation. Raises ParseError where something else is next."""
         state = self._parser_state
         if state.current_token.kind is not KIND_OF_PUNCTUATION[punctuation]:
-            raise self._wrong_token(f"expected '{punctuation}'{context_msg}")
+            self.raise_error(f"expected '{punctuation}'{context_msg}")
         state.current_token = state.lexer.lex()
         return punctuation
 
     def parse_characters(self, text: str, context_msg: str = "") -> str:
         """The token with this text. Raises ParseError where something else is next."""
         if self.parse_optional_characters(text) is None:
-            raise self._wrong_token(f"expected '{text}'{context_msg}")
+            self.raise_error(f"expected '{text}'{context_msg}")
         return text
 
     def parse_keyword(self, keyword: str, context_msg: str = "") -> str:
@@ -94,20 +115,15 @@ class TokenParser(XDSLParser):
         """A type. Raises ParseError where something else is next."""
         found = self.parse_optional_type()
         if found is None:
-            raise self._wrong_token("expected non-function type")
+            self.raise_error("expected non-function type")
         return found
 
     def parse_attribute(self) -> Attribute:
         """An attribute. Raises ParseError where something else is next."""
         found = self.parse_optional_attribute()
         if found is None:
-            raise self._wrong_token("expected attribute value")
+            self.raise_error("expected attribute value")
         return found
-
-    def _wrong_token(self, message: str) -> ChainedParseError:
-        """What is missing is missing where the token before it ends, not where the next one stands."""
-        end = end_of_code(self.lexer.input.content, self.pos)
-        return ChainedParseError(Span(end, end + 1, self.lexer.input), Statement(end, message, is_open=False))
 
     def parse_optional_characters(self, text: str) -> str | None:
         """The token with this text, if it is next."""

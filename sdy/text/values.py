@@ -52,9 +52,7 @@ class ValueParser(TokenParser):
         elif index < len(values):
             value = values[index]
         else:
-            raise self.error_at(
-                offset, f"reference to invalid result number {index} of '%{name}', which has {len(values)}"
-            )
+            raise self.error_at(offset, "reference to invalid result number")
         if value.type is not type and value.type != type:
             prior: list[Note] = [(self._place_of(name, value), "prior use here")]
             raise self.error_at(
@@ -68,6 +66,18 @@ class ValueParser(TokenParser):
         if isinstance(value, ForwardDeclaredValue):
             return self.lines.place(self._uses[name])
         return value
+
+    def check_unused(self, argument: Span) -> None:
+        """Raises DiagnosticError where the argument of a region has a name that is taken already."""
+        name = argument.text[1:]
+        if name in self.ssa_values:
+            earlier = self._place_of(name, self.ssa_values[name][0])
+        elif name in self.forward_ssa_references:
+            earlier = self.lines.place(self._uses[name])
+        else:
+            return
+        message = f"region entry argument '%{name}' is already in use"
+        raise self.error_at(argument.start, message, (earlier, "previously referenced here"))
 
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
         self.define(name, values, span.start)
@@ -87,7 +97,7 @@ class ValueParser(TokenParser):
         for index, forward in self.forward_ssa_references.pop(name).items():
             use = self._uses[name]
             if index >= len(values):
-                raise self.error_at(use, f"reference to invalid result number {index} of '%{name}'")
+                raise self.error_at(use, "reference to invalid result number")
             if forward.type != values[index].type:
                 raise self.error_at(
                     offset,

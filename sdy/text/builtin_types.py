@@ -1,0 +1,138 @@
+"""The builtin types that have parameters: `tensor<2x?xf32>`, `complex<f32>`, `tuple<i32, f32>`, `(f32) -> f32`."""
+
+from typing import Any, cast
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ComplexType,
+    FunctionType,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    NoneType,
+    TensorType,
+    TupleType,
+    UnrankedMemRefType,
+    UnrankedTensorType,
+)
+from xdsl.ir import Attribute, TypeAttribute
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from sdy.text.tokens import TokenParser
+
+AnyInteger = IntegerType[Any, Any]
+_LARGEST_DIMENSION = (1 << 63) - 1
+_NEVER_IN_TENSORS = (FunctionType, MemRefType, NoneType, TensorType, TupleType, UnrankedMemRefType, UnrankedTensorType)
+
+
+class TypeParser(TokenParser):
+    """The part of the parser that reads builtin types."""
+
+    def parse_optional_function_type(self) -> FunctionType | None:
+        """`(inputs) -> outputs`, if it starts here."""
+        if self._current_token.kind is not MLIRTokenKind.L_PAREN:
+            return None
+        inputs = self.parse_comma_separated_list(self.Delimiter.PAREN, self.parse_type)
+        self.parse_punctuation("->", " in function type")
+        outputs = self.parse_optional_comma_separated_list(self.Delimiter.PAREN, self.parse_type)
+        return FunctionType.from_lists(inputs, [self.parse_type()] if outputs is None else outputs)
+
+    def parse_function_type(self) -> FunctionType:
+        """`(inputs) -> outputs`. Raises ParseError where something else is next."""
+        start = self.pos
+        given = self.parse_type()
+        if not isinstance(given, FunctionType):
+            self.raise_error("expected function type", start)
+        return given
+
+    def _parse_optional_builtin_parametrized_type(self) -> TypeAttribute | None:
+        parse = {
+            "complex": self._parse_complex,
+            "memref": self._parse_memref,
+            "tensor": self._parse_tensor,
+            "tuple": self._parse_tuple,
+            "vector": self._parse_vector,
+        }.get(self._current_token.text)
+        if parse is None:
+            return None
+        name, start = self._current_token.text, self.pos
+        self._consume_token(MLIRTokenKind.BARE_IDENT)
+        self.parse_punctuation("<", f" in {name} type")
+        return parse(start)
+
+    def _parse_complex(self, _start: int) -> TypeAttribute:
+        element_start = self.pos
+        element_type = self.parse_type()
+        self.parse_punctuation(">", " in complex type")
+        if not isinstance(element_type, AnyFloat | IntegerType):
+            self.raise_error("invalid element type for complex", element_start)
+        return cast(TypeAttribute, ComplexType(cast(AnyFloat | AnyInteger, element_type)))
+
+    def _parse_memref(self, _start: int) -> TypeAttribute:
+        memref = self._parse_memref_attrs()
+        self.parse_punctuation(">", " in memref type")
+        return memref
+
+    def _parse_tuple(self, _start: int) -> TypeAttribute:
+        if self.parse_optional_punctuation(">") is not None:
+            return TupleType(())
+        types = self.parse_comma_separated_list(self.Delimiter.NONE, self.parse_type)
+        self.parse_punctuation(">", " in tuple type")
+        return TupleType(tuple(types))
+
+    def _parse_vector(self, start: int) -> TypeAttribute:
+        vector = self._parse_vector_attrs()
+        self.parse_punctuation(">", " in vector type")
+        if not isinstance(vector.element_type, AnyFloat | IntegerType | IndexType):
+            message = "failed to verify 'elementType': VectorElementTypeInterface instance"
+            self.raise_error(message, start)
+        if 0 in vector.get_shape():
+            self.raise_error("vector types must have positive constant sizes but got 0", start)
+        return vector
+
+    def _parse_tensor(self, _start: int) -> TypeAttribute:
+        tensor = self._parse_tensor_attrs()
+        self.parse_punctuation(">", " in tensor type")
+        return tensor
+
+    def _parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
+        is_ranked = self.parse_optional_punctuation("*") is None
+        shape: list[int] = []
+        if is_ranked:
+            shape = self.parse_dimensions()
+        else:
+            self.parse_shape_delimiter()
+        element_start = self.pos
+        element_type = self.parse_type()
+        encoding: Attribute = NoneAttr()
+        if self.parse_optional_punctuation(",") is not None:
+            encoding = self.parse_attribute()
+        if isinstance(element_type, _NEVER_IN_TENSORS):
+            self.raise_error("invalid tensor element type", element_start)
+        if is_ranked:
+            return TensorType(element_type, shape, encoding)
+        if not isinstance(encoding, NoneAttr):
+            self.raise_error("cannot apply encoding to unranked tensor", self.pos)
+        return UnrankedTensorType(element_type)
+
+    def parse_dimensions(self) -> list[int]:
+        """`2x?x`: dimensions, an `x` after each."""
+        dimensions: list[int] = []
+        while self._current_token.kind in (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.QUESTION):
+            dimensions.append(self.parse_shape_dimension())
+            self.parse_shape_delimiter()
+        return dimensions
+
+    def parse_shape_dimension(self, allow_dynamic: bool = True) -> int:
+        """The size of a dimension, or what stands for `?`. Raises ParseError where it is too large."""
+        start = self.pos
+        size = super().parse_shape_dimension(allow_dynamic)
+        if size > _LARGEST_DIMENSION:
+            self.raise_error("invalid dimension", start)
+        return size
+
+    def parse_shape_delimiter(self) -> None:
+        """The `x` after a dimension. Raises ParseError where something else is next."""
+        if self._parse_optional_shape_delimiter() is None:
+            self.raise_error("expected 'x' in dimension list")

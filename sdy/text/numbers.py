@@ -1,0 +1,161 @@
+"""Numbers as attributes, `1 : i32`, `0x7FC00000 : f32`, `true`, and arrays of them, `array<i64: 1, 2>`."""
+
+from typing import Any, NamedTuple, cast
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseArrayBase,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    f64,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from sdy.text.builtin_types import AnyInteger
+from sdy.text.lexer import LazyToken
+from sdy.text.tokens import TokenParser
+
+
+class Literal(NamedTuple):
+    """A number or a boolean as it is written, and where it starts, behind its sign."""
+
+    text: str
+    is_negative: bool
+    start: int
+
+    @property
+    def is_boolean(self) -> bool:
+        """Whether it is `true` or `false`."""
+        return self.text in _BOOLEANS
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is written with a point."""
+        return "." in self.text
+
+
+_NUMBERS = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT)
+_BOOLEANS = {"true": 1, "false": 0}
+_INDEX_BITS = 64
+
+
+def is_unsigned(type_: IntegerType | IndexType) -> bool:
+    """Whether all values of a type are at least zero, as its name says."""
+    return isinstance(type_, IntegerType) and type_.signedness.data is Signedness.UNSIGNED
+
+
+class NumberParser(TokenParser):
+    """The part of the parser that reads numbers."""
+
+    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
+        """A number with its type, or a boolean, if one starts here."""
+        literal = self.parse_optional_literal()
+        if literal is None:
+            return None
+        if literal.is_boolean:
+            return IntegerAttr(_BOOLEANS[literal.text], IntegerType(1))
+        type_: Attribute = f64 if literal.is_float else i64
+        if self.parse_optional_punctuation(":") is not None:
+            type_ = self.parse_type()
+        if isinstance(type_, AnyFloat):
+            return FloatAttr(self.float_of(literal, type_), type_)
+        if literal.is_float:
+            self.raise_error("floating point value not valid for specified type", self.pos)
+        if not isinstance(type_, IntegerType | IndexType):
+            self.raise_error("integer literal not valid for specified type", literal.start)
+        integer_type = cast(AnyInteger | IndexType, type_)
+        if literal.is_negative and is_unsigned(integer_type):
+            self.raise_error("negative integer literal not valid for unsigned integer type", literal.start)
+        return cast(IntegerAttr, IntegerAttr(self.integer_of(literal, integer_type, "for attribute"), integer_type))
+
+    def parse_optional_literal(
+        self, after_minus: str = "expected constant integer or floating point value"
+    ) -> Literal | None:
+        """A number or a boolean, if one starts here. Raises ParseError where a minus stands before something else."""
+        is_negative = self.parse_optional_punctuation("-") is not None
+        token = cast(LazyToken, self._current_token)
+        if token.kind in _NUMBERS or (not is_negative and token.text in _BOOLEANS):
+            self._consume_token()
+            return Literal(token.text, is_negative, token.start)
+        if is_negative:
+            self.raise_error(after_minus, token.start)
+        return None
+
+    def integer_of(self, literal: Literal, type_: IntegerType | IndexType, what: str) -> int:
+        """The value of an integer without a point. Raises ParseError where the type cannot hold it."""
+        value = self.fitting(literal, type_)
+        if value is None:
+            self.raise_error(f"integer constant out of range {what}", literal.start)
+        return value
+
+    def fitting(self, literal: Literal, type_: IntegerType | IndexType) -> int | None:
+        """The value of an integer without a point; None where the type cannot hold it."""
+        value = int(literal.text, 0)
+        bits = _INDEX_BITS if isinstance(type_, IndexType) else type_.bitwidth
+        has_sign = isinstance(type_, IndexType) or type_.signedness.data is Signedness.SIGNED
+        if literal.is_negative:
+            return -value if 0 < value <= 1 << bits - 1 else None
+        return value if value < 1 << (bits - has_sign) else None
+
+    def float_of(self, literal: Literal, type_: AnyFloat) -> float:
+        """The value of a number: with a point, or its bits in hexadecimal. Raises ParseError where it is neither."""
+        if literal.is_float:
+            return -float(literal.text) if literal.is_negative else float(literal.text)
+        if literal.is_boolean:
+            self.raise_error("expected floating point literal", literal.start)
+        if not literal.text.startswith("0x"):
+            raise self.error_at(
+                literal.start,
+                "unexpected decimal integer literal for a floating point value",
+                "add a trailing dot to make the literal a float",
+            )
+        if literal.is_negative:
+            self.raise_error("hexadecimal float literal should not have a leading minus", literal.start)
+        bits = int(literal.text, 16)
+        if bits >= 1 << 8 * type_.compile_time_size:
+            self.raise_error("hexadecimal float constant out of range for type", literal.start)
+        return type_.unpack(bits.to_bytes(type_.compile_time_size, "little"), 1)[0]
+
+    # Arrays
+
+    def _parse_builtin_densearray_attr(self) -> DenseArrayBase:
+        self.parse_punctuation("<", " after 'array'")
+        start = self.pos
+        type_ = self.parse_type()
+        if not isinstance(type_, IntegerType | AnyFloat):
+            self.raise_error(f"expected integer or float type, got: '{type_}'", start)
+        values: list[Any] = []
+        if self.parse_optional_punctuation(">") is None:
+            self.parse_punctuation(":", " after dense array type")
+            read = self._array_integer if isinstance(type_, IntegerType) else self._array_float
+            values = self.parse_comma_separated_list(self.Delimiter.NONE, lambda: read(cast(Any, type_)))
+            self.parse_punctuation(">", " to close an array attribute")
+        return DenseArrayBase.from_list(cast(Any, type_), values)
+
+    def _array_integer(self, type_: IntegerType) -> int:
+        start = self.pos
+        literal = self.parse_optional_literal("expected integer literal")
+        if literal is None or literal.is_float:
+            self.raise_error("expected integer literal", start)
+        if literal.is_boolean:
+            if type_ != IntegerType(1):
+                self.raise_error("expected i1 type for 'true' or 'false' values", start)
+            return _BOOLEANS[literal.text]
+        if type_ == IntegerType(1):
+            self.raise_error("expected 'true' or 'false' values for i1 type", start)
+        value = self.fitting(literal, type_)
+        if value is None:
+            self.raise_error("integer constant out of range", self.pos)
+        normalized = type_.normalized_value(value)
+        return value if normalized is None else normalized
+
+    def _array_float(self, type_: AnyFloat) -> float:
+        literal = self.parse_optional_literal("expected floating point literal")
+        if literal is None:
+            self.raise_error("expected floating point literal", self.pos)
+        return self.float_of(literal, type_)

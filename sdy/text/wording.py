@@ -1,0 +1,33 @@
+"""What xDSL's parser says is missing, in MLIR's words."""
+
+MISSING = {
+    "'(' expected in operation argument list": "expected '(' to start operand list",
+    "')' expected in operation argument list": "expected ')' to end operand list",
+    "Attribute expected": "expected attribute value",
+    "Expected '<' after `strided`": "expected '<' after 'strided'",
+    "Expected a MemRef layout attribute": "expected attribute value",
+    "Expected bare-id or string-literal here as part of attribute entry!": "expected attribute name",
+    "Expected block argument!": "expected SSA operand",
+    "Expected either a float, integer, or complex literal": "expected element literal of primitive type",
+    "Expected region!": "expected '{' to begin a region",
+    "Expected shape type.": "expected non-function type",
+    "Expected vector element type": "expected non-function type",
+    "block argument expected": "expected SSA operand",
+    "expected ':' after block argument name!": "expected ':'",
+    "expected ':' in attribute type": "expected ':'",
+    "expected ':' in dense array": "expected ':' after dense array type",
+    "expected '<' in dense array": "expected '<' after 'array'",
+    "expected '>' in dense array": "expected '>' to close an array attribute",
+    "expected '=' after attribute alias name": "expected '=' in attribute alias definition",
+    "expected '}' in operation region list": "expected ')' to end region list",
+    "function type expected": "expected function type",
+    "operand expected": "expected SSA operand",
+}
+"""Told where the missing thing should have stood: behind what comes before it."""
+
+REFUSED = {
+    "expect symbol name": "expected valid '@'-identifier for symbol name",
+    "string literal expected": "expected string",
+    "Expected float literal": "expected floating point literal",
+}
+"""Told of what stands in its place, in the name of the operation whose form is read."""
