@@ -21,7 +21,6 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
-    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -123,7 +122,7 @@ class AllReduceOp(CollectiveOp):
     name = "sdy.all_reduce"
     ALLOWS_MISSING_SHARDING: ClassVar[bool] = True
     reduction_axes = prop_def(AxisRefListAttr)
-    reduction_op = opt_prop_def(I32Attr)
+    reduction_op = prop_def(I32Attr, reduction_attr("sum"))
     custom_directives = (OptionalReduction,)
     assembly_format = f"custom<OptionalReduction>($reduction_op) $reduction_axes {_OUT}"
 
@@ -150,7 +149,7 @@ class ReduceScatterOp(CollectiveOp):
     name = "sdy.reduce_scatter"
     ALLOWS_MISSING_SHARDING: ClassVar[bool] = True
     reduce_scatter_axes = prop_def(ListOfAxisRefListsAttr)
-    reduction_op = opt_prop_def(I32Attr)
+    reduction_op = prop_def(I32Attr, reduction_attr("sum"))
     custom_directives = (OptionalReduction,)
     assembly_format = f"custom<OptionalReduction>($reduction_op) $reduce_scatter_axes {_OUT}"
 

@@ -94,13 +94,11 @@ class OptionalReduction(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Read the word, if it is there."""
-        attribute = reduction_attr(parse_optional_reduction(parser) or "sum")
-        if attribute is not None:
-            self.reduction.set(state, attribute)
+        self.reduction.set(state, reduction_attr(parse_optional_reduction(parser) or "sum"))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Write the word, if the reduction is not a sum."""
-        reduction = reduction_of(cast(I32Attr | None, self.reduction.get(op)))
+        reduction = reduction_of(cast(I32Attr, self.reduction.get(op)))
         if reduction != "sum":
             state.print_whitespace(printer)
             printer.print_string(reduction)

@@ -30,11 +30,11 @@ def direction_attr(direction: PropagationDirection) -> I32Attr:
     return IntegerAttr(int(direction), i32)
 
 
-def reduction_attr(reduction: Reduction) -> I32Attr | None:
-    """The attribute that stands for `reduction`; None for a sum, which is the default."""
-    return None if reduction == "sum" else IntegerAttr(REDUCTIONS.index(reduction), i32)
+def reduction_attr(reduction: Reduction) -> I32Attr:
+    """The attribute that stands for `reduction`."""
+    return IntegerAttr(REDUCTIONS.index(reduction), i32)
 
 
-def reduction_of(attribute: I32Attr | None) -> Reduction:
+def reduction_of(attribute: I32Attr) -> Reduction:
     """The reduction that `attribute` stands for."""
-    return "sum" if attribute is None else REDUCTIONS[attribute.value.data]
+    return REDUCTIONS[attribute.value.data]

@@ -165,7 +165,7 @@ class AttributePrinter(XDSLPrinter):
         rest = attribute.value.data
         is_pretty = name and (not rest or (rest.startswith("<") and rest.endswith(">")))
         sigil = "!" if attribute.is_type.data else "#"
-        self.print_string(f"{sigil}{dialect}.{name}{rest}" if is_pretty else f"{sigil}{dialect}<{name}{rest}>")
+        self._parts.append(f"{sigil}{dialect}.{name}{rest}" if is_pretty else f"{sigil}{dialect}<{name}{rest}>")
 
     def print_resource_handle(self, dialect: str, handle: str) -> None:
         """The key of a resource, which is printed after the program."""

@@ -8,12 +8,13 @@ new.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Operation, Region
-from xdsl.irdl import IRDLOperation
+from xdsl.irdl import IRDLOperation, OptPropertyDef
 
 from sdy.text.dictionaries import DictionaryParser
 from sdy.text.lexer import VALUE_NAME
@@ -33,6 +34,19 @@ _OPERANDS, _PROPERTIES, _ATTRIBUTES, _TYPE = 1, 2, 3, 4
 
 _LONGEST_LINE = 4096
 """The text of a longer operation, one with a big constant for example, is not worth remembering."""
+
+
+@cache
+def default_properties(op_type: type[Operation]) -> tuple[tuple[str, Attribute], ...]:
+    """The properties that an operation of this type always has, with their values where a text does not give them."""
+    if not issubclass(op_type, IRDLOperation):
+        return ()
+    properties = op_type.get_irdl_definition().properties.items()
+    return tuple(
+        (name, definition.default_value)
+        for name, definition in properties
+        if definition.default_value is not None and not isinstance(definition, OptPropertyDef)
+    )
 
 
 class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):

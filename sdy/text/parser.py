@@ -27,7 +27,7 @@ from sdy.text.affine_parser import AffineParser
 from sdy.text.builtin_syntax import BuiltinSyntaxParser
 from sdy.text.deep import again_with_room, has_room
 from sdy.text.dialect_symbols import DialectSymbolParser
-from sdy.text.generic_form import GenericFormParser
+from sdy.text.generic_form import GenericFormParser, default_properties
 from sdy.text.lexer import LazyToken
 from sdy.text.lines import LineTable
 from sdy.text.locations import LocationParser
@@ -187,6 +187,8 @@ class Parser(BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationPar
             op = self._parse_generic_operation(op_type)
         except ChainedParseError as problem:
             raise problem.close() from None
+        for name, value in default_properties(op_type):
+            op.properties.setdefault(name, value)
         if (spelling := SPELLINGS.get(op_type)) is not None:
             op.attributes.update({key: op.properties.pop(key) for key in spelling.inherent if key in op.properties})
         return op
