@@ -42,11 +42,17 @@ class VerifiedBySignature(OpTrait):
     """What the operation's verifier says depends on its signature alone, so that it need be asked once for each."""
 
 
+class VerifiedByConstants(OpTrait):
+    """What the operation's verifier says depends on the constants that its operands are, so that it is asked of all."""
+
+
 def is_verified_by_signature(op_class: type[Operation]) -> bool:
     """Whether all that a class's definition, verifier and traits check depends on an operation's signature alone.
 
     A trait that checks something may look at where an operation stands, so that the operation must be asked itself.
     """
+    if op_class.has_trait(VerifiedByConstants, value_if_unregistered=False):
+        return False
     return op_class.has_trait(VerifiedBySignature, value_if_unregistered=False) and all(
         isinstance(trait, _NOT_LOOKING_AROUND) or type(trait).verify is OpTrait.verify
         for trait in op_class.get_traits_of_type(OpTrait)

@@ -4,18 +4,24 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import ClassVar
 
-from xdsl.dialects.builtin import I64, Float32Type, FloatAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import Float32Type, FloatAttr, TensorType
 from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.agreement import verify_compatible_elements
+from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.bounds import bounded_type, bounds_of
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.element_types import ROUNDABLE
 from sdy.stablehlo.inference import InferredResults, verify_inferred
 from sdy.stablehlo.names import DefinedResultNames
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.tensor_types import ranked, vector
+
+BATCH = ranked(ROUNDABLE)
+PER_FEATURE = vector(ROUNDABLE)
 
 
 class BatchNormOp(InferredResults):
@@ -28,7 +34,7 @@ class BatchNormOp(InferredResults):
     """The operands that have a number for each feature."""
 
     epsilon = prop_def(FloatAttr[Float32Type])
-    feature_index = prop_def(IntegerAttr[I64])
+    feature_index = prop_def(NON_NEGATIVE_I64)
 
     def verify_(self) -> None:
         """Refuse element types that differ, and shapes that do not fit each other or the results."""
@@ -67,12 +73,12 @@ class BatchNormTrainingOp(BatchNormOp):
     name = "stablehlo.batch_norm_training"
     BATCHES: ClassVar[tuple[str, ...]] = ("operand",)
     SUMMARIES: ClassVar[tuple[str, ...]] = ("scale", "offset")
-    operand = operand_def(TensorType)
-    scale = operand_def(TensorType)
-    offset = operand_def(TensorType)
-    output = result_def(TensorType)
-    batch_mean = result_def(TensorType)
-    batch_var = result_def(TensorType)
+    operand = operand_def(BATCH)
+    scale = operand_def(PER_FEATURE)
+    offset = operand_def(PER_FEATURE)
+    output = result_def(BATCH)
+    batch_mean = result_def(PER_FEATURE)
+    batch_var = result_def(PER_FEATURE)
     traits = traits_def(Pure(), DefinedResultNames())
 
 
@@ -83,12 +89,12 @@ class BatchNormInferenceOp(BatchNormOp):
     name = "stablehlo.batch_norm_inference"
     BATCHES: ClassVar[tuple[str, ...]] = ("operand",)
     SUMMARIES: ClassVar[tuple[str, ...]] = ("scale", "offset", "mean", "variance")
-    operand = operand_def(TensorType)
-    scale = operand_def(TensorType)
-    offset = operand_def(TensorType)
-    mean = operand_def(TensorType)
-    variance = operand_def(TensorType)
-    result = result_def(TensorType)
+    operand = operand_def(BATCH)
+    scale = operand_def(PER_FEATURE)
+    offset = operand_def(PER_FEATURE)
+    mean = operand_def(PER_FEATURE)
+    variance = operand_def(PER_FEATURE)
+    result = result_def(BATCH)
     traits = traits_def(Pure())
 
 
@@ -99,12 +105,12 @@ class BatchNormGradOp(BatchNormOp):
     name = "stablehlo.batch_norm_grad"
     BATCHES: ClassVar[tuple[str, ...]] = ("operand", "grad_output")
     SUMMARIES: ClassVar[tuple[str, ...]] = ("scale", "mean", "variance")
-    operand = operand_def(TensorType)
-    scale = operand_def(TensorType)
-    mean = operand_def(TensorType)
-    variance = operand_def(TensorType)
-    grad_output = operand_def(TensorType)
-    grad_operand = result_def(TensorType)
-    grad_scale = result_def(TensorType)
-    grad_offset = result_def(TensorType)
+    operand = operand_def(BATCH)
+    scale = operand_def(PER_FEATURE)
+    mean = operand_def(PER_FEATURE)
+    variance = operand_def(PER_FEATURE)
+    grad_output = operand_def(BATCH)
+    grad_operand = result_def(BATCH)
+    grad_scale = result_def(PER_FEATURE)
+    grad_offset = result_def(PER_FEATURE)
     traits = traits_def(Pure(), DefinedResultNames())

@@ -8,6 +8,7 @@ from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, operand_def, opt_prop_
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.dialect.signature import VerifiedByConstants
 from sdy.stablehlo.agreement import verify_compatible_elements, verify_same_elements
 from sdy.stablehlo.attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.definition import define
@@ -99,7 +100,7 @@ class DynamicBroadcastInDimOp(IRDLOperation):
     known_expanding_dimensions = opt_prop_def(I64_ARRAY)
     known_nonexpanding_dimensions = opt_prop_def(I64_ARRAY)
     result = result_def(TENSOR_BY_AXIS)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), VerifiedByConstants())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = (
         "$operand `,` $output_dimensions `,` `dims` `=` custom<Dims>($broadcast_dimensions) attr-dict"

@@ -3,23 +3,25 @@
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, ArrayAttr, DenseIntOrFPElementsAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseIntOrFPElementsAttr
 from xdsl.ir import OpResult, SSAValue
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.dialect.signature import VerifiedByConstants
+from sdy.stablehlo.attribute_constraints import I64_ELEMENTS, POSITIVE_I64
 from sdy.stablehlo.attributes import BOOL_ARRAY, I64_ARRAY
 from sdy.stablehlo.conv_checks import verify_conv_dimensions, verify_groups
 from sdy.stablehlo.conv_dimensions import ConvDimensionNumbersAttr, ConvolutionDimensions
 from sdy.stablehlo.conv_window import WindowAttributes
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.dimension_checks import verify_positive
 from sdy.stablehlo.enums import PrecisionAttr
 from sdy.stablehlo.inference import check_inferred_shape, unnamed
 from sdy.stablehlo.precision import verify_precision
 from sdy.stablehlo.quantized_products import quantization, verify_quantized_product
 from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.tensor_types import STATIC_INTEGERS_2D, TENSOR, TENSOR_BY_AXIS
 from sdy.stablehlo.windows import WindowDimension, padding_pairs, window_dimensions
 
 
@@ -31,10 +33,10 @@ class ConvolutionBase(IRDLOperation):
     rhs_dilation = opt_prop_def(I64_ARRAY)
     window_reversal = opt_prop_def(BOOL_ARRAY)
     dimension_numbers = prop_def(ConvDimensionNumbersAttr)
-    feature_group_count = prop_def(IntegerAttr[I64])
-    batch_group_count = prop_def(IntegerAttr[I64])
+    feature_group_count = prop_def(POSITIVE_I64)
+    batch_group_count = prop_def(POSITIVE_I64)
     precision_config = opt_prop_def(ArrayAttr[PrecisionAttr])
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
 
     def verify_operands(self) -> None:
@@ -111,9 +113,10 @@ class ConvolutionOp(ConvolutionBase):
     """The dot product of the kernel (rhs) with each window of the input (lhs)."""
 
     name = "stablehlo.convolution"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
-    padding = opt_prop_def(DenseIntOrFPElementsAttr)
+    lhs = operand_def(TENSOR)
+    rhs = operand_def(TENSOR_BY_AXIS)
+    padding = opt_prop_def(I64_ELEMENTS)
+    result = result_def(TENSOR_BY_AXIS)
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = (
         "`(` operands `)` `dim_numbers` `=` custom<ConvolutionDimensions>($dimension_numbers) `,`"
@@ -124,7 +127,6 @@ class ConvolutionOp(ConvolutionBase):
 
     def verify_(self) -> None:
         """Refuse operands that do not fit, and a result of another shape than theirs make."""
-        verify_group_counts(self)
         with unnamed(self):
             self.verify_operands()
             check_inferred_shape(self.result, self.output_shape(self.window(self.padding)))
@@ -136,13 +138,13 @@ class DynamicConvOp(ConvolutionBase):
     """A convolution whose padding is known only at run time."""
 
     name = "stablehlo.dynamic_conv"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
-    padding = operand_def(TensorType)
+    lhs = operand_def(TENSOR)
+    rhs = operand_def(TENSOR)
+    padding = operand_def(STATIC_INTEGERS_2D)
+    traits = traits_def(VerifiedByConstants())
 
     def verify_(self) -> None:
         """Refuse operands that do not fit; the result has whatever shape the padding makes."""
-        verify_group_counts(self)
         with unnamed(self):
             self.verify_operands()
             self._verify_padding()
@@ -158,12 +160,6 @@ class DynamicConvOp(ConvolutionBase):
         padding = _constant(self.padding)
         if padding is not None:
             self.window(padding)
-
-
-def verify_group_counts(op: ConvolutionBase) -> None:
-    """Refuse counts of groups that are not positive."""
-    verify_positive("feature_group_count", op.feature_group_count.value.data)
-    verify_positive("batch_group_count", op.batch_group_count.value.data)
 
 
 def _constant(value: SSAValue) -> DenseIntOrFPElementsAttr | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
@@ -18,6 +18,7 @@ from sdy.stablehlo.precision import is_default, verify_precision
 from sdy.stablehlo.quantized_products import quantization, verify_quantized_product
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.specific_types import dims_of, most_specific_dim
+from sdy.stablehlo.tensor_types import TENSOR, TENSOR_BY_AXIS
 
 
 @define
@@ -28,12 +29,12 @@ class DotGeneralOp(IRDLOperation):
     """
 
     name = "stablehlo.dot_general"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
+    lhs = operand_def(TENSOR)
+    rhs = operand_def(TENSOR_BY_AXIS)
     dot_dimension_numbers = prop_def(DotDimensionNumbersAttr)
     precision_config = opt_prop_def(ArrayAttr[PrecisionAttr])
     algorithm = opt_prop_def(DotAlgorithmAttr)
-    result = result_def(TensorType)
+    result = result_def(TENSOR_BY_AXIS)
     traits = traits_def(Pure())
     assembly_format = (
         "$lhs `,` $rhs `,` custom<DotDimensions>($dot_dimension_numbers)"
@@ -108,10 +109,10 @@ class DotOp(IRDLOperation):
     """The product of vectors or matrices."""
 
     name = "stablehlo.dot"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
+    lhs = operand_def(TENSOR)
+    rhs = operand_def(TENSOR_BY_AXIS)
     precision_config = opt_prop_def(ArrayAttr[PrecisionAttr])
-    result = result_def(TensorType)
+    result = result_def(TENSOR_BY_AXIS)
     traits = traits_def(Pure())
     assembly_format = (
         "$lhs `,` $rhs custom<OptionalPrecision>($precision_config) attr-dict `:` functional-type(operands, results)"

@@ -9,6 +9,7 @@ from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_d
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.dialect.signature import VerifiedByConstants
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.dimension_checks import verify_non_negative
 from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
@@ -28,7 +29,7 @@ class DynamicReshapeOp(IRDLOperation):
     operand = operand_def(TENSOR_BY_AXIS)
     output_shape = operand_def(STATIC_DIMENSION_TENSOR)
     result = result_def(TENSOR_BY_AXIS)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), VerifiedByConstants())
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
@@ -86,7 +87,7 @@ class SetDimensionSizeOp(InferredResults):
     size = operand_def(I32_TENSOR)
     dimension = prop_def(IntegerAttr[I64])
     result = result_def(TENSOR)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), VerifiedByConstants())
     assembly_format = "$operand `,` $size `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
@@ -120,7 +121,7 @@ class DynamicIotaOp(IRDLOperation):
     output_shape = operand_def(STATIC_DIMENSION_TENSOR)
     iota_dimension = prop_def(IntegerAttr[I64])
     result = result_def(TENSOR)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), VerifiedByConstants())
     assembly_format = "$output_shape `,` `dim` `=` $iota_dimension attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:

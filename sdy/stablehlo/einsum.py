@@ -1,10 +1,11 @@
 """Sums of products in Einstein's notation, which StableHLO no longer recommends."""
 
-from xdsl.dialects.builtin import StringAttr, TensorType
+from xdsl.dialects.builtin import StringAttr
 from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.tensor_types import TENSOR
 
 
 @define
@@ -12,10 +13,10 @@ class EinsumOp(IRDLOperation):
     """A sum of products of two operands, `"ab,bc->ac"`."""
 
     name = "stablehlo.einsum"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
+    lhs = operand_def(TENSOR)
+    rhs = operand_def(TENSOR)
     einsum_config = prop_def(StringAttr)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = "$lhs `,` $rhs `,` `config` `=` $einsum_config attr-dict `:` functional-type(operands, results)"
 
@@ -25,8 +26,8 @@ class UnaryEinsumOp(IRDLOperation):
     """A transposition, diagonal or sum of one operand, `"ab->a"`."""
 
     name = "stablehlo.unary_einsum"
-    operand = operand_def(TensorType)
+    operand = operand_def(TENSOR)
     einsum_config = prop_def(StringAttr)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = "$operand `,` `config` `=` $einsum_config attr-dict `:` functional-type(operands, results)"

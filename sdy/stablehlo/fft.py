@@ -12,10 +12,12 @@ from xdsl.utils.hints import isa
 from sdy.stablehlo.attributes import I64_ARRAY
 from sdy.stablehlo.bounds import bounded_type, bounds_of
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.element_types import INEXACT
 from sdy.stablehlo.enums import FftType, FftTypeAttr
 from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.sizes import sizes_text
+from sdy.stablehlo.tensor_types import ranked
 
 MAX_RANK = 3
 
@@ -29,10 +31,10 @@ class FftOp(InferredResults):
     """
 
     name = "stablehlo.fft"
-    operand = operand_def(TensorType)
+    operand = operand_def(ranked(INEXACT))
     fft_type = prop_def(FftTypeAttr)
     fft_length = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    result = result_def(ranked(INEXACT))
     traits = traits_def(Pure())
     assembly_format = (
         "$operand `,` `type` `=` $fft_type `,` `length` `=` $fft_length attr-dict"

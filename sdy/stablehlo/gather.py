@@ -8,6 +8,7 @@ from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.dialect.signature import VerifiedByConstants
 from sdy.stablehlo.attributes import FALSE, I64_ARRAY, GatherDimensionNumbersAttr
 from sdy.stablehlo.bounds import bounded_type, bounds_of
 from sdy.stablehlo.definition import define
@@ -125,7 +126,7 @@ class DynamicGatherOp(InferredResults):
     dimension_numbers = prop_def(GatherDimensionNumbersAttr)
     indices_are_sorted = opt_prop_def(BoolAttr, FALSE)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), VerifiedByConstants())
 
     def infer_types(self) -> list[Attribute]:
         """The slices, one for each index vector, of dynamic sizes unless a constant gives them."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import BoolAttr, TensorType
+from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
@@ -11,11 +11,13 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.stablehlo.agreement import verify_compatible_elements
 from sdy.stablehlo.attributes import FALSE
 from sdy.stablehlo.definition import define
+from sdy.stablehlo.element_types import CONTINUOUS, INEXACT
 from sdy.stablehlo.enums import Transpose, TransposeAttr
 from sdy.stablehlo.inference import InferredResults, verify_inferred
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.sizes import sizes_text
 from sdy.stablehlo.syntax import SameOperandsAndResultType
+from sdy.stablehlo.tensor_types import ranked
 
 
 @define
@@ -23,9 +25,9 @@ class CholeskyOp(InferredResults):
     """The triangular matrix whose product with its adjoint is the operand, batched."""
 
     name = "stablehlo.cholesky"
-    a = operand_def(TensorType)
+    a = operand_def(ranked(CONTINUOUS))
     lower = opt_prop_def(BoolAttr, FALSE)
-    result = result_def(TensorType)
+    result = result_def(ranked(CONTINUOUS))
     traits = traits_def(Pure())
     assembly_format = (
         "$a (`,` `lower` `=` $lower^)? attr-dict `:` custom<SameOperandsAndResultType>(type(operands), type($result))"
@@ -53,13 +55,13 @@ class TriangularSolveOp(InferredResults):
     """The solution x of a x = b, or of x a = b where not left_side, for a triangular matrix a, batched."""
 
     name = "stablehlo.triangular_solve"
-    a = operand_def(TensorType)
-    b = operand_def(TensorType)
+    a = operand_def(ranked(INEXACT))
+    b = operand_def(ranked(INEXACT))
     left_side = prop_def(BoolAttr)
     lower = prop_def(BoolAttr)
     unit_diagonal = prop_def(BoolAttr)
     transpose_a = prop_def(TransposeAttr)
-    result = result_def(TensorType)
+    result = result_def(ranked(INEXACT))
     traits = traits_def(Pure())
 
     def verify_(self) -> None:

@@ -8,6 +8,7 @@ from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_d
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.dialect.signature import VerifiedByConstants
 from sdy.stablehlo.agreement import verify_all_match, verify_matching_elements, verify_same_elements
 from sdy.stablehlo.attributes import I64_ARRAY, I64Array, i64_array
 from sdy.stablehlo.definition import define
@@ -119,7 +120,7 @@ class DynamicPadOp(IRDLOperation):
     edge_padding_high = operand_def(STATIC_DIMENSION_TENSOR)
     interior_padding = operand_def(STATIC_DIMENSION_TENSOR)
     result = result_def(TENSOR)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), VerifiedByConstants())
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
