@@ -5,8 +5,8 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// CHECK: "sdy.all_reduce"(%arg0) <{out_sharding = #sdy.sharding<@mesh, [{}]>, reduction_axes = #sdy<axis_ref_list{"x"}>, reduction_op = 0 : i32}>
-// CHECK: "sdy.all_reduce"(%arg0) <{out_sharding = #sdy.sharding<@mesh, [{}]>, reduction_axes = #sdy<axis_ref_list{"x"}>, reduction_op = 0 : i32}>
+// CHECK: "sdy.all_reduce"(%{{.*}}) <{out_sharding = #sdy.sharding<@mesh, [{}]>, reduction_axes = #sdy<axis_ref_list{"x"}>, reduction_op = 0 : i32}>
+// CHECK: "sdy.all_reduce"(%{{.*}}) <{out_sharding = #sdy.sharding<@mesh, [{}]>, reduction_axes = #sdy<axis_ref_list{"x"}>, reduction_op = 0 : i32}>
 // CUSTOM: sdy.all_reduce {"x"} %arg0
 // CUSTOM: sdy.all_reduce {"x"} %arg0
 func.func @sum(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) {
@@ -15,7 +15,7 @@ func.func @sum(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], u
   return
 }
 
-// CHECK: "sdy.all_reduce"(%arg0) <{out_sharding = #sdy.sharding<@mesh, [{}]>, reduction_axes = #sdy<axis_ref_list{"x"}>, reduction_op = 1 : i32}>
+// CHECK: "sdy.all_reduce"(%{{.*}}) <{out_sharding = #sdy.sharding<@mesh, [{}]>, reduction_axes = #sdy<axis_ref_list{"x"}>, reduction_op = 1 : i32}>
 // CUSTOM: sdy.all_reduce max {"x"} %arg0
 func.func @max(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced=max{"x"}>}) {
   %0 = sdy.all_reduce max {"x"} %arg0 out_sharding=<@mesh, [{}]> : tensor<8xf32>
