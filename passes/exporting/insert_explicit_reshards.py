@@ -71,14 +71,12 @@ class InsertExplicitReshardsPass(ModulePass):
 
 def _always_in_full(op: Operation) -> bool:
     """Whether `op` gets all its reshards even without the full version."""
-    match op:
-        case func.CallOp():
-            # Calls of one function with other shardings would otherwise need copies of it.
-            return True
-        case ConcatenateOp():
-            return any(get_sharding(operand) != get_sharding(op.result) for operand in op.operands)
-        case _:
-            return op.name == "mhlo.ragged_dot"
+    if op.__class__ is func.CallOp:
+        # Calls of one function with other shardings would otherwise need copies of it.
+        return True
+    if op.__class__ is ConcatenateOp:
+        return any(get_sharding(operand) != get_sharding(op.results[0]) for operand in op.operands)
+    return op.name == "mhlo.ragged_dot"
 
 
 def _visit(op: Operation, symbols: Symbols, in_full: bool) -> None:

@@ -28,6 +28,9 @@ from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.shape import ReshapeOp
 
 
+_DOTS = {DotOp, DotGeneralOp}
+
+
 def reshard_around(op: Operation, in_full: bool) -> None:
     """Reshard operands and results of `op` so that they go together, and combine partial results.
 
@@ -40,7 +43,7 @@ def reshard_around(op: Operation, in_full: bool) -> None:
     if runs_on_one_device(op, shardings[len(op.operands) :]):
         insert_single_device_reshards(op)
         return
-    is_dot = isinstance(op, DotOp | DotGeneralOp)
+    is_dot = op.__class__ in _DOTS
     if not (in_full or is_dot or any(sharding and sharding.unreduced for sharding in shardings)):
         return
     meshes = {sharding.mesh: mesh_of(sharding, op) for sharding in shardings if sharding is not None}

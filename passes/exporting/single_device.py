@@ -85,4 +85,5 @@ def _bring_result(
 
 
 def _is_on_one_device(sharding: TensorSharding | None, anchor: Operation) -> bool:
-    return sharding is not None and mesh_of(sharding, anchor).is_maximal
+    # What names axes is on a mesh that has some: most shardings need no look at theirs.
+    return sharding is not None and sharding.is_fully_replicated and mesh_of(sharding, anchor).is_maximal

@@ -154,8 +154,8 @@ def keeps_shardings_of_results(op_class: type[Operation]) -> bool:
 
 def get_sharding_behind_barriers(value: SSAValue) -> TensorSharding | None:
     """The sharding of what `value` is behind any propagation barriers."""
-    while isinstance(value.owner, PropagationBarrierOp):
-        value = value.owner.input
+    while isinstance(value, OpResult) and isinstance(value.op, PropagationBarrierOp):
+        value = value.op.input
     return get_sharding(value)
 
 
