@@ -9,6 +9,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import error
+from sdy.dialect.signature import VerifiedByConstants
 from sdy.stablehlo.agreement import element_type, verify_matching_elements
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.element_types import REAL, REAL_NUMBERS
@@ -30,7 +31,7 @@ class RngOp(InferredResults):
     shape = operand_def(STATIC_DIMENSION_TENSOR)
     rng_distribution = prop_def(RngDistributionAttr)
     result = result_def(ranked(REAL))
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), VerifiedByConstants())
     assembly_format = (
         "$a `,` $b `,` $shape `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type(operands, results)"
     )
