@@ -27,7 +27,6 @@ from sdy.sharding import TensorSharding
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.shape import ReshapeOp
 
-
 _DOTS = {DotOp, DotGeneralOp}
 
 

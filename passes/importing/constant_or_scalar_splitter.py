@@ -20,7 +20,6 @@ from sdy.passes.common.tensors import is_scalar
 from sdy.stablehlo import BroadcastInDimOp, IotaOp, ReshapeOp, SliceOp
 from sdy.stablehlo import ConstantOp as StablehloConstantOp
 
-
 _CONSTANTS = {ConstantOp, IotaOp}
 _MOVES_ELEMENTS = {BroadcastInDimOp, ReshapeOp, SliceOp}
 
