@@ -9,10 +9,10 @@ func.func @levels() -> tensor<2x!quant.uniform<i8:f32, 5.000000e-01:3>> {
 }
 
 // CHECK-LABEL: @ranges
-// CHECK-SAME: tensor<2x!quant.uniform<u8<1:255>:f32:0, {2.000000e+00,3.000000e+00:4}>>
-func.func @ranges(%arg0: tensor<2x!quant.uniform<u8<1:255>:f32:0, {2.0, 3.0:4}>>) -> tensor<2xf32> {
+// CHECK-SAME: tensor<2x!quant.uniform<u8<1:255>:f32:0, {2.000000e+00:1,3.000000e+00:4}>>
+func.func @ranges(%arg0: tensor<2x!quant.uniform<u8<1:255>:f32:0, {2.0:1, 3.0:4}>>) -> tensor<2xf32> {
   // CHECK: stablehlo.uniform_dequantize %{{.*}} -> tensor<2xf32>
-  %0 = stablehlo.uniform_dequantize %arg0 : (tensor<2x!quant.uniform<u8<1:255>:f32:0, {2.0, 3.0:4}>>) -> tensor<2xf32>
+  %0 = stablehlo.uniform_dequantize %arg0 : (tensor<2x!quant.uniform<u8<1:255>:f32:0, {2.0:1, 3.0:4}>>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
 

@@ -107,5 +107,5 @@ def words(constraint: AttrConstraint) -> str | None:
 
 
 def _joined(described: Iterable[str | None]) -> str | None:
-    parts = list(described)
+    parts = dict.fromkeys(described)
     return None if None in parts else " or ".join(part for part in parts if part is not None)

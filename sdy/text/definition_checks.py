@@ -48,7 +48,7 @@ _SINGLE_BLOCK = (SingleBlockRegionDef, VarSingleBlockRegionDef, OptSingleBlockRe
 
 
 def check_definition(op: Operation, definition: OpDef) -> None:
-    """Raises DiagnosticError where `op` is not what its definition says; `check_regions` looks into its regions."""
+    """Raises DiagnosticError where `op` is not what its definition says, as far as its signature tells."""
     _check_count(op, "region", definition.regions, len(op.regions))
     _check_count(op, "result", definition.results, len(op.results))
     _check_count(op, "successor", definition.successors, len(op.successors))
@@ -185,8 +185,13 @@ def _check_type(
         raise op_error(op, f"{place} must be {group}{wanted}, but got '{type_}'") from problem
 
 
-def check_regions(op: Operation, definition: OpDef) -> None:
-    """Raises DiagnosticError where the regions of `op` are not what its definition says; their number is."""
+def check_beyond_signature(op: Operation, definition: OpDef) -> None:
+    """Raises DiagnosticError where what the signature of `op` does not tell is not what its definition says.
+
+    These are the attributes with a dialect's prefix, and the regions, but not how many there are.
+    """
+    if any("." in name for name in definition.attributes):
+        _check_attributes(op, definition)
     sizes = _group_sizes(definition.regions, len(op.regions))
     defined = (each for each, size in zip(definition.regions, sizes, strict=True) for _ in range(size))
     for number, ((name, region_definition), region) in enumerate(zip(defined, op.regions, strict=False)):

@@ -20,7 +20,7 @@ from sdy.diagnostics import error, op_error
 from sdy.dialect.signature import Remembered, is_verified_by_signature
 from sdy.dialect.verifiers import verify_attributes
 from sdy.text.builtin_checks import CHECKS
-from sdy.text.definition_checks import check_definition, check_regions
+from sdy.text.definition_checks import check_beyond_signature, check_definition
 from sdy.text.visibility import check_visibility
 
 
@@ -32,8 +32,10 @@ def verify(top: Operation) -> None:
             verify_attributes(op)
         check_signature(op)
         if _looks_around(op.__class__):
+            if isinstance(op, IRDLOperation):
+                check_beyond_signature(op, op.get_irdl_definition())
             _check_itself(op)
-            _check_regions(op)
+            _check_blocks(op)
         if _ends_block(op.__class__):
             _check_place(op)
     check_visibility(top)
@@ -116,12 +118,8 @@ def _check_place(op: Operation) -> None:
             raise op_error(op, "branching to block of a different region")
 
 
-def _check_regions(op: Operation) -> None:
-    if not op.regions:
-        return
-    if isinstance(op, IRDLOperation):
-        check_regions(op, op.get_irdl_definition())
-    if op.has_trait(NoTerminator):
+def _check_blocks(op: Operation) -> None:
+    if not op.regions or op.has_trait(NoTerminator):
         return
     for region in op.regions:
         for block in region.blocks:

@@ -76,7 +76,7 @@ def _check_hidden(op: Operation, operand: SSAValue) -> None:
             break
         if block is not None and user.parent.parent is block.parent:
             return
-        if _is_isolated(parent):
+        if _is_isolated(parent) and not (block is not None and parent.is_ancestor(block)):
             required = (parent, "required by region isolation constraints")
             raise op_error(op, "using value defined outside the region", required)
         user = parent

@@ -1,0 +1,151 @@
+"""What the verifier finds, however often it has found nothing in operations that look alike."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from jax_programs import PROGRAMS, lowered
+from sdy.diagnostics import DiagnosticError, Location
+from sdy.dialect.signature import is_verified_by_signature
+from sdy.stablehlo import CHLO, STABLEHLO
+from sdy.text import context, parse, verify
+
+LIT_TESTS = Path(__file__).parent.parent / "lit_tests" / "stablehlo"
+
+
+def in_function(*lines: str) -> str:
+    body = "\n".join(lines)
+    return f"func.func @f(%a: tensor<4xf32>, %b: tensor<5xf32>, %n: tensor<i32>) {{\n{body}\nreturn\n}}"
+
+
+def refusal(*lines: str) -> tuple[str, Location | None]:
+    with pytest.raises(DiagnosticError) as caught:
+        parse(in_function(*lines), "f.mlir")
+    return caught.value.message, caught.value.where
+
+
+GOOD = '%0 = "stablehlo.add"(%a, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>'
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (
+            '%1 = "stablehlo.add"(%a, %b) : (tensor<4xf32>, tensor<5xf32>) -> tensor<4xf32>',
+            "'stablehlo.add' op requires the same shape for all operands and results",
+        ),
+        (
+            '%1 = "stablehlo.add"(%a) : (tensor<4xf32>) -> tensor<4xf32>',
+            "'stablehlo.add' op expected 2 operands, but found 1",
+        ),
+        (
+            '%1 = "stablehlo.add"(%a, %a) ({}) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>',
+            "'stablehlo.add' op requires zero regions",
+        ),
+        (
+            '%1:2 = "stablehlo.add"(%a, %a) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)',
+            "'stablehlo.add' op requires one result",
+        ),
+    ],
+)
+def test_a_bad_operation_after_a_good_one_is_refused(bad: str, message: str):
+    assert refusal(GOOD, bad) == (message, Location("f.mlir", 3, 8 if ":2" in bad else 6))
+
+
+def test_a_module_that_was_right_is_refused_when_it_is_changed():
+    module = parse(in_function(GOOD, GOOD.replace("%0", "%1")))
+    _, second = (op for op in module.walk() if op.name == "stablehlo.add")
+    block = second.parent
+    assert block is not None
+    second.operands[1] = block.args[1]
+    with pytest.raises(DiagnosticError, match="requires the same shape"):
+        verify(module)
+
+
+# Which values are seen
+
+
+def case(*bodies: str) -> str:
+    regions = ", ".join(f"{{\n{body}\nstablehlo.return\n}}" for body in bodies)
+    return f'"stablehlo.case"(%n) ({regions}) : (tensor<i32>) -> ()'
+
+
+def hidden_by(module: str) -> tuple[str, str]:
+    with pytest.raises(DiagnosticError) as caught:
+        parse(module)
+    (note,) = caught.value.notes
+    return caught.value.message, note.message
+
+
+def test_a_value_is_not_seen_before_it_is_defined():
+    text = in_function("%1 = stablehlo.negate %0 : tensor<4xf32>", "%0 = stablehlo.negate %a : tensor<4xf32>")
+    assert hidden_by(text) == ("operand #0 does not dominate this use", "operand defined here (op in the same block)")
+
+
+def test_a_value_is_not_seen_in_an_operation_before_it():
+    text = in_function(case("%1 = stablehlo.negate %0 : tensor<4xf32>"), "%0 = stablehlo.negate %a : tensor<4xf32>")
+    assert hidden_by(text) == ("operand #0 does not dominate this use", "operand defined here (op in a parent region)")
+
+
+@pytest.mark.parametrize("is_beside", [True, False], ids=["beside", "after"])
+def test_a_value_is_not_seen_in_another_region_or_after_its_own(is_beside: bool):
+    negation = "%0 = stablehlo.negate %a : tensor<4xf32>"
+    body = [case(negation, negation)] if is_beside else [case(negation), negation]
+    module = parse(in_function(*body))
+    inside, user = (op for op in module.walk() if op.name == "stablehlo.negate")
+    user.operands[0] = inside.results[0]
+    with pytest.raises(DiagnosticError, match="operand #0 does not dominate this use"):
+        verify(module)
+
+
+def test_a_terminator_is_the_last_of_its_block():
+    message, _ = refusal('"func.return"() : () -> ()', GOOD)
+    assert message == "'func.return' op must be the last operation in the parent block"
+
+
+# What is asked once for many operations
+
+
+class Sealed(SSAValue[Attribute]):
+    """A value of which nothing can be seen but its type."""
+
+    @property
+    def owner(self) -> Operation | Block:
+        raise AssertionError("it looks at what defines an operand")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def programs() -> Iterator[ModuleOp]:
+    for name in PROGRAMS:
+        yield parse(lowered(name).pretty)
+    for path in sorted(LIT_TESTS.glob("*.mlir")):
+        for part in path.read_text().split("// -----\n"):
+            if "expected-error" not in part:
+                yield parse(part, ctx=context(allow_unregistered=True))
+
+
+def test_verifiers_asked_once_look_at_types_and_attributes_alone():
+    verified: set[str] = set()
+    for module in programs():
+        for op in module.walk():
+            if is_verified_by_signature(type(op)):
+                alone = op.clone({operand: Sealed(operand.type) for operand in op.operands})
+                alone.verify_()
+                verified.add(op.name)
+    assert {"stablehlo.add", "stablehlo.dot_general", "chlo.erf"} <= verified
+    known = {op.name for op in (*STABLEHLO.operations, *CHLO.operations) if is_verified_by_signature(op)}
+    assert len(verified) > 0.9 * len(known)
+
+
+def test_an_operation_with_regions_is_asked_itself():
+    operations = {op.name: op for op in STABLEHLO.operations}
+    assert not any(map(is_verified_by_signature, (operations["stablehlo.reduce"], operations["stablehlo.while"])))
+    assert is_verified_by_signature(operations["stablehlo.return"])
