@@ -21,7 +21,7 @@ from sdy.stablehlo.dot import verify_dot_dimensions
 from sdy.stablehlo.element_types import INTEGERS
 from sdy.stablehlo.inference import check_inferred_shape, unnamed
 from sdy.stablehlo.precision import verify_precision
-from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.shape_checks import as_ranked, tensor_type
 from sdy.stablehlo.sizes import sizes_text
 from sdy.stablehlo.tensor_types import ANY_TENSOR, ranked
 
@@ -41,6 +41,9 @@ class RaggedDotOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse dimension numbers and group sizes that do not fit the operands, and a result of another shape."""
+        for name in ("lhs", "rhs", "result"):
+            if as_ranked(getattr(self, name).type) is None:
+                raise VerifyException(f"{name} must have a rank")
         with unnamed(self):
             shape = self._infer_shape()
         check_inferred_shape(self.result, shape)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Self
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, BoolAttr, DenseArrayBase, IntegerAttr, TensorType, i32, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, BoolAttr, DenseArrayBase, IntegerAttr, TensorType, i32, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -20,9 +20,9 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.attributes import FALSE
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.dimension_checks import verify_non_negative
 from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.names import ScanNames
 from sdy.stablehlo.ranks import verify_inferred_shapes
@@ -38,8 +38,8 @@ class ScanOp(InferredResults):
     name = "chlo.scan"
     inputs = var_operand_def(ANY_TENSOR)
     inits = var_operand_def(ANY_TENSOR)
-    dimension = prop_def(IntegerAttr[I64])
-    scan_dim_size = opt_prop_def(IntegerAttr[I64])
+    dimension = prop_def(NON_NEGATIVE_I64)
+    scan_dim_size = opt_prop_def(NON_NEGATIVE_I64)
     is_reverse = opt_prop_def(BoolAttr, FALSE)
     is_associative = opt_prop_def(BoolAttr)
     outputs = var_result_def(ANY_TENSOR)
@@ -50,8 +50,6 @@ class ScanOp(InferredResults):
 
     def verify_(self) -> None:
         """Refuse inputs that are not of one length, a body that does not take their elements, and other results."""
-        verify_non_negative("dimension", self.dimension.value.data)
-        verify_non_negative("scan_dim_size", self._given_length() or 0)
         if not self.inputs and not self.outputs:
             raise VerifyException("at least one of inputs or outputs must be present")
         self._verify_inputs()

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Self
 
 from xdsl.dialects.builtin import (
-    I64,
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
     IntegerAttr,
@@ -23,8 +22,8 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from sdy.diagnostics import inferred_types_error
+from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.dimension_checks import verify_non_negative
 from sdy.stablehlo.element_types import NUMBERS
 from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.names import ConstantNames
@@ -111,7 +110,7 @@ class IotaOp(IRDLOperation):
     """A tensor whose elements are their own index along one dimension."""
 
     name = "stablehlo.iota"
-    iota_dimension = prop_def(IntegerAttr[I64])
+    iota_dimension = prop_def(NON_NEGATIVE_I64)
     output = result_def(static(NUMBERS))
     traits = traits_def(Pure())
     assembly_format = "`dim` `=` $iota_dimension attr-dict `:` type($output)"
@@ -121,7 +120,6 @@ class IotaOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse a dimension that the result does not have."""
-        verify_non_negative("iota_dimension", self.iota_dimension.value.data)
         rank = tensor_type(self.output).get_num_dims()
         with unnamed(self):
             if rank == 0:

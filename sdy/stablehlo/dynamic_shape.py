@@ -3,16 +3,16 @@
 import math
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, IntegerAttr, TensorType, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.signature import VerifiedByConstants
+from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.dimension_checks import verify_non_negative
-from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.quantization_checks import verify_reshaped_quantization
 from sdy.stablehlo.shape import verify_same_count
 from sdy.stablehlo.shape_checks import tensor_type
@@ -62,15 +62,10 @@ class GetDimensionSizeOp(InferredResults):
 
     name = "stablehlo.get_dimension_size"
     operand = operand_def(TENSOR_BY_AXIS)
-    dimension = prop_def(IntegerAttr[I64])
+    dimension = prop_def(NON_NEGATIVE_I64)
     result = result_def(I32_TENSOR)
     traits = traits_def(Pure())
     assembly_format = "$operand `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
-
-    def verify_(self) -> None:
-        """Refuse a dimension that the operand does not have, and a result that is no number."""
-        verify_non_negative("dimension", self.dimension.value.data)
-        verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
         """A number."""
@@ -85,15 +80,10 @@ class SetDimensionSizeOp(InferredResults):
     name = "stablehlo.set_dimension_size"
     operand = operand_def(TENSOR)
     size = operand_def(I32_TENSOR)
-    dimension = prop_def(IntegerAttr[I64])
+    dimension = prop_def(NON_NEGATIVE_I64)
     result = result_def(TENSOR)
     traits = traits_def(Pure(), VerifiedByConstants())
     assembly_format = "$operand `,` $size `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
-
-    def verify_(self) -> None:
-        """Refuse a dimension that the operand does not have, and a result of another type."""
-        verify_non_negative("dimension", self.dimension.value.data)
-        verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
         """The operand's type with its former size as the bound of the dimension, unless that is the new size."""
@@ -119,14 +109,13 @@ class DynamicIotaOp(IRDLOperation):
 
     name = "stablehlo.dynamic_iota"
     output_shape = operand_def(STATIC_DIMENSION_TENSOR)
-    iota_dimension = prop_def(IntegerAttr[I64])
+    iota_dimension = prop_def(NON_NEGATIVE_I64)
     result = result_def(TENSOR)
     traits = traits_def(Pure(), VerifiedByConstants())
     assembly_format = "$output_shape `,` `dim` `=` $iota_dimension attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
         """Refuse a dimension that the result does not have, and a result that a constant shape contradicts."""
-        verify_non_negative("iota_dimension", self.iota_dimension.value.data)
         result = tensor_type(self.result)
         with unnamed(self):
             if self.iota_dimension.value.data >= result.get_num_dims():

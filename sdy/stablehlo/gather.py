@@ -18,6 +18,7 @@ from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.shape_operands import constant_numbers
 from sdy.stablehlo.sizes import size_text
 from sdy.stablehlo.slice_dimensions import GATHER, SliceDimensions
+from sdy.stablehlo.tensor_types import TENSOR
 
 
 def gathered_type(
@@ -140,9 +141,9 @@ class TorchIndexSelectOp(IRDLOperation):
     """The operand's slices at the given indices along a dimension, batched."""
 
     name = "stablehlo.torch_index_select"
-    operand = operand_def(TensorType)
-    index = operand_def(TensorType)
+    operand = operand_def(TENSOR)
+    index = operand_def(TENSOR)
     dim = prop_def(IntegerAttr[I64])
     batch_dims = prop_def(IntegerAttr[I64])
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())

@@ -4,16 +4,16 @@ import math
 from collections.abc import Sequence
 from functools import reduce
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, ComplexType, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ComplexType, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.agreement import bit_width, verify_compatible_elements, verify_same_elements
+from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.dimension_checks import verify_non_negative
 from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
 from sdy.stablehlo.quantization_checks import verify_reshaped_quantization, verify_transposed_quantization
 from sdy.stablehlo.shape_checks import tensor_type
@@ -186,7 +186,7 @@ class ConcatenateOp(InferredResults):
 
     name = "stablehlo.concatenate"
     inputs = var_operand_def(TENSOR)
-    dimension = prop_def(IntegerAttr[I64])
+    dimension = prop_def(NON_NEGATIVE_I64)
     result = result_def(TENSOR)
     traits = traits_def(Pure())
     assembly_format = (
@@ -196,7 +196,6 @@ class ConcatenateOp(InferredResults):
 
     def verify_(self) -> None:
         """Refuse inputs that differ in another dimension, and a result of other sizes."""
-        verify_non_negative("dimension", self.dimension.value.data)
         verify_same_elements(self)
         verify_inferred(self)
 
