@@ -97,6 +97,27 @@ TEXTS = {
         %4 = arith.cmpi slt, %3, %3 : i8
         %5 = arith.select %4, %3, %3 : i8
         %6 = arith.constant dense_resource<a> : tensor<2xf32>""",
+    "tensors": """func.func @f(%a: tensor<4xf32>, %e: tensor<2x2xf32>, %i: index, %s: f32) {
+        %0 = tensor.cast %a : tensor<4xf32> to tensor<?xf32>
+        %1 = tensor.extract %a[%i] : tensor<4xf32>
+        %2 = tensor.insert %s into %a[%i] : tensor<4xf32>
+        %3 = tensor.dim %a, %i : tensor<4xf32>
+        %4 = tensor.empty() : tensor<4xf32>
+        %5 = tensor.extract_slice %a[0] [2] [1] : tensor<4xf32> to tensor<2xf32>
+        %6 = tensor.insert_slice %5 into %a[0] [2] [1] : tensor<2xf32> into tensor<4xf32>
+        %7 = tensor.collapse_shape %e [[0, 1]] : tensor<2x2xf32> into tensor<4xf32>
+        %8 = tensor.from_elements %s, %s : tensor<2xf32>
+        %9 = tensor.splat %s : tensor<4xf32>
+        %10 = tensor.expand_shape %a [[0, 1]] output_shape [2, 2] : tensor<4xf32> into tensor<2x2xf32>
+        %11 = tensor.concat dim(0) %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+        %12 = tensor.pad %a low[1] high[1] {
+        ^bb0(%k: index):
+          tensor.yield %s : f32
+        } : tensor<4xf32> to tensor<6xf32>
+        %13 = math.absf %a : tensor<4xf32>
+        %14 = arith.mulf %a, %a fastmath<fast> : tensor<4xf32>
+        return
+    }""",
     "locations": """#a = loc("A":1:2 to 3:4)
 module @m attributes {a.name = loc("x"), a.range = loc("f":1:2 to :7), a.unknown = loc(unknown)} {
   "a.b"() {m = affine_map<(d0, d1) -> (d1)>, n = [affine_map<(d0) -> (d0)>]} : () -> ()
@@ -123,6 +144,25 @@ def test_prints_what_mlir_prints(name: str, form: str):
     if name == "resources" and form == "local-scope":  # where MLIR does not print resources, so that they are lost
         printed = printed[: printed.index("\n{-#")]
     assert printed.rstrip() == expected.rstrip()
+
+
+def test_structured_operations_name_their_elements():
+    text = """#map = affine_map<(d0, d1) -> (d0, d1)>
+#map1 = affine_map<(d0, d1) -> (d0)>
+module {
+  func.func @f(%arg0: tensor<4x8xf32>, %arg1: tensor<4xf32>, %arg2: tensor<4x8xf32>) -> tensor<4xf32> {
+    %0 = linalg.generic {indexing_maps = [#map, #map, #map1], iterator_types = ["parallel", "reduction"]} \
+ins(%arg0, %arg2 : tensor<4x8xf32>, tensor<4x8xf32>) outs(%arg1 : tensor<4xf32>) {
+    ^bb0(%in: f32, %in_0: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+"""
+    assert format(parse(text)) == text
+    assert format(parse(format(parse(text), generic=True))) == text
 
 
 def test_large_constants_are_left_out():

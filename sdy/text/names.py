@@ -18,7 +18,7 @@ by region: first everything directly inside a region, then the regions nested in
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -57,10 +57,54 @@ class ArithConstantNames(AsmNames):
         return {0: f"c{value.value.data}_{value.type}"}
 
 
+@dataclass(frozen=True)
+class ResultName(AsmNames):
+    """`%extracted`: the name of the first result."""
+
+    name: str = ""
+
+    def result_names(self, op: Operation) -> Mapping[int, str]:
+        """The name."""
+        return {0: self.name}
+
+
+@dataclass(frozen=True)
+class StructuredNames(ResultName):
+    """`%in`, `%out`: the elements of inputs and outputs that a structured operation's body combines."""
+
+    output: str = "out"
+
+    def result_names(self, op: Operation) -> Mapping[int, str]:
+        """The name of the first result, if there are results."""
+        return {0: self.name} if self.name and op.results else {}
+
+    def block_argument_names(self, region: Region) -> Mapping[int, str]:
+        """The name of each argument."""
+        inputs = len(cast(Any, region.parent).inputs)
+        return {number: "in" if number < inputs else self.output for number in range(len(region.block.args))}
+
+
 _OF_OTHER_DIALECTS: dict[str, AsmNames] = {
     "builtin.module": AsmNames("builtin"),
     "func.func": AsmNames("func"),
     "arith.constant": ArithConstantNames(),
+    "linalg.broadcast": ResultName(name="broadcasted"),
+    "linalg.generic": StructuredNames(),
+    "linalg.reduce": StructuredNames(name="reduced", output="init"),
+    "linalg.transpose": ResultName(name="transposed"),
+    "tensor.cast": ResultName(name="cast"),
+    "tensor.collapse_shape": ResultName(name="collapsed"),
+    "tensor.concat": ResultName(name="concat"),
+    "tensor.dim": ResultName(name="dim"),
+    "tensor.expand_shape": ResultName(name="expanded"),
+    "tensor.extract": ResultName(name="extracted"),
+    "tensor.extract_slice": ResultName(name="extracted_slice"),
+    "tensor.from_elements": ResultName(name="from_elements"),
+    "tensor.insert": ResultName(name="inserted"),
+    "tensor.insert_slice": ResultName(name="inserted_slice"),
+    "tensor.pad": ResultName(name="padded"),
+    "tensor.reshape": ResultName(name="reshape"),
+    "tensor.splat": ResultName(name="splat"),
 }
 """The names of operations that xDSL defines, so that they cannot carry the trait."""
 
