@@ -1,0 +1,61 @@
+"""Operations with a mistake in them are refused where MLIR refuses them and in its words, and no others are."""
+
+import re
+from random import Random
+
+import pytest
+
+from oracle import OracleError, oracle
+from random_operations import FAMILIES
+from sdy.diagnostics import DiagnosticError
+from sdy.text import parse
+from wrong_operations import with_mistakes
+
+_COUNT = 6
+"""How many operations of each family are compared."""
+
+_NEWER = "collective_broadcast"
+"""An operation that newer versions of StableHLO check in another way than the one that MLIR is compared with."""
+
+
+def told_by_mlir(text: str) -> str | None:
+    """The first thing that MLIR says against `text`, after its line and column."""
+    try:
+        oracle(text)
+    except OracleError as problem:
+        found = re.search(r'^error: "-":(.*)$', str(problem), re.MULTILINE)
+        return found[1] if found else str(problem)
+    return None
+
+
+def told_by_us(text: str) -> str | None:
+    try:
+        parse(text)
+    except DiagnosticError as problem:
+        place = str(problem.where).removeprefix("<stdin>:")
+        return f"{place}: {problem.message}"
+    return None
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_mistakes_are_told_as_mlir_tells_them(family: str) -> None:
+    rng = Random(family)
+    for _ in range(_COUNT):
+        text = with_mistakes(FAMILIES[family](rng), rng).replace("@NAME", "@f")
+        if _NEWER not in text:
+            assert told_by_us(text) == told_by_mlir(text), text
+
+
+def test_constants_are_looked_at_for_each_operation() -> None:
+    """Two operations that differ in nothing but the constants that they use."""
+    type_ = "(tensor<8xf32>, tensor<2xi32>) -> tensor<2x4xf32>"
+    text = f"""
+    func.func @f(%a: tensor<8xf32>) {{
+      %b = stablehlo.constant dense<[2, 4]> : tensor<2xi32>
+      %0 = stablehlo.dynamic_reshape %a, %b : {type_}
+      %c = stablehlo.constant dense<[4, 2]> : tensor<2xi32>
+      %1 = stablehlo.dynamic_reshape %a, %c : {type_}
+      return
+    }}"""
+    told = "6:12: output shape [4, 2] is incompatible with return type of operation 'tensor<2x4xf32>'"
+    assert told_by_us(text) == told_by_mlir(text) == told
