@@ -8,6 +8,7 @@ tensor<?xf32, #stablehlo.bounds<4>>           encodings that are not for all ten
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
 from xdsl.dialects.builtin import (
     AffineMapAttr,
+    ArrayAttr,
     IntegerAttr,
     MemRefType,
     NoneAttr,
@@ -49,6 +50,16 @@ class BuiltinSyntaxParser(DenseParser):
             except VerifyException as problem:
                 self.raise_error(str(problem), start)
         return tensor
+
+    def _parse_optional_array_attr(self) -> ArrayAttr | None:
+        if self.parse_optional_punctuation("[") is None:
+            return None
+        if self.parse_optional_punctuation("]") is not None:
+            return ArrayAttr(())
+        elements = self.parse_comma_separated_list(self.Delimiter.NONE, self.parse_attribute)
+        if self.parse_optional_punctuation("]") is None:
+            self.raise_error("expected ',' or ']'")
+        return ArrayAttr(elements)
 
     def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
         """A key of a resource. What it is for is what this text says of it, not one that was read before."""

@@ -69,7 +69,7 @@ class Parser(BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationPar
 
     def _entry_block(self, arguments: Iterable[XDSLParser.Argument]) -> Block:
         if self._current_token.kind is MLIRTokenKind.CARET_IDENT:
-            self.raise_error("invalid block name in region with named arguments")
+            self.raise_error("invalid block name in region with named arguments", self.pos)
         arguments = tuple(arguments)
         block = Block(arg_types=[argument.type for argument in arguments])
         for value, argument in zip(block.args, arguments, strict=True):
@@ -195,6 +195,8 @@ class Parser(BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationPar
 
     def _bind_results(self, op: Operation, bound: Sequence[tuple[LazyToken, int]], start: int) -> None:
         count = sum(size for _, size in bound)
+        if not op.results:
+            raise self.error_at(start, "cannot name an operation with no results")
         if count != len(op.results):
             raise self.error_at(start, f"operation defines {len(op.results)} results but was provided {count} to bind")
         first = 0

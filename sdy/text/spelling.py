@@ -8,10 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
-from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
+
+from sdy.parse_errors import parse_error
 
 if TYPE_CHECKING:
     from sdy.text.printer import Printer
@@ -43,10 +45,9 @@ def _print_module(module: ModuleOp, printer: "Printer") -> None:
 def _parse_func(parser: Parser) -> FuncOp:
     visibility = parser.parse_optional_visibility_keyword()
     name = parser.parse_symbol_name()
-    arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_argument(parser))
+    arguments: list[_WithAttributes] = []
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_argument(parser, arguments))
     named = [argument for argument, _ in arguments if isinstance(argument, Parser.Argument)]
-    if named and len(named) != len(arguments):
-        parser.raise_error("expected all arguments to be named or none")
     results = _parse_results(parser)
     attributes = parser.parse_optional_attr_dict_with_keyword(_FUNC_PROPERTIES)
     region = parser.parse_optional_region(named if named or not arguments else None)
@@ -64,13 +65,18 @@ def _parse_func(parser: Parser) -> FuncOp:
     return func
 
 
-def _parse_argument(parser: Parser) -> _WithAttributes:
-    argument = parser.parse_optional_argument() or parser.parse_type()
+def _parse_argument(parser: Parser, earlier: list[_WithAttributes]) -> None:
+    start = parser.pos
+    argument = parser.parse_optional_argument()
+    if earlier and (argument is not None) != isinstance(earlier[-1][0], Parser.Argument):
+        expected = "SSA identifier" if argument is None else "type instead of SSA identifier"
+        raise parse_error(parser, f"expected {expected}", start)
+    argument = argument or parser.parse_type()
     attributes = parser.parse_optional_attr_dict()
     location = parser.parse_optional_location()
     if isinstance(argument, Parser.Argument):
         argument.location = argument.location or location
-    return argument, attributes
+    earlier.append((argument, attributes))
 
 
 def _parse_results(parser: Parser) -> list[tuple[Attribute, dict[str, Attribute]]]:
@@ -138,6 +144,48 @@ def _print_results(
         printer.print_list(range(len(types)), print_result)
 
 
+def _parse_call(parser: Parser) -> CallOp:
+    start = parser.pos
+    callee = parser.parse_attribute()
+    if not isinstance(callee, SymbolRefAttr) or callee.nested_references:
+        raise parse_error(parser, "invalid kind of attribute specified", start)
+    parser.parse_punctuation("(")
+    start = parser.pos
+    operands = _parse_operands(parser)
+    parser.parse_punctuation(")")
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    type_start = parser.pos
+    given = parser.parse_type()
+    if not isinstance(given, FunctionType):
+        found = f"expected builtin.function, but found '{given}'"
+        raise parse_error(parser, f"invalid kind of type specified: {found}", type_start)
+    arguments = parser.resolve_operands(operands, given.inputs.data, start)
+    call = CallOp(callee, arguments, given.outputs.data)
+    call.attributes.update(attributes)
+    return call
+
+
+def _parse_return(parser: Parser) -> ReturnOp:
+    attributes = parser.parse_optional_attr_dict()
+    start = parser.pos
+    operands = _parse_operands(parser)
+    types: list[Attribute] = []
+    if operands:
+        parser.parse_punctuation(":")
+        types.extend(parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type))
+    result = ReturnOp(*parser.resolve_operands(operands, types, start))
+    result.attributes.update(attributes)
+    return result
+
+
+def _parse_operands(parser: Parser) -> list[UnresolvedOperand]:
+    operands = parser.parse_optional_undelimited_comma_separated_list(
+        parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+    )
+    return operands or []
+
+
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """How an operation is read and written after its name."""
@@ -152,7 +200,8 @@ class Spelling:
 SPELLINGS: dict[type[Operation], Spelling] = {
     ModuleOp: Spelling(_parse_module, _print_module, ("sym_visibility",)),
     FuncOp: Spelling(_parse_func, _print_func, ("no_inline",)),
-    CallOp: Spelling(CallOp.parse, CallOp.print, ("no_inline", "arg_attrs", "res_attrs")),
+    CallOp: Spelling(_parse_call, CallOp.print, ("no_inline", "arg_attrs", "res_attrs")),
+    ReturnOp: Spelling(_parse_return, ReturnOp.print),
 }
 
 WITHOUT_ATTRIBUTES = frozenset(

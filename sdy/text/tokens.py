@@ -1,6 +1,7 @@
 """Taking tokens one by one: what every rule of the parser is made of."""
 
-from typing import Any, NoReturn, cast
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import StringAttr
@@ -16,6 +17,8 @@ from sdy.parse_errors import parse_error
 from sdy.text.lexer import KIND_OF_PUNCTUATION, LazyToken, Lexer
 from sdy.text.lines import LineTable, end_of_code
 from sdy.text.wording import MISSING, REFUSED
+
+T = TypeVar("T")
 
 
 class TokenParser(XDSLParser):
@@ -132,3 +135,12 @@ class TokenParser(XDSLParser):
             return None
         state.current_token = state.lexer.lex()
         return text
+
+    def parse_optional_undelimited_comma_separated_list(
+        self, parse_optional: Callable[[], T | None], parse: Callable[[], T]
+    ) -> list[T] | None:
+        """Things with commas between them, if one starts here. A type always does, but before what closes its list."""
+        closed = self._current_token.kind is MLIRTokenKind.R_PAREN
+        if parse_optional == self.parse_optional_type and not closed:
+            return self.parse_comma_separated_list(self.Delimiter.NONE, parse)
+        return super().parse_optional_undelimited_comma_separated_list(parse_optional, parse)
