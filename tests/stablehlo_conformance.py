@@ -5,8 +5,9 @@
 CHECKOUT is a work tree of openxla/stablehlo; with TEXT only files whose name contains one of the texts are run. Each
 file is split at its `// -----` lines as its RUN lines ask. A part passes if it gives the diagnostics that its comments
 announce and if FileCheck finds what is printed as its CHECK lines say, for each RUN line that only reads, verifies and
-prints. Where a RUN line asks for a pass, for bytecode or for a debug build, the parts are read and verified alone, and
-the table says so. Failing parts are named with the reason; a part that fails counts all its functions as failing.
+prints; `--hlo-test-infer` prints inferred result types. Where a RUN line asks for another pass, for bytecode or for a
+debug build, or a part for the shapes of its results as a program, it is read and verified alone, and the table says so.
+Failing parts are named with the reason; a part that fails counts all its functions as failing.
 """
 
 import re
@@ -20,9 +21,13 @@ from tempfile import TemporaryDirectory
 
 from filecheck.matcher import Matcher
 from filecheck.options import Options
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
+from xdsl.passes import ModulePass
 
 from sdy.diagnostics import DiagnosticError, capture, report
 from sdy.passes.driver import Source, Timing, read
+from sdy.stablehlo.inference import InferredResults
 from sdy.tools.expected_diagnostics import mismatches
 from sdy.tools.sdy_opt import Arguments, parse_arguments, process
 from sdy.tools.split_input import split
@@ -30,7 +35,27 @@ from sdy.tools.split_input import split
 FILES = ("future_type", "infer_*", "ops_*", "print_*", "replica_groups*", "verify_*", "chlo/*")
 """The tests of what the dialects are, below `stablehlo/tests`; the others are about passes and interpreters."""
 
+NOT_OF_THESE_DIALECTS = {"ops_interpreter.mlir"}
+"""Of the dialect that steers the reference interpreter."""
+
 _TOOL = "stablehlo-opt"
+_INFER = "--hlo-test-infer"
+_REIFY = "hlo_test_infer.reify_return_type_shapes"
+
+
+class InferReturnTypes(ModulePass):
+    """Replace `hlo_test_infer.get_return_types` of a value by the types inferred for the operation that makes it."""
+
+    name = "hlo-test-infer"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Write them as the attributes `types0`, `types1`, ..."""
+        for asking in op.walk():
+            if isinstance(asking, UnregisteredOp) and asking.op_name.data == "hlo_test_infer.get_return_types":
+                owners = [asked.owner for asked in asking.operands]
+                if len(owners) == 1 and isinstance(owners[0], InferredResults):
+                    inferred = {f"types{number}": type_ for number, type_ in enumerate(owners[0].infer_types())}
+                    asking.attributes |= {"op_name__": StringAttr("hlo_test_infer.return_types"), **inferred}
 
 
 @dataclass(frozen=True)
@@ -67,12 +92,18 @@ def read_runs(text: str) -> Runs:
             left_out.append(unusual[0])
             continue
         try:
-            followed.append(
-                Run(tuple(parse_arguments([w for w in words[1:] if w != "%s"]) for words in tools), checked)
-            )
+            followed.append(Run(tuple(map(read_flags, tools)), checked))
         except DiagnosticError as problem:
             left_out.append(problem.message.split(" (")[0])
     return Runs(tuple(followed), tuple(left_out))
+
+
+def read_flags(command: list[str]) -> Arguments:
+    """What the flags of a command ask for. Raises DiagnosticError for a flag that cannot be followed."""
+    arguments = parse_arguments([word for word in command[1:] if word not in ("%s", _INFER)])
+    if _INFER in command:
+        arguments.passes.append(InferReturnTypes())
+    return arguments
 
 
 def through_tool(part: Source, arguments: Arguments, wrong: list[str]) -> str:
@@ -110,7 +141,7 @@ def problems(part: Source, runs: Runs) -> list[str]:
         stage = part
         for arguments in run.stages:
             stage = Source(through_tool(stage, arguments, wrong), f"printed {part.name}")
-        if run.checked:
+        if run.checked and _REIFY not in part.text:
             check(part, stage.text, wrong)
     if not runs.followed:
         through_tool(part, Arguments(allow_unregistered_dialect=True), wrong)
@@ -135,7 +166,8 @@ def main(words: list[str]) -> int:
     """Run the tests and return 1 if any part fails."""
     tests, wanted = Path(words[0], "stablehlo", "tests"), words[1:]
     paths = sorted(path for pattern in FILES for path in tests.glob(f"{pattern}.mlir"))
-    table = [f"{'file':44} {'parts':>22} {'functions':>22}  RUN lines not followed"]
+    paths = [path for path in paths if path.name not in NOT_OF_THESE_DIALECTS]
+    table = [f"{'file':44} {'parts':>22} {'functions':>22}  not followed"]
     total: Counter[str] = Counter()
     for path in paths:
         name = str(path.relative_to(tests))
@@ -148,7 +180,9 @@ def main(words: list[str]) -> int:
             print(*wrong, sep="\n", end="\n" if wrong else "")
             counts.update({"parts": 1, "functions": functions(part.text)})
             counts.update({} if wrong else {"good parts": 1, "good functions": functions(part.text)})
-        table.append(row(name, counts, "; ".join(dict.fromkeys(runs.left_out))))
+            counts["reifying parts"] += _REIFY in part.text
+        reifying = f"shapes reified in {counts['reifying parts']} parts" if counts["reifying parts"] else ""
+        table.append(row(name, counts, "; ".join(filter(None, dict.fromkeys((*runs.left_out, reifying))))))
         total += counts
     print(*table, row("all", total), sep="\n")
     return int(total["good parts"] < total["parts"])

@@ -60,8 +60,16 @@ def verify_tensors_and_token(types: Sequence[Attribute], tensors: str) -> None:
         raise VerifyException(f"last element of result types is expected to be of token type, but got {quoted([last])}")
 
 
+class TokenOp(InferredResults):
+    """An operation that gives a token."""
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """A token."""
+        return [TOKEN]
+
+
 @define
-class CreateTokenOp(IRDLOperation):
+class CreateTokenOp(TokenOp):
     """A token that waits for nothing."""
 
     name = "stablehlo.create_token"
@@ -71,7 +79,7 @@ class CreateTokenOp(IRDLOperation):
 
 
 @define
-class AfterAllOp(IRDLOperation):
+class AfterAllOp(TokenOp):
     """A token that waits for all the given ones."""
 
     name = "stablehlo.after_all"
@@ -121,7 +129,7 @@ def _verify_layouts(layouts: ArrayAttr[Attribute], count: int) -> None:
 
 
 @define
-class OutfeedOp(IRDLOperation):
+class OutfeedOp(TokenOp):
     """Puts values into the host's queue."""
 
     name = "stablehlo.outfeed"
@@ -133,7 +141,7 @@ class OutfeedOp(IRDLOperation):
 
 
 @define
-class SendOp(InferredResults):
+class SendOp(TokenOp):
     """Sends values through a channel."""
 
     name = "stablehlo.send"
@@ -148,7 +156,7 @@ class SendOp(InferredResults):
     def infer_types(self) -> Sequence[Attribute]:
         """A token, if the channel leads from a device to where the values are sent."""
         verify_channel_type(self.channel_handle, self.is_host_transfer, DEVICE_TO_HOST, "DEVICE_TO_HOST")
-        return [TOKEN]
+        return super().infer_types()
 
 
 @define
