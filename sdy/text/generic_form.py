@@ -19,6 +19,7 @@ from xdsl.irdl import IRDLOperation, OptPropertyDef
 from sdy.text.dictionaries import DictionaryParser
 from sdy.text.lexer import VALUE_NAME
 from sdy.text.memory import DICTIONARY_EXTENT, FUNCTION_TYPE_EXTENT, RememberingParser
+from sdy.text.property_storage import check_storage
 from sdy.text.values import ValueParser
 
 _Dictionary = dict[str, Attribute]
@@ -56,6 +57,7 @@ class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
         super().__init__(context, text, filename)
         self._property_dictionaries: dict[str, _Dictionary] = {"": {}}
         self._attribute_dictionaries: dict[str, _Dictionary] = {"": {}}
+        self._checked: dict[tuple[type[Operation], int], _Dictionary] = {}
 
     def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
         start = self.pos
@@ -69,8 +71,7 @@ class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
             self._resume_from(start)
             return self._parse_token_by_token(op_type)
         self._resume_from(line.end())
-        properties, attributes = properties.copy(), attributes.copy()
-        _move_properties(op_type, attributes, properties)
+        properties, attributes = self._inherent_and_other(op_type, properties, attributes.copy())
         uses = [*_USE.finditer(line.string, *line.span(_OPERANDS))]
         types = self._types_of(uses, function_type, line.start(_TYPE))
         return op_type.create(
@@ -100,7 +101,7 @@ class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
         function_type = self.parse_function_type()
         location = self.parse_optional_location()
         types = self._types_of(uses or (), function_type, type_start)
-        _move_properties(op_type, attributes, properties)
+        properties, attributes = self._inherent_and_other(op_type, properties, attributes)
         return op_type.create(
             operands=[self.resolve_operand(use, type_) for use, type_ in zip(uses or (), types, strict=True)],
             result_types=function_type.outputs.data,
@@ -110,6 +111,22 @@ class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
             regions=regions,
             location=location,
         )
+
+    def _inherent_and_other(
+        self, op_type: type[Operation], properties: _Dictionary, attributes: _Dictionary
+    ) -> tuple[_Dictionary, _Dictionary]:
+        """The properties of an operation and its other attributes, as what it is given is understood."""
+        if properties:
+            # The same text is mostly read as the same dictionary, which is kept and so keeps its place in memory.
+            if (op_type, id(properties)) not in self._checked:
+                check_storage(op_type, properties)
+                self._checked[op_type, id(properties)] = properties
+            return properties.copy(), attributes
+        if attributes and issubclass(op_type, IRDLOperation):
+            # Before MLIR had properties, they were written among the attributes.
+            inherent = [name for name in op_type.get_irdl_definition().properties if name in attributes]
+            return {name: attributes.pop(name) for name in inherent}, attributes
+        return {}, attributes
 
     def _part(self, line: re.Match[str], group: int, memory: dict[str, T], parse: Callable[[], T]) -> T | None:
         """What a part of the line says; None where the part is not what the expression took it for."""
@@ -130,11 +147,3 @@ class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
             plural = "" if len(uses) == 1 else "s"
             self.raise_error(f"expected {len(uses)} operand type{plural} but had {len(types)}", start)
         return types
-
-
-def _move_properties(op_type: type[Operation], attributes: _Dictionary, properties: _Dictionary) -> None:
-    """Before MLIR had properties, they were written among the attributes."""
-    if attributes and issubclass(op_type, IRDLOperation):
-        for name in op_type.get_irdl_definition().properties:
-            if name in attributes and name not in properties:
-                properties[name] = attributes.pop(name)

@@ -32,6 +32,7 @@ from sdy.text.lexer import LazyToken
 from sdy.text.lines import LineTable
 from sdy.text.locations import LocationParser
 from sdy.text.names import asm_names
+from sdy.text.property_storage import NoPlaceError
 from sdy.text.spelling import SPELLINGS
 
 _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError, OverflowError, MemoryError)
@@ -142,7 +143,7 @@ class Parser(BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationPar
         self._consume_token()
 
         if token.kind is MLIRTokenKind.STRING_LIT:
-            op = self._parse_operation_generically(op_type)
+            op = self._parse_operation_generically(op_type, token.start)
         else:
             stack.append(asm_names(op_type).default_dialect)
             op = self._parse_custom_operation(op_type)
@@ -182,11 +183,13 @@ class Parser(BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationPar
         except ChainedParseError as problem:
             raise problem.close(f"custom op '{op_type.name}' ") from None
 
-    def _parse_operation_generically(self, op_type: type[Operation]) -> Operation:
+    def _parse_operation_generically(self, op_type: type[Operation], start: int) -> Operation:
         try:
             op = self._parse_generic_operation(op_type)
         except ChainedParseError as problem:
             raise problem.close() from None
+        except NoPlaceError as problem:
+            raise self.error_at(start, str(problem)) from None
         for name, value in default_properties(op_type):
             op.properties.setdefault(name, value)
         if (spelling := SPELLINGS.get(op_type)) is not None:
