@@ -6,12 +6,12 @@ Two quantized element types are compatible where they store and express the same
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ComplexType, FixedBitwidthType, TensorType
+from xdsl.dialects.builtin import ComplexType, FixedBitwidthType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.quantized import UniformQuantizedType
-from sdy.stablehlo.shape_checks import compatible_elements, elements_of
+from sdy.stablehlo.shape_checks import agreeing_shapes, compatible_elements, elements_of
 
 
 def element_type(value: SSAValue) -> Attribute:
@@ -44,10 +44,7 @@ def verify_elementwise(op: Operation) -> None:
     types = (*op.operand_types, *op.result_types)
     shapes = {type_.get_shape() for type_ in types if isinstance(type_, TensorType)}
     ranked = [isinstance(type_, TensorType) for type_ in types]
-    if len(shapes) <= 1 and all(ranked) == any(ranked):
-        return
-    same_rank = all(ranked) and len(set(map(len, shapes))) == 1
-    if not same_rank or any(len({*sizes} - {DYNAMIC_INDEX}) > 1 for sizes in zip(*shapes, strict=True)):
+    if all(ranked) != any(ranked) or not agreeing_shapes(shapes):
         raise VerifyException("all non-scalar operands/results must have the same shape and base type")
 
 

@@ -113,7 +113,7 @@ class BinaryElementwiseOp(InferredResults):
     def verify_(self) -> None:
         """Refuse types that differ."""
         verify_same_type(self)
-        verify_elementwise(self)
+        verify_same_shape(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:

@@ -1,6 +1,6 @@
 """What verifiers of several families check about shapes, with MLIR's messages."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, UnrankedTensorType
@@ -35,6 +35,14 @@ def compatible_shapes(shape: Sequence[int], other: Sequence[int]) -> bool:
     """Whether both have one rank and no two sizes contradict each other; a dynamic size agrees with any."""
     return len(shape) == len(other) and all(
         size == other_size or DYNAMIC_INDEX in (size, other_size) for size, other_size in zip(shape, other, strict=True)
+    )
+
+
+def agreeing_shapes(shapes: Set[tuple[int, ...]]) -> bool:
+    """Whether all have one rank and no two of them contradict each other in a size."""
+    return len(shapes) < 2 or (
+        len(set(map(len, shapes))) == 1
+        and all(len({*sizes} - {DYNAMIC_INDEX}) < 2 for sizes in zip(*shapes, strict=True))
     )
 
 
@@ -89,8 +97,8 @@ def verify_same_shape(op: Operation, message: str = "requires the same shape for
         raise VerifyException("expected 1 or more operands, but found 0")
     if not op.results:
         raise VerifyException("expected 1 or more results")
-    first, *rest = (*op.operand_types, *op.result_types)
-    if not all(same_shape(type_, first) for type_ in rest):
+    tensors = map(as_ranked, (*op.operand_types, *op.result_types))
+    if not agreeing_shapes({tensor.get_shape() for tensor in tensors if tensor is not None}):
         raise VerifyException(message)
 
 
