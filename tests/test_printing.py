@@ -69,6 +69,9 @@ TEXTS = {
         o = dense<> : tensor<2x0xf32>, p = dense<1.0> : tensor<0xf32>, q = dense<[1.5, 2.0, 0x7F]> : tensor<3xf8E4M3FN>,
         r = dense<"0x3F80"> : tensor<2xf8E5M2>, s = dense<[1, -1]> : tensor<2xi2>, t = dense<[3, 0]> : tensor<2xui2>,
         u = dense<[1.0, 0.5]> : tensor<2xf4E2M1FN>, v = dense<[-1, 3]> : tensor<2xi17>} : () -> ()""",
+    "sparse": """"a.b"() {a = sparse<[[0, 1], [2, 3]], [1.0, 2.0]> : tensor<3x4xf32>, b = sparse<1, 2> : tensor<3xi32>,
+        c = sparse<[[0], [1]], [5, 5]> : tensor<4xi8>, d = sparse<0, 1.0> : vector<3xf32>, e = sparse<> : tensor<2xf32>,
+        f = sparse<[[0, 1]], [(1.0, 2.0)]> : tensor<2x2xcomplex<f32>>, g = sparse<[], []> : tensor<3xi1>} : () -> ()""",
     "arrays": """"a.b"() {
         a = array<i1: true, false>, b = array<i8>, c = array<i32: -1>, d = array<f32: 1.0, 0x7FC00000>,
         e = array<f64>, f = array<bf16: 1.5>, g = [], h = [[]], i = {}, j = [1 : i8, "x", @s, unit, {b}],
@@ -177,6 +180,24 @@ def test_a_resource_is_what_its_own_text_says():
     text = '"a.b"() {a = dense_resource<key> : tensor<1xi8>} : () -> ()'
     parse(text + '{-# dialect_resources: {builtin: {key: "0x0100000001"}} #-}', ctx=context(allow_unregistered=True))
     assert "{-#" not in format(parse(text, ctx=context(allow_unregistered=True)))
+
+
+@pytest.mark.parametrize(
+    ("literal", "message"),
+    [
+        (
+            "sparse<[[5]], [1.0]> : tensor<3xf32>",
+            "sparse index #0 is not contained within the value shape, with index=",
+        ),
+        ("sparse<[[1, 2]], [1.0]> : tensor<3xf32>", "expected shape ([3]); inferred shape of indices literal ([1, 2])"),
+        ("sparse<[[1], [2]], [1.0]> : tensor<3xf32>", "inferred shape of values literal ([1])"),
+        ("sparse<[[1]], [1.0]> : tensor<?xf32>", "elements literal type must have static shape"),
+    ],
+)
+def test_elements_are_in_the_tensor(literal: str, message: str):
+    with pytest.raises(DiagnosticError) as caught:
+        parse(f"module attributes {{a.a = {literal}}} {{}}")
+    assert message in caught.value.message
 
 
 @pytest.mark.parametrize(

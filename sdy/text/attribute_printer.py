@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     MemRefType,
     NoneAttr,
+    TensorType,
     UnitAttr,
     UnrankedMemRefType,
     UnregisteredAttr,
@@ -38,6 +39,7 @@ from sdy.text.aliases import Aliases
 from sdy.text.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_repeated
 from sdy.text.floats import float_text
 from sdy.text.location_text import location_text
+from sdy.text.sparse_elements import SparseElementsAttr
 
 T = TypeVar("T")
 
@@ -118,6 +120,8 @@ class AttributePrinter(XDSLPrinter):
                     self.print_list(attribute.data, self._print_element)
             case DenseIntOrFPElementsAttr():
                 self._print_dense(attribute)
+            case SparseElementsAttr():
+                self._print_sparse(attribute)
             case AffineMapAttr():
                 self.print_string(f"affine_map<{map_text(attribute.data)}>")
             case AffineSetAttr():
@@ -186,22 +190,36 @@ class AttributePrinter(XDSLPrinter):
         return f"\n{{-#\n  dialect_resources: {{\n    builtin: {{\n{lines}\n    }}\n  }}\n#-}}\n"
 
     def _print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
-        data = attribute.data.data
-        element = data[: attribute.get_element_type().compile_time_size]
-        if not data or is_repeated(element, data):
-            DenseIntOrFPElementsAttr(attribute.type, BytesAttr(element)).print_builtin(self)
+        if len(attribute) > self._most_elements and not _is_splat(attribute):
+            self.print_string("dense_resource<__elided__> : ")
+        else:
+            self.print_string("dense<")
+            self._print_elements(attribute, MOST_LISTED_ELEMENTS)
+            self.print_string("> : ")
+        self.print_attribute(attribute.get_type())
+
+    def _print_elements(self, attribute: DenseIntOrFPElementsAttr, most_listed: float) -> None:
+        """The elements, in hexadecimal if they are more than `most_listed` different ones."""
+        if not len(attribute):
             return
-        if len(attribute) > self._most_elements:
-            self.print_string(f"dense_resource<__elided__> : {self._text_of(attribute.get_type())}")
-            return
-        self.print_string("dense<")
-        if len(attribute) <= MOST_LISTED_ELEMENTS:
+        if _is_splat(attribute):
+            element = attribute.data.data[: attribute.get_element_type().compile_time_size]
+            one = DenseIntOrFPElementsAttr(TensorType(attribute.get_element_type(), [1]), BytesAttr(element))
+            one._print_one_elem(one.get_values()[0], self)  # pyright: ignore[reportPrivateUsage]
+        elif len(attribute) <= most_listed:
             # xDSL's `print_builtin` takes 0.0 and -0.0 for the same.
             attribute._print_dense_list(attribute.get_values(), attribute.get_shape(), self)  # pyright: ignore[reportPrivateUsage]
         else:
             self.print_string(f'"{hexadecimal(attribute)}"')
+
+    def _print_sparse(self, attribute: SparseElementsAttr) -> None:
+        self.print_string("sparse<")
+        if len(attribute.values):
+            self._print_elements(attribute.indices, math.inf)
+            self.print_string(", ")
+            self._print_elements(attribute.values, MOST_LISTED_ELEMENTS)
         self.print_string("> : ")
-        self.print_attribute(attribute.get_type())
+        self.print_attribute(attribute.type)
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         """A dictionary, in the order of its keys."""
@@ -239,3 +257,8 @@ class AttributePrinter(XDSLPrinter):
         text = "".join(self._parts[start:])
         del self._parts[start:]
         return text
+
+
+def _is_splat(attribute: DenseIntOrFPElementsAttr) -> bool:
+    data = attribute.data.data
+    return is_repeated(data[: attribute.get_element_type().compile_time_size], data)

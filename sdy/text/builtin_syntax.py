@@ -22,13 +22,13 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import warn
-from sdy.text.dense import DenseParser
 from sdy.text.encoding import TensorEncoding
+from sdy.text.sparse_elements import SparseElementsParser
 
 _DEFAULT_MEMORY_SPACE = IntegerAttr(0, i64)
 
 
-class BuiltinSyntaxParser(DenseParser):
+class BuiltinSyntaxParser(SparseElementsParser):
     """The part of the parser that reads builtin types and attributes."""
 
     def _parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:

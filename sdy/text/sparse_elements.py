@@ -1,0 +1,94 @@
+"""Sparse constants: `sparse<[[0, 1], [2, 3]], [1.0, 2.0]> : tensor<3x4xf32>`, the places of some elements and these.
+
+All other elements are zero. One index may stand for all places, and one value for all elements.
+"""
+
+import math
+from typing import cast
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i64
+from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.printer import Printer
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from sdy.text.dense import DenseParser, DenseType
+from sdy.text.numbers import Literal
+
+
+@irdl_attr_definition
+class SparseElementsAttr(ParametrizedAttribute, BuiltinAttribute):
+    """`indices` has a row for each place, as long as `type` has dimensions; `values` an element for each."""
+
+    name = "builtin.sparse_elements"
+    indices: DenseIntOrFPElementsAttr = param_def()
+    values: DenseIntOrFPElementsAttr = param_def()
+    type: Attribute = param_def()
+
+    def print_builtin(self, printer: Printer) -> None:
+        """Write it whole, by xDSL's spelling of numbers."""
+        printer.print_string("sparse<")
+        if len(self.values):
+            for separator, part in (("", self.indices), (", ", self.values)):
+                printer.print_string(separator)
+                part.print_without_type(printer)
+        printer.print_string("> : ")
+        printer.print_attribute(self.type)
+
+
+class SparseElementsParser(DenseParser):
+    """The part of the parser that reads sparse constants."""
+
+    def _parse_optional_builtin_parametrized_attr(self) -> Attribute | None:
+        if self._current_token.text != "sparse":
+            return super()._parse_optional_builtin_parametrized_attr()
+        start = self.pos
+        self._consume_token()
+        return self._parse_sparse(start)
+
+    def _parse_sparse(self, start: int) -> SparseElementsAttr:
+        indices: list[Literal] = []
+        values: list[Literal] = []
+        indices_shape = values_shape = [0]
+        self.parse_punctuation("<", " after 'sparse'")
+        if self._current_token.kind is not MLIRTokenKind.GREATER:
+            indices_shape = self._parse_elements(indices)
+            self.parse_punctuation(",")
+            values_shape = self._parse_elements(values)
+        self.parse_punctuation(">")
+        self.parse_punctuation(":")
+        type_ = self._dense_type(start)
+        shape = type_.get_shape()
+        if not indices:
+            indices_shape = [0, len(shape)]
+        indices_type = TensorType(i64, indices_shape or [1, len(shape)])
+        values_type = TensorType(type_.element_type, values_shape or indices_type.get_shape()[:1])
+        self._check_shapes(type_, indices_type.get_shape(), values_type.get_shape(), start)
+        places = self._elements_reader(indices, indices_shape, start)(indices_type)
+        self._check_places(places, type_, start)
+        return SparseElementsAttr(places, self._elements_reader(values, values_shape, start)(values_type), type_)
+
+    def _check_shapes(self, type_: DenseType, indices: tuple[int, ...], values: tuple[int, ...], start: int) -> None:
+        rank = type_.get_num_dims()
+        has_places = indices[1:] == (rank,) or (len(indices) == rank == 1)
+        if not has_places or values != indices[:1]:
+            self.raise_error(
+                f"expected shape ({[*type_.get_shape()]}); inferred shape of indices literal ({[*indices]}); "
+                f"inferred shape of values literal ({[*values]})",
+                start,
+            )
+
+    def _check_places(self, indices: DenseIntOrFPElementsAttr, type_: DenseType, start: int) -> None:
+        shape = type_.get_shape()
+        count = math.prod(indices.get_shape())
+        numbers = cast("tuple[int, ...]", indices.get_values())
+        if len(numbers) < count:
+            numbers = numbers * count
+        for number in range(indices.get_shape()[0]):
+            place = numbers[number * len(shape) : (number + 1) * len(shape)]
+            if any(not 0 <= index < size for index, size in zip(place, shape, strict=True)):
+                self.raise_error(
+                    f"sparse index #{number} is not contained within the value shape, with index={[*place]}, "
+                    f"and type='{type_}'",
+                    start,
+                )
