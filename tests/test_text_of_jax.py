@@ -62,11 +62,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
 }
 
 
+@pytest.mark.parametrize("debuginfo", [False, True], ids=["", "debuginfo"])
+@pytest.mark.parametrize("generic", [False, True], ids=["custom", "generic"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_prints_what_mlir_prints(name: str):
+def test_prints_what_mlir_prints(name: str, generic: bool, debuginfo: bool):
     program, argument = PROGRAMS[name]
     text = jax.jit(program).lower(argument).as_text(debug_info=True)
     with mlir.make_ir_context():
-        module = ir.Module.parse(text)
-        expected = [module.operation.get_asm(print_generic_op_form=generic) for generic in (False, True)]
-    assert [format(parse(text), generic=generic) for generic in (False, True)] == expected
+        module = ir.Module.parse(text).operation
+        expected = module.get_asm(print_generic_op_form=generic, enable_debug_info=debuginfo)
+    assert format(parse(text, "-"), generic=generic, debuginfo=debuginfo) == expected
