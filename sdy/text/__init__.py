@@ -4,15 +4,20 @@
 error is, and each byte they print.
 
 dialects.py        the dialects that programs are written in
-lexer.py           tokens; tokens.py takes them one by one, lines.py knows where they stand
-parser.py          operations and regions; with values.py for the scopes of names, dense.py for constants, locations.py
-                   for `loc(...)`, affine_parser.py for maps, builtin_syntax.py for what else xDSL reads differently,
-                   generic_form.py for operations that nest none, memory.py for what was read before
+lexer.py           tokens; tokens.py takes them one by one, lines.py knows where they stand, wording.py what is missing
+parser.py          operations and regions; with values.py for the scopes of names, generic_form.py for operations that
+                   nest none, memory.py for what was read before, deep.py for what nests deeply
+  attributes       dialect_symbols.py, dictionaries.py, numbers.py; dense.py and sparse_elements.py for constants,
+                   affine_parser.py for maps, locations.py for `loc(...)`, builtin_syntax.py for resources and what
+                   types leave unsaid
+  types            builtin_types.py; encoding.py for what a tensor's encoding has to say
 printer.py         the same way back: operations; attribute_printer.py for attributes and types, aliases.py for their
                    short names, location_text.py, affine.py and floats.py for what they contain
 names.py           how values are called, and how an operation says what its results should be called
 spelling.py        the form of modules and functions
-verifier.py        whether what was read is a valid program; builtin_checks.py for modules, functions and calls
+verifier.py        whether what was read is a valid program; with visibility.py for the uses of values,
+                   definition_checks.py and constraint_words.py for what definitions ask, builtin_checks.py for modules,
+                   functions and calls
 """
 
 import math
