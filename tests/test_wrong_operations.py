@@ -4,9 +4,10 @@ import re
 from random import Random
 
 import pytest
+from vague_sizes import with_vague_sizes
 
 from oracle import OracleError, oracle
-from random_operations import FAMILIES
+from random_operations import FAMILIES, chlo, dynamic_shapes, elementwise, shapes
 from sdy.diagnostics import DiagnosticError
 from sdy.text import parse
 from wrong_operations import with_mistakes
@@ -16,6 +17,14 @@ _COUNT = 6
 
 _NEWER = "collective_broadcast"
 """An operation that newer versions of StableHLO check in another way than the one that MLIR is compared with."""
+
+_OF_VAGUE_SIZES = [
+    name
+    for name, family in FAMILIES.items()
+    if family.__module__ in {module.__name__ for module in (chlo, dynamic_shapes, elementwise, shapes)}
+    and family is not shapes.concatenate  # its operands are no arguments
+]
+"""Families of operations that are also compared with sizes that are dynamic or bounded."""
 
 
 def told_by_mlir(text: str) -> str | None:
@@ -44,6 +53,17 @@ def test_mistakes_are_told_as_mlir_tells_them(family: str) -> None:
         text = with_mistakes(FAMILIES[family](rng), rng).replace("@NAME", "@f")
         if _NEWER not in text:
             assert told_by_us(text) == told_by_mlir(text), text
+
+
+@pytest.mark.parametrize("family", _OF_VAGUE_SIZES)
+def test_vague_sizes_are_told_as_mlir_tells_them(family: str) -> None:
+    rng = Random(family)
+    for number in range(_COUNT):
+        function = FAMILIES[family](rng)
+        if number % 2:
+            function = with_mistakes(function, rng)
+        text = with_vague_sizes(function, rng).replace("@NAME", "@f")
+        assert told_by_us(text) == told_by_mlir(text), text
 
 
 def test_constants_are_looked_at_for_each_operation() -> None:

@@ -170,8 +170,9 @@ class ClampOp(InferredResults):
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operand's type."""
-        shape = tensor_type(self.operand).get_shape()
+        """The operand's type; MLIR forgets its bounds."""
+        type_ = tensor_type(self.operand)
+        shape = type_.get_shape()
         for name, limit in (("min", self.min), ("max", self.max)):
             sizes = tensor_type(limit).get_shape()
             if sizes and not compatible_shapes(sizes, shape):
@@ -179,7 +180,7 @@ class ClampOp(InferredResults):
                     f"{name} shape [{sizes_text(sizes)}] is not scalar and is not compatible to operand shape "
                     f"[{sizes_text(shape)}]"
                 )
-        return [self.operand.type]
+        return [TensorType(type_.element_type, shape)]
 
 
 @irdl_custom_directive

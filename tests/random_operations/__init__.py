@@ -1,17 +1,28 @@
-"""Random programs of one operation each, over all families of StableHLO, in shapes that are often odd.
+"""Random programs of one operation each, over all families of StableHLO and CHLO, in shapes that are often odd.
 
 Each family is a function that takes a random generator and returns the text of one function around the operation.
 """
 
 from random import Random
 
-from random_operations import collectives, contractions, elementwise, indexing, linear_algebra, shapes
+from random_operations import (
+    chlo,
+    collectives,
+    contractions,
+    dynamic_shapes,
+    elementwise,
+    indexing,
+    linear_algebra,
+    shapes,
+)
 from random_operations.text import FAMILIES, tensor
 
 __all__ = [
     "FAMILIES",
+    "chlo",
     "collectives",
     "contractions",
+    "dynamic_shapes",
     "elementwise",
     "indexing",
     "linear_algebra",

@@ -3,17 +3,22 @@
 from math import prod
 from random import Random
 
-from random_operations.text import array, family, function, random_shape, shrunk, some, tensor
+from random_operations.text import Shape, array, family, function, random_shape, shrunk, some, tensor
 
 
 @family
 def broadcast_in_dim(rng: Random) -> str:
-    result = random_shape(rng, 0, 5)
-    dims = some(rng, range(len(result)))
-    operand = [rng.choice([1, result[dim], result[dim]]) for dim in dims]
+    operand, dims, result = broadcast_sizes(rng)
     return function(
         "stablehlo.broadcast_in_dim", [tensor(operand)], [tensor(result)], f"broadcast_dimensions = {array(dims)}"
     )
+
+
+def broadcast_sizes(rng: Random) -> tuple[list[int], list[int], list[int]]:
+    """The shape of an operand, which dimensions they become, and the shape of the result."""
+    result = random_shape(rng, 0, 5)
+    dims = some(rng, range(len(result)))
+    return [rng.choice([1, result[dim], result[dim]]) for dim in dims], dims, result
 
 
 @family
@@ -65,15 +70,20 @@ def slice_(rng: Random) -> str:
 @family
 def pad(rng: Random) -> str:
     shape = random_shape(rng)
-    low, high = ([rng.choice([0, 0, 1, 3]) for _ in shape] for _ in range(2))
-    result = [sum(sizes) for sizes in zip(shape, low, high, strict=True)]
+    (low, high, interior), result = padded(rng, shape)
     properties = f"edge_padding_low = {array(low)}, edge_padding_high = {array(high)}"
     return function(
         "stablehlo.pad",
         [tensor(shape), tensor([])],
         [tensor(result)],
-        f"{properties}, interior_padding = {array([0] * len(shape))}",
+        f"{properties}, interior_padding = {array(interior)}",
     )
+
+
+def padded(rng: Random, shape: Shape) -> tuple[list[list[int]], list[int]]:
+    """The padding before, after and between the elements of each dimension, and the sizes that they make."""
+    low, high = ([rng.choice([0, 0, 1, 3]) for _ in shape] for _ in range(2))
+    return [low, high, [0] * len(shape)], [sum(sizes) for sizes in zip(shape, low, high, strict=True)]
 
 
 @family
