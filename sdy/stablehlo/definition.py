@@ -7,13 +7,14 @@ afterwards like one that was built in any other way.
 
 from typing import TypeVar
 
-from xdsl.ir import Attribute, OpTraits, Region, SSAValue
+from xdsl.ir import Attribute, OpTraits, Region
 from xdsl.irdl import IRDLOperation, irdl_op_definition
 from xdsl.irdl.declarative_assembly_format import FormatProgram, ParsingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from sdy.dialect.signature import VerifiedBySignature
+from sdy.stablehlo.function_types import with_any_types
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 
@@ -32,7 +33,7 @@ def define(cls: type[OpT]) -> type[OpT]:
         cls.traits = OpTraits(lambda: (*inherited, VerifiedBySignature()))
     if assembly_format is not None:
         cls.assembly_format = assembly_format
-        _add_syntax(cls, FormatProgram.from_str(assembly_format, definition))
+        _add_syntax(cls, with_any_types(FormatProgram.from_str(assembly_format, definition)))
     return cls
 
 
@@ -42,13 +43,12 @@ def _add_syntax(cls: type[IRDLOperation], program: FormatProgram) -> None:
         state = ParsingState(cls)
         for directive in program.stmts:
             directive.parse(parser, state)
-        operands: list[SSAValue] = []
-        for values, types in zip(state.operands, state.operand_types, strict=True):
-            operands += parser.resolve_operands(values or (), types or (), start)
+        named = [operand for operands in state.operands for operand in operands or ()]
+        operand_types = [type_ for types in state.operand_types for type_ in types or ()]
         result_types: list[Attribute] = [type_ for types in state.result_types for type_ in types or ()]
         regions: list[Region] = [region for regions in state.regions for region in regions or ()]
         return cls.create(
-            operands=operands,
+            operands=parser.resolve_operands(named, operand_types, start),
             result_types=result_types,
             properties=state.properties,
             attributes=state.attributes,

@@ -1,0 +1,76 @@
+"""`operands` and `functional-type(operands, results)` of assembly formats, read as MLIR reads them.
+
+xDSL compares the number of operands, and that of their types, with the definition as soon as it has read them. MLIR
+compares the two with each other when it has read all, and leaves the rest to the verifier.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+from xdsl.dialects.builtin import FunctionType
+from xdsl.ir import Attribute
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    FormatDirective,
+    FormatProgram,
+    FunctionalTypeDirective,
+    OperandsDirective,
+    ParsingState,
+    ResultsDirective,
+    TypeDirective,
+)
+from xdsl.parser import Parser
+
+from sdy.parse_errors import parse_error
+
+
+class AnyOperands(OperandsDirective):
+    """`%0, %1`, as many as there are."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read them all as those of the first definition."""
+        operands = parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
+        state.operands = [operands or (), *(() for _ in state.operands[1:])]
+
+    def set_types(self, state: ParsingState, types: Sequence[Attribute]) -> None:
+        """Take these types for all operands."""
+        state.operand_types = [types, *(() for _ in state.operand_types[1:])]
+
+
+class AnyFunctionType(FunctionalTypeDirective):
+    """`(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`, with as many types as there are."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read them all as those of the first definitions."""
+        start = parser.pos
+        written = parser.parse_type()
+        if not isinstance(written, FunctionType):
+            expected = f"expected builtin.function, but found '{written}'"
+            raise parse_error(parser, f"invalid kind of type specified: {expected}", start)
+        self.operand_typeable_directive.set_types(state, written.inputs.data)
+        state.result_types = [written.outputs.data, *(() for _ in state.result_types[1:])]
+
+
+def with_any_types(program: FormatProgram) -> FormatProgram:
+    """The same assembly format, read as MLIR reads it."""
+    return FormatProgram(tuple(map(_with_any_types, program.stmts)))
+
+
+def _with_any_types(directive: FormatDirective) -> FormatDirective:
+    match directive:
+        case OperandsDirective():
+            return AnyOperands()
+        case FunctionalTypeDirective(OperandsDirective(), ResultsDirective() as results):
+            return AnyFunctionType(AnyOperands(), results)
+        case CustomDirective():
+            given = {field.name: getattr(directive, field.name) for field in fields(directive)}
+            changed = {name: TypeDirective(AnyOperands()) for name, part in given.items() if _is_of_operands(part)}
+            return replace(directive, **changed)
+        case _:
+            return directive
+
+
+def _is_of_operands(part: object) -> bool:
+    return isinstance(part, TypeDirective) and isinstance(part.inner, OperandsDirective)
