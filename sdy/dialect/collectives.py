@@ -31,7 +31,7 @@ from sdy.dialect.attributes import AllToAllParamListAttr, AxisRefListAttr, ListO
 from sdy.dialect.collective_syntax import AllToAllParam
 from sdy.dialect.directives import OptionalReduction
 from sdy.dialect.enums import I32Attr, reduction_attr, reduction_of
-from sdy.dialect.ops import SAME_TYPE, Verified
+from sdy.dialect.ops import SAME_SHAPED, Verified
 from sdy.sharding import Reduction, TensorSharding
 
 AxesPerDim = Sequence[Sequence[AxisRef]]
@@ -46,9 +46,9 @@ class CollectiveOp(IRDLOperation):
     ALLOWS_OTHER_MESH: ClassVar[bool] = False
     """Whether the two layouts may be on different meshes."""
 
-    tensor = operand_def(SAME_TYPE)
+    tensor = operand_def(SAME_SHAPED)
     out_sharding = prop_def(TensorShardingAttr)
-    result = result_def(SAME_TYPE)
+    result = result_def(SAME_SHAPED)
     traits = traits_def(Verified())
 
     def _build(self, tensor: SSAValue, out_sharding: TensorSharding, **properties: Attribute | None) -> None:

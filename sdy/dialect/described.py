@@ -1,4 +1,4 @@
-"""Constraints on the types of an operation's values that know MLIR's words for what they ask for.
+"""Constraints on types and attributes that know MLIR's words for what they ask for.
 
     lhs = operand_def(Described("32-bit signless integer", i32.__eq__))
 
@@ -7,11 +7,10 @@ The verifier says of another operand: `operand #0 must be 32-bit signless intege
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from typing_extensions import TypeVar
 from xdsl.dialects.builtin import MemRefType, TensorType, UnrankedMemRefType, UnrankedTensorType, VectorType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, TypedAttribute
 from xdsl.irdl import AttrConstraint, IntConstraint, VerificationContext
 from xdsl.utils.exceptions import VerifyException
 
@@ -41,22 +40,20 @@ def either(*constraints: Described) -> Described:
     )
 
 
-_Shaped = TensorType[Attribute] | UnrankedTensorType[Attribute] | VectorType | MemRefType | UnrankedMemRefType
-_SHAPED = (TensorType, UnrankedTensorType, VectorType, MemRefType, UnrankedMemRefType)
-
-
 def _is_shaped(type_: Attribute) -> bool:
-    return isinstance(type_, _SHAPED) and not cast(_Shaped, type_).element_type.name.endswith(".token")
+    return isinstance(type_, TensorType | UnrankedTensorType | VectorType | MemRefType | UnrankedMemRefType)
 
 
 def _is_ranked_tensor(type_: Attribute) -> bool:
-    return isinstance(type_, TensorType) and _is_shaped(cast(Attribute, type_))
+    return isinstance(type_, TensorType)
 
 
 def _is_static_tensor(type_: Attribute) -> bool:
-    return isinstance(type_, TensorType) and type_.has_static_shape() and _is_shaped(cast(Attribute, type_))
+    return isinstance(type_, TensorType) and type_.has_static_shape()
 
 
+# MLIR's tokens are no types of xDSL: there is nothing to leave out.
 SHAPED = Described("shaped of any non-token type values", _is_shaped)
 RANKED_TENSOR = Described("ranked tensor of any non-token type values", _is_ranked_tensor)
 STATIC_TENSOR = Described("statically shaped tensor of any non-token type values", _is_static_tensor)
+TYPED = Described("TypedAttr instance", lambda attribute: isinstance(attribute, TypedAttribute))

@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     SymbolNameConstraint,
-    TensorType,
     i64,
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -47,6 +46,7 @@ from xdsl.traits import (
 
 from sdy.dialect.attributes import ManualAxesAttr, MeshAttr, TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.dialect.data_flow import ComputationDataFlow, ManualComputationDataFlow
+from sdy.dialect.described import RANKED_TENSOR, SHAPED, STATIC_TENSOR
 from sdy.dialect.directives import Body, Direction, Shardings
 from sdy.dialect.enums import I32Attr, PropagationDirection, direction_attr
 from sdy.dialect.interfaces import Elementwise
@@ -67,6 +67,11 @@ class Verified(SymbolUserOpInterface):
 
 SAME_TYPE = VarConstraint("T", AnyAttr())
 """The type that the operand and the result share."""
+
+SAME_SHAPED = VarConstraint("T", SHAPED)
+"""The type, with a shape, that the operand and the result share."""
+
+_SAME_TENSOR = VarConstraint("T", RANKED_TENSOR)
 
 
 @irdl_op_definition
@@ -120,7 +125,7 @@ class ShardingGroupOp(IRDLOperation):
     """Puts a value in a group whose members are sharded alike: `sdy.sharding_group %0 group_id=1 : tensor<8xf32>`."""
 
     name = "sdy.sharding_group"
-    input = operand_def(TensorType)
+    input = operand_def(RANKED_TENSOR)
     group_id = prop_def(IntegerAttr[I64])
     assembly_format = "$input `group_id` `` `=` `` $group_id attr-dict `:` type($input)"
 
@@ -137,7 +142,7 @@ class ConstantOp(IRDLOperation):
 
     name = "sdy.constant"
     value = prop_def(AnyOf((BaseAttr(DenseIntOrFPElementsAttr), BaseAttr(DenseResourceAttr))))
-    output = result_def(TensorType)
+    output = result_def(STATIC_TENSOR)
     traits = traits_def(Pure())
 
     def __init__(self, value: DenseIntOrFPElementsAttr | DenseResourceAttr):
@@ -166,9 +171,9 @@ class PropagationBarrierOp(IRDLOperation):
     """Lets shardings through in one direction only: `sdy.propagation_barrier %0 allowed_direction=FORWARD : ...`."""
 
     name = "sdy.propagation_barrier"
-    input = operand_def(VarConstraint("T", BaseAttr(TensorType)))
+    input = operand_def(_SAME_TENSOR)
     allowed_direction = prop_def(I32Attr)
-    result = result_def(VarConstraint("T", BaseAttr(TensorType)))
+    result = result_def(_SAME_TENSOR)
     traits = traits_def(Elementwise(), Pure(), Verified())
     custom_directives = (Direction,)
     assembly_format = (
@@ -193,9 +198,9 @@ class DataFlowEdgeOp(IRDLOperation):
     """
 
     name = "sdy.data_flow_edge"
-    input = operand_def(SAME_TYPE)
+    input = operand_def(SAME_SHAPED)
     sharding = opt_prop_def(TensorShardingAttr)
-    result = result_def(SAME_TYPE)
+    result = result_def(SAME_SHAPED)
     traits = traits_def(Verified())
     assembly_format = "$input (`sharding` `` `=` `` $sharding^)? attr-dict `:` type($result)"
 
@@ -209,8 +214,8 @@ class FuncDataFlowEdgeOp(IRDLOperation):
     """A data-flow edge between calls and the function they call, at an argument or at a call's result."""
 
     name = "sdy.func_data_flow_edge"
-    input = operand_def(SAME_TYPE)
-    result = result_def(SAME_TYPE)
+    input = operand_def(SAME_SHAPED)
+    result = result_def(SAME_SHAPED)
     traits = traits_def(Verified())
     assembly_format = "$input attr-dict `:` type($result)"
 

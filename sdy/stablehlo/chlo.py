@@ -8,6 +8,7 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_de
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.dialect.described import TYPED
 from sdy.stablehlo.agreement import element_type
 from sdy.stablehlo.constants import TensorConstantOp
 from sdy.stablehlo.definition import define
@@ -31,7 +32,7 @@ class ConstantLikeOp(InferredResults):
     """One value in the shape of the operand."""
 
     name = "chlo.constant_like"
-    value = prop_def()
+    value = prop_def(TYPED)
     operand = operand_def(ANY_TENSOR)
     result = result_def(ANY_TENSOR)
     traits = traits_def(Pure())

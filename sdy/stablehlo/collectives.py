@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, DenseIntOrFPElementsAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     operand_def,
@@ -15,10 +15,10 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.agreement import element_type, verify_same_elements
+from sdy.stablehlo.attribute_constraints import I64_ELEMENTS, NON_NEGATIVE_I64, POSITIVE_I64
 from sdy.stablehlo.attributes import ChannelHandleAttr
 from sdy.stablehlo.bounds import bounded_type, bounds_of
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.dimension_checks import verify_non_negative, verify_positive
 from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.process_groups import (
     GloballyGroupedOp,
@@ -56,13 +56,12 @@ class AllGatherOp(GloballyGroupedOp):
 
     name = "stablehlo.all_gather"
     operands_ = var_operand_def(TENSOR)
-    all_gather_dim = prop_def(IntegerAttr[I64])
+    all_gather_dim = prop_def(NON_NEGATIVE_I64)
     res = var_result_def(TENSOR)
 
     def verify_(self) -> None:
         """Refuse results that differ from their operands in more than the gathered dimension."""
         dim = self.all_gather_dim.value.data
-        verify_non_negative("all_gather_dim", dim)
         verify_pairwise_elements(self)
         global_ids = self.use_global_device_ids is not None
         with unnamed(self):
@@ -99,9 +98,9 @@ class AllToAllOp(GroupedOp, InferredResults):
 
     name = "stablehlo.all_to_all"
     operands_ = var_operand_def(TENSOR)
-    split_dimension = prop_def(IntegerAttr[I64])
-    concat_dimension = prop_def(IntegerAttr[I64])
-    split_count = prop_def(IntegerAttr[I64])
+    split_dimension = prop_def(NON_NEGATIVE_I64)
+    concat_dimension = prop_def(NON_NEGATIVE_I64)
+    split_count = prop_def(POSITIVE_I64)
     res = var_result_def(TENSOR)
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -133,9 +132,6 @@ class AllToAllOp(GroupedOp, InferredResults):
 
     def verify_(self) -> None:
         """Refuse a split that does not come out even, and results of other sizes."""
-        verify_non_negative("split_dimension", self.split_dimension.value.data)
-        verify_non_negative("concat_dimension", self.concat_dimension.value.data)
-        verify_positive("split_count", self.split_count.value.data)
         verify_pairwise_elements(self)
         super().verify_()
 
@@ -146,7 +142,7 @@ class CollectivePermuteOp(InferredResults):
 
     name = "stablehlo.collective_permute"
     operand = operand_def(TENSOR)
-    source_target_pairs = prop_def(DenseIntOrFPElementsAttr)
+    source_target_pairs = prop_def(I64_ELEMENTS)
     channel_handle = opt_prop_def(ChannelHandleAttr)
     result = result_def(TENSOR)
 

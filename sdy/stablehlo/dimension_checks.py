@@ -1,22 +1,8 @@
-"""What verifiers check about dimension numbers, which connect the dimensions of several tensors, and about counts."""
+"""What verifiers check about dimension numbers, which connect the dimensions of several tensors."""
 
 from collections.abc import Sequence
 
 from xdsl.utils.exceptions import VerifyException
-
-
-def verify_positive(name: str, number: int) -> None:
-    """Refuse a count of groups or parts that is not positive."""
-    if number <= 0:
-        constraint = "64-bit signless integer attribute whose value is positive"
-        raise VerifyException(f"attribute '{name}' failed to satisfy constraint: {constraint}")
-
-
-def verify_non_negative(name: str, number: int, bits: int = 64) -> None:
-    """Refuse a dimension or an index that is negative; it is an integer of `bits` bits."""
-    if number < 0:
-        constraint = f"{bits}-bit signless integer attribute whose value is non-negative"
-        raise VerifyException(f"attribute '{name}' failed to satisfy constraint: {constraint}")
 
 
 def verify_dims(name: str, dims: Sequence[int], rank: int) -> None:

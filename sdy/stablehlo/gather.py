@@ -13,12 +13,13 @@ from sdy.stablehlo.attributes import FALSE, I64_ARRAY, GatherDimensionNumbersAtt
 from sdy.stablehlo.bounds import bounded_type, bounds_of
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.dimension_checks import verify_each_in_range
+from sdy.stablehlo.element_types import INTEGERS
 from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.shape_operands import constant_numbers
 from sdy.stablehlo.sizes import size_text
 from sdy.stablehlo.slice_dimensions import GATHER, SliceDimensions
-from sdy.stablehlo.tensor_types import TENSOR
+from sdy.stablehlo.tensor_types import STATIC_INTEGERS_1D, TENSOR, ranked
 
 
 def gathered_type(
@@ -95,12 +96,12 @@ class GatherOp(InferredResults):
     """Slices of the operand, one for each index vector in start_indices."""
 
     name = "stablehlo.gather"
-    operand = operand_def(TensorType)
-    start_indices = operand_def(TensorType)
+    operand = operand_def(TENSOR)
+    start_indices = operand_def(ranked(INTEGERS))
     dimension_numbers = prop_def(GatherDimensionNumbersAttr)
     slice_sizes = prop_def(I64_ARRAY)
     indices_are_sorted = opt_prop_def(BoolAttr, FALSE)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure())
 
     def infer_types(self) -> list[Attribute]:
@@ -121,12 +122,12 @@ class DynamicGatherOp(InferredResults):
     """A gather whose slice sizes are known only at run time."""
 
     name = "stablehlo.dynamic_gather"
-    operand = operand_def(TensorType)
-    start_indices = operand_def(TensorType)
-    slice_sizes = operand_def(TensorType)
+    operand = operand_def(TENSOR)
+    start_indices = operand_def(ranked(INTEGERS))
+    slice_sizes = operand_def(STATIC_INTEGERS_1D)
     dimension_numbers = prop_def(GatherDimensionNumbersAttr)
     indices_are_sorted = opt_prop_def(BoolAttr, FALSE)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     traits = traits_def(Pure(), VerifiedByConstants())
 
     def infer_types(self) -> list[Attribute]:

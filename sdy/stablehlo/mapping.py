@@ -10,6 +10,7 @@ from sdy.stablehlo.attributes import I64_ARRAY
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.shape_checks import tensor_type, verify_same_shape
+from sdy.stablehlo.tensor_types import TENSOR
 
 
 @define
@@ -17,9 +18,9 @@ class MapOp(InferredResults):
     """The computation applied to the elements of the inputs at each place."""
 
     name = "stablehlo.map"
-    inputs = var_operand_def(TensorType)
+    inputs = var_operand_def(TENSOR)
     dimensions = prop_def(I64_ARRAY)
-    result = result_def(TensorType)
+    result = result_def(TENSOR)
     computation = region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
 

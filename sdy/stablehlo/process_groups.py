@@ -10,15 +10,17 @@ from typing import cast
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, SymbolRefAttr, TensorType, UnitAttr, i32
 from xdsl.ir import Attribute, Operation
-from xdsl.irdl import IRDLOperation, opt_prop_def, prop_def, traits_def
+from xdsl.irdl import BaseAttr, IRDLOperation, opt_prop_def, prop_def, traits_def
 from xdsl.traits import SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.attribute_constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes import ChannelHandleAttr
 from sdy.stablehlo.replica_groups import ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.shape_checks import tensor_type
 
 ReplicaGroups = DenseIntOrFPElementsAttr | ReplicaGroupMeshAxesAttr
+_REPLICA_GROUPS = I64_ELEMENTS | BaseAttr(ReplicaGroupMeshAxesAttr)
 
 
 class MeshUser(SymbolUserOpInterface):
@@ -35,7 +37,7 @@ class MeshUser(SymbolUserOpInterface):
 class GroupedOp(IRDLOperation):
     """An operation within groups of devices."""
 
-    replica_groups = prop_def(ReplicaGroups)
+    replica_groups = prop_def(_REPLICA_GROUPS)
     channel_handle = opt_prop_def(ChannelHandleAttr)
     traits = traits_def(MeshUser())
 

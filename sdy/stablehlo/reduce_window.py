@@ -1,6 +1,5 @@
 """The elements of each window of tensors combined into one."""
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     SameVariadicOperandSize,
@@ -14,10 +13,12 @@ from xdsl.irdl import (
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.attribute_constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes import I64_ARRAY
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.reducers import halves, reduced_elements, verify_one_shape, verify_reducer
+from sdy.stablehlo.tensor_types import TENSOR
 from sdy.stablehlo.windows import WindowDimension, padding_pairs, window_dimensions, windowed_type
 
 
@@ -26,14 +27,14 @@ class ReduceWindowOp(InferredResults):
     """Each window of the inputs combined, from the init values on, by the body."""
 
     name = "stablehlo.reduce_window"
-    inputs = var_operand_def(TensorType)
-    init_values = var_operand_def(TensorType)
+    inputs = var_operand_def(TENSOR)
+    init_values = var_operand_def(TENSOR)
     window_dimensions = prop_def(I64_ARRAY)
     window_strides = opt_prop_def(I64_ARRAY)
     base_dilations = opt_prop_def(I64_ARRAY)
     window_dilations = opt_prop_def(I64_ARRAY)
-    padding = opt_prop_def(DenseIntOrFPElementsAttr)
-    res = var_result_def(TensorType)
+    padding = opt_prop_def(I64_ELEMENTS)
+    res = var_result_def(TENSOR)
     body = region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
     irdl_options = (SameVariadicOperandSize(),)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, I64, DenseIntOrFPElementsAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute, Region
 from xdsl.irdl import (
     IRDLOperation,
@@ -18,8 +18,8 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.attribute_constraints import I64_ELEMENTS, NON_NEGATIVE_I64
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.dimension_checks import verify_non_negative
 from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.process_groups import (
     GloballyGroupedOp,
@@ -79,14 +79,13 @@ class ReduceScatterOp(GloballyGroupedOp):
 
     name = "stablehlo.reduce_scatter"
     operand = operand_def(TENSOR)
-    scatter_dimension = prop_def(IntegerAttr[I64])
+    scatter_dimension = prop_def(NON_NEGATIVE_I64)
     result = result_def(TENSOR)
     computation = region_def("single_block")
 
     def verify_(self) -> None:
         """Refuse a result that differs from the operand in more than the scattered dimension."""
         dim = self.scatter_dimension.value.data
-        verify_non_negative("scatter_dimension", dim)
         operand, result = tensor_type(self.operand), tensor_type(self.result)
         global_ids = self.use_global_device_ids is not None
         with unnamed(self):
@@ -152,7 +151,7 @@ class CrossReplicaSumOp(IRDLOperation):
 
     name = "stablehlo.cross-replica-sum"
     operand = operand_def(TENSOR)
-    replica_groups = prop_def(DenseIntOrFPElementsAttr)
+    replica_groups = prop_def(I64_ELEMENTS)
     result = result_def(TENSOR)
     traits = traits_def(Pure())
 

@@ -6,7 +6,7 @@
 
 from typing import Self
 
-from xdsl.dialects.builtin import TensorType, UnknownLoc
+from xdsl.dialects.builtin import UnknownLoc
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import SameVariadicOperandSize, prop_def, region_def, traits_def, var_operand_def, var_result_def
 from xdsl.parser import Parser, UnresolvedOperand
@@ -23,6 +23,7 @@ from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.reducers import halves, reduced_elements, scalar, verify_one_shape, verify_reducer
 from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.struct_attribute import dims_text, parse_dims
+from sdy.stablehlo.tensor_types import TENSOR
 from sdy.text.tokens import TokenParser
 
 REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {
@@ -36,10 +37,10 @@ class ReduceOp(InferredResults):
     """Each input's elements along the dimensions combined, from its init value on, by the body."""
 
     name = "stablehlo.reduce"
-    inputs = var_operand_def(TensorType)
-    init_values = var_operand_def(TensorType)
+    inputs = var_operand_def(TENSOR)
+    init_values = var_operand_def(TENSOR)
     dimensions = prop_def(I64_ARRAY)
-    res = var_result_def(TensorType)
+    res = var_result_def(TENSOR)
     body = region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
     irdl_options = (SameVariadicOperandSize(),)

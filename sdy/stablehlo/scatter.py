@@ -20,10 +20,12 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.stablehlo.attributes import FALSE, ScatterDimensionNumbersAttr
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.dimension_checks import verify_each_in_range
+from sdy.stablehlo.element_types import ANY_INTEGERS
 from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.reducers import Tensor, reduced_elements, scalar, verify_reducer
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.slice_dimensions import SCATTER, SliceDimensions
+from sdy.stablehlo.tensor_types import TENSOR, ranked
 
 
 @define
@@ -31,13 +33,13 @@ class ScatterOp(InferredResults):
     """The inputs with slices, one for each index vector, combined with the updates by the update computation."""
 
     name = "stablehlo.scatter"
-    inputs = var_operand_def(TensorType)
-    scatter_indices = operand_def(TensorType)
-    updates = var_operand_def(TensorType)
+    inputs = var_operand_def(TENSOR)
+    scatter_indices = operand_def(ranked(ANY_INTEGERS))
+    updates = var_operand_def(TENSOR)
     scatter_dimension_numbers = prop_def(ScatterDimensionNumbersAttr)
     indices_are_sorted = opt_prop_def(BoolAttr, FALSE)
     unique_indices = opt_prop_def(BoolAttr, FALSE)
-    res = var_result_def(TensorType)
+    res = var_result_def(TENSOR)
     update_computation = region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
     irdl_options = (SameVariadicOperandSize(),)

@@ -2,17 +2,19 @@
 
 from typing import cast
 
-from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, TensorType, i1
+from xdsl.dialects.builtin import AnyFloat, TensorType, i1
 from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, opt_prop_def, region_def, result_def, traits_def
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.attribute_constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes import I64_ARRAY
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.reducers import Tensor, reduced_elements, scalar, verify_reducer
 from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.tensor_types import TENSOR
 from sdy.stablehlo.windows import padding_pairs, window_dimensions, windowed_type
 
 
@@ -21,13 +23,13 @@ class SelectAndScatterOp(InferredResults):
     """Each source element combined by `scatter` into the operand's place that `select` chooses in its window."""
 
     name = "stablehlo.select_and_scatter"
-    operand = operand_def(TensorType)
-    source = operand_def(TensorType)
-    init_value = operand_def(TensorType)
+    operand = operand_def(TENSOR)
+    source = operand_def(TENSOR)
+    init_value = operand_def(TENSOR)
     window_dimensions = opt_prop_def(I64_ARRAY)
     window_strides = opt_prop_def(I64_ARRAY)
-    padding = opt_prop_def(DenseIntOrFPElementsAttr)
-    result = result_def(TensorType)
+    padding = opt_prop_def(I64_ELEMENTS)
+    result = result_def(TENSOR)
     select = region_def("single_block")
     scatter = region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())

@@ -1,6 +1,6 @@
 """Sorting tensors together, in an order given as a region."""
 
-from xdsl.dialects.builtin import I64, BoolAttr, IntegerAttr, TensorType, i1, i64
+from xdsl.dialects.builtin import I64, BoolAttr, IntegerAttr, i1, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import opt_prop_def, region_def, traits_def, var_operand_def, var_result_def
 from xdsl.traits import RecursiveMemoryEffect
@@ -11,6 +11,7 @@ from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults, unnamed
 from sdy.stablehlo.reducers import scalar
 from sdy.stablehlo.shape_checks import tensor_type, verify_same_shape
+from sdy.stablehlo.tensor_types import TENSOR
 
 
 @define
@@ -18,10 +19,10 @@ class SortOp(InferredResults):
     """The inputs sorted together along a dimension, in the order that the comparator says."""
 
     name = "stablehlo.sort"
-    inputs = var_operand_def(TensorType)
+    inputs = var_operand_def(TENSOR)
     dimension = opt_prop_def(IntegerAttr[I64], IntegerAttr(-1, i64))
     is_stable = opt_prop_def(BoolAttr, FALSE)
-    res = var_result_def(TensorType)
+    res = var_result_def(TENSOR)
     comparator = region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
 

@@ -6,7 +6,6 @@ from typing import cast
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
-    DenseIntOrFPElementsAttr,
     IntegerAttr,
     StringAttr,
     TensorType,
@@ -26,6 +25,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import quoted
+from sdy.stablehlo.attribute_constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes import FALSE, ChannelHandleAttr
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults, unnamed
@@ -149,7 +149,7 @@ class SendOp(TokenOp):
     token = operand_def(TOKEN_TYPE)
     channel_handle = prop_def(ChannelHandleAttr)
     is_host_transfer = opt_prop_def(BoolAttr, FALSE)
-    source_target_pairs = opt_prop_def(DenseIntOrFPElementsAttr)
+    source_target_pairs = opt_prop_def(I64_ELEMENTS)
     result = result_def(TOKEN_TYPE)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
@@ -167,7 +167,7 @@ class RecvOp(IRDLOperation):
     token = operand_def(TOKEN_TYPE)
     channel_handle = prop_def(ChannelHandleAttr)
     is_host_transfer = opt_prop_def(BoolAttr, FALSE)
-    source_target_pairs = opt_prop_def(DenseIntOrFPElementsAttr)
+    source_target_pairs = opt_prop_def(I64_ELEMENTS)
     res = var_result_def(STATIC_TENSOR_OR_TOKEN)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import I32, ArrayAttr, IntegerAttr, TupleType
+from xdsl.dialects.builtin import ArrayAttr, TupleType
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.irdl.declarative_assembly_format import (
@@ -19,8 +19,8 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.parse_errors import parse_error
+from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I32
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.dimension_checks import verify_non_negative
 from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.syntax import SpacedOperands
 from sdy.stablehlo.tensor_types import TENSOR_TOKEN_TUPLE_OR_BUFFER, TUPLE
@@ -70,7 +70,7 @@ class GetTupleElementOp(InferredResults):
 
     name = "stablehlo.get_tuple_element"
     operand = operand_def(TUPLE)
-    index = prop_def(IntegerAttr[I32])
+    index = prop_def(NON_NEGATIVE_I32)
     result = result_def(TENSOR_TOKEN_TUPLE_OR_BUFFER)
     traits = traits_def(Pure())
     assembly_format = "$operand `[` $index `]` attr-dict `:` functional-type(operands, results)"
@@ -86,5 +86,4 @@ class GetTupleElementOp(InferredResults):
 
     def verify_(self) -> None:
         """Refuse an index that is out of range, and a result of another type."""
-        verify_non_negative("index", self.index.value.data, bits=32)
         super().verify_()

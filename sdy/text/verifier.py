@@ -13,7 +13,7 @@ from inspect import getclosurevars
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
-from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait, SingleBlockImplicitTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import error, op_error
@@ -77,28 +77,33 @@ def _ends_block(op_class: type[Operation]) -> bool:
 
 def _check_itself(op: Operation) -> None:
     """Check what an operation says of itself beyond its definition: by its own verifier, by its traits."""
-    op_class = op.__class__
     try:
-        if (check := CHECKS.get(op_class)) is not None:
+        for check in _checks(op.__class__):
             check(op)
-        for trait in _checking_traits(op_class):
-            trait.verify(op)
-        _own_verifier(op_class)(op)
     except VerifyException as problem:
         raise op_error(op, str(problem)) from problem
 
 
 @cache
-def _checking_traits(op_class: type[Operation]) -> tuple[OpTrait, ...]:
-    """The traits that check something; what is visible and which operation is the last is checked here, for all."""
-    return tuple(
-        trait
-        for trait in op_class.get_traits_of_type(OpTrait)
-        if type(trait).verify is not OpTrait.verify and not isinstance(trait, IsolatedFromAbove | IsTerminator)
+def _checks(op_class: type[Operation]) -> tuple[Callable[[Operation], None], ...]:
+    """What to ask of an operation, in MLIR's order: traits that look into its regions come last.
+
+    What is visible, and which operation is the last of a block, is checked for all operations in the same way.
+    """
+    traits = sorted(
+        (
+            trait
+            for trait in op_class.get_traits_of_type(OpTrait)
+            if type(trait).verify is not OpTrait.verify and not isinstance(trait, IsolatedFromAbove | IsTerminator)
+        ),
+        key=str,
     )
+    first = [trait.verify for trait in traits if not isinstance(trait, SingleBlockImplicitTerminator)]
+    last = [trait.verify for trait in traits if isinstance(trait, SingleBlockImplicitTerminator)]
+    in_words_of_mlir = [CHECKS[op_class]] if op_class in CHECKS else []
+    return (*in_words_of_mlir, *first, _own_verifier(op_class), *last)
 
 
-@cache
 def _own_verifier(op_class: type[Operation]) -> Callable[[Operation], None]:
     """`verify_` as it was written for a class, without the checks of the definition that xDSL adds to it."""
     verifier = op_class.verify_
