@@ -46,14 +46,24 @@ def is_symbolic(expression: AffineExpr) -> bool:
 
 
 def _simplified(kind: Kind, lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
+    match lhs, rhs:
+        case (AffineDimExpr(), AffineDimExpr()) | (AffineSymExpr(), AffineSymExpr()) if (
+            kind in (Kind.Add, Kind.Mul) and lhs.position > rhs.position
+        ):
+            return combined(kind, rhs, lhs)
+        case _:
+            pass
     if kind is Kind.Add:
         return _simplified_sum(lhs, rhs)
     if kind is Kind.Mul:
         return _simplified_product(lhs, rhs)
-    # What division by zero or by a negative number means is left open.
-    if not isinstance(rhs, AffineConstantExpr) or rhs.value < 1:
+    # What division by zero means is left open, and what the remainder of one by a negative number is.
+    is_constant = isinstance(rhs, AffineConstantExpr)
+    if is_constant and (rhs.value == 0 or (kind is Kind.Mod and rhs.value < 0)):
         return None
-    return _SIMPLIFIED_DIVISIONS[kind](lhs, rhs)
+    if lhs == rhs:
+        return _ZERO if kind is Kind.Mod else AffineConstantExpr(1)
+    return _SIMPLIFIED_DIVISIONS[kind](lhs, rhs) if is_constant else None
 
 
 def _simplified_sum(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
@@ -90,19 +100,25 @@ def _scaled(expression: AffineExpr) -> tuple[int, AffineExpr]:
 
 
 def _remainder(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
-    """`e mod q` for `e` + `(e floordiv q) * -q`, where `q` may be a symbol."""
+    """`e mod q` for `e` + `(e floordiv q) * -q`, where `q` may be a symbol.
+
+    Where `lhs` is a sum, only its last term is combined with another quotient, or changes places with it.
+    """
     match rhs:
         case AffineBinaryOpExpr(
             lhs=AffineBinaryOpExpr(kind=Kind.Mul, lhs=AffineBinaryOpExpr(kind=Kind.FloorDiv) as quotient, rhs=divisor),
             rhs=AffineConstantExpr(value=-1),
         ) if quotient.rhs == divisor and quotient.lhs == lhs:
             return combined(Kind.Mod, lhs, divisor)
-        case AffineBinaryOpExpr(lhs=AffineBinaryOpExpr(kind=Kind.FloorDiv) as quotient) if (
-            quotient.lhs == lhs and quotient.rhs == negated(rhs.rhs)
-        ):
-            return combined(Kind.Mod, lhs, quotient.rhs)
+        case AffineBinaryOpExpr(kind=Kind.Mul, lhs=AffineBinaryOpExpr(kind=Kind.FloorDiv) as quotient):
+            if quotient.lhs == lhs and quotient.rhs == negated(rhs.rhs):
+                return combined(Kind.Mod, lhs, quotient.rhs)
         case _:
             return None
+    if not isinstance(lhs, AffineBinaryOpExpr) or lhs.kind is not Kind.Add:
+        return None
+    simpler = _simplified(Kind.Add, lhs.rhs, rhs)
+    return None if simpler is None else combined(Kind.Add, lhs.lhs, simpler)
 
 
 def _simplified_product(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
