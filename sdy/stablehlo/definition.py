@@ -14,7 +14,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from sdy.dialect.signature import VerifiedBySignature
-from sdy.stablehlo.function_types import with_any_types
+from sdy.stablehlo.format_directives import as_in_mlir
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 
@@ -33,7 +33,7 @@ def define(cls: type[OpT]) -> type[OpT]:
         cls.traits = OpTraits(lambda: (*inherited, VerifiedBySignature()))
     if assembly_format is not None:
         cls.assembly_format = assembly_format
-        _add_syntax(cls, with_any_types(FormatProgram.from_str(assembly_format, definition)))
+        _add_syntax(cls, as_in_mlir(FormatProgram.from_str(assembly_format, definition)))
     return cls
 
 

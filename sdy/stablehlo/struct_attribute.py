@@ -35,7 +35,7 @@ PARSE: dict[Any, Callable[[AttrParser], Any]] = {
     tuple[int, ...]: parse_dims,
     int: lambda parser: parser.parse_integer(),
     float: lambda parser: parser.parse_number(),
-    bool: lambda parser: parser.parse_boolean(),
+    bool: lambda parser: parser.parse_integer() != 0,
     str: lambda parser: parser.parse_str_literal(),
     TypeAttribute: lambda parser: parser.parse_type(),
 }

@@ -127,17 +127,18 @@ def _check_attributes(op: Operation, definition: OpDef) -> None:
     if (missing := min(required, default=None)) is not None:
         raise op_error(op, f"requires attribute '{missing}'")
     for name, attribute, given in defined:
-        if name in given and name not in sized:
-            check_attribute(op, name, attribute, given[name])
+        checked = name in given and name not in sized
+        if checked and (problem := attribute_problem(name, attribute, given[name])) is not None:
+            raise op_error(op, problem)
 
 
-def check_attribute(op: Operation, name: str, definition: PropertyDef | AttributeDef, given: Attribute) -> None:
-    """Raises DiagnosticError where the attribute `name` of `op` is not what its definition says."""
+def attribute_problem(name: str, definition: PropertyDef | AttributeDef, given: Attribute) -> str | None:
+    """What is wrong with what is given as the attribute `name` of an operation, None where nothing is."""
     try:
         definition.constr.verify(given, VerificationContext())
     except VerifyException as problem:
-        wanted = words(definition.constr) or str(problem)
-        raise op_error(op, f"attribute '{name}' failed to satisfy constraint: {wanted}") from problem
+        return f"attribute '{name}' failed to satisfy constraint: {words(definition.constr) or problem}"
+    return None
 
 
 def _check_types(

@@ -1,7 +1,8 @@
-"""`operands` and `functional-type(operands, results)` of assembly formats, read as MLIR reads them.
+"""`operands`, `functional-type(operands, results)` and `attr-dict` of assembly formats, read as MLIR reads them.
 
 xDSL compares the number of operands, and that of their types, with the definition as soon as it has read them. MLIR
-compares the two with each other when it has read all, and leaves the rest to the verifier.
+compares the two with each other when it has read all, and leaves the rest to the verifier. The attributes that the
+definition has it checks as soon as it has read their dictionary.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from dataclasses import fields, replace
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute
 from xdsl.irdl.declarative_assembly_format import (
+    AttrDictDirective,
     CustomDirective,
     FormatDirective,
     FormatProgram,
@@ -22,6 +24,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 
 from sdy.parse_errors import parse_error
+from sdy.text.definition_checks import attribute_problem
 
 
 class AnyOperands(OperandsDirective):
@@ -53,17 +56,33 @@ class AnyFunctionType(FunctionalTypeDirective):
         state.result_types = [written.outputs.data, *(() for _ in state.result_types[1:])]
 
 
-def with_any_types(program: FormatProgram) -> FormatProgram:
+class CheckedAttrDict(AttrDictDirective):
+    """`{feature_group_count = 1 : i64}`, where those attributes are checked that the operation's definition has."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read the attributes."""
+        start = parser.pos
+        super().parse(parser, state)
+        for name, definition in state.op_type.get_irdl_definition().properties.items():
+            if name not in self.expected_properties or name not in state.properties:
+                continue
+            if (problem := attribute_problem(name, definition, state.properties[name])) is not None:
+                raise parse_error(parser, f"'{state.op_type.name}' op {problem}", start)
+
+
+def as_in_mlir(program: FormatProgram) -> FormatProgram:
     """The same assembly format, read as MLIR reads it."""
-    return FormatProgram(tuple(map(_with_any_types, program.stmts)))
+    return FormatProgram(tuple(map(_as_in_mlir, program.stmts)))
 
 
-def _with_any_types(directive: FormatDirective) -> FormatDirective:
+def _as_in_mlir(directive: FormatDirective) -> FormatDirective:
     match directive:
         case OperandsDirective():
             return AnyOperands()
         case FunctionalTypeDirective(OperandsDirective(), ResultsDirective() as results):
             return AnyFunctionType(AnyOperands(), results)
+        case AttrDictDirective(with_keyword, reserved, expected) if expected:
+            return CheckedAttrDict(with_keyword, reserved, expected)
         case CustomDirective():
             given = {field.name: getattr(directive, field.name) for field in fields(directive)}
             changed = {name: TypeDirective(AnyOperands()) for name, part in given.items() if _is_of_operands(part)}
