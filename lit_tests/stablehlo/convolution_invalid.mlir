@@ -59,3 +59,21 @@ func.func @window(%input: tensor<2x8x3xf32>, %kernel: tensor<3x3x5xf32>) {
     : (tensor<2x8x3xf32>, tensor<3x3x5xf32>) -> tensor<2x8x5xf32>
   return
 }
+
+// -----
+
+func.func @groups(%input: tensor<2x3xf32>, %kernel: tensor<3x5xf32>) {
+  %0 = stablehlo.convolution(%input, %kernel) dim_numbers = [b, f]x[i, o]->[b, f], window = {}
+    // expected-error @+1 {{custom op 'stablehlo.convolution' 'stablehlo.convolution' op attribute 'batch_group_count' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+    {batch_group_count = 0 : i64, feature_group_count = 1 : i64} : (tensor<2x3xf32>, tensor<3x5xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @operand(%input: tensor<2x3xf32>) {
+  // expected-error @+1 {{custom op 'stablehlo.convolution' number of operands and types do not match: got 1 operands and 2 types}}
+  %0 = stablehlo.convolution(%input) dim_numbers = [b, f]x[i, o]->[b, f], window = {}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x3xf32>, tensor<3x5xf32>) -> tensor<2x5xf32>
+  return
+}
