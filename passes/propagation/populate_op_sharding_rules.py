@@ -31,8 +31,5 @@ class PopulateOpShardingRulesPass(ModulePass):
     """Whether no axis may be propagated to a dimension that it doesn't divide."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rule_of = sharding_rules(self.conservative_propagation)
-        for operation in operations(op):
-            rule = rule_of(operation)
-            if rule is not None:
-                operation.attributes[SHARDING_RULE] = rule
+        for operation, rule in sharding_rules(operations(op), self.conservative_propagation):
+            operation.attributes[SHARDING_RULE] = rule

@@ -31,8 +31,7 @@ Signature = tuple[object, ...]
 """A key for dictionaries."""
 
 _MOST = 2**15
-"""So many signatures are remembered before all are forgotten, so that a long-lived process does not grow."""
-
+"""So many answers are remembered before all are forgotten, so that a process that lives long does not grow."""
 
 _NOT_LOOKING_AROUND = (ConditionallySpeculatable, HasFolder, IsTerminator, ReturnLike, SameOperandsAndResultType)
 """Traits whose own check looks at the operation alone, or at its place, which is checked of every terminator."""
@@ -68,55 +67,75 @@ class Remembered(Generic[T]):
 
     def __init__(self, function: Callable[[Operation], T]):
         self._function = function
-        self._answers: dict[Signature, T] = {}
-        self._equals: dict[Attribute, Attribute] = {}
-        self._kept: list[Attribute] = []
+        self._by_identity: dict[Signature, T] = {}
+        self._by_equality: dict[Signature, T] = {}
+        self._met: list[Signature] = []
+        """What is in the keys of `_by_identity`, as no other object may take its place in memory."""
 
     def __call__(self, op: Operation) -> T:
-        """The function's answer for this operation."""
-        signature = _signature(op, id)
-        answers = self._answers
-        if signature in answers:
-            return answers[signature]
-        return self._first_answer(op, signature)
+        """The function's answer for this operation, which is asked for so often that this is written to be fast."""
+        operands = op._operands  # pyright: ignore[reportPrivateUsage]
+        key: list[object] = [op.__class__, len(operands), len(op.regions), len(op.successors)]
+        append = key.append
+        for value in operands:
+            append(id(value._type))  # pyright: ignore[reportPrivateUsage]
+        for value in op.results:
+            append(id(value._type))  # pyright: ignore[reportPrivateUsage]
+        if properties := op.properties:
+            key += properties
+            key += map(id, properties.values())
+        if op.attributes:
+            for name, attribute in op.attributes.items():
+                if "." not in name:
+                    key += "attribute", name, id(attribute)
+        identity = tuple(key)
+        answers = self._by_identity
+        return answers[identity] if identity in answers else self._answer_of_equal(op, identity)
 
-    def _first_answer(self, op: Operation, signature: Signature) -> T:
-        """The answer for an operation whose attributes are met as objects for the first time."""
-        of_equals = _signature(op, self._equal)
-        answer = self._answers[of_equals] if of_equals in self._answers else self._function(op)
-        if len(self._answers) >= _MOST:
-            self._answers.clear()
-            self._equals.clear()
-            self._kept.clear()
-            of_equals = _signature(op, self._equal)
-        # No other object may take the place in memory of one that is in a signature.
-        _signature(op, self._keep)
-        self._answers[signature] = self._answers[of_equals] = answer
+    def _answer_of_equal(self, op: Operation, identity: Signature) -> T:
+        """The answer for an operation whose attributes were not met together before."""
+        signature = (
+            op.__class__,
+            tuple(op.operand_types),
+            tuple(op.result_types),
+            tuple(op.properties.items()),
+            tuple([item for item in op.attributes.items() if "." not in item[0]]),
+            len(op.regions),
+            len(op.successors),
+        )
+        answer = self._by_equality[signature] if signature in self._by_equality else self._function(op)
+        if len(self._by_identity) == _MOST:
+            self._by_identity.clear()
+            self._by_equality.clear()
+            self._met.clear()
+        self._met.append(signature)
+        self._by_equality[signature] = self._by_identity[identity] = answer
         return answer
 
-    def _equal(self, attribute: Attribute) -> int:
-        return id(self._equals.setdefault(attribute, attribute))
 
-    def _keep(self, attribute: Attribute) -> int:
-        self._kept.append(attribute)
-        return id(attribute)
+class RememberedByResult(Generic[T]):
+    """As `Remembered`, for a function that depends on nothing but an operation's class and its first result's type.
 
+    This is faster, as nothing else of the operation is looked at.
+    """
 
-def _signature(op: Operation, identify: Callable[[Attribute], int]) -> Signature:
-    """The signature of an operation whose attributes are known by a number; written to be fast."""
-    operands = op._operands  # pyright: ignore[reportPrivateUsage]
-    key: list[object] = [op.__class__, len(operands), len(op.regions), len(op.successors)]
-    append = key.append
-    for value in operands:
-        append(identify(value._type))  # pyright: ignore[reportPrivateUsage]
-    for value in op.results:
-        append(identify(value._type))  # pyright: ignore[reportPrivateUsage]
-    if op.properties:
-        for name, attribute in op.properties.items():
-            append(name)
-            append(identify(attribute))
-    if op.attributes:
-        for name, attribute in op.attributes.items():
-            if "." not in name:
-                key += "attribute", name, identify(attribute)
-    return tuple(key)
+    def __init__(self, function: Callable[[Operation], T]):
+        self._function = function
+        self._answers: dict[tuple[type[Operation], int], T] = {}
+        self._met: list[Attribute] = []
+
+    def __call__(self, op: Operation) -> T:
+        """The function's answer for this operation, which is asked for so often that this is written to be fast."""
+        result = next(iter(op.results))
+        key = (op.__class__, id(result._type))  # pyright: ignore[reportPrivateUsage]
+        answers = self._answers
+        return answers[key] if key in answers else self._first_answer(op, key)
+
+    def _first_answer(self, op: Operation, key: tuple[type[Operation], int]) -> T:
+        if len(self._answers) == _MOST:
+            self._answers.clear()
+            self._met.clear()
+        answer = self._function(op)
+        self._met.append(op.results[0].type)
+        self._answers[key] = answer
+        return answer

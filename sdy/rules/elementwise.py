@@ -12,12 +12,15 @@ POINTWISE = """
     exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or popcnt
     power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt shift_left
     shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
-    all_reduce collective_broadcast collective_permute cross-replica-sum
 """
-"""StableHLO operations whose tensors are all split alike; the collectives work across replicas, not dimensions."""
+"""StableHLO operations of a fixed number of operands, all of which have the shape of the result."""
+
+ACROSS_REPLICAS = "all_reduce collective_broadcast collective_permute cross-replica-sum"
+"""Collectives that are pointwise too, as they work across replicas, not dimensions."""
 
 
-@register(*(f"stablehlo.{name}" for name in POINTWISE.split()), "sdy.sharding_constraint")
+@register(*(f"stablehlo.{name}" for name in POINTWISE.split()), by_result=True)
+@register(*(f"stablehlo.{name}" for name in ACROSS_REPLICAS.split()), "sdy.sharding_constraint")
 def pointwise(op: Operation, rule: RuleBuilder) -> None:
     """All tensors are split alike. An operation on tokens has no rule."""
     if not isinstance(op.results[0].type, TensorType):
