@@ -15,10 +15,12 @@ _CLOSED_BY = {">": "<", "]": "[", ")": "(", "}": "{"}
 _BRACKET = re.compile(r'->|[<>()\[\]{}]|"(?:[^"\\\n]|\\.)*+"')
 _SYMBOL_NAME = re.compile(r"[A-Za-z][\w.]*+|")
 _UNKNOWN_ATTRIBUTE = {
+    "chlo": "unknown chlo attribute",
     "sdy": "unknown attribute `{name}` in dialect `sdy`",
     "stablehlo": "unknown StableHLO attribute",
 }
 _UNKNOWN_TYPE = {
+    "chlo": "dialect 'chlo' provides no type parsing hook",
     "sdy": "dialect 'sdy' provides no type parsing hook",
     "stablehlo": "unknown stablehlo type: {name}",
 }
@@ -86,11 +88,12 @@ class DialectSymbolParser(TokenParser):
         # A parameter may be a whole attribute, `<#sdy.mesh<...>>`, but never without the brackets around it.
         if not is_opaque and self._current_token.kind is MLIRTokenKind.HASH_IDENT:
             self.raise_error("expected '<'")
-        if (self.ctx.get_optional_type if is_type else self.ctx.get_optional_attr)(attr_name) is None:
-            dialect, _, name = attr_name.partition(".")
-            said = (_UNKNOWN_TYPE if is_type else _UNKNOWN_ATTRIBUTE).get(
-                dialect, "'{dialect}.{name}' is not registered"
-            )
+        known = (self.ctx.get_optional_type if is_type else self.ctx.get_optional_attr)(attr_name)
+        dialect, _, name = attr_name.partition(".")
+        said = (_UNKNOWN_TYPE if is_type else _UNKNOWN_ATTRIBUTE).get(dialect)
+        # What is allowed not to be registered is a dialect: all is known of these.
+        if known is None or (said is not None and issubclass(known, UnregisteredAttr)):
+            said = said or "'{dialect}.{name}' is not registered"
             end = end_of_code(self.lexer.input.content, self.pos)
             self.raise_error(said.format(dialect=dialect, name=name), end - len(name))
         try:
