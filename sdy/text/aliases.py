@@ -78,6 +78,8 @@ class Aliases:
     """Whether the aliases have their names."""
 
     _aliases: dict[Attribute, _Alias] = field(default_factory=dict[Attribute, _Alias])
+    _met: dict[int, tuple[Attribute, int]] = field(default_factory=dict[int, tuple[Attribute, int]])
+    """By the identity of attributes without an alias whose parts have been met: how deep they nest aliases."""
 
     def __bool__(self) -> bool:
         return bool(self._aliases)
@@ -86,8 +88,14 @@ class Aliases:
         """Note that the text needs an attribute, after the program if `deferred`. Returns how deep it nests aliases."""
         word = _word(attribute)
         if word is None:
+            met = self._met.get(id(attribute))
+            if met is not None:
+                return met[1]
             deepest = self._meet_parts(attribute, deferred)
-            return deepest + 1 if deepest else 0
+            depth = deepest + 1 if deepest else 0
+            if not deferred:
+                self._met[id(attribute)] = attribute, depth
+            return depth
         alias = self._aliases.get(attribute)
         if alias is None:
             alias = self._aliases[attribute] = _Alias(word, isinstance(attribute, TypeAttribute), deferred)

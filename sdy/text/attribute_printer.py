@@ -45,6 +45,8 @@ T = TypeVar("T")
 
 INDENT = "  "
 _NOT_PLAIN = re.compile(rb'[^\x20-\x7e]|["\\]')
+_LONGEST_REMEMBERED = 1 << 14
+"""Characters; of attributes that nest thousands of others, what each level says would fill the memory."""
 
 
 class AttributePrinter(XDSLPrinter):
@@ -109,8 +111,8 @@ class AttributePrinter(XDSLPrinter):
         else:
             self._print_in_full(attribute)
         text = "".join(self._parts[start:])
-        if "\n" not in text:
-            self._parts[start:] = [text]
+        self._parts[start:] = [text]
+        if "\n" not in text and len(text) <= _LONGEST_REMEMBERED:
             self._attribute_texts[id(attribute)] = (attribute, text)
 
     def _print_in_full(self, attribute: Attribute) -> None:

@@ -177,16 +177,15 @@ class Printer(AttributePrinter):
         if inherent:
             properties = properties | {key: op.attributes[key] for key in inherent if key in op.attributes}
         # Aliases are numbered as if regions and types came first, then all attributes by their names.
-        regions = self._captured(self.print_regions, op.regions) if op.regions else ""
+        place_of_properties = len(self._parts)
+        self._parts.append("")
+        if op.regions:
+            self.print_regions(op.regions)
         operation_type = self._function_type_text(op.operand_types, op.result_types)
         if properties and op.attributes and not self.aliases.numbered:
             self._meet_by_name(properties | op.attributes)
         if properties:
-            self._parts.append(" <")
-            self.print_attr_dict(properties)
-            self._parts.append(">")
-        if regions:
-            self._parts.append(regions)
+            self._parts[place_of_properties] = f" <{self._captured(self.print_attr_dict, properties)}>"
         if op.attributes:
             self.print_op_attributes(op.attributes, reserved_attr_names=(*hidden, *inherent))
         self._parts.append(f" : {operation_type}")

@@ -20,10 +20,12 @@ from sdy.diagnostics import error, op_error
 from sdy.dialect.signature import Remembered, is_verified_by_signature
 from sdy.dialect.verifiers import verify_attributes
 from sdy.text.builtin_checks import CHECKS
+from sdy.text.deep import again_with_room
 from sdy.text.definition_checks import check_beyond_signature, check_definition
 from sdy.text.visibility import check_visibility
 
 
+@again_with_room
 def verify(top: Operation) -> None:
     """Raises DiagnosticError at the first operation that is not valid."""
     check_signature = Remembered(_check_signature)
