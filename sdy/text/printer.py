@@ -50,9 +50,9 @@ class Printer(AttributePrinter):
 
     def print_operands(self, operands: Iterable[SSAValue]) -> None:
         """The names by which values are used, in parentheses."""
-        names = self._names.values
-        known = [f"%{names[operand]}" if operand in names else _UNKNOWN_VALUE for operand in operands]
-        self._parts.append(f"({', '.join(known)})")
+        name_of = self._names.values.get
+        names = [_UNKNOWN_VALUE if (name := name_of(operand)) is None else f"%{name}" for operand in operands]
+        self._parts.append(f"({', '.join(names)})")
 
     def print_block_name(self, block: Block) -> str:
         """A block's label. Returns it without `^`."""
@@ -169,7 +169,8 @@ class Printer(AttributePrinter):
         self._print_generic_body(op)
 
     def _print_generic_body(self, op: Operation, hidden: tuple[str, ...] = (), inherent: tuple[str, ...] = ()) -> None:
-        self.print_operands(op.operands)
+        operands = [*op.operands]
+        self.print_operands(operands)
         if op.successors:
             with self.in_square_brackets():
                 self.print_list(op.successors, self.print_block_name)
@@ -181,7 +182,9 @@ class Printer(AttributePrinter):
         self._parts.append("")
         if op.regions:
             self.print_regions(op.regions)
-        operation_type = self._function_type_text(op.operand_types, op.result_types)
+        operation_type = self._function_type_text(
+            [operand.type for operand in operands], [result.type for result in op.results]
+        )
         if properties and op.attributes and not self.aliases.numbered:
             self._meet_by_name(properties | op.attributes)
         if properties:
