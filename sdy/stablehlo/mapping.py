@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.stablehlo.attributes import I64_ARRAY
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.inference import InferredResults
-from sdy.stablehlo.shape_checks import tensor_type, verify_same_shape
+from sdy.stablehlo.shape_checks import as_ranked, tensor_type, verify_same_shape
 from sdy.stablehlo.tensor_types import TENSOR
 
 
@@ -55,10 +55,10 @@ class MapOp(InferredResults):
                 f"{len(self.inputs)} and {len(block.args)}"
             )
         for number, (parameter, input_) in enumerate(zip(block.args, self.inputs, strict=True)):
-            type_, element_type = tensor_type(parameter), tensor_type(input_).element_type
-            if type_.get_num_dims():
+            type_, element_type = as_ranked(parameter.type), tensor_type(input_).element_type
+            if type_ is None or type_.get_num_dims():
                 raise VerifyException(
-                    f"computation arguments must be 0-rank tensor, but got: arg #{number} of type '{type_}'"
+                    f"computation arguments must be 0-rank tensor, but got: arg #{number} of type '{parameter.type}'"
                 )
             if type_.element_type != element_type:
                 raise VerifyException(
@@ -68,7 +68,7 @@ class MapOp(InferredResults):
         returned = () if block.last_op is None else block.last_op.operands
         if len(returned) != 1:
             raise VerifyException(f"computation must return single output, but got: {len(returned)}")
-        result = tensor_type(returned[0])
-        if result.get_num_dims():
-            raise VerifyException(f"computation must return 0-rank tensor, but got: '{result}'")
+        result = as_ranked(returned[0].type)
+        if result is None or result.get_num_dims():
+            raise VerifyException(f"computation must return 0-rank tensor, but got: '{returned[0].type}'")
         return result.element_type
