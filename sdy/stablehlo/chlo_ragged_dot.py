@@ -41,7 +41,7 @@ class RaggedDotOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Refuse dimension numbers and group sizes that do not fit the operands, and a result of another shape."""
-        for name in ("lhs", "rhs", "result"):
+        for name in ("lhs", "rhs"):
             if as_ranked(getattr(self, name).type) is None:
                 raise VerifyException(f"{name} must have a rank")
         with unnamed(self):

@@ -97,9 +97,9 @@ class ScanOp(InferredResults):
         carries = len(self.inits)
         if len(returned) < carries:
             raise VerifyException(f"ScanOp body must return at least {carries} values (carries)")
-        dim, length = self.dimension.value.data, self._given_length() or DYNAMIC_INDEX
+        dim, length = self.dimension.value.data, self._given_length()
         for value in self.inputs:
-            if length == DYNAMIC_INDEX:
+            if length in (None, DYNAMIC_INDEX):
                 length = tensor_type(value).get_shape()[dim]
         types: list[Attribute] = []
         for number, value in enumerate(returned):
@@ -108,7 +108,7 @@ class ScanOp(InferredResults):
                 raise VerifyException(f"terminator operand {number} is not ranked")
             shape = list(type_.get_shape())
             if number < len(returned) - carries:
-                shape.insert(dim, length)
+                shape.insert(dim, DYNAMIC_INDEX if length is None else length)
             types.append(TensorType(type_.element_type, shape))
         return types
 

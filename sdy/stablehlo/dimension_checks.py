@@ -5,15 +5,6 @@ from collections.abc import Sequence
 from xdsl.utils.exceptions import VerifyException
 
 
-def verify_dims(name: str, dims: Sequence[int], rank: int) -> None:
-    """Refuse dimensions outside of a tensor of `rank`, or listed twice."""
-    for dim in dims:
-        if not 0 <= dim < rank:
-            raise VerifyException(f"Expects each element of {name} to be in range [0, {rank}). got: {dim}.")
-    if len(set(dims)) != len(dims):
-        raise VerifyException(f"expects {name} to not repeat, got: {list(dims)}")
-
-
 def verify_in_range(name: str, dim: int, last: int, last_name: str) -> None:
     """Refuse a dimension that is not in [0, last], `last` being called `last_name` there."""
     if not 0 <= dim <= last:

@@ -26,11 +26,9 @@ from xdsl.dialects.builtin import (
     i1,
     i32,
 )
-from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.exceptions import VerifyException
+from xdsl.ir import Attribute
 
 from sdy.stablehlo.quantized import UniformQuantizedType
-from sdy.stablehlo.shape_checks import tensor_type
 
 
 class Elements(NamedTuple):
@@ -152,11 +150,3 @@ REAL = BOOLEANS + REAL_NUMBERS
 UNQUANTIZED = FLOATS + BOOLEANS + INTEGERS + COMPLEX
 ALL = UNQUANTIZED + QUANTIZED
 ALL_BY_AXIS = ALL + QUANTIZED_BY_AXIS
-
-
-def verify_elements(place: str, value: SSAValue, kinds: tuple[Elements, ...]) -> None:
-    """Refuse a value whose elements are of none of these kinds; `place` is where it stands, `operand #0`."""
-    element_type = tensor_type(value).element_type
-    if not any(kind.accepts(element_type) for kind in kinds):
-        described = " or ".join(kind.description for kind in kinds)
-        raise VerifyException(f"{place} must be ranked tensor of {described} values, but got '{value.type}'")

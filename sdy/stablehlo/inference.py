@@ -19,7 +19,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import DiagnosticError, error, inferred_types_error, op_error
-from sdy.stablehlo.shape_checks import compatible_shapes, compatible_type_lists, tensor_type
+from sdy.stablehlo.shape_checks import as_ranked, compatible_shapes, compatible_type_lists
 
 
 class InferredResults(IRDLOperation):
@@ -52,7 +52,8 @@ def check_inferred(op: Operation, types: Sequence[Attribute]) -> None:
 
 def check_inferred_shape(result: OpResult, shape: Sequence[int]) -> None:
     """Refuse a result of another shape, as operations say it that infer the shape alone; -1 is a dynamic size."""
-    if not compatible_shapes(tensor_type(result).get_shape(), shape):
+    type_ = as_ranked(result.type)
+    if type_ is None or not compatible_shapes(type_.get_shape(), shape):
         sizes = ", ".join("?" if size < 0 else str(size) for size in shape)
         raise error(result, f"inferred shape '[{sizes}]' is incompatible with return type of operation '{result.type}'")
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence, Set
 from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, UnrankedTensorType
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.diagnostics import inferred_types_error
 from sdy.stablehlo.attributes import BoundsAttr
 from sdy.stablehlo.quantized import UniformQuantizedType
 
@@ -107,23 +106,3 @@ def verify_same_type(op: Operation) -> None:
     first, *rest = (*op.operand_types, *op.result_types)
     if not all(compatible_types(type_, first) for type_ in rest):
         raise VerifyException("requires compatible types for all operands and results")
-
-
-def verify_broadcast_scalars(value: SSAValue, scalars_or_same: Sequence[SSAValue], same: Sequence[SSAValue]) -> None:
-    """Refuse values that do not have the shape of `value`; the first ones may be scalars as well."""
-    shape = tensor_type(value).get_shape()
-    others = [tensor_type(other).get_shape() for other in (*scalars_or_same, *same)]
-    allowed_scalars = len(scalars_or_same)
-    if any(
-        not compatible_shapes(other, shape) and not (number < allowed_scalars and other == ())
-        for number, other in enumerate(others)
-    ):
-        raise VerifyException("requires the same shape for all operands")
-
-
-def verify_shape(result: OpResult, shape: Sequence[int]) -> None:
-    """Refuse a result that does not have the shape its operation makes; -1 in `shape` is a dynamic size."""
-    type_ = tensor_type(result)
-    if not compatible_shapes(type_.get_shape(), shape):
-        inferred = TensorType(type_.element_type, shape)
-        raise inferred_types_error(result.op, [inferred], [type_])
