@@ -42,13 +42,12 @@ class BuiltinSyntaxParser(SparseElementsParser):
 
     def _parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
         """A tensor, if its encoding is for such tensors."""
-        start = self.pos
         tensor: TensorType[Attribute] | UnrankedTensorType[Attribute] = super()._parse_tensor_attrs()
         if isinstance(tensor, TensorType) and isinstance(tensor.encoding, TensorEncoding):
             try:
                 tensor.encoding.verify_encoding(TensorType(tensor.element_type, tensor.shape))
             except VerifyException as problem:
-                self.raise_error(str(problem), start)
+                self.raise_error(str(problem), self.pos)
         return tensor
 
     def _parse_optional_array_attr(self) -> ArrayAttr | None:

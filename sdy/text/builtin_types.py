@@ -107,7 +107,7 @@ class TypeParser(TokenParser):
         element_type = self.parse_type()
         encoding: Attribute = NoneAttr()
         if self.parse_optional_punctuation(",") is not None:
-            encoding = self.parse_attribute()
+            encoding = self.parse_optional_attribute() or encoding
         if isinstance(element_type, _NEVER_IN_TENSORS):
             self.raise_error("invalid tensor element type", element_start)
         if is_ranked:
