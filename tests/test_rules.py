@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def, var_operand_def, var_result_def
 
+from jax_programs import PROGRAMS, lowered
 from oracle import oracle
 from random_operations import FAMILIES, programs, tensor
 from sdy.diagnostics import DiagnosticError, capture
@@ -32,6 +33,7 @@ from sdy.rules import (
     register,
     shape_of,
     sharding_rule,
+    sharding_rules,
 )
 from sdy.rules.annotation import MISTAKES
 from sdy.text import context, parse
@@ -74,6 +76,12 @@ def test_rules_of_random_operations_are_the_oracles(conservative: bool) -> None:
     assert_rules_are_the_oracles(programs(count=800, seed=1), conservative)
 
 
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if not name.startswith("symbolic")])
+def test_rules_of_jax_programs_are_the_oracles(name: str) -> None:
+    for conservative in (False, True):
+        assert_rules_are_the_oracles(lowered(name).pretty, conservative)
+
+
 def test_operations_with_a_wrong_number_have_a_rule_or_are_refused() -> None:
     """Whatever number is changed in an operation's attributes or shapes, nothing worse happens than a diagnostic."""
     rng = Random(0)
@@ -92,8 +100,13 @@ def test_operations_with_a_wrong_number_have_a_rule_or_are_refused() -> None:
 
 
 def test_equal_operations_share_a_rule() -> None:
-    add = "%0 = stablehlo.add %a, %b : tensor<4x8xf32>"
-    assert sharding_rule(first_op(add)) is sharding_rule(first_op(add))
+    for body in (
+        "%0 = stablehlo.add %a, %b : tensor<4x8xf32>",
+        "%0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>",
+    ):
+        rules = [rule for _, rule in sharding_rules([first_op(body), first_op(body)])]
+        assert len(rules) == 2
+        assert rules[0] is rules[1]
 
 
 def test_a_given_rule_wins() -> None:
@@ -166,8 +179,77 @@ def test_operations_of_any_dialect_can_have_a_rule() -> None:
         rule = sharding_rule(op_class.create(operands=[operand], result_types=[type_]))
         assert rule is not None
         assert (rule.operands, rule.results, rule.factor_sizes) == ((((0,), (1,)),), (((0,), (1,)),), (4, 8))
+        assert not rule.is_custom
     with pytest.raises(ValueError, match="have a sharding rule already"):
         register("ours.registered")(lambda op, rule: None)
+    with pytest.raises(ValueError, match=r"write its dialect's name before it, as in 'mine\.scale'"):
+        annotate("scale", "i -> i")
+
+
+def rules_in(body: str) -> list[OpShardingRule | None]:
+    """The rules of the operations of a function around `body`, other than of what it begins from and returns."""
+    module = parse(
+        "func.func @f(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4x6xf32>, %v: tensor<4xf32>, %i: index) {\n"
+        f"{body}\nreturn\n}}"
+    )
+    function = module.body.block.first_op
+    assert function is not None
+    skipped = ("arith.constant", "tensor.empty", "func.return", "stablehlo.constant")
+    return [sharding_rule(op) for op in function.regions[0].block.ops if op.name not in skipped]
+
+
+MATMUL = """linalg.generic {
+    indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
+    iterator_types = ["parallel", "parallel", "reduction"]
+  } ins(%a, %b : tensor<4x8xf32>, tensor<8x6xf32>) outs(%c : tensor<4x6xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %0 = arith.mulf %x, %y : f32
+    %1 = arith.addf %z, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<4x6xf32>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        (f"%0 = {MATMUL}", "<([i, k], [k, j], [i, j])->([i, j]) {i=4, j=6, k=8} reduction={k}>"),
+        (
+            "%0 = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x6xf32>) outs(%c : tensor<4x6xf32>)"
+            " -> tensor<4x6xf32>",
+            "<([i, k], [k, j], [i, j])->([i, j]) {i=4, j=6, k=8} reduction={k}>",
+        ),
+        (
+            "%e = tensor.empty() : tensor<8x4xf32>\n"
+            "%0 = linalg.transpose ins(%a : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) permutation = [1, 0]",
+            "<([j, i], [i, j])->([i, j]) {i=8, j=4}>",
+        ),
+        (
+            "%0 = linalg.broadcast ins(%v : tensor<4xf32>) outs(%a : tensor<4x8xf32>) dimensions = [1]",
+            "<([i], [i, j])->([i, j]) {i=4, j=8}>",
+        ),
+        ("%0 = arith.addf %a, %a : tensor<4x8xf32>", "<([i, j], [i, j])->([i, j]) {i=4, j=8}>"),
+        ("%0 = math.exp %a : tensor<4x8xf32>", "<([i, j])->([i, j]) {i=4, j=8}>"),
+        (
+            "%0 = tensor.collapse_shape %a [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>",
+            "<([i, j])->([ij]) {i=4, j=8}>",
+        ),
+        (
+            "%0 = tensor.extract_slice %a[0, 2] [4, 3] [1, 1] : tensor<4x8xf32> to tensor<4x3xf32>",
+            "<([i, j])->([i, j]) {i=4, j=8} permutation={j}>",
+        ),
+        (
+            "%0 = tensor.extract_slice %a[%i, 0] [1, 8] [1, 1] : tensor<4x8xf32> to tensor<8xf32>",
+            "<([i, j], [])->([j]) {i=4, j=8} need_replication={i} blocked_propagation={i}>",
+        ),
+        (
+            "%0 = tensor.insert_slice %v into %a[0, 2] [4, 1] [1, 1] : tensor<4xf32> into tensor<4x8xf32>",
+            "<([i], [i, j])->([i, j]) {i=4, j=8}>",
+        ),
+    ],
+)
+def test_operations_outside_of_stablehlo_have_rules(body: str, rule: str) -> None:
+    found = rules_in(body)
+    assert [None if each is None else rule_text(each) for each in found] == [rule]
 
 
 Shapes = list[tuple[int, ...]]
@@ -222,7 +304,8 @@ def test_mistakes_in_annotations_are_named(advice: str, mistake: str) -> None:
         ("i -> i reduction={j}", "factor 'j' is in `reduction`, but in no tensor"),
         ("i -> i reduction={i} permutation={i}", "'i' is of more than one kind"),
         ("i -> i reduction={i} reduction={i}", "'reduction' is listed twice"),
-        ("i j$ -> i", "unexpected character"),
+        ("i j$ -> i", r"expected `->` or `,` or `\(` or `{` or a factor's name.*\ni j\$ -> i\n   \^"),
+        ("i -> i reduction={i", r"expected `,` or `}`:\ni -> i reduction={i\n +\^"),
     ],
 )
 def test_contradictions_in_annotations_are_named(annotation: str, message: str) -> None:

@@ -5,6 +5,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
+from sdy.dialect.walk import operations
 
 
 class DropShardingRulesPass(ModulePass):
@@ -22,7 +23,7 @@ class DropShardingRulesPass(ModulePass):
     name = "sdy-drop-sharding-rules"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in op.walk():
+        for operation in operations(op):
             rule = operation.attributes.get(SHARDING_RULE)
             if isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
                 del operation.attributes[SHARDING_RULE]

@@ -18,11 +18,11 @@ listed as `blocked_propagation`.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import cache, lru_cache
+from typing import Any, NamedTuple, cast
 
 from lark import Lark, Token, Transformer, Tree, UnexpectedInput
-from lark.exceptions import UnexpectedCharacters, VisitError
+from lark.exceptions import UnexpectedToken, VisitError
 from xdsl.ir import Operation
 
 from sdy.diagnostics import error
@@ -32,7 +32,7 @@ from sdy.rules.builder import shape_of
 from sdy.rules.registry import register_maker
 
 GRAMMAR = r"""
-    annotation: tensors "->" tensors sizes? kind*
+    annotation: tensors _ARROW tensors sizes? kind*
     tensors: tensor ("," tensor)*
     tensor: ELLIPSIS? dim*
     dim: FACTOR | "(" FACTOR FACTOR+ ")"
@@ -40,6 +40,7 @@ GRAMMAR = r"""
     size: FACTOR "=" INT
     kind: KIND "=" "{" FACTOR ("," FACTOR)* "}"
 
+    _ARROW: "->"
     ELLIPSIS: /\.\.\.\d*/
     KIND.2: /(reduction|need_replication|permutation|blocked_propagation)(?=\s*=)/
     FACTOR: /[^\W\d_]\w*/
@@ -50,7 +51,7 @@ GRAMMAR = r"""
 """
 
 MISTAKES = {
-    "write `operands -> results`": ["i", "i, j", "", "i -> j -> k"],
+    "write `operands -> results`": ["i", "i, j", "", "i -> j -> k", "i => j"],
     "write at least two factors between parentheses, or leave them out": ["(i) -> i", "() -> i", "i -> (i)"],
     "write one level of parentheses": ["((i j) k) -> i", "(i (j k)) -> i", "i -> (i (j k))", "(i j (k l)) -> i"],
     "close each parenthesis in its dimension, and open it first": ["(i j -> i", "(i j, k -> i", "i) -> i", "i -> (i j"],
@@ -71,6 +72,23 @@ MISTAKES = {
     "begin each factor's name with a letter": ["1 -> i", "i 1 -> i", "(1 i) -> i", "i -> 1"],
 }
 """What to write instead, and annotations that want that said."""
+
+
+WORDS = {
+    "_ARROW": "`->`",
+    "COMMA": "`,`",
+    "LPAR": "`(`",
+    "RPAR": "`)`",
+    "LBRACE": "`{`",
+    "RBRACE": "`}`",
+    "EQUAL": "`=`",
+    "ELLIPSIS": "`...`",
+    "FACTOR": "a factor's name",
+    "INT": "a number",
+    "KIND": "a kind of factors, as `reduction={i}`",
+    "$END": "the end",
+}
+"""What the terminals of the grammar are called in messages."""
 
 
 class _Kind(NamedTuple):
@@ -102,8 +120,10 @@ def annotate(name: str, annotation: str) -> None:
 
     Raises:
         AnnotationError: the annotation can't be read.
-        ValueError: such operations have a rule already.
+        ValueError: such operations have a rule already, or `name` is not that of an operation.
     """
+    if "." not in name:
+        raise ValueError(f"'{name}' is no operation's name: write its dialect's name before it, as in 'mine.{name}'")
     parsed = parse_annotation(annotation)
 
     def make(op: Operation, conservative: bool) -> OpShardingRule:
@@ -121,10 +141,40 @@ def _parse(text: str) -> Tree[Token]:
 
 
 def _advice(unexpected: UnexpectedInput) -> str:
-    if isinstance(unexpected, UnexpectedCharacters):
-        return "unexpected character"
-    advice = unexpected.match_examples(_parse, MISTAKES)  # pyright: ignore[reportUnknownMemberType]
-    return advice or "not an annotation"
+    """What to write instead of a mistake that is known, or else what could stand where it is."""
+    if isinstance(unexpected, UnexpectedToken):
+        state, token = _situation(unexpected)
+        advice = _known_mistakes().get((state, token)) or _known_mistakes().get((state, None))
+        if advice:
+            return advice
+    # lark does not declare all of its types.
+    possible: set[str] = (
+        unexpected.accepts if isinstance(unexpected, UnexpectedToken) else cast(Any, unexpected).allowed
+    )
+    return f"expected {' or '.join(word for name, word in WORDS.items() if name in possible)}"
+
+
+def _situation(mistake: UnexpectedToken) -> tuple[object, str]:
+    """Where in the grammar a mistake is made, and the type of the token that is wrong there."""
+    state = mistake.state.position, frozenset(mistake.accepts)
+    return state, cast(Token, mistake.token).type
+
+
+@cache
+def _known_mistakes() -> dict[tuple[object, str | None], str]:
+    """The advice for a situation, and for any other token in the same place. What is listed first counts."""
+    advices: dict[tuple[object, str | None], str] = {}
+    for advice, examples in MISTAKES.items():
+        for example in examples:
+            try:
+                _parse(example)
+            except UnexpectedToken as mistake:
+                state, token = _situation(mistake)
+                advices.setdefault((state, token), advice)
+                advices.setdefault((state, None), advice)
+            except UnexpectedInput:
+                pass
+    return advices
 
 
 def _check_factors(annotation: Annotation) -> None:

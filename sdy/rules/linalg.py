@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from sdy.diagnostics import op_error
 from sdy.dialect.walk import operations
 from sdy.rule import FactorKind
 from sdy.rules.annotation import annotate
@@ -76,7 +75,11 @@ def indexed(op: "LinalgStructuredOperation", rule: RuleBuilder) -> None:
     for inner in operations(op):
         if inner.name == "linalg.index":
             kinds[cast("IndexOp", inner).dim.value.data] = NEED_REPLICATION
-    operands, results = _tensors(op, len(kinds))
+    operands = [
+        _Tensor(shape_of(operand), attribute.data.results)
+        for operand, attribute in zip(op.operands, op.get_indexing_maps(), strict=True)
+    ]
+    results = operands[len(operands) - len(op.results) :]
     sizes = _sizes((*operands, *results))
     places: list[tuple[dict[int, int], dict[int, int]]] = [({}, {}) for _ in kinds]
     moving: set[int] = set()
@@ -96,34 +99,6 @@ def indexed(op: "LinalgStructuredOperation", rule: RuleBuilder) -> None:
         rule.add(size, *places[loop], kind, blocked=loop in moving and rule.conservative)
     for size, in_operands, in_results in whole:
         rule.add(size, in_operands, in_results, NEED_REPLICATION)
-
-
-def _tensors(op: "LinalgStructuredOperation", num_loops: int) -> tuple[list[_Tensor], list[_Tensor]]:
-    """The operands and the results. Raises DiagnosticError where the indexing maps do not fit them."""
-    maps = [attribute.data for attribute in op.get_indexing_maps()]
-    if len(maps) != len(op.operands):
-        raise op_error(
-            op,
-            f"expected the number of indexing_map ({len(maps)}) to be equal to the number of input/output operands "
-            f"({len(op.operands)})",
-        )
-    operands: list[_Tensor] = []
-    for number, (operand, map_) in enumerate(zip(op.operands, maps, strict=True)):
-        shape = shape_of(operand)
-        if map_.num_symbols:
-            raise op_error(op, f"unexpected symbols in indexing_map #{number}")
-        if map_.num_dims != num_loops:
-            raise op_error(
-                op, f"expected indexing_map #{number} to have {num_loops} dim(s) to match the number of loops"
-            )
-        if len(map_.results) != len(shape):
-            raise op_error(
-                op,
-                f"expected operand rank ({len(shape)}) to match the result rank of indexing_map #{number} "
-                f"({len(map_.results)})",
-            )
-        operands.append(_Tensor(shape, map_.results))
-    return operands, operands[len(operands) - len(op.results) :]
 
 
 def _sizes(tensors: Sequence[_Tensor]) -> dict[int, int]:

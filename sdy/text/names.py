@@ -18,7 +18,7 @@ by region: first everything directly inside a region, then the regions nested in
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -80,7 +80,8 @@ class StructuredNames(ResultName):
 
     def block_argument_names(self, region: Region) -> Mapping[int, str]:
         """The name of each argument."""
-        inputs = len(cast(Any, region.parent).inputs)
+        # xDSL's linalg.reduce takes a single input, which is called otherwise.
+        inputs = len(getattr(region.parent, "inputs", ("input",)))
         return {number: "in" if number < inputs else self.output for number in range(len(region.block.args))}
 
 
