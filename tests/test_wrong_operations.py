@@ -4,13 +4,14 @@ import re
 from random import Random
 
 import pytest
-from vague_sizes import with_vague_sizes
 
 from oracle import OracleError, oracle
 from random_operations import FAMILIES, chlo, dynamic_shapes, elementwise, shapes
 from sdy.diagnostics import DiagnosticError
 from sdy.text import parse
+from vague_sizes import with_vague_sizes
 from wrong_operations import with_mistakes
+from wrong_regions import has_region, with_wrong_region
 
 _COUNT = 6
 """How many operations of each family are compared."""
@@ -63,6 +64,14 @@ def test_vague_sizes_are_told_as_mlir_tells_them(family: str) -> None:
         if number % 2:
             function = with_mistakes(function, rng)
         text = with_vague_sizes(function, rng).replace("@NAME", "@f")
+        assert told_by_us(text) == told_by_mlir(text), text
+
+
+@pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if has_region(family(Random(0)))])
+def test_mistakes_in_regions_are_told_as_mlir_tells_them(family: str) -> None:
+    rng = Random(family)
+    for _ in range(2 * _COUNT):
+        text = with_wrong_region(FAMILIES[family](rng), rng).replace("@NAME", "@f")
         assert told_by_us(text) == told_by_mlir(text), text
 
 
