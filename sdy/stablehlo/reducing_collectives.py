@@ -96,15 +96,10 @@ class ReduceScatterOp(GloballyGroupedOp):
             if dim >= operand.get_num_dims():
                 raise VerifyException("scatter dim should be less than operand/result rank")
             verify_channel(self)
-            _verify_scattered(dim, operand, result)
-            combined = reduced_type(operand, self.computation).element_type
-            if result.element_type != combined:
-                raise VerifyException(
-                    f"result element-type is expected to be '{combined}', but got '{result.element_type}'"
-                )
+            _verify_scattered(dim, operand, result, reduced_type(operand, self.computation).element_type)
 
 
-def _verify_scattered(dim: int, operand: Tensor, result: Tensor) -> None:
+def _verify_scattered(dim: int, operand: Tensor, result: Tensor, combined: Attribute) -> None:
     size, scattered = operand.get_shape()[dim], result.get_shape()[dim]
     if DYNAMIC_INDEX in (size, scattered):
         return
@@ -119,6 +114,8 @@ def _verify_scattered(dim: int, operand: Tensor, result: Tensor) -> None:
     for i, (one, other) in enumerate(zip(operand.get_shape(), result.get_shape(), strict=True)):
         if i != dim and not compatible_shapes((one,), (other,)):
             raise VerifyException(f"non scatter dimensions should be same for operand ({one}) and result ({other})")
+    if result.element_type != combined:
+        raise VerifyException(f"result element-type is expected to be '{combined}', but got '{result.element_type}'")
 
 
 @define
