@@ -41,6 +41,7 @@ def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return function(*args, **kwargs)
     results: list[T] = []
     problems: list[BaseException] = []
+    finished = threading.Event()
 
     def work() -> None:
         _here.has_room = True
@@ -48,6 +49,8 @@ def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
             results.append(function(*args, **kwargs))
         except BaseException as problem:
             problems.append(problem)
+        finally:
+            finished.set()
 
     with _one_at_a_time:  # what is changed here holds for all threads
         calls = sys.getrecursionlimit()
@@ -56,7 +59,7 @@ def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             sys.setrecursionlimit(max(calls, _MOST_CALLS))
             worker.start()
-            _wait_for(worker)
+            _wait_for(worker, finished)
         finally:
             threading.stack_size(stack_bytes)
             sys.setrecursionlimit(calls)
@@ -65,10 +68,10 @@ def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return results[0]
 
 
-def _wait_for(worker: threading.Thread) -> None:
-    while True:
+def _wait_for(worker: threading.Thread, finished: threading.Event) -> None:
+    while not finished.is_set():
         try:
-            return worker.join()
+            finished.wait()
         except KeyboardInterrupt:
             pythonapi.PyThreadState_SetAsyncExc(c_ulong(worker.ident or 0), py_object(KeyboardInterrupt))
 
