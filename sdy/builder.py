@@ -31,7 +31,7 @@ from sdy.dialect.shardings import set_sharding
 from sdy.mesh import Mesh
 from sdy.sharding import DimSpec, TensorSharding
 from sdy.stablehlo import STABLEHLO
-from sdy.stablehlo.attributes import DotDimensionNumbers, DotDimensionNumbersAttr
+from sdy.stablehlo.attributes.operation_attributes import DotDimensionNumbers, DotDimensionNumbersAttr
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.dot import DotGeneralOp
 from sdy.stablehlo.shape import TransposeOp

@@ -27,7 +27,7 @@ from xdsl.passes import ModulePass
 
 from sdy.diagnostics import DiagnosticError, capture, report
 from sdy.passes.driver import Source, Timing, read
-from sdy.stablehlo.inference import InferredResults
+from sdy.stablehlo.checks.inference import InferredResults
 from sdy.tools.expected_diagnostics import mismatches
 from sdy.tools.sdy_opt import Arguments, parse_arguments, process
 from sdy.tools.split_input import split

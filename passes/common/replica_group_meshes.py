@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Operation
 
 from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
-from sdy.stablehlo.replica_groups import (
+from sdy.stablehlo.attributes.replica_groups import (
     DeviceMesh,
     MeshAttr,
     MeshAxis,

@@ -11,7 +11,7 @@ from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.passes.partitioning.emitter import after
 from sdy.stablehlo import PartitionIdOp
-from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.checks.shape_checks import tensor_type
 
 _DEVICE_LISTS = ("replica_groups", "source_target_pairs")
 

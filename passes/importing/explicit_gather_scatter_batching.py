@@ -12,8 +12,12 @@ from sdy.dialect.walk import operations
 from sdy.passes.common.tensors import shape
 from sdy.passes.importing.row_numbers import counts_rows
 from sdy.stablehlo import ConcatenateOp, GatherOp, ScatterOp, SliceOp
-from sdy.stablehlo.attributes import GatherDimensionNumbersAttr, ScatterDimensionNumbersAttr, i64_array
-from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.attributes.operation_attributes import (
+    GatherDimensionNumbersAttr,
+    ScatterDimensionNumbersAttr,
+    i64_array,
+)
+from sdy.stablehlo.checks.shape_checks import tensor_type
 
 
 class ExplicitGatherScatterBatchingPass(ModulePass):

@@ -6,7 +6,7 @@ from xdsl.ir import SSAValue
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.passes.common.tensors import shape
 from sdy.stablehlo import BroadcastInDimOp, ClampOp, CompareOp, ConstantOp, IotaOp, ReshapeOp, SelectOp
-from sdy.stablehlo.enums import ComparisonDirection
+from sdy.stablehlo.attributes.enums import ComparisonDirection
 
 
 def counts_rows(value: SSAValue) -> bool:

@@ -17,9 +17,9 @@ from sdy.mesh import Mesh
 from sdy.passes.partitioning.device_groups import device_groups, shard_indices
 from sdy.passes.partitioning.emitter import Emitter, before, with_shape
 from sdy.passes.partitioning.site import Channels, Lowerings, Site
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.elementwise import AddOp, CommutativeElementwiseOp, MaxOp, MinOp
 from sdy.stablehlo.reduction import reducer_body
-from sdy.stablehlo.shape_checks import tensor_type
 
 AxesOfDims = Sequence[Sequence[AxisRef]]
 

@@ -10,7 +10,7 @@ from sdy.passes.partitioning.collectives import offsets, take_part
 from sdy.passes.partitioning.emitter import before
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo import ConstantOp, IotaOp
-from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.text.dense import dense
 
 CONSTANTS = Lowerings()

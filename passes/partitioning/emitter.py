@@ -7,14 +7,14 @@ from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, Integer
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from sdy.stablehlo.attributes import i64_array
+from sdy.stablehlo.attributes.enums import ComparisonDirection, ComparisonDirectionAttr
+from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp, PartitionIdOp
 from sdy.stablehlo.elementwise import AddOp, BinaryElementwiseOp, ConvertOp
-from sdy.stablehlo.enums import ComparisonDirection, ComparisonDirectionAttr
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
-from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 _DEVICE_ID = TensorType(IntegerType(32, Signedness.UNSIGNED), ())

@@ -18,13 +18,13 @@ from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.reductions import identity_of, on_leader
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.passes.partitioning.whole import compute_whole
-from sdy.stablehlo.attributes import i64_array
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.attributes.operation_attributes import i64_array
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.elementwise import AndOp, SubtractOp
-from sdy.stablehlo.enums import ComparisonDirection
 from sdy.stablehlo.gather import GatherOp
 from sdy.stablehlo.reduction import ReduceOp, reducer_body
 from sdy.stablehlo.scatter import ScatterOp
-from sdy.stablehlo.shape_checks import tensor_type
 
 INDEXING = Lowerings()
 

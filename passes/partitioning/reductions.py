@@ -17,11 +17,11 @@ from sdy.passes.partitioning.device_groups import shard_indices
 from sdy.passes.partitioning.emitter import Emitter, before
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.passes.partitioning.whole import compute_whole
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp, XorOp
-from sdy.stablehlo.enums import ComparisonDirection
 from sdy.stablehlo.reduction import ReduceOp
-from sdy.stablehlo.shape_checks import tensor_type
 
 REDUCTIONS = Lowerings()
 

@@ -23,8 +23,8 @@ from sdy.stablehlo import (
     RngOp,
     SliceOp,
 )
-from sdy.stablehlo.attributes import i64_array
-from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.attributes.operation_attributes import i64_array
+from sdy.stablehlo.checks.shape_checks import tensor_type
 
 SHAPES = Lowerings()
 

@@ -17,7 +17,7 @@ from sdy.passes.partitioning.collectives import offsets
 from sdy.passes.partitioning.emitter import before
 from sdy.passes.partitioning.reductions import on_leader
 from sdy.passes.partitioning.site import Lowerings, Site
-from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 
 SHARDED_OPS = Lowerings()

@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.mesh import Mesh
 from sdy.passes.partitioning.layout import Layout
-from sdy.stablehlo.attributes import ChannelHandle, ChannelHandleAttr
+from sdy.stablehlo.attributes.operation_attributes import ChannelHandle, ChannelHandleAttr
 
 _BETWEEN_DEVICES = 1
 

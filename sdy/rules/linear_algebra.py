@@ -3,7 +3,7 @@
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import register
 from sdy.stablehlo import CholeskyOp, FftOp, TriangularSolveOp
-from sdy.stablehlo.enums import Transpose
+from sdy.stablehlo.attributes.enums import Transpose
 
 
 @register("stablehlo.cholesky")

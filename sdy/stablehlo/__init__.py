@@ -1,35 +1,31 @@
 """StableHLO and CHLO, MLIR's dialects of machine learning programs, as xDSL dialects: a file for each family.
 
 Operations are imported from here by the name of their MLIR class; those of CHLO, some of which have the same name, from
-`sdy.stablehlo.chlo` and the files beside it that begin with that word.
+the files of `chlo/`.
+
+types/        what tensors and other values are
+attributes/   what operations say besides their operands
+syntax/       the pieces of syntax that operations share
+checks/       what verifiers of several families check and infer
+chlo/         the other dialect, CHLO
 """
 
 from xdsl.ir import Dialect
 
 from sdy.stablehlo import (
     asynchronous,
-    attributes,
     batch_norm,
     broadcast,
-    chlo,
-    chlo_attributes,
-    chlo_broadcast,
-    chlo_elementwise,
-    chlo_ragged_dot,
-    chlo_scan,
     collectives,
     composite,
     constants,
     control_flow,
-    conv_dimensions,
     convolution,
     custom_call,
     dot,
-    dot_algorithm,
     dynamic_shape,
     einsum,
     elementwise,
-    enums,
     fft,
     gather,
     linear_algebra,
@@ -41,7 +37,6 @@ from sdy.stablehlo import (
     reduce_window,
     reducing_collectives,
     reduction,
-    replica_groups,
     scatter,
     select_and_scatter,
     shape,
@@ -49,10 +44,29 @@ from sdy.stablehlo import (
     sort,
     tokens,
     tuples,
-    types,
 )
 from sdy.stablehlo.asynchronous import AsyncDoneOp, AsyncStartOp
-from sdy.stablehlo.attributes import (
+from sdy.stablehlo.attributes import conv_dimensions, dot_algorithm, enums, operation_attributes, replica_groups
+from sdy.stablehlo.attributes.conv_dimensions import ConvDimensionNumbers, ConvDimensionNumbersAttr
+from sdy.stablehlo.attributes.dot_algorithm import DotAlgorithm, DotAlgorithmAttr
+from sdy.stablehlo.attributes.enums import (
+    ComparisonDirection,
+    ComparisonDirectionAttr,
+    ComparisonType,
+    ComparisonTypeAttr,
+    FftType,
+    FftTypeAttr,
+    Precision,
+    PrecisionAttr,
+    ResultAccuracyModeAttr,
+    RngAlgorithm,
+    RngAlgorithmAttr,
+    RngDistribution,
+    RngDistributionAttr,
+    Transpose,
+    TransposeAttr,
+)
+from sdy.stablehlo.attributes.operation_attributes import (
     BoundsAttr,
     ChannelHandle,
     ChannelHandleAttr,
@@ -67,17 +81,17 @@ from sdy.stablehlo.attributes import (
     ScatterDimensionNumbersAttr,
     i64_array,
 )
+from sdy.stablehlo.attributes.replica_groups import AxisRefAttr, MeshAttr, MeshAxisAttr, ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormInferenceOp, BatchNormTrainingOp
 from sdy.stablehlo.broadcast import BroadcastInDimOp, BroadcastOp, DynamicBroadcastInDimOp
+from sdy.stablehlo.chlo import CHLO
 from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
 from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp, PartitionIdOp, ReplicaIdOp
 from sdy.stablehlo.control_flow import CaseOp, IfOp, OptimizationBarrierOp, ReturnOp, WhileOp
-from sdy.stablehlo.conv_dimensions import ConvDimensionNumbers, ConvDimensionNumbersAttr
 from sdy.stablehlo.convolution import ConvolutionOp, DynamicConvOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
-from sdy.stablehlo.dot_algorithm import DotAlgorithm, DotAlgorithmAttr
 from sdy.stablehlo.dynamic_shape import DynamicIotaOp, DynamicReshapeOp, GetDimensionSizeOp, SetDimensionSizeOp
 from sdy.stablehlo.einsum import EinsumOp, UnaryEinsumOp
 from sdy.stablehlo.elementwise import (
@@ -125,23 +139,6 @@ from sdy.stablehlo.elementwise import (
     UnaryElementwiseOp,
     XorOp,
 )
-from sdy.stablehlo.enums import (
-    ComparisonDirection,
-    ComparisonDirectionAttr,
-    ComparisonType,
-    ComparisonTypeAttr,
-    FftType,
-    FftTypeAttr,
-    Precision,
-    PrecisionAttr,
-    ResultAccuracyModeAttr,
-    RngAlgorithm,
-    RngAlgorithmAttr,
-    RngDistribution,
-    RngDistributionAttr,
-    Transpose,
-    TransposeAttr,
-)
 from sdy.stablehlo.families import definitions
 from sdy.stablehlo.fft import FftOp
 from sdy.stablehlo.gather import DynamicGatherOp, GatherOp, TorchIndexSelectOp
@@ -154,7 +151,6 @@ from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 from sdy.stablehlo.reduce_window import ReduceWindowOp
 from sdy.stablehlo.reducing_collectives import AllReduceOp, CollectiveReduceOp, CrossReplicaSumOp, ReduceScatterOp
 from sdy.stablehlo.reduction import ReduceOp
-from sdy.stablehlo.replica_groups import AxisRefAttr, MeshAttr, MeshAxisAttr, ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
 from sdy.stablehlo.shape import BitcastConvertOp, ConcatenateOp, ReshapeOp, ReverseOp, TransposeOp
@@ -162,16 +158,13 @@ from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, RealDyna
 from sdy.stablehlo.sort import SortOp
 from sdy.stablehlo.tokens import AfterAllOp, CreateTokenOp, InfeedOp, OutfeedOp, RecvOp, SendOp
 from sdy.stablehlo.tuples import GetTupleElementOp, TupleOp
-from sdy.stablehlo.types import TOKEN, FutureType, TokenType
+from sdy.stablehlo.types import special
+from sdy.stablehlo.types.special import TOKEN, FutureType, TokenType
 
-CHLO = Dialect(
-    "chlo", *definitions(chlo, chlo_attributes, chlo_broadcast, chlo_elementwise, chlo_ragged_dot, chlo_scan)
-)
 STABLEHLO = Dialect(
     "stablehlo",
     *definitions(
         asynchronous,
-        attributes,
         batch_norm,
         broadcast,
         collectives,
@@ -192,6 +185,7 @@ STABLEHLO = Dialect(
         linear_algebra,
         mapping,
         mixed_elementwise,
+        operation_attributes,
         padding,
         quantize,
         random,
@@ -204,9 +198,9 @@ STABLEHLO = Dialect(
         shape,
         slicing,
         sort,
+        special,
         tokens,
         tuples,
-        types,
     ),
 )
 

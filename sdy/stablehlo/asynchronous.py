@@ -9,14 +9,14 @@ from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import quoted
+from sdy.stablehlo.checks.inference import InferredResults
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.reducing_collectives import AllReduceOp, CollectiveReduceOp, ReduceScatterOp
-from sdy.stablehlo.shape_checks import tensor_type
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
-from sdy.stablehlo.tensor_types import FUTURE, TENSOR
-from sdy.stablehlo.types import FutureType
+from sdy.stablehlo.types.special import FutureType
+from sdy.stablehlo.types.tensor_types import FUTURE, TENSOR
 
 STARTABLE = (
     AllGatherOp,

@@ -10,15 +10,15 @@ from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.agreement import verify_compatible_elements
-from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I64
-from sdy.stablehlo.bounds import bounded_type, bounds_of
+from sdy.stablehlo.attributes.attribute_constraints import NON_NEGATIVE_I64
+from sdy.stablehlo.checks.agreement import verify_compatible_elements
+from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
+from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.element_types import ROUNDABLE
-from sdy.stablehlo.inference import InferredResults, verify_inferred
 from sdy.stablehlo.names import DefinedResultNames
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.tensor_types import ranked, vector
+from sdy.stablehlo.types.bounds import bounded_type, bounds_of
+from sdy.stablehlo.types.element_types import ROUNDABLE
+from sdy.stablehlo.types.tensor_types import ranked, vector
 
 BATCH = ranked(ROUNDABLE)
 PER_FEATURE = vector(ROUNDABLE)

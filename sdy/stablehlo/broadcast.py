@@ -9,16 +9,16 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.signature import VerifiedByConstants
-from sdy.stablehlo.agreement import verify_compatible_elements, verify_same_elements
-from sdy.stablehlo.attributes import I64_ARRAY, i64_array
+from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, i64_array
+from sdy.stablehlo.checks.agreement import verify_compatible_elements, verify_same_elements
+from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.checks.quantization_checks import verify_broadcast_quantization, verify_same_level
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.checks.shape_operands import constant_numbers, verify_reinterpretable_elements, verify_shape_operand
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
-from sdy.stablehlo.quantization_checks import verify_broadcast_quantization, verify_same_level
-from sdy.stablehlo.shape_checks import tensor_type
-from sdy.stablehlo.shape_operands import constant_numbers, verify_reinterpretable_elements, verify_shape_operand
-from sdy.stablehlo.sizes import size_text
-from sdy.stablehlo.syntax import Dims
-from sdy.stablehlo.tensor_types import STATIC_DIMENSION_TENSOR, STATIC_OR_BOUNDED, TENSOR, TENSOR_BY_AXIS
+from sdy.stablehlo.syntax.directives import Dims
+from sdy.stablehlo.types.sizes import size_text
+from sdy.stablehlo.types.tensor_types import STATIC_DIMENSION_TENSOR, STATIC_OR_BOUNDED, TENSOR, TENSOR_BY_AXIS
 
 
 @define

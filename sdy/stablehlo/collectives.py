@@ -14,21 +14,21 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.agreement import element_type, verify_same_elements
-from sdy.stablehlo.attribute_constraints import I64_ELEMENTS, NON_NEGATIVE_I64, POSITIVE_I64
-from sdy.stablehlo.attributes import ChannelHandleAttr
-from sdy.stablehlo.bounds import bounded_type, bounds_of
-from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed
-from sdy.stablehlo.process_groups import (
+from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS, NON_NEGATIVE_I64, POSITIVE_I64
+from sdy.stablehlo.attributes.operation_attributes import ChannelHandleAttr
+from sdy.stablehlo.checks.agreement import element_type, verify_same_elements
+from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.process_groups import (
     GloballyGroupedOp,
     GroupedOp,
     RootedOp,
     numbers_of,
     verify_replica_groups,
 )
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.tensor_types import TENSOR
+from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.types.bounds import bounded_type, bounds_of
+from sdy.stablehlo.types.tensor_types import TENSOR
 
 Tensor = TensorType[Attribute]
 

@@ -30,13 +30,13 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.diagnostics import error, quoted
 from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.parse_errors import explained
+from sdy.stablehlo.checks.inference import InferredResults
+from sdy.stablehlo.checks.shape_checks import compatible_type_lists, tensor_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.names import LoopNames
-from sdy.stablehlo.shape_checks import compatible_type_lists, tensor_type
-from sdy.stablehlo.specific_types import least_specific
-from sdy.stablehlo.syntax import SpacedOperands
-from sdy.stablehlo.tensor_types import (
+from sdy.stablehlo.syntax.directives import SpacedOperands
+from sdy.stablehlo.types.specific_types import least_specific
+from sdy.stablehlo.types.tensor_types import (
     I32_TENSOR,
     PREDICATE,
     TENSOR_BY_AXIS_OR_TOKEN,

@@ -10,19 +10,19 @@ from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.signature import VerifiedByConstants
-from sdy.stablehlo.attribute_constraints import I64_ELEMENTS, POSITIVE_I64
-from sdy.stablehlo.attributes import BOOL_ARRAY, I64_ARRAY
-from sdy.stablehlo.conv_checks import verify_conv_dimensions, verify_groups
-from sdy.stablehlo.conv_dimensions import ConvDimensionNumbersAttr, ConvolutionDimensions
-from sdy.stablehlo.conv_window import WindowAttributes
+from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS, POSITIVE_I64
+from sdy.stablehlo.attributes.conv_dimensions import ConvDimensionNumbersAttr, ConvolutionDimensions
+from sdy.stablehlo.attributes.conv_window import WindowAttributes
+from sdy.stablehlo.attributes.enums import PrecisionAttr
+from sdy.stablehlo.attributes.operation_attributes import BOOL_ARRAY, I64_ARRAY
+from sdy.stablehlo.attributes.precision import verify_precision
+from sdy.stablehlo.checks.conv_checks import verify_conv_dimensions, verify_groups
+from sdy.stablehlo.checks.inference import check_inferred_shape, unnamed
+from sdy.stablehlo.checks.quantized_products import quantization, verify_quantized_product
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.checks.windows import WindowDimension, padding_pairs, window_dimensions
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.enums import PrecisionAttr
-from sdy.stablehlo.inference import check_inferred_shape, unnamed
-from sdy.stablehlo.precision import verify_precision
-from sdy.stablehlo.quantized_products import quantization, verify_quantized_product
-from sdy.stablehlo.shape_checks import tensor_type
-from sdy.stablehlo.tensor_types import STATIC_INTEGERS_2D, TENSOR, TENSOR_BY_AXIS
-from sdy.stablehlo.windows import WindowDimension, padding_pairs, window_dimensions
+from sdy.stablehlo.types.tensor_types import STATIC_INTEGERS_2D, TENSOR, TENSOR_BY_AXIS
 
 
 class ConvolutionBase(IRDLOperation):

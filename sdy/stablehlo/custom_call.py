@@ -36,11 +36,11 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import FALSE, OutputOperandAliasAttr
-from sdy.stablehlo.call_aliases import verify_aliases, verify_buffers
-from sdy.stablehlo.call_layouts import verify_layouts
+from sdy.stablehlo.attributes.operation_attributes import FALSE, OutputOperandAliasAttr
+from sdy.stablehlo.checks.call_aliases import verify_aliases, verify_buffers
+from sdy.stablehlo.checks.call_layouts import verify_layouts
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.tensor_types import CUSTOM_CALL_VALUE
+from sdy.stablehlo.types.tensor_types import CUSTOM_CALL_VALUE
 
 API_VERSIONS = (
     "API_VERSION_UNSPECIFIED",

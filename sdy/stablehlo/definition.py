@@ -14,7 +14,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from sdy.dialect.signature import VerifiedBySignature
-from sdy.stablehlo.format_directives import as_in_mlir
+from sdy.stablehlo.syntax.format_directives import as_in_mlir
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 

@@ -8,17 +8,17 @@ from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import DotDimensionNumbers, DotDimensionNumbersAttr
+from sdy.stablehlo.attributes.dot_algorithm import DotAlgorithmAttr
+from sdy.stablehlo.attributes.enums import PrecisionAttr
+from sdy.stablehlo.attributes.operation_attributes import DotDimensionNumbers, DotDimensionNumbersAttr
+from sdy.stablehlo.attributes.precision import is_default, verify_precision
+from sdy.stablehlo.checks.inference import check_inferred_shape, unnamed
+from sdy.stablehlo.checks.quantized_products import quantization, verify_quantized_product
+from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.dot_algorithm import DotAlgorithmAttr
-from sdy.stablehlo.dot_syntax import DotDimensions, OptionalPrecision, OptionalPrecisionAndAlgorithm
-from sdy.stablehlo.enums import PrecisionAttr
-from sdy.stablehlo.inference import check_inferred_shape, unnamed
-from sdy.stablehlo.precision import is_default, verify_precision
-from sdy.stablehlo.quantized_products import quantization, verify_quantized_product
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.specific_types import dims_of, most_specific_dim
-from sdy.stablehlo.tensor_types import TENSOR, TENSOR_BY_AXIS
+from sdy.stablehlo.syntax.dot_syntax import DotDimensions, OptionalPrecision, OptionalPrecisionAndAlgorithm
+from sdy.stablehlo.types.specific_types import dims_of, most_specific_dim
+from sdy.stablehlo.types.tensor_types import TENSOR, TENSOR_BY_AXIS
 
 
 @define

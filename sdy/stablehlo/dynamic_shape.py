@@ -10,15 +10,15 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.signature import VerifiedByConstants
-from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I64
+from sdy.stablehlo.attributes.attribute_constraints import NON_NEGATIVE_I64
+from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.quantization_checks import verify_reshaped_quantization
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.checks.shape_operands import constant_numbers, verify_reinterpretable_elements, verify_shape_operand
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed
-from sdy.stablehlo.quantization_checks import verify_reshaped_quantization
 from sdy.stablehlo.shape import verify_same_count
-from sdy.stablehlo.shape_checks import tensor_type
-from sdy.stablehlo.shape_operands import constant_numbers, verify_reinterpretable_elements, verify_shape_operand
-from sdy.stablehlo.specific_types import Dim, dims_of, tensor_like
-from sdy.stablehlo.tensor_types import I32_TENSOR, STATIC_DIMENSION_TENSOR, TENSOR, TENSOR_BY_AXIS
+from sdy.stablehlo.types.specific_types import Dim, dims_of, tensor_like
+from sdy.stablehlo.types.tensor_types import I32_TENSOR, STATIC_DIMENSION_TENSOR, TENSOR, TENSOR_BY_AXIS
 
 
 @define

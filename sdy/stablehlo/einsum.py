@@ -5,7 +5,7 @@ from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_d
 from xdsl.traits import Pure
 
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.tensor_types import TENSOR
+from sdy.stablehlo.types.tensor_types import TENSOR
 
 
 @define

@@ -11,10 +11,14 @@ from xdsl.traits import Commutative, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.interfaces import Elementwise
-from sdy.stablehlo.agreement import verify_elementwise
-from sdy.stablehlo.attributes import DEFAULT_ACCURACY, ResultAccuracyAttr
+from sdy.stablehlo.attributes.operation_attributes import DEFAULT_ACCURACY, ResultAccuracyAttr
+from sdy.stablehlo.checks.agreement import verify_elementwise
+from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.checks.quantization_checks import verify_binary_quantization
+from sdy.stablehlo.checks.shape_checks import tensor_type, verify_same_shape, verify_same_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.element_types import (
+from sdy.stablehlo.syntax.directives import SameOperandsAndResultType, real_type
+from sdy.stablehlo.types.element_types import (
     BITS,
     CONTINUOUS,
     FLOATS,
@@ -26,13 +30,9 @@ from sdy.stablehlo.element_types import (
     SIGNED_NUMBERS,
     SIGNLESS,
 )
-from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
-from sdy.stablehlo.quantization_checks import verify_binary_quantization
-from sdy.stablehlo.quantized import UniformQuantizedType
-from sdy.stablehlo.shape_checks import tensor_type, verify_same_shape, verify_same_type
-from sdy.stablehlo.specific_types import most_specific
-from sdy.stablehlo.syntax import SameOperandsAndResultType, real_type
-from sdy.stablehlo.tensor_types import TENSOR, TENSOR_BY_AXIS, UNQUANTIZED_TENSOR, ranked
+from sdy.stablehlo.types.quantized import UniformQuantizedType
+from sdy.stablehlo.types.specific_types import most_specific
+from sdy.stablehlo.types.tensor_types import TENSOR, TENSOR_BY_AXIS, UNQUANTIZED_TENSOR, ranked
 
 
 class UnaryElementwiseOp(IRDLOperation):

@@ -9,15 +9,15 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from sdy.stablehlo.attributes import I64_ARRAY
-from sdy.stablehlo.bounds import bounded_type, bounds_of
+from sdy.stablehlo.attributes.enums import FftType, FftTypeAttr
+from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
+from sdy.stablehlo.checks.inference import InferredResults
+from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.element_types import INEXACT
-from sdy.stablehlo.enums import FftType, FftTypeAttr
-from sdy.stablehlo.inference import InferredResults
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.sizes import sizes_text
-from sdy.stablehlo.tensor_types import ranked
+from sdy.stablehlo.types.bounds import bounded_type, bounds_of
+from sdy.stablehlo.types.element_types import INEXACT
+from sdy.stablehlo.types.sizes import sizes_text
+from sdy.stablehlo.types.tensor_types import ranked
 
 MAX_RANK = 3
 

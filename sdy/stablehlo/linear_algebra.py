@@ -8,16 +8,16 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_de
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.agreement import verify_compatible_elements
-from sdy.stablehlo.attributes import FALSE
+from sdy.stablehlo.attributes.enums import Transpose, TransposeAttr
+from sdy.stablehlo.attributes.operation_attributes import FALSE
+from sdy.stablehlo.checks.agreement import verify_compatible_elements
+from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
+from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.element_types import CONTINUOUS, INEXACT
-from sdy.stablehlo.enums import Transpose, TransposeAttr
-from sdy.stablehlo.inference import InferredResults, verify_inferred
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.sizes import sizes_text
-from sdy.stablehlo.syntax import SameOperandsAndResultType
-from sdy.stablehlo.tensor_types import ranked
+from sdy.stablehlo.syntax.directives import SameOperandsAndResultType
+from sdy.stablehlo.types.element_types import CONTINUOUS, INEXACT
+from sdy.stablehlo.types.sizes import sizes_text
+from sdy.stablehlo.types.tensor_types import ranked
 
 
 @define

@@ -6,11 +6,11 @@ from xdsl.irdl import prop_def, region_def, result_def, traits_def, var_operand_
 from xdsl.traits import IsTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import I64_ARRAY
+from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
+from sdy.stablehlo.checks.inference import InferredResults
+from sdy.stablehlo.checks.shape_checks import as_ranked, tensor_type, verify_same_shape
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults
-from sdy.stablehlo.shape_checks import as_ranked, tensor_type, verify_same_shape
-from sdy.stablehlo.tensor_types import TENSOR
+from sdy.stablehlo.types.tensor_types import TENSOR
 
 
 @define

@@ -27,28 +27,28 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.interfaces import Elementwise
 from sdy.parse_errors import parse_error
-from sdy.stablehlo.agreement import (
+from sdy.stablehlo.attributes.attribute_constraints import NON_NEGATIVE_I32, POSITIVE_I32
+from sdy.stablehlo.attributes.enums import ComparisonDirectionAttr, ComparisonTypeAttr
+from sdy.stablehlo.checks.agreement import (
     verify_compatible_elements,
     verify_compatible_operand_elements,
     verify_elementwise,
     verify_same_operand_elements,
 )
-from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I32, POSITIVE_I32
-from sdy.stablehlo.definition import define
-from sdy.stablehlo.element_types import COMPLEX, PRECISE_FLOATS, ROUNDABLE
-from sdy.stablehlo.enums import ComparisonDirectionAttr, ComparisonTypeAttr
-from sdy.stablehlo.inference import InferredResults, verify_inferred
-from sdy.stablehlo.ranks import with_elements
-from sdy.stablehlo.shape_checks import (
+from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
+from sdy.stablehlo.checks.shape_checks import (
     compatible_shapes,
     tensor_type,
     verify_same_shape,
     verify_same_type,
 )
-from sdy.stablehlo.sizes import sizes_text
-from sdy.stablehlo.specific_types import most_specific
-from sdy.stablehlo.syntax import ComplexOpType, SameOperandsAndResultType, SelectOpType
-from sdy.stablehlo.tensor_types import PREDICATE, TENSOR, ranked
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.directives import ComplexOpType, SameOperandsAndResultType, SelectOpType
+from sdy.stablehlo.types.element_types import COMPLEX, PRECISE_FLOATS, ROUNDABLE
+from sdy.stablehlo.types.ranks import with_elements
+from sdy.stablehlo.types.sizes import sizes_text
+from sdy.stablehlo.types.specific_types import most_specific
+from sdy.stablehlo.types.tensor_types import PREDICATE, TENSOR, ranked
 
 
 @define

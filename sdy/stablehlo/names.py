@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Operation, Region
 from xdsl.irdl import IRDLOperation
 
-from sdy.stablehlo.shape_checks import tensor_type
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.text.names import AsmNames
 
 

@@ -9,15 +9,15 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.signature import VerifiedByConstants
-from sdy.stablehlo.agreement import verify_all_match, verify_matching_elements, verify_same_elements
-from sdy.stablehlo.attributes import I64_ARRAY, I64Array, i64_array
+from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, I64Array, i64_array
+from sdy.stablehlo.checks.agreement import verify_all_match, verify_matching_elements, verify_same_elements
+from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.checks.shape_operands import constant_numbers
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
-from sdy.stablehlo.shape_checks import tensor_type
-from sdy.stablehlo.shape_operands import constant_numbers
-from sdy.stablehlo.sizes import sizes_text
-from sdy.stablehlo.specific_types import Dim, dims_of, tensor_like
-from sdy.stablehlo.tensor_types import SCALAR, STATIC_DIMENSION_TENSOR, TENSOR
+from sdy.stablehlo.types.sizes import sizes_text
+from sdy.stablehlo.types.specific_types import Dim, dims_of, tensor_like
+from sdy.stablehlo.types.tensor_types import SCALAR, STATIC_DIMENSION_TENSOR, TENSOR
 
 
 @define

@@ -7,14 +7,14 @@ from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.agreement import verify_elementwise
+from sdy.stablehlo.checks.agreement import verify_elementwise
+from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.checks.quantization_checks import quantization_of
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.element_types import FLOATS, QUANTIZED, QUANTIZED_BY_AXIS
 from sdy.stablehlo.elementwise import UnaryElementwiseOp
-from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
-from sdy.stablehlo.quantization_checks import quantization_of
-from sdy.stablehlo.shape_checks import tensor_type
-from sdy.stablehlo.tensor_types import ranked
+from sdy.stablehlo.types.element_types import FLOATS, QUANTIZED, QUANTIZED_BY_AXIS
+from sdy.stablehlo.types.tensor_types import ranked
 
 
 @define

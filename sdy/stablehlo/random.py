@@ -10,15 +10,15 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import error
 from sdy.dialect.signature import VerifiedByConstants
-from sdy.stablehlo.agreement import element_type, verify_matching_elements
+from sdy.stablehlo.attributes.enums import RngAlgorithmAttr, RngDistribution, RngDistributionAttr
+from sdy.stablehlo.checks.agreement import element_type, verify_matching_elements
+from sdy.stablehlo.checks.inference import InferredResults
+from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.checks.shape_operands import constant_numbers
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.element_types import REAL, REAL_NUMBERS
-from sdy.stablehlo.enums import RngAlgorithmAttr, RngDistribution, RngDistributionAttr
-from sdy.stablehlo.inference import InferredResults
 from sdy.stablehlo.names import DefinedResultNames
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.shape_operands import constant_numbers
-from sdy.stablehlo.tensor_types import STATIC_DIMENSION_TENSOR, ranked, scalar, static
+from sdy.stablehlo.types.element_types import REAL, REAL_NUMBERS
+from sdy.stablehlo.types.tensor_types import STATIC_DIMENSION_TENSOR, ranked, scalar, static
 
 
 @define

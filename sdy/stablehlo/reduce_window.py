@@ -13,13 +13,13 @@ from xdsl.irdl import (
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attribute_constraints import I64_ELEMENTS
-from sdy.stablehlo.attributes import I64_ARRAY
+from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS
+from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
+from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.reducers import halves, reduced_elements, verify_one_shape, verify_reducer
+from sdy.stablehlo.checks.windows import WindowDimension, padding_pairs, window_dimensions, windowed_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed
-from sdy.stablehlo.reducers import halves, reduced_elements, verify_one_shape, verify_reducer
-from sdy.stablehlo.tensor_types import TENSOR
-from sdy.stablehlo.windows import WindowDimension, padding_pairs, window_dimensions, windowed_type
+from sdy.stablehlo.types.tensor_types import TENSOR
 
 
 @define

@@ -18,18 +18,18 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attribute_constraints import I64_ELEMENTS, NON_NEGATIVE_I64
-from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed
-from sdy.stablehlo.process_groups import (
+from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS, NON_NEGATIVE_I64
+from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.process_groups import (
     GloballyGroupedOp,
     RootedOp,
     verify_channel,
     verify_replica_groups,
 )
-from sdy.stablehlo.reducers import scalar, verify_reducer
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type, verify_same_type
-from sdy.stablehlo.tensor_types import TENSOR
+from sdy.stablehlo.checks.reducers import scalar, verify_reducer
+from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type, verify_same_type
+from sdy.stablehlo.definition import define
+from sdy.stablehlo.types.tensor_types import TENSOR
 
 Tensor = TensorType[Attribute]
 

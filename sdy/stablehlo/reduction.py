@@ -14,16 +14,16 @@ from xdsl.printer import Printer
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import I64_ARRAY, i64_array
-from sdy.stablehlo.bounds import bounded_type, bounds_of
+from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, i64_array
+from sdy.stablehlo.attributes.struct_attribute import dims_text, parse_dims
+from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.reducers import halves, reduced_elements, scalar, verify_one_shape, verify_reducer
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import ReturnOp
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.elementwise import AddOp, AndOp, CommutativeElementwiseOp, MaxOp, MinOp, MulOp, OrOp, XorOp
-from sdy.stablehlo.inference import InferredResults, unnamed
-from sdy.stablehlo.reducers import halves, reduced_elements, scalar, verify_one_shape, verify_reducer
-from sdy.stablehlo.shape_checks import tensor_type
-from sdy.stablehlo.struct_attribute import dims_text, parse_dims
-from sdy.stablehlo.tensor_types import TENSOR
+from sdy.stablehlo.types.bounds import bounded_type, bounds_of
+from sdy.stablehlo.types.tensor_types import TENSOR
 from sdy.text.tokens import TokenParser
 
 REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {

@@ -17,15 +17,15 @@ from xdsl.irdl import (
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import FALSE, ScatterDimensionNumbersAttr
+from sdy.stablehlo.attributes.operation_attributes import FALSE, ScatterDimensionNumbersAttr
+from sdy.stablehlo.checks.dimension_checks import verify_each_in_range
+from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.reducers import Tensor, reduced_elements, scalar, verify_reducer
+from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.checks.slice_dimensions import SCATTER, SliceDimensions
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.dimension_checks import verify_each_in_range
-from sdy.stablehlo.element_types import ANY_INTEGERS
-from sdy.stablehlo.inference import InferredResults, unnamed
-from sdy.stablehlo.reducers import Tensor, reduced_elements, scalar, verify_reducer
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.slice_dimensions import SCATTER, SliceDimensions
-from sdy.stablehlo.tensor_types import TENSOR, ranked
+from sdy.stablehlo.types.element_types import ANY_INTEGERS
+from sdy.stablehlo.types.tensor_types import TENSOR, ranked
 
 
 @define

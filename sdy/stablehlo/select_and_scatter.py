@@ -8,14 +8,14 @@ from xdsl.irdl import operand_def, opt_prop_def, region_def, result_def, traits_
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attribute_constraints import I64_ELEMENTS
-from sdy.stablehlo.attributes import I64_ARRAY
+from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS
+from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
+from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.reducers import Tensor, reduced_elements, scalar, verify_reducer
+from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
+from sdy.stablehlo.checks.windows import padding_pairs, window_dimensions, windowed_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed
-from sdy.stablehlo.reducers import Tensor, reduced_elements, scalar, verify_reducer
-from sdy.stablehlo.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.tensor_types import TENSOR
-from sdy.stablehlo.windows import padding_pairs, window_dimensions, windowed_type
+from sdy.stablehlo.types.tensor_types import TENSOR
 
 
 @define

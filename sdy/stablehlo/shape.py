@@ -10,17 +10,17 @@ from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_d
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.agreement import bit_width, verify_compatible_elements, verify_same_elements
-from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I64
-from sdy.stablehlo.attributes import I64_ARRAY, i64_array
+from sdy.stablehlo.attributes.attribute_constraints import NON_NEGATIVE_I64
+from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, i64_array
+from sdy.stablehlo.checks.agreement import bit_width, verify_compatible_elements, verify_same_elements
+from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.checks.quantization_checks import verify_reshaped_quantization, verify_transposed_quantization
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed, verify_inferred
-from sdy.stablehlo.quantization_checks import verify_reshaped_quantization, verify_transposed_quantization
-from sdy.stablehlo.shape_checks import tensor_type
-from sdy.stablehlo.sizes import sizes_text
-from sdy.stablehlo.specific_types import Dim, dims_of, most_specific_dim, tensor_like
-from sdy.stablehlo.syntax import Dims, OperandsBeforeAttribute, SameOperandsAndResultType
-from sdy.stablehlo.tensor_types import STATIC_OR_BOUNDED, TENSOR, TENSOR_BY_AXIS
+from sdy.stablehlo.syntax.directives import Dims, OperandsBeforeAttribute, SameOperandsAndResultType
+from sdy.stablehlo.types.sizes import sizes_text
+from sdy.stablehlo.types.specific_types import Dim, dims_of, most_specific_dim, tensor_like
+from sdy.stablehlo.types.tensor_types import STATIC_OR_BOUNDED, TENSOR, TENSOR_BY_AXIS
 
 
 class OneOperandOp(IRDLOperation):

@@ -6,12 +6,12 @@ from xdsl.irdl import opt_prop_def, region_def, traits_def, var_operand_def, var
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes import FALSE
+from sdy.stablehlo.attributes.operation_attributes import FALSE
+from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.reducers import scalar
+from sdy.stablehlo.checks.shape_checks import tensor_type, verify_same_shape
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed
-from sdy.stablehlo.reducers import scalar
-from sdy.stablehlo.shape_checks import tensor_type, verify_same_shape
-from sdy.stablehlo.tensor_types import TENSOR
+from sdy.stablehlo.types.tensor_types import TENSOR
 
 
 @define

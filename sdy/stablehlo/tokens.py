@@ -25,13 +25,13 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import quoted
-from sdy.stablehlo.attribute_constraints import I64_ELEMENTS
-from sdy.stablehlo.attributes import FALSE, ChannelHandleAttr
+from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS
+from sdy.stablehlo.attributes.operation_attributes import FALSE, ChannelHandleAttr
+from sdy.stablehlo.checks.inference import InferredResults, unnamed
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults, unnamed
-from sdy.stablehlo.syntax import SameOperandsAndResultType
-from sdy.stablehlo.tensor_types import STATIC_TENSOR_OR_TOKEN, TENSOR_BY_AXIS, TOKEN_TYPE
-from sdy.stablehlo.types import TOKEN
+from sdy.stablehlo.syntax.directives import SameOperandsAndResultType
+from sdy.stablehlo.types.special import TOKEN
+from sdy.stablehlo.types.tensor_types import STATIC_TENSOR_OR_TOKEN, TENSOR_BY_AXIS, TOKEN_TYPE
 
 EMPTY = StringAttr("")
 

@@ -19,11 +19,11 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.parse_errors import parse_error
-from sdy.stablehlo.attribute_constraints import NON_NEGATIVE_I32
+from sdy.stablehlo.attributes.attribute_constraints import NON_NEGATIVE_I32
+from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.inference import InferredResults
-from sdy.stablehlo.syntax import SpacedOperands
-from sdy.stablehlo.tensor_types import TENSOR_TOKEN_TUPLE_OR_BUFFER, TUPLE
+from sdy.stablehlo.syntax.directives import SpacedOperands
+from sdy.stablehlo.types.tensor_types import TENSOR_TOKEN_TUPLE_OR_BUFFER, TUPLE
 
 
 @irdl_custom_directive

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.irdl import AnyOf, AttrConstraint, BaseAttr, IRDLAttrConstraint, RangeOf, irdl_to_attr_constraint
 
 from sdy.dialect.described import Described
-from sdy.stablehlo.attribute_constraints import (
+from sdy.stablehlo.attributes.attribute_constraints import (
     I64_ELEMENTS,
     NON_NEGATIVE_I32,
     NON_NEGATIVE_I64,

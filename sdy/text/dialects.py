@@ -16,8 +16,8 @@ _DIALECTS = {
     "sdy": ("sdy.dialect", "SDY"),
     "stablehlo": ("sdy.stablehlo", "STABLEHLO"),
     "chlo": ("sdy.stablehlo", "CHLO"),
-    "quant": ("sdy.stablehlo.quantized", "QUANT"),
-    "sparse_tensor": ("sdy.stablehlo.sparse", "SPARSE_TENSOR"),
+    "quant": ("sdy.stablehlo.types.quantized", "QUANT"),
+    "sparse_tensor": ("sdy.stablehlo.types.sparse", "SPARSE_TENSOR"),
 }
 
 

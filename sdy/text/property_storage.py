@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import AnyOf, AttrConstraint, AttrSizedSegments, IRDLOperation, ParamAttrConstraint
 
-from sdy.stablehlo.attribute_constraints import I64_ELEMENTS
+from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS
 from sdy.text.constraint_words import words
 from sdy.text.printer import Printer
 

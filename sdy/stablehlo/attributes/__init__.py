@@ -1,0 +1,1 @@
+"""What operations say besides their operands: enumerations, dimension numbers, windows, groups."""

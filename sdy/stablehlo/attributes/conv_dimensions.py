@@ -1,0 +1,153 @@
+"""The dimension numbers of a convolution, `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
+
+Each list is a tensor's dimensions in order: `b` the batch, `f` the features, `i` and `o` the kernel's input and output
+features, and a number that spatial dimension.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Data
+from xdsl.irdl import IRDLOperation, irdl_attr_definition
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+
+from sdy.parse_errors import parse_error
+from sdy.stablehlo.attributes.dimension_numbers import parse_dimension_numbers
+
+_LISTED_MISSING = 10
+"""How many missing dimensions an error names."""
+
+
+@dataclass(frozen=True)
+class ConvDimensionNumbers:
+    """Which dimension of input, kernel and output is what; `spatial` ones are listed in order."""
+
+    input_batch_dimension: int = 0
+    input_feature_dimension: int = 0
+    input_spatial_dimensions: tuple[int, ...] = ()
+    kernel_input_feature_dimension: int = 0
+    kernel_output_feature_dimension: int = 0
+    kernel_spatial_dimensions: tuple[int, ...] = ()
+    output_batch_dimension: int = 0
+    output_feature_dimension: int = 0
+    output_spatial_dimensions: tuple[int, ...] = ()
+
+    @property
+    def input(self) -> tuple[int, ...]:
+        """The dimensions of the input: batch, features, spatial ones."""
+        return self.input_batch_dimension, self.input_feature_dimension, *self.input_spatial_dimensions
+
+    @property
+    def kernel(self) -> tuple[int, ...]:
+        """The dimensions of the kernel: input features, output features, spatial ones."""
+        return (
+            self.kernel_input_feature_dimension,
+            self.kernel_output_feature_dimension,
+            *self.kernel_spatial_dimensions,
+        )
+
+    @property
+    def output(self) -> tuple[int, ...]:
+        """The dimensions of the output: batch, features, spatial ones."""
+        return self.output_batch_dimension, self.output_feature_dimension, *self.output_spatial_dimensions
+
+    def __str__(self) -> str:
+        return f"{_list_text('bf', self.input)}x{_list_text('io', self.kernel)}->{_list_text('bf', self.output)}"
+
+
+def _list_text(letters: str, dims: Sequence[int]) -> str:
+    symbols = dict(zip(dims, (*letters, *map(str, range(len(dims)))), strict=False))
+    return f"[{', '.join(symbols[dim] for dim in sorted(symbols))}]"
+
+
+def _parse_list(parser: AttrParser, letters: str) -> tuple[int, int, tuple[int, ...]]:
+    """The places of both letters and of the numbers from 0 on, which stand in any order."""
+    places: dict[str, int] = {}
+    spatial: dict[int, int] = {}
+    parser.parse_punctuation("[")
+    while True:
+        start, place = parser.pos, len(places) + len(spatial)
+        number = parser.parse_optional_integer()
+        if number is None:
+            places[_parse_letter(parser, [letter for letter in letters if letter not in places])] = place
+        elif number < 0:
+            raise parse_error(parser, f"Unexpected dimension {number}", start)
+        elif spatial.setdefault(number, place) != place:
+            raise parse_error(parser, f"Duplicate entries for spatial dimension {number}", start)
+        if parser.parse_optional_punctuation(",") is None:
+            break
+    missing_letters = [letter for letter in letters if letter not in places]
+    if missing_letters:
+        raise parse_error(parser, f"Expected dimensions {', '.join(missing_letters)} not specified")
+    parser.parse_punctuation("]")
+    missing = [str(number) for number in range(max(spatial, default=-1)) if number not in spatial]
+    if missing:
+        raise parse_error(parser, f"Expected spatial dimensions {', '.join(missing[:_LISTED_MISSING])} not specified")
+    first, second = (places[letter] for letter in letters)
+    return first, second, tuple(spatial[number] for number in range(len(spatial)))
+
+
+def _parse_letter(parser: AttrParser, allowed: Sequence[str]) -> str:
+    start = parser.pos
+    word = parser.parse_identifier()
+    if len(word) != 1 or not allowed:
+        raise parse_error(parser, f"Unexpected keyword {word}", start)
+    if word not in allowed:
+        raise parse_error(parser, f"Unexpected dimension {word}, expecting {', '.join(allowed)}", start)
+    return word
+
+
+def parse_conv_dimensions(parser: AttrParser) -> ConvDimensionNumbers:
+    """Read `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
+    input_ = _parse_list(parser, "bf")
+    parser.parse_keyword("x")
+    kernel = _parse_list(parser, "io")
+    parser.parse_punctuation("->")
+    return ConvDimensionNumbers(*input_, *kernel, *_parse_list(parser, "bf"))
+
+
+@irdl_attr_definition
+class ConvDimensionNumbersAttr(Data[ConvDimensionNumbers]):
+    """`#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`."""
+
+    name = "stablehlo.conv"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> ConvDimensionNumbers:
+        """Read `<...>`, or `<raw ...>` with each number by its name."""
+        parser.parse_punctuation("<")
+        if parser.parse_optional_keyword("raw") is not None:
+            return parse_dimension_numbers(parser, ConvDimensionNumbers, "dot dimension numbers")
+        numbers = parse_conv_dimensions(parser)
+        parser.parse_punctuation(">")
+        return numbers
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Write `<...>`."""
+        printer.print_string(f"<{self.data}>")
+
+
+@irdl_custom_directive
+class ConvolutionDimensions(CustomDirective):
+    """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
+
+    dimension_numbers: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read the three lists."""
+        self.dimension_numbers.set(state, ConvDimensionNumbersAttr(parse_conv_dimensions(parser)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write the three lists."""
+        attribute = self.dimension_numbers.get(op)
+        assert isinstance(attribute, ConvDimensionNumbersAttr)
+        state.print_whitespace(printer)
+        printer.print_string(str(attribute.data))

@@ -1,0 +1,121 @@
+"""Replica groups said by the axes of a mesh, `#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [...]>`.
+
+Two devices are in one group if their places in the mesh differ in the given axes only. The mesh is a symbol, or
+written out as `#stablehlo.mesh<axes=[<name = "x", size = 4>]>`.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from sdy.axes import AxisRef
+from sdy.stablehlo.attributes.struct_attribute import StructAttr
+
+
+@irdl_attr_definition
+class AxisRefAttr(Data[AxisRef]):
+    """`#stablehlo.axis_ref<name = "x">`, or a part of the axis, `<name = "x", sub_axis_info = (2)4>`."""
+
+    name = "stablehlo.axis_ref"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> AxisRef:
+        """Read the name and, if there is one, the part."""
+        with parser.in_angle_brackets():
+            parser.parse_keyword("name")
+            parser.parse_punctuation("=")
+            name = parser.parse_str_literal()
+            if parser.parse_optional_punctuation(",") is None:
+                return AxisRef(name)
+            parser.parse_keyword("sub_axis_info")
+            parser.parse_punctuation("=")
+            with parser.in_parens():
+                pre_size = parser.parse_integer()
+            return AxisRef(name, pre_size, parser.parse_integer())
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Write them."""
+        with printer.in_angle_brackets():
+            printer.print_string("name = ")
+            printer.print_string_literal(self.data.name)
+            if not self.data.is_full:
+                printer.print_string(f", sub_axis_info = ({self.data.pre_size}){self.data.size}")
+
+
+@dataclass(frozen=True)
+class MeshAxis:
+    """A named axis and its size."""
+
+    name: str
+    size: int
+
+
+@irdl_attr_definition
+class MeshAxisAttr(StructAttr[MeshAxis]):
+    """`#stablehlo.mesh_axis<name = "x", size = 4>`."""
+
+    name = "stablehlo.mesh_axis"
+    STRUCT = MeshAxis
+
+
+@dataclass(frozen=True)
+class DeviceMesh:
+    """Named axes with their sizes, and the ids of the devices if they are not in order."""
+
+    axes: tuple[MeshAxis, ...]
+    device_ids: Attribute | None = None
+
+
+@irdl_attr_definition
+class MeshAttr(Data[DeviceMesh]):
+    """`#stablehlo.mesh<axes=[<name = "x", size = 4>], device_ids=dense<...> : tensor<4xi64>>`."""
+
+    name = "stablehlo.mesh"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> DeviceMesh:
+        """Read the axes and, if there are any, the devices."""
+        with parser.in_angle_brackets():
+            parser.parse_keyword("axes")
+            parser.parse_punctuation("=")
+            axes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: cls._parse_axis(parser))
+            if parser.parse_optional_punctuation(",") is None:
+                return DeviceMesh(tuple(axes))
+            parser.parse_keyword("device_ids")
+            parser.parse_punctuation("=")
+            return DeviceMesh(tuple(axes), parser.parse_attribute())
+
+    @staticmethod
+    def _parse_axis(parser: AttrParser) -> MeshAxis:
+        written = parser.parse_optional_attribute()
+        return written.data if isinstance(written, MeshAxisAttr) else MeshAxisAttr.parse_parameter(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Write them."""
+        with printer.in_angle_brackets():
+            printer.print_string("axes=[")
+            printer.print_list(self.data.axes, lambda axis: MeshAxisAttr(axis).print_parameter(printer))
+            printer.print_string("]")
+            if self.data.device_ids is not None:
+                printer.print_string(", device_ids=")
+                printer.print_attribute(self.data.device_ids)
+
+
+@dataclass(frozen=True)
+class ReplicaGroupMeshAxes:
+    """A mesh, a symbol or `MeshAttr`, and the axes along which the devices of a group lie."""
+
+    mesh: Attribute
+    axes: ArrayAttr[AxisRefAttr]
+
+
+@irdl_attr_definition
+class ReplicaGroupMeshAxesAttr(StructAttr[ReplicaGroupMeshAxes]):
+    """`#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>`."""
+
+    name = "stablehlo.replica_group_mesh_axes"
+    STRUCT = ReplicaGroupMeshAxes

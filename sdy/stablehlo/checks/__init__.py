@@ -1,0 +1,1 @@
+"""What verifiers of several families check and infer, with MLIR's messages."""

@@ -1,0 +1,122 @@
+"""What a custom call says about memory: results that are parts of operands, and operands and results that are buffers.
+
+    output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 1,
+                                                              operand_tuple_indices = []>]
+
+A result of several is named by its number, as if they were the elements of a tuple.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, MemRefType, ShapedType, TensorType, TupleType
+from xdsl.ir import Attribute, TypeAttribute
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.attributes.operation_attributes import OutputOperandAlias
+from sdy.stablehlo.attributes.struct_attribute import dims_text
+from sdy.stablehlo.checks.shape_checks import compatible_shapes
+
+Types = Sequence[Attribute]
+
+
+def verify_aliases(aliases: Iterable[OutputOperandAlias], operands: Types, results: Types) -> None:
+    """Refuse aliases of what there is not, and ones of different types. Raises VerifyException."""
+    where = "in the output_operand_alias attribute"
+    for alias in aliases:
+        index = alias.operand_index
+        if not 0 <= index < len(operands):
+            raise VerifyException(f"expects operandIndex {where} to be in range [0, {len(operands)}); got: {index}.")
+        operand = _part(operands[index], alias.operand_tuple_indices)
+        if operand is None:
+            raise VerifyException(f"operand_tuple_indices {where} out of bounds")
+        output = _part(_whole(results), alias.output_tuple_indices)
+        if output is None:
+            raise VerifyException(f"output_tuple_indices {where} out of bounds")
+        if operand != output:
+            parts = f"operand part has type '{operand}' and output part has type '{output}'"
+            raise VerifyException(f"shapes mismatch {where}: {parts}")
+
+
+def verify_buffers(target: str, aliases: Iterable[OutputOperandAlias], operands: Types, results: Types) -> None:
+    """Refuse buffers that are not made, pinned or unpinned as they must be, or not passed on exactly once.
+
+    The aliases have been verified. Raises VerifyException.
+    """
+    match target:
+        case "CreateBuffer":
+            _verify_creation(operands, results)
+        case "Pin":
+            _verify_conversion(target, operands, results, (TensorType, "tensor"), (MemRefType, "memref"))
+        case "Unpin":
+            _verify_conversion(target, operands, results, (MemRefType, "memref"), (TensorType, "tensor"))
+        case _:
+            _verify_passed_on(aliases, operands, results)
+
+
+def _verify_creation(operands: Types, results: Types) -> None:
+    if operands:
+        raise VerifyException("CreateBuffer custom_call shouldn't have any inputs")
+    if len(results) != 1:
+        raise VerifyException("CreateBuffer custom_call should have one result")
+    if not isinstance(results[0], MemRefType):
+        raise VerifyException("CreateBuffer custom_call should have a memref result")
+
+
+def _verify_conversion(
+    target: str, operands: Types, results: Types, of: tuple[type[Attribute], str], to: tuple[type[Attribute], str]
+) -> None:
+    for place, types, (wanted, name) in (("input", operands, of), ("output", results, to)):
+        if len(types) != 1:
+            raise VerifyException(f"{target} custom_call should have one {place}")
+        if not isinstance(types[0], wanted):
+            raise VerifyException(f"{target} custom_call should have a {name} {place}")
+    (before, elements), (after, other_elements) = map(_shape_and_elements, (operands[0], results[0]))
+    if elements != other_elements or not compatible_shapes(before, after):
+        raise VerifyException(f"{target} custom_call should have compatible input and output types")
+
+
+def _verify_passed_on(aliases: Iterable[OutputOperandAlias], operands: Types, results: Types) -> None:
+    outputs: set[tuple[int, ...]] = set()
+    inputs: set[tuple[int, ...]] = set()
+    for alias in aliases:
+        if not isinstance(_part(operands[alias.operand_index], alias.operand_tuple_indices), MemRefType):
+            continue
+        output, operand = alias.output_tuple_indices, (alias.operand_index, *alias.operand_tuple_indices)
+        if output in outputs:
+            raise VerifyException(f"buffer output {dims_text(output)} is used in output_operand_alias more than once")
+        if operand in inputs:
+            part = f"{alias.operand_index}{dims_text(alias.operand_tuple_indices)}"
+            raise VerifyException(f"buffer operand {part} is used in output_operand_alias more than once")
+        outputs.add(output)
+        inputs.add(operand)
+    for indices in _buffers(_whole(results)):
+        if indices not in outputs:
+            raise VerifyException(f"buffer output {dims_text(indices)} is not used in output_operand_alias")
+
+
+def _whole(results: Types) -> Attribute:
+    return results[0] if len(results) == 1 else TupleType(ArrayAttr(cast(Sequence[TypeAttribute], results)))
+
+
+def _part(type_: Attribute, indices: Sequence[int]) -> Attribute | None:
+    """The type inside nested tuples; None where there is none."""
+    for index in indices:
+        if not isinstance(type_, TupleType) or not 0 <= index < len(type_.types):
+            return None
+        type_ = type_.types.data[index]
+    return type_
+
+
+def _buffers(type_: Attribute, indices: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """Where in nested tuples the buffers are."""
+    if isinstance(type_, MemRefType):
+        yield indices
+    elif isinstance(type_, TupleType):
+        for index, element in enumerate(type_.types):
+            yield from _buffers(element, (*indices, index))
+
+
+def _shape_and_elements(type_: Attribute) -> tuple[Sequence[int], Attribute]:
+    assert isinstance(type_, ShapedType)
+    return type_.get_shape(), cast(TensorType[Attribute] | MemRefType[Attribute], type_).element_type

@@ -1,0 +1,117 @@
+"""What verifiers check about the scales and zero points of quantized tensors, with MLIR's messages."""
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.types.quantized import UniformQuantization, UniformQuantizedType
+
+
+def quantization_of(element_type: Attribute) -> UniformQuantization | None:
+    """How elements of this type are quantized, None where they are not."""
+    return element_type.data if isinstance(element_type, UniformQuantizedType) else None
+
+
+def verify_binary_quantization(lhs_type: Attribute, rhs_type: Attribute, result_type: Attribute) -> None:
+    """Refuse element types of operands and result that are quantized in ways which do not go together."""
+    lhs, rhs, result = map(quantization_of, (lhs_type, rhs_type, result_type))
+    if lhs is None or rhs is None or result is None:
+        raise VerifyException("expects  all operands and results to be either quantized or non-quantized")
+    if not lhs.stored == rhs.stored == result.stored:
+        raise VerifyException("mismatched operands and result quantization storage types")
+    if not lhs.expressed == rhs.expressed == result.expressed:
+        raise VerifyException("mismatched operands and result quantization expressed types")
+    per_axis = [(name, side, type_) for name, side, type_ in (("lhs", lhs, lhs_type), ("rhs", rhs, rhs_type))]
+    per_axis = [(name, side, type_) for name, side, type_ in per_axis if side.axis is not None]
+    if per_axis and result.axis is None:
+        raise VerifyException("result is not per_axis quantized but lhs or rhs are")
+    for name, side, type_ in per_axis:
+        if side.axis != result.axis:
+            raise VerifyException(
+                f"quantization_dimension of {name} and result are not same '{type_}' vs '{result_type}'"
+            )
+    if not per_axis and result.axis is not None:
+        raise VerifyException("result per_axis quantized but none from rhs and lhs are per_axis quantized")
+
+
+def verify_same_level(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
+    """Refuse a result quantized by another scale or zero point than the operand, where each has one of each."""
+    one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
+    if one is None or other is None or one.axis is not None or other.axis is not None:
+        return
+    if one != other:
+        raise VerifyException(f"expect same quantization scale and zero_point but got '{operand}' vs '{result}'")
+
+
+def verify_same_levels(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
+    """Refuse a result quantized by other scales or zero points than the operand, both by tensor or both by axis."""
+    verify_same_level(operand, result)
+    one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
+    if one is None or other is None or one.axis is None or other.axis is None:
+        return
+    if any(level != other_level for level, other_level in zip(one.levels, other.levels, strict=False)):
+        raise VerifyException(f"expect same quantization scales and zero_points but got '{operand}' vs '{result}'")
+
+
+def verify_reshaped_quantization(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
+    """Refuse a result whose quantized dimension is not the operand's under its new number."""
+    verify_same_levels(operand, result)
+    one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
+    if one is None or other is None or one.axis is None or other.axis is None:
+        return
+    shape, result_shape = operand.get_shape(), result.get_shape()
+    sizes = shape[one.axis], result_shape[other.axis]
+    if DYNAMIC_INDEX not in sizes and sizes[0] != sizes[1]:
+        raise VerifyException(
+            f"expect same quantization dimension size for operand and result '{operand}' and '{result}'"
+        )
+    if DYNAMIC_INDEX in (*shape, *result_shape):
+        return
+    before = math.prod(shape[: one.axis]), math.prod(result_shape[: other.axis])
+    if before[0] != before[1]:
+        raise VerifyException(
+            "product of dimensions before quantization dimension must match between operand and result for "
+            f"{before[0]} and {before[1]}"
+        )
+
+
+def verify_broadcast_quantization(
+    operand: TensorType[Attribute], result: TensorType[Attribute], dims: Sequence[int]
+) -> None:
+    """Refuse a result quantized along another dimension than the operand's or, where that is repeated, by others."""
+    one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
+    if one is None or other is None or one.axis is None or other.axis is None:
+        return
+    if other.axis != dims[one.axis]:
+        raise VerifyException(
+            f"result quantization_dimension {other.axis} not same as broadcast_dimensions[{one.axis}] = "
+            f"{dims[one.axis]}"
+        )
+    if operand.get_shape()[one.axis] != 1:
+        return
+    scale, zero_point = one.levels[0]
+    for number, (result_scale, result_zero_point) in enumerate(other.levels):
+        if result_scale != scale:
+            raise VerifyException(f"mismatch result scale {number} ({result_scale:e}) and operand scale 0 ({scale:e})")
+        if result_zero_point != zero_point:
+            raise VerifyException(
+                f"mismatch result zero_point {number} ({result_zero_point}) and operand zero_point 0 ({zero_point})"
+            )
+
+
+def verify_transposed_quantization(
+    operand: TensorType[Attribute], result: TensorType[Attribute], permutation: Sequence[int]
+) -> None:
+    """Refuse a result whose quantized dimension is not the operand's, moved."""
+    verify_same_levels(operand, result)
+    one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
+    if one is None or other is None or one.axis is None or other.axis is None:
+        return
+    if other.axis < len(permutation) and one.axis != permutation[other.axis]:
+        raise VerifyException(
+            f"operand quantization_dimension {one.axis} is not same as permutation[{other.axis}] = "
+            f"{permutation[other.axis]}"
+        )

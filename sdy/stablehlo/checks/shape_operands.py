@@ -1,0 +1,43 @@
+"""Operands whose numbers are sizes, and what verifiers check where a constant makes those numbers known."""
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerType, TensorType
+from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.traits import ConstantLike
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.checks.shape_checks import compatible_elements, compatible_shapes, within_bounds
+from sdy.stablehlo.types.quantized import UniformQuantizedType
+from sdy.stablehlo.types.sizes import sizes_text
+
+
+def constant_numbers(value: SSAValue) -> tuple[int, ...] | None:
+    """The integers of an operand that a constant defines, None of any other."""
+    constant = ConstantLike.get_constant_value(value) if isinstance(value, OpResult) else None
+    if not isinstance(constant, DenseIntOrFPElementsAttr):
+        return None
+    if not isinstance(constant.get_element_type(), IntegerType | IndexType):
+        return None
+    return constant.get_values()
+
+
+def verify_shape_operand(shape: SSAValue, result: TensorType[Attribute]) -> None:
+    """Refuse a result that does not have the shape which a constant operand says."""
+    sizes = constant_numbers(shape)
+    if sizes is None:
+        return
+    fits = compatible_shapes(sizes, result.get_shape()) and within_bounds(sizes, result.encoding)
+    if min(sizes, default=0) < 0 or not fits:
+        raise VerifyException(
+            f"output shape [{sizes_text(sizes)}] is incompatible with return type of operation '{result}'"
+        )
+
+
+def verify_reinterpretable_elements(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
+    """Refuse elements of another type than the operand's; whether quantized ones fit is checked elsewhere."""
+    elements = operand.element_type, result.element_type
+    if any(isinstance(element, UniformQuantizedType) for element in elements):
+        return
+    if not compatible_elements(*elements):
+        raise VerifyException(
+            f"expects operand and result to have compatible element type. Got: '{operand}' and '{result}'"
+        )

@@ -1,0 +1,120 @@
+"""The places of a window that moves over a tensor, as reductions, convolutions and scatters of windows have it.
+
+Along a dimension of size 5 with padding (1, 1), a window of size 2 dilated by 2 and moved with stride 2:
+
+    padded     . 0 1 2 3 4 .
+    windows    x - x              3 places, so the result has size 3 along that dimension
+                   x - x
+                       x - x
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.attributes.operation_attributes import I64Array
+from sdy.stablehlo.types.bounds import bounded_type, bounds_of
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDimension:
+    """The window along one dimension. A size of None is dynamic; where padding, (low, high), is negative it cuts."""
+
+    size: int | None
+    stride: int = 1
+    padding: tuple[int, int] = (0, 0)
+    base_dilation: int = 1
+    window_dilation: int = 1
+
+    def places(self, size: int | None) -> int | None:
+        """In how many places the window stands along a dimension of this size; None is dynamic."""
+        if size is None or self.size is None:
+            return None
+        padded = sum(self.padding) + dilated(size, self.base_dilation)
+        window = dilated(self.size, self.window_dilation)
+        return 0 if padded == 0 or window > padded else (padded - window) // self.stride + 1
+
+
+def dilated(size: int, dilation: int) -> int:
+    """The extent of `size` elements when `dilation - 1` holes stand between each two."""
+    return 0 if size == 0 else (size - 1) * dilation + 1
+
+
+def windowed_type(
+    type_: TensorType[Attribute], window: Sequence[WindowDimension], element_type: Attribute
+) -> TensorType[Attribute]:
+    """The type of a tensor with an element for each place of the window in a tensor of this type, bounds included."""
+    places = [
+        dimension.places(None if size == DYNAMIC_INDEX else size)
+        for dimension, size in zip(window, type_.get_shape(), strict=True)
+    ]
+    bounds = bounds_of(type_) and [
+        dimension.places(bound) for dimension, bound in zip(window, bounds_of(type_), strict=True)
+    ]
+    return bounded_type(element_type, [DYNAMIC_INDEX if count is None else count for count in places], bounds)
+
+
+def window_dimensions(
+    sizes: Sequence[int | None],
+    strides: I64Array | None = None,
+    padding: Sequence[tuple[int, int]] = (),
+    base_dilations: I64Array | None = None,
+    window_dilations: I64Array | None = None,
+    reversal_count: int = 0,
+) -> list[WindowDimension]:
+    """The window that the attributes of an operation describe, each of them absent or with an entry for each dimension.
+
+    A size of None is dynamic; padding is (low, high); `reversal_count` is the number of entries of a window's reversal.
+    Raises VerifyException for other numbers of entries, and for sizes, strides and dilations that are not positive.
+    """
+    given = {
+        "window-strides": _values(strides),
+        "base-dilation factors": _values(base_dilations),
+        "window-dilation factors": _values(window_dilations),
+        "padding-entries": padding,
+        "window-reversal": range(reversal_count),
+    }
+    for name, values in given.items():
+        if len(values) not in (0, len(sizes)):
+            raise VerifyException(
+                f"expects {name} to have same dimension-size as size of window dimensions ({len(sizes)}), but got: "
+                f"{len(values)}."
+            )
+    ones = [1] * len(sizes)
+    factors = {
+        "stride": _values(strides) or ones,
+        "base dilation factor": _values(base_dilations) or ones,
+        "window dilation factor": _values(window_dilations) or ones,
+    }
+    for number, size in enumerate(sizes):
+        values = {"value": 1 if size is None else size} | {name: of[number] for name, of in factors.items()}
+        for name, value in values.items():
+            if value <= 0:
+                raise VerifyException(
+                    f"expects window to have positive {name} for {number}-th window dimension, but got {value}."
+                )
+    paddings = padding or [(0, 0)] * len(sizes)
+    return [
+        WindowDimension(size, stride, pair, base_dilation, window_dilation)
+        for size, pair, stride, base_dilation, window_dilation in zip(sizes, paddings, *factors.values(), strict=True)
+    ]
+
+
+def padding_pairs(padding: DenseIntOrFPElementsAttr | None) -> list[tuple[int, int]]:
+    """The low and high padding of each dimension. Raises VerifyException where they are not pairs."""
+    if padding is None:
+        return []
+    shape = padding.get_shape()
+    if len(shape) != 2 or shape[1] != 2:
+        listed = ", ".join(map(str, shape))
+        raise VerifyException(f"expects the shape of padding-attribute to be {{N, 2}}, but got {{{listed}}}.")
+    sizes = cast(Sequence[int], padding.get_values())
+    return list(zip(sizes[::2], sizes[1::2], strict=False))  # a splat of no elements has a value nevertheless
+
+
+def _values(array: I64Array | None) -> Sequence[int]:
+    return () if array is None else array.get_values()

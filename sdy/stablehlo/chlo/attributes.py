@@ -1,0 +1,51 @@
+"""The attributes of CHLO's operations."""
+
+from dataclasses import dataclass
+
+from xdsl.dialects.utils.enum_attribute import EnumAttribute
+from xdsl.ir import SpacedOpaqueSyntaxAttribute
+from xdsl.irdl import irdl_attr_definition
+
+from sdy.stablehlo.attributes.enums import ComparisonDirection, ComparisonType, Precision
+from sdy.stablehlo.attributes.struct_attribute import StructAttr
+
+
+@irdl_attr_definition
+class PrecisionAttr(EnumAttribute[Precision], SpacedOpaqueSyntaxAttribute):
+    """`#chlo<precision DEFAULT>`."""
+
+    name = "chlo.precision"
+
+
+@irdl_attr_definition
+class ComparisonDirectionAttr(EnumAttribute[ComparisonDirection], SpacedOpaqueSyntaxAttribute):
+    """`#chlo<comparison_direction LT>`."""
+
+    name = "chlo.comparison_direction"
+
+
+@irdl_attr_definition
+class ComparisonTypeAttr(EnumAttribute[ComparisonType], SpacedOpaqueSyntaxAttribute):
+    """`#chlo<comparison_type FLOAT>`."""
+
+    name = "chlo.comparison_type"
+
+
+@dataclass(frozen=True)
+class RaggedDotDimensionNumbers:
+    """The dimension numbers of a dot product, and which dimension has groups of differing sizes."""
+
+    lhs_batching_dimensions: tuple[int, ...] = ()
+    rhs_batching_dimensions: tuple[int, ...] = ()
+    lhs_contracting_dimensions: tuple[int, ...] = ()
+    rhs_contracting_dimensions: tuple[int, ...] = ()
+    lhs_ragged_dimensions: tuple[int, ...] = ()
+    rhs_group_dimensions: tuple[int, ...] = ()
+
+
+@irdl_attr_definition
+class RaggedDotDimensionNumbersAttr(StructAttr[RaggedDotDimensionNumbers]):
+    """`#chlo.ragged_dot<lhs_contracting_dimensions = [1], ...>`."""
+
+    name = "chlo.ragged_dot"
+    STRUCT = RaggedDotDimensionNumbers

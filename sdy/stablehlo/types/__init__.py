@@ -1,0 +1,1 @@
+"""What tensors and other values are: element types, tensor types as constraints, quantized, sparse and bounded ones."""

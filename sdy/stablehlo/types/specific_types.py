@@ -1,0 +1,112 @@
+"""One type for values that are known in different detail: the least specific that fits all, or the most specific.
+
+types                                        least specific                   most specific
+tensor<4xf32>, tensor<?xf32>                 tensor<?xf32>                    tensor<4xf32>
+tensor<4xf32>, tensor<?xf32, bounds<8>>      tensor<?xf32, bounds<8>>         tensor<4xf32>
+tensor<?xf32, bounds<8>>, bounds<6>          tensor<?xf32, bounds<8>>         tensor<?xf32, bounds<6>>
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import NamedTuple, TypeAlias, cast
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, TensorType, TupleType
+from xdsl.ir import Attribute, TypeAttribute
+from xdsl.utils.exceptions import VerifyException
+
+from sdy.stablehlo.types.bounds import bounded_type, bounds_of
+
+
+class Dim(NamedTuple):
+    """The size of a dimension; of one that is dynamic the bound, where there is one."""
+
+    size: int
+    bound: int | None = None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the size is known."""
+        return self.size != DYNAMIC_INDEX
+
+
+Merge: TypeAlias = Callable[[int, Dim, Dim], Dim]
+"""Merges what two types say about the dimension of that number. Raises VerifyException where they contradict."""
+
+
+def least_specific(types: Sequence[Attribute]) -> Attribute:
+    """The type that leaves open what any of `types` leaves open. Raises VerifyException where they contradict."""
+    return _merge_tuples(types, _least_specific_dim)
+
+
+def most_specific(types: Sequence[Attribute]) -> Attribute:
+    """The type that says all that any of `types` says. Raises VerifyException where they contradict."""
+    ranked: list[Attribute] = [type_ for type_ in types if isinstance(type_, TensorType)]
+    return _merge_tuples(ranked or types, most_specific_dim)
+
+
+def _same_size(dim: int, one: Dim, other: Dim) -> int:
+    if one.is_static and other.is_static and one.size != other.size:
+        raise VerifyException(f"Mismatched dimension sizes {one.size} and {other.size} in dimension {dim}")
+    return max(one.size, other.size) if one.is_static != other.is_static else one.size
+
+
+def _least_specific_dim(dim: int, one: Dim, other: Dim) -> Dim:
+    if one.is_static and other.is_static:
+        return Dim(_same_size(dim, one, other))
+    limits = [side.size if side.is_static else side.bound for side in (one, other)]
+    known = [limit for limit in limits if limit is not None]
+    return Dim(DYNAMIC_INDEX, max(known) if len(known) == len(limits) else None)
+
+
+def most_specific_dim(dim: int, one: Dim, other: Dim) -> Dim:
+    """What both say about the dimension of number `dim`. Raises VerifyException where they contradict."""
+    known = [side.bound for side in (one, other) if side.bound is not None]
+    if not one.is_static and not other.is_static:
+        return Dim(DYNAMIC_INDEX, min(known, default=None))
+    size = _same_size(dim, one, other)
+    if known and size > known[0]:
+        raise VerifyException(f"Mismatched dimension size {size} and bound {known[0]} in dimension {dim}")
+    return Dim(size)
+
+
+def _merge_tuples(types: Sequence[Attribute], merge: Merge) -> Attribute:
+    tuples = [type_.types.data for type_ in types if isinstance(type_, TupleType)]
+    if not tuples:
+        return _merge_tensors(types, merge)
+    if len(tuples) != len(types):
+        raise VerifyException("Mismatched type kinds: either all types must be tuples, or no types must be tuples")
+    if len(set(map(len, tuples))) > 1:
+        raise VerifyException("Mismatched tuple sizes: all tuple sizes must be the same")
+    merged = [_merge_tensors(elements, merge) for elements in zip(*tuples, strict=True)]
+    return TupleType(ArrayAttr(cast(Sequence[TypeAttribute], merged)))
+
+
+def _merge_tensors(types: Sequence[Attribute], merge: Merge) -> Attribute:
+    if not all(isinstance(type_, TensorType) for type_ in types):
+        return types[0]
+    first, *rest = cast(Sequence[TensorType[Attribute]], types)
+    for type_ in rest:
+        if type_.get_num_dims() != first.get_num_dims():
+            raise VerifyException(f"Mismatched ranks of types{first.get_num_dims()} vs {type_.get_num_dims()}")
+
+    def merge_dims(dims: list[Dim], type_: TensorType[Attribute]) -> list[Dim]:
+        return [merge(dim, *pair) for dim, pair in enumerate(zip(dims, dims_of(type_), strict=True))]
+
+    dims = reduce(merge_dims, rest, dims_of(first))
+    if not bounds_of(first):  # MLIR asks the first type alone whether there are any bounds
+        dims = [Dim(dim.size) for dim in dims]
+    return tensor_like(first, dims)
+
+
+def dims_of(type_: TensorType[Attribute]) -> list[Dim]:
+    """What a type says about its dimensions."""
+    sizes = type_.get_shape()
+    return list(map(Dim, sizes, bounds_of(type_) or [None] * len(sizes)))
+
+
+def tensor_like(type_: TensorType[Attribute], dims: Sequence[Dim]) -> TensorType[Attribute]:
+    """The tensor type with these dimensions instead; an encoding stays where it is not made of bounds."""
+    sizes, bounds = [dim.size for dim in dims], [dim.bound for dim in dims]
+    if bounds_of(type_) or any(bound is not None for bound in bounds):
+        return bounded_type(type_.element_type, sizes, bounds)
+    return TensorType(type_.element_type, sizes, type_.encoding)
