@@ -22,7 +22,7 @@ from xdsl.printer import Printer
 
 from sdy.stablehlo import AddOp, SliceOp, TransposeOp, i64_array
 from sdy.text import context, format, parse
-from sdy.text.parser import parse_module
+from sdy.text.reading.parser import parse_module
 
 OPERATIONS = 3000
 

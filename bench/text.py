@@ -30,7 +30,7 @@ from xdsl.parser import Parser as StockParser
 from xdsl.printer import Printer as StockPrinter
 
 from sdy.text import context, format, verify
-from sdy.text.parser import parse_module
+from sdy.text.reading.parser import parse_module
 
 _TRANSFORMER = Path(__file__).parent.parent / "examples" / "transformer.py"
 _TURNS = 5

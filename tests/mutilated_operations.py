@@ -19,7 +19,7 @@ from sdy.dialect import MeshOp
 from sdy.stablehlo import CHLO, STABLEHLO
 from sdy.text import context, parse
 from sdy.text import format as print_module
-from sdy.text.parser import parse_module
+from sdy.text.reading.parser import parse_module
 
 ROOT = Path(__file__).parent.parent
 SCALAR = TensorType(f32, ())

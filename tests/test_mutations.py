@@ -21,7 +21,7 @@ from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
 from sdy.text import context
 from sdy.text.deep import has_room, with_room
-from sdy.text.parser import parse_module
+from sdy.text.reading.parser import parse_module
 
 ROOT = Path(__file__).parent.parent
 DEPTH = 10_000

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, Modu
 from oracle import oracle
 from sdy.diagnostics import DiagnosticError, Location, location_of
 from sdy.text import context, format, parse
-from sdy.text.floats import float_text
+from sdy.text.printing.floats import float_text
 
 TRANSFORMER = (Path(__file__).parent.parent / "examples" / "transformer.mlir").read_text()
 

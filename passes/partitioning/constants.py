@@ -11,7 +11,7 @@ from sdy.passes.partitioning.emitter import before
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo import ConstantOp, IotaOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.text.dense import dense
+from sdy.text.reading.dense import dense
 
 CONSTANTS = Lowerings()
 

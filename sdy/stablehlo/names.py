@@ -7,7 +7,7 @@ from xdsl.ir import Operation, Region
 from xdsl.irdl import IRDLOperation
 
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.text.names import AsmNames
+from sdy.text.printing.names import AsmNames
 
 
 class ConstantNames(AsmNames):

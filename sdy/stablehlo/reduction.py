@@ -24,7 +24,7 @@ from sdy.stablehlo.definition import define
 from sdy.stablehlo.elementwise import AddOp, AndOp, CommutativeElementwiseOp, MaxOp, MinOp, MulOp, OrOp, XorOp
 from sdy.stablehlo.types.bounds import bounded_type, bounds_of
 from sdy.stablehlo.types.tensor_types import TENSOR
-from sdy.text.tokens import TokenParser
+from sdy.text.reading.tokens import TokenParser
 
 REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {
     reducer.name: reducer for reducer in (AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp, XorOp)

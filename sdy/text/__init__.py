@@ -3,21 +3,22 @@
 `parse` and `format` are MLIR's own parser and printer as far as a reader can tell: what they accept, where they say an
 error is, and each byte they print.
 
-dialects.py        the dialects that programs are written in
-lexer.py           tokens; tokens.py takes them one by one, lines.py knows where they stand, wording.py what is missing
-parser.py          operations and regions; with values.py for the scopes of names, generic_form.py for operations that
-                   nest none, memory.py for what was read before, deep.py for what nests deeply
+reading/           parser.py reads operations and regions; with values.py for the scopes of names, generic_form.py for
+                   operations that nest none, memory.py for what was read before
+  tokens           lexer.py finds them, tokens.py takes them one by one, wording.py says what is missing
   attributes       dialect_symbols.py, dictionaries.py, numbers.py; dense.py and sparse_elements.py for constants,
-                   affine_parser.py for maps, locations.py for `loc(...)`, builtin_syntax.py for resources and what
-                   types leave unsaid
-  types            builtin_types.py; encoding.py for what a tensor's encoding has to say
-printer.py         the same way back: operations; attribute_printer.py for attributes and types, aliases.py for their
-                   short names, location_text.py, affine.py and floats.py for what they contain
-names.py           how values are called, and how an operation says what its results should be called
-spelling.py        the form of modules and functions
-verifier.py        whether what was read is a valid program; with visibility.py for the uses of values,
-                   definition_checks.py and constraint_words.py for what definitions ask, builtin_checks.py for modules,
-                   functions and calls
+                   affine_parser.py for maps, builtin_syntax.py for resources and what types leave unsaid
+  types            builtin_types.py
+printing/          the same way back: printer.py for operations, spelling.py for the form of modules and functions,
+                   names.py for how values are called; attribute_printer.py for attributes and types, aliases.py for
+                   their short names, location_text.py and floats.py for what they contain
+verification/      verifier.py; with visibility.py for the uses of values, definition_checks.py and constraint_words.py
+                   for what definitions ask, builtin_checks.py for modules, functions and calls
+
+dialects.py        the dialects that programs are written in
+locations.py       where operations stand, lines.py in which line and column
+affine.py          affine expressions; encoding.py what a tensor's encoding has to say
+deep.py            room for what nests deeply
 """
 
 import math
@@ -29,10 +30,10 @@ from xdsl.ir import Operation
 from sdy import collector
 from sdy.text.deep import again_with_room
 from sdy.text.dialects import context
-from sdy.text.names import AsmNames
-from sdy.text.parser import Parser, parse_module
-from sdy.text.printer import Printer
-from sdy.text.verifier import verify
+from sdy.text.printing.names import AsmNames
+from sdy.text.printing.printer import Printer
+from sdy.text.reading.parser import Parser, parse_module
+from sdy.text.verification.verifier import verify
 
 __all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "verify"]
 

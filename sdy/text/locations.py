@@ -17,8 +17,8 @@ from xdsl.ir import Attribute
 from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.location_text import file_range, fused
-from sdy.text.tokens import TokenParser
+from sdy.text.printing.location_text import file_range, fused
+from sdy.text.reading.tokens import TokenParser
 
 _ALIAS_DEFINITION = re.compile(r"^[ \t]*(#[\w$.-]+)[ \t]*=", re.MULTILINE)
 

@@ -24,7 +24,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 
 from sdy.parse_errors import parse_error
-from sdy.text.definition_checks import attribute_problem
+from sdy.text.verification.definition_checks import attribute_problem
 
 
 class AnyOperands(OperandsDirective):

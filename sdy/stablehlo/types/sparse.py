@@ -14,8 +14,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.text.aliases import give_alias
 from sdy.text.encoding import TensorEncoding
+from sdy.text.printing.aliases import give_alias
 
 FORMATS = ("dense", "batch", "compressed", "loose_compressed", "singleton", "structured")
 PROPERTIES = ("nonunique", "nonordered", "soa")

@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import warn
 from sdy.text.encoding import TensorEncoding
-from sdy.text.sparse_elements import SparseElementsParser
+from sdy.text.reading.sparse_elements import SparseElementsParser
 
 _DEFAULT_MEMORY_SPACE = IntegerAttr(0, i64)
 

@@ -9,7 +9,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.parse_errors import ChainedParseError
 from sdy.text.lines import end_of_code
-from sdy.text.tokens import TokenParser
+from sdy.text.reading.tokens import TokenParser
 
 _CLOSED_BY = {">": "<", "]": "[", ")": "(", "}": "{"}
 _BRACKET = re.compile(r'->|[<>()\[\]{}]|"(?:[^"\\\n]|\\.)*+"')

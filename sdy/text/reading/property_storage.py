@@ -20,8 +20,8 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import AnyOf, AttrConstraint, AttrSizedSegments, IRDLOperation, ParamAttrConstraint
 
 from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS
-from sdy.text.constraint_words import words
-from sdy.text.printer import Printer
+from sdy.text.printing.printer import Printer
+from sdy.text.verification.constraint_words import words
 
 _BOOLEAN = "bool attribute"
 

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.builtin_types import TypeParser
+from sdy.text.reading.builtin_types import TypeParser
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.dense import DenseParser, DenseType
-from sdy.text.numbers import Literal
+from sdy.text.reading.dense import DenseParser, DenseType
+from sdy.text.reading.numbers import Literal
 
 
 @irdl_attr_definition

@@ -15,7 +15,7 @@ from xdsl.parser import AffineParser as XDSLAffineParser
 from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind
 
 from sdy.text.affine import Kind, combined, is_symbolic, negated
-from sdy.text.tokens import TokenParser
+from sdy.text.reading.tokens import TokenParser
 
 _OPERATORS = {"*": Kind.Mul, "floordiv": Kind.FloorDiv, "ceildiv": Kind.CeilDiv, "mod": Kind.Mod}
 

@@ -4,7 +4,7 @@ from xdsl.dialects.builtin import DictionaryAttr, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.tokens import TokenParser
+from sdy.text.reading.tokens import TokenParser
 
 
 class DictionaryParser(TokenParser):

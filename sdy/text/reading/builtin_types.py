@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.tokens import TokenParser
+from sdy.text.reading.tokens import TokenParser
 
 AnyInteger = IntegerType[Any, Any]
 _LARGEST_DIMENSION = (1 << 63) - 1

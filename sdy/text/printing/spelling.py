@@ -16,7 +16,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from sdy.parse_errors import parse_error
 
 if TYPE_CHECKING:
-    from sdy.text.printer import Printer
+    from sdy.text.printing.printer import Printer
 
 _Argument = Parser.Argument | Attribute
 _WithAttributes = tuple[_Argument, dict[str, Attribute]]

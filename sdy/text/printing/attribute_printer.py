@@ -35,11 +35,11 @@ from xdsl.ir import Attribute
 from xdsl.printer import Printer as XDSLPrinter
 
 from sdy.text.affine import map_text, set_text
-from sdy.text.aliases import Aliases
-from sdy.text.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_repeated
-from sdy.text.floats import float_text
-from sdy.text.location_text import location_text
-from sdy.text.sparse_elements import SparseElementsAttr
+from sdy.text.printing.aliases import Aliases
+from sdy.text.printing.floats import float_text
+from sdy.text.printing.location_text import location_text
+from sdy.text.reading.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_repeated
+from sdy.text.reading.sparse_elements import SparseElementsAttr
 
 T = TypeVar("T")
 

@@ -39,7 +39,7 @@ from xdsl.irdl.operations import VarIRConstruct, irdl_op_verify_arg_list, irdl_o
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import op_error
-from sdy.text.constraint_words import words
+from sdy.text.verification.constraint_words import words
 
 _Definitions = Sequence[tuple[str, OperandDef | ResultDef | RegionDef | SuccessorDef]]
 _ONE = {"operand": "a single operand", "result": "one result", "region": "one region", "successor": "1 successor"}

@@ -16,11 +16,11 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import IRDLOperation, OptPropertyDef
 
-from sdy.text.dictionaries import DictionaryParser
-from sdy.text.lexer import VALUE_NAME
-from sdy.text.memory import DICTIONARY_EXTENT, FUNCTION_TYPE_EXTENT, RememberingParser
-from sdy.text.property_storage import check_storage
-from sdy.text.values import ValueParser
+from sdy.text.reading.dictionaries import DictionaryParser
+from sdy.text.reading.lexer import VALUE_NAME
+from sdy.text.reading.memory import DICTIONARY_EXTENT, FUNCTION_TYPE_EXTENT, RememberingParser
+from sdy.text.reading.property_storage import check_storage
+from sdy.text.reading.values import ValueParser
 
 _Dictionary = dict[str, Attribute]
 T = TypeVar("T")

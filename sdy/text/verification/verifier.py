@@ -19,10 +19,10 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.diagnostics import error, op_error
 from sdy.dialect.signature import Remembered, is_verified_by_signature
 from sdy.dialect.verifiers import verify_attributes
-from sdy.text.builtin_checks import CHECKS
 from sdy.text.deep import again_with_room
-from sdy.text.definition_checks import check_beyond_signature, check_definition
-from sdy.text.visibility import check_visibility
+from sdy.text.verification.builtin_checks import CHECKS
+from sdy.text.verification.definition_checks import check_beyond_signature, check_definition
+from sdy.text.verification.visibility import check_visibility
 
 
 @again_with_room

@@ -14,9 +14,9 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind, PunctuationSpelling
 
 from sdy.diagnostics import DiagnosticError, Note, error
 from sdy.parse_errors import parse_error
-from sdy.text.lexer import KIND_OF_PUNCTUATION, LazyToken, Lexer
 from sdy.text.lines import LineTable, end_of_code
-from sdy.text.wording import MISSING, REFUSED
+from sdy.text.reading.lexer import KIND_OF_PUNCTUATION, LazyToken, Lexer
+from sdy.text.reading.wording import MISSING, REFUSED
 
 T = TypeVar("T")
 

@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.builtin_types import AnyInteger
-from sdy.text.lexer import LazyToken
-from sdy.text.tokens import TokenParser
+from sdy.text.reading.builtin_types import AnyInteger
+from sdy.text.reading.lexer import LazyToken
+from sdy.text.reading.tokens import TokenParser
 
 
 class Literal(NamedTuple):

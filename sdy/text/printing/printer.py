@@ -11,11 +11,11 @@ from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from sdy.text.aliases import Aliases
-from sdy.text.attribute_printer import INDENT, AttributePrinter
-from sdy.text.location_text import location_text
-from sdy.text.names import Names, asm_names
-from sdy.text.spelling import SPELLINGS, WITHOUT_ATTRIBUTES
+from sdy.text.printing.aliases import Aliases
+from sdy.text.printing.attribute_printer import INDENT, AttributePrinter
+from sdy.text.printing.location_text import location_text
+from sdy.text.printing.names import Names, asm_names
+from sdy.text.printing.spelling import SPELLINGS, WITHOUT_ATTRIBUTES
 
 _UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
 

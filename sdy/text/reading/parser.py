@@ -23,17 +23,17 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.diagnostics import DiagnosticError, Location, error, register_source
 from sdy.parse_errors import ChainedParseError
-from sdy.text.affine_parser import AffineParser
-from sdy.text.builtin_syntax import BuiltinSyntaxParser
 from sdy.text.deep import again_with_room, has_room
-from sdy.text.dialect_symbols import DialectSymbolParser
-from sdy.text.generic_form import GenericFormParser, default_properties
-from sdy.text.lexer import LazyToken
 from sdy.text.lines import LineTable
 from sdy.text.locations import LocationParser
-from sdy.text.names import asm_names
-from sdy.text.property_storage import NoPlaceError
-from sdy.text.spelling import SPELLINGS
+from sdy.text.printing.names import asm_names
+from sdy.text.printing.spelling import SPELLINGS
+from sdy.text.reading.affine_parser import AffineParser
+from sdy.text.reading.builtin_syntax import BuiltinSyntaxParser
+from sdy.text.reading.dialect_symbols import DialectSymbolParser
+from sdy.text.reading.generic_form import GenericFormParser, default_properties
+from sdy.text.reading.lexer import LazyToken
+from sdy.text.reading.property_storage import NoPlaceError
 
 _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError, OverflowError, MemoryError)
 """What attributes and operations raise when they are built from what the text says."""

@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.numbers import Literal, NumberParser, is_unsigned
+from sdy.text.reading.numbers import Literal, NumberParser, is_unsigned
 
 DenseType = RankedStructure[AnyDenseElement]
 

@@ -12,7 +12,7 @@ from xdsl.utils.lexer import Span
 
 from sdy.diagnostics import Location, Note
 from sdy.parse_errors import parse_error
-from sdy.text.tokens import TokenParser
+from sdy.text.reading.tokens import TokenParser
 
 _AttributeT = TypeVar("_AttributeT", bound=Attribute)
 

@@ -1,0 +1,1 @@
+"""xDSL operations -> MLIR text: `printer.py`, and what it is made of."""

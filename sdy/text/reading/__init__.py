@@ -1,0 +1,1 @@
+"""MLIR text -> xDSL operations: `parser.py`, and what it is made of."""
