@@ -23,7 +23,9 @@ def answer(request):
         try:
             module = ir.Module.parse(request["text"])
             for pipeline in request["pipelines"]:
-                passmanager.PassManager.parse(pipeline).run(module.operation)
+                manager = passmanager.PassManager.parse(pipeline)
+                manager.enable_verifier(request["verify"])
+                manager.run(module.operation)
         except (ir.MLIRError, ValueError) as problem:
             return {"error": str(problem)}
         return {"text": module.operation.get_asm(**request["flags"])}
@@ -55,25 +57,34 @@ def _child() -> subprocess.Popen[str]:
 
 
 @functools.cache
-def _ask(text: str, pipelines: tuple[str, ...], flags: tuple[tuple[str, bool], ...]) -> str:
+def _ask(text: str, pipelines: tuple[str, ...], flags: tuple[tuple[str, bool], ...], verify: bool) -> str:
     child = _child()
     assert child.stdin is not None
     assert child.stdout is not None
-    print(json.dumps({"text": text, "pipelines": pipelines, "flags": dict(flags)}), file=child.stdin, flush=True)
+    request = {"text": text, "pipelines": pipelines, "flags": dict(flags), "verify": verify}
+    print(json.dumps(request), file=child.stdin, flush=True)
     answer: dict[str, str] = json.loads(child.stdout.readline())
     if "error" in answer:
         raise OracleError(answer["error"])
     return answer["text"]
 
 
-def oracle(text: str, *passes: str, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
+def oracle(
+    text: str,
+    *passes: str,
+    generic: bool = False,
+    debuginfo: bool = False,
+    local_scope: bool = False,
+    verify: bool = True,
+) -> str:
     """`text` after each of `passes`, as MLIR prints it, with the flags that `sdy.text.format` has as well.
 
     A pass is named as in a pipeline, `sdy-close-shardings`; one that works on functions is written nested,
-    `func.func(sdy-insert-explicit-reshards{enable-full-version=true})`. Raises OracleError.
+    `func.func(sdy-insert-explicit-reshards{enable-full-version=true})`. With `verify` false, a pass may leave a module
+    that MLIR would not read. Raises OracleError.
     """
     flags = {"print_generic_op_form": generic, "enable_debug_info": debuginfo, "use_local_scope": local_scope}
-    return _ask(text, tuple(f"builtin.module({name})" for name in passes), tuple(flags.items()))
+    return _ask(text, tuple(f"builtin.module({name})" for name in passes), tuple(flags.items()), verify)
 
 
 def assert_same(ours: str, theirs: str) -> None:

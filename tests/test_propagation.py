@@ -243,15 +243,6 @@ def test_what_cannot_be_propagated_is_refused(text: str, problem: str) -> None:
         propagated(f"func.func @main() {{\n{text}\nreturn\n}}", BasicPropagatePass())
 
 
-def test_debugging_options_are_refused_by_name() -> None:
-    for name, pass_ in {
-        "debug-sharding-origins": BasicPropagatePass(debug_sharding_origins=True),
-        "debug-propagation-edge-sharding": BasicPropagatePass(debug_propagation_edge_sharding=True),
-    }.items():
-        with pytest.raises(DiagnosticError, match=name):
-            propagated(MODULES["chain"], pass_)
-
-
 def test_conflicting_group_members_become_open_constraints(capsys: pytest.CaptureFixture[str]) -> None:
     propagated(MODULES["conflicting group"], BasicPropagatePass())
     assert "groupID: 0 do not match" in capsys.readouterr().err

@@ -4,6 +4,25 @@ from collections.abc import Set
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+
+def set_argument_attribute(function: FuncOp, index: int, name: str, value: Attribute) -> None:
+    """Give argument `index` of `function` this attribute."""
+    function.arg_attrs = _with_entry(function.arg_attrs, len(function.function_type.inputs), index, name, value)
+
+
+def set_result_attribute(function: FuncOp, index: int, name: str, value: Attribute) -> None:
+    """Give result `index` of `function` this attribute."""
+    function.res_attrs = _with_entry(function.res_attrs, len(function.function_type.outputs), index, name, value)
+
+
+def _with_entry(
+    given: ArrayAttr[DictionaryAttr] | None, count: int, index: int, name: str, value: Attribute
+) -> ArrayAttr[DictionaryAttr]:
+    entries = list(given or (DictionaryAttr({}),) * count)
+    entries[index] = DictionaryAttr({**entries[index].data, name: value})
+    return ArrayAttr(entries)
 
 
 def remove_from_arguments_and_results(function: FuncOp, names: Set[str]) -> None:

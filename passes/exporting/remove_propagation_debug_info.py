@@ -5,16 +5,24 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
+from sdy.dialect.attributes import (
+    BLOCK_ARG_PROPAGATION_EDGES,
+    BLOCK_ARG_SHARDING_ORIGINS,
+    PROPAGATION_EDGES,
+    RESULT_PROPAGATION_EDGES,
+    RESULT_SHARDING_ORIGINS,
+    SHARDING_ORIGINS,
+)
 from sdy.dialect.walk import operations
 from sdy.passes.common.argument_attributes import remove_from_arguments_and_results
 
 _DEBUG_ATTRIBUTES = {
-    "sdy.propagation_edges",
-    "sdy.block_arg_propagation_edges",
-    "sdy.result_propagation_edges",
-    "sdy.sharding_origins",
-    "sdy.block_arg_sharding_origins",
-    "sdy.result_sharding_origins",
+    PROPAGATION_EDGES,
+    BLOCK_ARG_PROPAGATION_EDGES,
+    RESULT_PROPAGATION_EDGES,
+    SHARDING_ORIGINS,
+    BLOCK_ARG_SHARDING_ORIGINS,
+    RESULT_SHARDING_ORIGINS,
 }
 
 

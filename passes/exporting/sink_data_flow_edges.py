@@ -1,17 +1,26 @@
 """`sdy-sink-data-flow-edges`: the shardings of data-flow edges go back to the values that own the edges."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from sdy.diagnostics import error
+from sdy.dialect.attributes import (
+    BLOCK_ARG_PROPAGATION_EDGES,
+    BLOCK_ARG_SHARDING_ORIGINS,
+    PROPAGATION_EDGES,
+    RESULT_PROPAGATION_EDGES,
+    RESULT_SHARDING_ORIGINS,
+    SHARDING_ORIGINS,
+)
 from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.dialect.walk import operations, operations_of
-from sdy.passes.common.data_flow_edges import edge_shardings
+from sdy.passes.common.data_flow_edges import edge_of, edge_shardings
 
 
 @dataclass(frozen=True)
@@ -33,21 +42,41 @@ class SinkDataFlowEdgesPass(ModulePass):
 
     name = "sdy-sink-data-flow-edges"
     sink_debug_sharding_origins: bool = False
+    """Keep what the edges tell of the origins of their shardings."""
     sink_debug_propagation_edge_sharding: bool = False
+    """Keep what the edges tell of the steps that moved their axes."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.sink_debug_sharding_origins or self.sink_debug_propagation_edge_sharding:
-            raise error(op, f"'{self.name}' cannot move the record of where shardings come from: leave its options off")
         for operation in operations(op):
             flow = data_flow_of(operation)
             if flow is None:
                 continue
-            for owners, set_shardings in (
-                (flow.block_argument_edge_owners(operation), flow.set_block_argument_edge_owner_shardings),
-                (flow.result_edge_owners(operation), flow.set_result_edge_owner_shardings),
+            for owners, set_shardings, origins, propagation_edges in (
+                (
+                    flow.block_argument_edge_owners(operation),
+                    flow.set_block_argument_edge_owner_shardings,
+                    BLOCK_ARG_SHARDING_ORIGINS,
+                    BLOCK_ARG_PROPAGATION_EDGES,
+                ),
+                (
+                    flow.result_edge_owners(operation),
+                    flow.set_result_edge_owner_shardings,
+                    RESULT_SHARDING_ORIGINS,
+                    RESULT_PROPAGATION_EDGES,
+                ),
             ):
                 shardings = edge_shardings(owners)
                 if shardings is not None:
                     set_shardings(operation, shardings)
+                if self.sink_debug_sharding_origins:
+                    operation.attributes[origins] = _of_edges(owners, SHARDING_ORIGINS)
+                if self.sink_debug_propagation_edge_sharding:
+                    operation.attributes[propagation_edges] = _of_edges(owners, PROPAGATION_EDGES)
         for edge in operations_of(op, DataFlowEdgeOp):
             Rewriter.replace_op(edge, [], [edge.input])
+
+
+def _of_edges(owners: Sequence[SSAValue], name: str) -> ArrayAttr[Attribute]:
+    """The attributes `name` of the edges of `owners`, where they have it."""
+    edges = [edge for owner in owners if (edge := edge_of(owner)) is not None]
+    return ArrayAttr([edge.attributes[name] for edge in edges if name in edge.attributes])

@@ -10,13 +10,14 @@ from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ShardingConstraintOp
 from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding, shardable_value
 from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.editing import after_value
 from sdy.passes.common.tensors import rank
+from sdy.passes.propagation.debug_info import DebugInfo
+from sdy.passes.propagation.provenance import Move
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 
@@ -46,23 +47,26 @@ class ApplyShardingConstraintsPass(ModulePass):
 
     name = "sdy-apply-sharding-constraints"
     debug_sharding_origins: bool = False
+    """Record in the module which sharding each axis comes from."""
     debug_propagation_edge_sharding: bool = False
+    """Record in the module which step brought each axis."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.debug_sharding_origins or self.debug_propagation_edge_sharding:
-            raise error(op, f"'{self.name}' cannot record where shardings come from: leave its debug options off")
+        debug_info = DebugInfo(op, self.debug_sharding_origins, self.debug_propagation_edge_sharding)
         for operation in operations_inside_out(op):
             match operation:
                 case ShardingConstraintOp():
                     _use_end_of_chain(operation)
                     if _apply(operation.input, operation.sharding.data, lambda op=operation: _move_up(op)):
                         _keep_rule(operation)
+                        _record(operation, debug_info)
                 case ManualComputationOp():
                     shardings = operation.in_shardings.data
                     for value, sharding in zip(tuple(operation.operands), shardings, strict=True):
                         _apply(value, sharding, lambda v=value, s=sharding, op=operation: _constrain(v, s, op))
                 case _:
                     pass
+        debug_info.write()
 
 
 def _apply(value: SSAValue, sharding: TensorSharding, constraint_after: Callable[[], ShardingConstraintOp]) -> bool:
@@ -89,6 +93,13 @@ def _keep_rule(constraint: ShardingConstraintOp) -> None:
     rule = sharding_rule(constraint)
     if rule is not None:
         constraint.attributes[SHARDING_RULE] = OpShardingRuleAttr(rule)
+
+
+def _record(constraint: ShardingConstraintOp, debug_info: DebugInfo) -> None:
+    """Tell of the axes that went from the constraint to its input."""
+    dims = constraint.sharding.data.dims
+    moves = [Move(axis, source=1, target=0, factor=dim) for dim in range(len(dims)) for axis in dims[dim].axes]
+    debug_info.add(constraint, 1, [[constraint.input], [constraint.result]], moves)
 
 
 def _should_apply(value: SSAValue, sharding: TensorSharding) -> bool:

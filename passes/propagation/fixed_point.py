@@ -25,12 +25,17 @@ SIGNATURE = -1
 
 
 class Change(NamedTuple):
-    """One sharding that propagation set: the numbers of the node, of its shardings, and of the operation."""
+    """A visit that set shardings: all that it takes to take its step once more."""
 
-    node: int
-    before: int
-    after: int
     operation: int
+    """The number of the operation, or `SIGNATURE`."""
+    tensors: tuple[int, ...]
+    """The nodes of its tensors."""
+    kind: Kind
+    strategy: Strategy
+    stages: int
+    before: tuple[int, ...]
+    """The numbers of the shardings that the tensors had."""
 
 
 class FixedPoint:
@@ -41,8 +46,10 @@ class FixedPoint:
         self.steps = steps
         self.numbers = [steps.number(sharding) for sharding in graph.shardings]
         """The number of each node's sharding."""
+        self.given = graph.shardings
+        """The shardings of the nodes before propagation."""
         self.changes: list[Change] = []
-        """Everything that was set, in order."""
+        """The visits that set something, in order."""
         self.visits = 0
         """How many visits of operations it took so far."""
         self._stale = bytearray(kind is not None for kind in graph.kinds)
@@ -90,9 +97,12 @@ class FixedPoint:
         for kind, tensors in self.graph.returns:
             returned, result = tensors
             shardings = (self.numbers[returned], self.numbers[result])
-            for position, sharding in self.steps.step(kind, strategy, ALL_STAGES, shardings):
+            outcome = self.steps.step(kind, strategy, ALL_STAGES, shardings)
+            if outcome:
+                self.changes.append(Change(SIGNATURE, tensors, kind, strategy, ALL_STAGES, shardings))
+            for position, sharding in outcome:
                 for node in self.graph.group(tensors[position]):
-                    self._set(node, sharding, SIGNATURE)
+                    self._set(node, sharding)
 
     def _visit_operations(self, strategy: Strategy, stages: int) -> None:
         """Written to be fast: this loop goes round once for each visit."""
@@ -125,13 +135,14 @@ class FixedPoint:
                 if outcome is None:
                     outcome = self.steps.step(kind, strategy, stages, shardings)
                 if outcome:
+                    self.changes.append(Change(number, tensors[number], kind, strategy, stages, shardings))
                     self._apply(number, outcome)
 
     def _apply(self, number: int, outcome: tuple[SetSharding, ...]) -> None:
         tensors = self.graph.tensors[number]
         for position, sharding in outcome:
             for node in self.graph.group(tensors[position]):
-                self._set(node, sharding, number)
+                self._set(node, sharding)
                 self._push_reached(node, number)
 
     def _push_reached(self, node: int, visited: int) -> None:
@@ -151,11 +162,10 @@ class FixedPoint:
             if number != visited:
                 self._push(number)
 
-    def _set(self, node: int, sharding: int, operation: int) -> None:
+    def _set(self, node: int, sharding: int) -> None:
         if node == UNSHARDABLE:
             return
         before = self.numbers[node]
-        self.changes.append(Change(node, before, sharding, operation))
         self.numbers[node] = sharding
         for reader in self.graph.readers[node]:
             self._stale[reader] = True

@@ -61,6 +61,8 @@ class Graph:
 
     kinds_of: Kinds
     symbols: Symbols
+    nodes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """The node that holds the sharding of each value."""
     places: list[SSAValue | None] = field(default_factory=lambda: [None])
     """The value that each node holds the sharding of, first of all; None for a function's result, and node 0."""
     shardings: list[TensorSharding | None] = field(default_factory=lambda: [None])
@@ -81,6 +83,8 @@ class Graph:
     """The nodes of each operation's operands, then of its results."""
     signatures: dict[FuncOp, Signature] = field(default_factory=dict[FuncOp, Signature])
     """The nodes of each function's arguments and results."""
+    main: FuncOp | None = None
+    """The main function; None where there are no functions."""
     returns: list[Return] = field(default_factory=list[Return])
     dead: set[int] = field(default_factory=set[int])
     """The operations that nobody would miss."""

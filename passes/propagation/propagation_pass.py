@@ -7,10 +7,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_sharding
+from sdy.passes.propagation.debug_info import DebugInfo
 from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.graph import Graph
 from sdy.passes.propagation.reader import read
@@ -22,7 +22,7 @@ from sdy.passes.propagation.step import Steps
 class PropagationPass(ModulePass):
     """A pass that propagates shardings over a whole module.
 
-    Raises DiagnosticError for tensors without a static shape, for tuples, and for the debugging options.
+    Raises DiagnosticError for tensors without a static shape, and for tuples.
     """
 
     keep_sharding_rules: bool = False
@@ -41,10 +41,7 @@ class PropagationPass(ModulePass):
         """Bring `state`, read from `module`, to its fixed point."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.debug_sharding_origins:
-            raise error(op, f"{self.name}: the option debug-sharding-origins is not supported yet")
-        if self.debug_propagation_edge_sharding:
-            raise error(op, f"{self.name}: the option debug-propagation-edge-sharding is not supported yet")
+        debug_info = DebugInfo(op, self.debug_sharding_origins, self.debug_propagation_edge_sharding)
         synchronize_groups(op)
         graph = read(op, self.conservative_propagation)
         state = FixedPoint(graph, Steps(named_meshes(op)))
@@ -54,6 +51,8 @@ class PropagationPass(ModulePass):
             _write_rules(graph)
         else:
             _remove_rules(graph)
+        debug_info.add_all(state)
+        debug_info.write()
 
 
 def write_shardings(state: FixedPoint) -> None:

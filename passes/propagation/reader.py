@@ -44,7 +44,7 @@ class _Reader:
     def __init__(self, module: ModuleOp, conservative: bool) -> None:
         self.graph = Graph(Kinds(conservative), Symbols(module))
         self.module = module
-        self.nodes: dict[SSAValue, int] = {}
+        self.nodes = self.graph.nodes
 
     def read(self) -> Graph:
         graph = self.graph
@@ -121,6 +121,7 @@ class _Reader:
         )
         self.graph.signatures[func] = Signature(arguments, results)
         if func is main_function(self.module):
+            self.graph.main = func
             returned = func.get_return_op()
             for value, result in zip(returned.operands if returned else (), results, strict=False):
                 if is_static_tensor(value.type):

@@ -14,7 +14,8 @@ from sdy.diagnostics import error
 from sdy.mesh import Mesh
 from sdy.passes.propagation import aggressive, basic
 from sdy.passes.propagation.directions import ALL_STAGES, Direction, Role, directions
-from sdy.passes.propagation.factors import project, unproject
+from sdy.passes.propagation.factors import Projection, project, unproject
+from sdy.passes.propagation.provenance import Move, moves
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 
@@ -116,25 +117,41 @@ class Steps:
         """The steps taken so far at operations of `kind` in rounds that are alike to them."""
         return self._taken.setdefault((kind, strategy, kind.directions[stages]), {})
 
+    def moves(self, kind: Kind, strategy: Strategy, stages: int, numbers: tuple[int, ...]) -> list[Move]:
+        """What moved in a step that set something, taken once more."""
+        old = self._as_seen(kind, numbers)
+        mesh_name = self.common_mesh(old)
+        assert mesh_name is not None
+        mesh = self._mesh(mesh_name)
+        before, after = project(kind.rule, old, mesh), project(kind.rule, old, mesh)
+        _propagate(kind, strategy, kind.directions[stages], after, mesh)
+        return moves(kind.rule, before, after, mesh)
+
+    def _as_seen(self, kind: Kind, numbers: tuple[int, ...]) -> list[TensorSharding | None]:
+        """The shardings of an operation's tensors as they look from one side of it."""
+        seen = [self.shardings[number] for number in numbers]
+        if kind.from_target and seen[-1] is not None:
+            seen[-1] = kind.from_target(seen[-1])
+        return seen
+
+    def _mesh(self, name: str | Mesh) -> Mesh:
+        return self.meshes[name] if isinstance(name, str) else name
+
     def _step(
         self, kind: Kind, strategy: Strategy, directions: Sequence[Direction], numbers: tuple[int, ...]
     ) -> tuple[SetSharding, ...]:
         if not any(numbers) or not any(directions):
             return ()
-        old = [self.shardings[number] for number in numbers]
-        if kind.from_target and old[-1] is not None:
-            old[-1] = kind.from_target(old[-1])
+        old = self._as_seen(kind, numbers)
         mesh_name = self.common_mesh(old)
         if mesh_name is None:
             return ()
-        mesh = self.meshes[mesh_name] if isinstance(mesh_name, str) else mesh_name
+        mesh = self._mesh(mesh_name)
         if mesh.is_maximal:
             return ()
         rule = kind.rule
         projection = project(rule, old, mesh)
-        changed = _STRATEGIES[strategy](
-            projection, directions, rule.factor_sizes, mesh, kind.conservative, kind.is_elementwise
-        )
+        changed = _propagate(kind, strategy, directions, projection, mesh)
         outcome: list[SetSharding] = []
         for position in sorted(changed):
             tensor, mapping = projection.tensors[position], rule.tensors[position]
@@ -146,3 +163,11 @@ class Steps:
                 new = kind.to_target(new)
             outcome.append((position, self.number(new)))
         return tuple(outcome)
+
+
+def _propagate(
+    kind: Kind, strategy: Strategy, directions: Sequence[Direction], projection: Projection, mesh: Mesh
+) -> set[int]:
+    return _STRATEGIES[strategy](
+        projection, directions, kind.rule.factor_sizes, mesh, kind.conservative, kind.is_elementwise
+    )

@@ -32,6 +32,14 @@ RESULT_PROPAGATION_EDGES = "sdy.result_propagation_edges"
 """As `PROPAGATION_EDGES`, one for each result of an operation with data-flow edges."""
 BLOCK_ARG_PROPAGATION_EDGES = "sdy.block_arg_propagation_edges"
 """As `PROPAGATION_EDGES`, one for each block argument of an operation with data-flow edges."""
+SHARDING_ORIGINS = "sdy.sharding_origins"
+"""The name of the attribute that tells which sharding of the user each axis of a sharding came from."""
+RESULT_SHARDING_ORIGINS = "sdy.result_sharding_origins"
+"""As `SHARDING_ORIGINS`, one for each result of an operation with data-flow edges."""
+BLOCK_ARG_SHARDING_ORIGINS = "sdy.block_arg_sharding_origins"
+"""As `SHARDING_ORIGINS`, one for each block argument of an operation with data-flow edges."""
+SHARDING_ORIGIN_NAME = "sdy.sharding_origin_name"
+"""The name of the attribute that names a constraint or a manual computation, for the attributes above to refer to."""
 
 
 class Syntax(NamedTuple):

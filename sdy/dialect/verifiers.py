@@ -297,8 +297,8 @@ def _sharding_of_edge_value(op: Operation, value: EdgeValue) -> TensorSharding |
 
 def _verify_edge_value_index(op: Operation, value: EdgeValue) -> None:
     count = len(_values(op, value))
-    # The edge of a function's argument or of a call's result speaks of the operands of calls.
-    if not 0 <= value.index < count and not isinstance(op, ops.FuncDataFlowEdgeOp):
+    # The operands that an edge speaks of are its sources.
+    if not 0 <= value.index < count and not isinstance(op, ops.DataFlowEdgeOp | ops.FuncDataFlowEdgeOp):
         article = "an" if value.node == "operand" else "a"
         raise op_error(
             op,

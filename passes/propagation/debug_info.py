@@ -1,0 +1,62 @@
+"""What the options `debug-sharding-origins` and `debug-propagation-edge-sharding` write into a module.
+
+Steps are told one by one, by who takes them; all is written in the end.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from sdy.passes.propagation.edge_record import EdgeRecord
+from sdy.passes.propagation.fixed_point import SIGNATURE, Change, FixedPoint
+from sdy.passes.propagation.origin_record import OriginRecord
+from sdy.passes.propagation.provenance import Move
+
+
+class DebugInfo:
+    """The records that are asked for, begun with the module as it is before anything is propagated."""
+
+    def __init__(self, module: ModuleOp, sharding_origins: bool, propagation_edges: bool) -> None:
+        self._origins = OriginRecord(module) if sharding_origins else None
+        self._edges = EdgeRecord(module) if propagation_edges else None
+
+    def add(
+        self, operation: Operation, num_operands: int, tensors: Sequence[Sequence[SSAValue]], moves: Sequence[Move]
+    ) -> None:
+        """Add a step at `operation`, or at the function whose results got what is returned.
+
+        `tensors` are its operands and results, each a value and then those that are always sharded alike, if any.
+        """
+        if self._edges:
+            self._edges.add(operation, num_operands, moves)
+        if self._origins:
+            self._origins.add(tensors, moves)
+
+    def add_all(self, state: FixedPoint) -> None:
+        """Add all steps that propagation took."""
+        if self._edges or self._origins:
+            for change in state.changes:
+                moves = state.steps.moves(change.kind, change.strategy, change.stages, change.before)
+                self.add(*_site(state, change), moves)
+
+    def write(self) -> None:
+        """Write the attributes into the module."""
+        if self._origins:
+            self._origins.write()
+        if self._edges:
+            self._edges.write()
+
+
+def _site(state: FixedPoint, change: Change) -> tuple[Operation, int, list[list[SSAValue]]]:
+    graph = state.graph
+    nodes = change.tensors
+    if change.operation == SIGNATURE:
+        # A function's result has no value: what is returned stands for it.
+        nodes = (change.tensors[0],) * 2
+        operation = graph.main
+        assert operation is not None
+    else:
+        operation = graph.operations[change.operation]
+    places = [[place for member in graph.group(node) if (place := graph.places[member])] for node in nodes]
+    return operation, len(change.kind.rule.operands), places
