@@ -263,8 +263,6 @@ NO_MAIN = """
         (MANUAL_AXES_OF_NO_MESH, "sdy-manual-axes-cleanup", 3, "manual_axes when there are no in/out shardings"),
         (CALLS_ITSELF, "sdy-flatten-call-graph", 6, "'@f' calls itself"),
         (NO_MAIN, "sdy-propagate-to-func-results", None, "expected a function named @main, or a single function"),
-        (NO_MAIN, "sdy-apply-sharding-constraints{debug-sharding-origins=true}", None, "leave its debug options off"),
-        (NO_MAIN, "sdy-sink-data-flow-edges{sink-debug-sharding-origins=true}", None, "leave its options off"),
         (NO_MAIN, "sdy-save-module{dump-directory=/nowhere/at/all}", None, "cannot save the module"),
     ],
 )
