@@ -135,18 +135,19 @@ class ExportPipeline(Pipeline):
 
 
 def insert_reshards(
-    explicit_collectives: bool, dump_directory: str = "", for_cmv1: bool = False
+    explicit_collectives: bool, dump_directory: str = "", for_cmv1: bool = False, least_communication: bool = False
 ) -> Iterator[ModulePass]:
     """The passes that make explicit where a value changes its sharding, as collectives if asked.
 
-    With `for_cmv1`, those collectives are left out that XLA's first collective matmul inserts itself.
+    With `for_cmv1`, those collectives are left out that XLA's first collective matmul inserts itself. They are those
+    of Shardy, or with `least_communication` those that send the fewest elements.
     """
     yield VerifyUnreducedAxesPass()
     yield InsertExplicitReshardsPass(enable_full_version=explicit_collectives)
     if explicit_collectives:
         yield SaveModulePass(dump_directory, "after_explicit_reshards", 2)
         yield CanonicalizePass(enable_patterns=("sdy-reshard",))
-        yield ReshardToCollectivesPass()
+        yield ReshardToCollectivesPass(least_communication=least_communication)
     yield CanonicalizePass(enable_patterns=("sdy-collective",))
     if explicit_collectives and for_cmv1:
         yield RemoveAllGatherReduceScatterForCmv1Pass()
@@ -218,7 +219,7 @@ class PartitionPipeline(Pipeline):
     dump_directory: str = ""
 
     def passes(self) -> Iterator[ModulePass]:
-        yield from insert_reshards(explicit_collectives=True, dump_directory=self.dump_directory)
+        yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
         yield ConvertGlobalToLocalPass()
         yield SymbolDcePass()

@@ -23,7 +23,7 @@ from sdy.passes.execution.from_jax import from_jax
 from sdy.passes.execution.hlo_collectives import collectives
 from sdy.passes.execution.inputs import random_inputs
 from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
-from sdy.passes.partitioning.device_groups import device_groups, shard_indices
+from sdy.passes.common.device_groups import device_groups, shard_indices
 from sdy.text import context, parse
 
 X, Y, Z = AxisRef("x"), AxisRef("y"), AxisRef("z")

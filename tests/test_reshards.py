@@ -3,13 +3,15 @@
 import itertools
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from oracle import oracle
 from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.mesh import Mesh
+from sdy.passes.exporting.cheapest_plan import cheapest_plan
+from sdy.passes.exporting.collective_cost import elements_received
 from sdy.passes.exporting.collective_plan import plan_collectives
 from sdy.passes.exporting.collective_steps import (
     AllGather,
@@ -75,16 +77,49 @@ def carry_out(step: Step, before: AxesPerDim, mesh: Mesh) -> None:
             assert [total_size(dim, mesh) for dim in before] == [total_size(dim, mesh) for dim in after]
 
 
+@pytest.mark.parametrize("planner", [plan_collectives, cheapest_plan])
 @pytest.mark.parametrize(("mesh", "pieces", "shape"), SAMPLES)
-def test_plans_lead_from_source_to_target(mesh: Mesh, pieces: list[AxisRef], shape: tuple[int, ...]):
-    for source, target in sampled_pairs(pieces, len(shape), mesh, 1000):
+def test_plans_lead_from_source_to_target(
+    planner: Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh], tuple[Step, ...]],
+    mesh: Mesh,
+    pieces: list[AxisRef],
+    shape: tuple[int, ...],
+):
+    for source, target in sampled_pairs(pieces, len(shape), mesh, 500):
         current = source
-        for step in plan_collectives(source, target, shape, mesh):
+        for step in planner(source, target, shape, mesh):
             carry_out(step, current, mesh)
             used = [axis for dim in step.after for axis in dim]
             assert not any(a.overlaps(b) for a, b in itertools.combinations(used, 2))
             current = step.after
         assert current == target, (source, target)
+
+
+def test_the_cost_of_each_collective():
+    def cost(source: AxesPerDim, step: Step) -> int:
+        return elements_received([step], source, (8, 8), CUBE)
+
+    assert cost(((X,), ()), AllSlice(((Y,), ()), ((X, Y), ()))) == 0
+    assert cost(((X, Y), ()), AllGather(((Y,), ()), ((X,), ()))) == 8 * 16
+    assert cost(((X, Y), ()), AllToAll((Y,), 0, 1, ((X,), (Y,)))) == 8 * 16 // 2
+    assert cost(((X,), ()), CollectivePermute(((Y,), ()))) == 4 * 32  # where "x" and "y" agree, nothing moves
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "shardys", "ours"),
+    [
+        # Another axis sliced.
+        (((Z,), ()), ((Y, X), (Z,)), 3072, 2048),
+        # Moved together and gathered, not permuted.
+        (((Z, Y, X), ()), ((), (Y,)), 8 * 2048, 8 * 1920),
+        # From one dimension to the other and back, not permuted.
+        (((), (Z, Y), (X,)), ((Z, Y), (X,), ()), 7 * 1024, 5 * 1024),
+    ],
+)
+def test_where_plans_are_cheaper_than_shardys(source: AxesPerDim, target: AxesPerDim, shardys: int, ours: int):
+    shape = (64, 64) if len(source) == 2 else (16, 16, 16)
+    plans = (planner(source, target, shape, CUBE) for planner in (plan_collectives, cheapest_plan))
+    assert [elements_received(plan, source, shape, CUBE) for plan in plans] == [shardys, ours]
 
 
 def test_another_order_of_devices_takes_a_permute():

@@ -1,5 +1,6 @@
 // RUN: sdy-opt %s -sdy-reshard-to-collectives | filecheck %s
 // RUN: sdy-opt %s -sdy-reshard-to-collectives='keep-redundant-reshards=true' | filecheck %s --check-prefix=KEEP
+// RUN: sdy-opt %s -sdy-reshard-to-collectives='least-communication=true' | filecheck %s --check-prefix=LEAST
 
 sdy.mesh @mesh = <["x"=2, "y"=2, "z"=2]>
 sdy.mesh @other_order = <["x"=2, "y"=2, "z"=2], device_ids=[1, 0, 3, 2, 5, 4, 7, 6]>
@@ -71,5 +72,26 @@ func.func @same(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   // CHECK-NEXT: return %arg0
   // KEEP-NEXT:  sdy.reshard %arg0 <@mesh, [{"x"}, {}]>
   %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// Shardy slices "y" and "x", after which the permute leaves two of eight devices what they have; here it leaves it four.
+// CHECK-LABEL: func.func @slice_and_permute
+// LEAST-LABEL: func.func @slice_and_permute
+func.func @slice_and_permute(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"z"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK-NEXT: %[[SLICE:.*]] = sdy.all_slice [{"y"}, {"x"}] %arg0 out_sharding=<@mesh, [{"z", "y"}, {"x"}]>
+  // CHECK-NEXT: sdy.collective_permute %[[SLICE]] out_sharding=<@mesh, [{"y", "x"}, {"z"}]>
+  // LEAST-NEXT: %[[SLICE:.*]] = sdy.all_slice [{"x"}, {"y"}] %arg0 out_sharding=<@mesh, [{"z", "x"}, {"y"}]>
+  // LEAST-NEXT: sdy.collective_permute %[[SLICE]] out_sharding=<@mesh, [{"y", "x"}, {"z"}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"y", "x"}, {"z"}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// All that is wanted elsewhere moves at once, where Shardy first permutes, for "x" to stay behind.
+// LEAST-LABEL: func.func @move_then_gather
+func.func @move_then_gather(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"z", "y", "x"}, {}]>}) -> tensor<8x8xf32> {
+  // LEAST-NEXT: %[[MOVE:.*]] = sdy.all_to_all [{"y", "x"}: 0->1] %arg0 out_sharding=<@mesh, [{"z"}, {"y", "x"}]>
+  // LEAST-NEXT: sdy.all_gather [{"z"}, {"x"}] %[[MOVE]] out_sharding=<@mesh, [{}, {"y"}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{}, {"y"}]> : tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }

@@ -33,28 +33,42 @@ from sdy.passes.exporting.slice_plan import all_slice
 
 
 def plan_collectives(
-    source: AxesPerDim, target: AxesPerDim, shape: Sequence[int], mesh: Mesh, reorder_devices: bool = False
+    source: AxesPerDim,
+    target: AxesPerDim,
+    shape: Sequence[int],
+    mesh: Mesh,
+    reorder_devices: bool = False,
+    move_first: bool = False,
 ) -> tuple[Step, ...]:
     """The steps from the sharding with axes `source` to the one with axes `target`, in order; () if they are the same.
 
     `shape` is that of the whole tensor, in elements. `reorder_devices` asks for a permute in any case, as is needed
-    when the target's mesh lists the same devices in another order. A plan from one sharding to another of the same
-    tensor always exists: in the worst case everything misplaced is gathered and everything wanted is sliced.
+    when the target's mesh lists the same devices in another order. With `move_first`, what can move by all-to-all
+    does so before any permute. A plan from one sharding to another of the same tensor always exists: in the worst
+    case everything misplaced is gathered and everything wanted is sliced.
     """
     plan = Plan(source, target, shape, mesh, reorder_devices)
+    if move_first:
+        all_slice(plan)
+        _all_to_alls(plan)
     # One round is enough where all sizes are powers of two. Steps that find nothing to do add nothing.
     for _ in range(2):
         all_slice(plan)
         collective_permute(plan)
-        _all_to_alls(plan, only_into_place=True)
-        _all_to_alls(plan, only_into_place=False)
+        _all_to_alls(plan)
         _all_gather(plan, keep_wanted=True)
     _all_gather(plan, keep_wanted=False)
     all_slice(plan)
     return tuple(plan.steps)
 
 
-def _all_to_alls(plan: Plan, only_into_place: bool) -> None:
+def _all_to_alls(plan: Plan) -> None:
+    """Move groups of axes from the ends of dimensions to those that want them, first those that come into place."""
+    for only_into_place in (True, False):
+        _move_groups(plan, only_into_place)
+
+
+def _move_groups(plan: Plan, only_into_place: bool) -> None:
     """Move groups of axes from the ends of dimensions to those that want them, or only to where they are wanted."""
     for d, dim in enumerate(plan.dims):
         while move := _movable(plan, d):

@@ -1,5 +1,6 @@
 """`sdy-reshard-to-collectives`: each reshard becomes the collectives that carry it out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -15,11 +16,15 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.dialect.walk import operations_of
+from sdy.mesh import Mesh
 from sdy.passes.common.editing import before_barriers
 from sdy.passes.common.tensors import shape
+from sdy.passes.exporting.cheapest_plan import cheapest_plan
 from sdy.passes.exporting.collective_plan import plan_collectives
 from sdy.passes.exporting.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Step
 from sdy.sharding import DimSharding, TensorSharding, equivalent
+
+Planner = Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh, bool], tuple[Step, ...]]
 
 
 @dataclass(frozen=True)
@@ -38,19 +43,24 @@ class ReshardToCollectivesPass(ModulePass):
 
     Reshards that change nothing are removed, or kept if `keep_redundant_reshards`. A reshard to or from a single
     device, or between meshes with different axes, is left as it is.
+
+    The collectives are those of Shardy, or with `least_communication` those of several plans that send the fewest
+    elements.
     """
 
     name = "sdy-reshard-to-collectives"
     keep_redundant_reshards: bool = False
+    least_communication: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        plan = cheapest_plan if self.least_communication else plan_collectives
         for reshard in operations_of(op, ReshardOp):
             source = get_sharding(before_barriers(reshard.input))
             if not (self.keep_redundant_reshards and equivalent(source, reshard.sharding.data)):
-                _replace_by_collectives(reshard, source)
+                _replace_by_collectives(reshard, source, plan)
 
 
-def _replace_by_collectives(reshard: ReshardOp, source: TensorSharding | None) -> None:
+def _replace_by_collectives(reshard: ReshardOp, source: TensorSharding | None, plan: Planner) -> None:
     target = reshard.sharding.data
     source = source or TensorSharding.replicated_open(target.mesh, target.rank)
     source_mesh, target_mesh = mesh_of(source, reshard), mesh_of(target, reshard)
@@ -70,7 +80,7 @@ def _replace_by_collectives(reshard: ReshardOp, source: TensorSharding | None) -
     other_devices = source.mesh != target.mesh
     mesh = source.mesh
     collectives: list[Operation] = []
-    for step in plan_collectives(source.dim_axes, target.dim_axes, shape(value.type), source_mesh, other_devices):
+    for step in plan(source.dim_axes, target.dim_axes, shape(value.type), source_mesh, other_devices):
         if not isinstance(step, AllGather | AllSlice | AllToAll):
             mesh = target.mesh
         after = _closed(replace(target, mesh=mesh, replicated=()), step.after)

@@ -12,9 +12,9 @@ from xdsl.ir import Attribute, Region, SSAValue
 
 from sdy import dialect
 from sdy import stablehlo as hlo
-from sdy.axes import AxisRef, subtract, total_size
+from sdy.axes import AxisRef, total_size
 from sdy.mesh import Mesh
-from sdy.passes.partitioning.device_groups import device_groups, shard_indices
+from sdy.passes.common.device_groups import device_groups, places, shard_indices
 from sdy.passes.partitioning.emitter import Emitter, before, with_shape
 from sdy.passes.partitioning.site import Channels, Lowerings, Site
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -200,9 +200,7 @@ def _merge_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Seq
 
 def _device_of_index(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
     """The devices in the order of their places along `axes` and then along all other axes."""
-    others = subtract(map(AxisRef, mesh), axes, mesh)
-    indices = shard_indices([*axes, *others], mesh)
-    return sorted(range(mesh.size), key=indices.__getitem__)
+    return sorted(range(mesh.size), key=places(axes, mesh).__getitem__)
 
 
 def _dims_with_axes(axes_of_dims: AxesOfDims) -> list[int]:

@@ -11,8 +11,8 @@ from typing import cast
 from xdsl.dialects.builtin import IntegerType, TensorType, i1, i32
 from xdsl.ir import SSAValue
 
+from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.partitioning.collectives import offsets
-from sdy.passes.partitioning.device_groups import shard_indices
 from sdy.passes.partitioning.emitter import Emitter, after, before
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.reductions import identity_of, on_leader

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.mesh import Mesh
-from sdy.passes.partitioning.device_groups import shard_indices
+from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.partitioning.emitter import Emitter, before
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.passes.partitioning.whole import compute_whole

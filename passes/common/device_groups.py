@@ -21,6 +21,11 @@ def shard_indices(axes: Axes, mesh: Mesh) -> list[int]:
     return indices
 
 
+def places(axes: Axes, mesh: Mesh) -> list[int]:
+    """For every device, its place along `axes` and then along all other axes of the mesh: each place has one device."""
+    return shard_indices([*axes, *subtract(map(AxisRef, mesh), axes, mesh)], mesh)
+
+
 def device_groups(axes: Axes, mesh: Mesh) -> list[list[int]]:
     """The groups of devices that differ along `axes` only, each in the order of its shard indices along `axes`."""
     others = subtract(map(AxisRef, mesh), axes, mesh)
