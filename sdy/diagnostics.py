@@ -33,14 +33,14 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a file. Lines and columns count from 1."""
+    """A place in a file. Lines and columns count from 1; line 0 is the file as a whole."""
 
     filename: str
     line: int
     column: int
 
     def __str__(self) -> str:
-        return f"{self.filename}:{self.line}:{self.column}"
+        return f"{self.filename}:{self.line}:{self.column}" if self.line else self.filename
 
 
 Where: TypeAlias = Operation | SSAValue | LocationAttr | Location | None
