@@ -9,6 +9,7 @@ import functools
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -22,13 +23,15 @@ def answer(request):
         context.allow_unregistered_dialects = True
         try:
             module = ir.Module.parse(request["text"])
+            texts = [module.operation.get_asm(**request["flags"])]
             for pipeline in request["pipelines"]:
                 manager = passmanager.PassManager.parse(pipeline)
                 manager.enable_verifier(request["verify"])
                 manager.run(module.operation)
+                texts.append(module.operation.get_asm(**request["flags"]))
         except (ir.MLIRError, ValueError) as problem:
             return {"error": str(problem)}
-        return {"text": module.operation.get_asm(**request["flags"])}
+        return {"texts": texts}
 
 for line in sys.stdin:
     reader, writer = os.pipe()
@@ -57,16 +60,17 @@ def _child() -> subprocess.Popen[str]:
 
 
 @functools.cache
-def _ask(text: str, pipelines: tuple[str, ...], flags: tuple[tuple[str, bool], ...], verify: bool) -> str:
+def _ask(text: str, pipelines: tuple[str, ...], flags: tuple[tuple[str, bool], ...], verify: bool) -> list[str]:
+    """`text` as it is printed at first and after each of the pipelines."""
     child = _child()
     assert child.stdin is not None
     assert child.stdout is not None
     request = {"text": text, "pipelines": pipelines, "flags": dict(flags), "verify": verify}
     print(json.dumps(request), file=child.stdin, flush=True)
-    answer: dict[str, str] = json.loads(child.stdout.readline())
+    answer: dict[str, Any] = json.loads(child.stdout.readline())
     if "error" in answer:
         raise OracleError(answer["error"])
-    return answer["text"]
+    return answer["texts"]
 
 
 def oracle(
@@ -84,7 +88,12 @@ def oracle(
     that MLIR would not read. Raises OracleError.
     """
     flags = {"print_generic_op_form": generic, "enable_debug_info": debuginfo, "use_local_scope": local_scope}
-    return _ask(text, tuple(f"builtin.module({name})" for name in passes), tuple(flags.items()), verify)
+    return _ask(text, tuple(f"builtin.module({name})" for name in passes), tuple(flags.items()), verify)[-1]
+
+
+def oracle_after_each(text: str, *passes: str) -> list[str]:
+    """`text` as MLIR prints it, and then after each of `passes`, one on what the other has made. Raises OracleError."""
+    return _ask(text, tuple(f"builtin.module({name})" for name in passes), (), True)
 
 
 def assert_same(ours: str, theirs: str) -> None:
