@@ -3,7 +3,7 @@
     python bench/reshards.py [--pairs N] [--compiled N]
 
 For pairs of shardings of a rank-2 and of a rank-3 tensor over a 2x2x2 and a 4x2 mesh, sub-axes included, the table has
-the bytes that a device receives, on average over the devices, summed over the pairs:
+the bytes that a device receives, on average over the devices and the pairs:
 
     ours     the collectives that the partitioner inserts: `sdy-reshard-to-collectives{least-communication=true}`
     Shardy   those of the C++ pass `sdy-reshard-to-collectives` in jaxlib
@@ -161,8 +161,8 @@ def main() -> int:
     parser.add_argument("--compiled", type=int, default=300, help="pairs of each kind to compare with XLA")
     arguments = parser.parse_args()
     jax.config.update("jax_num_cpu_devices", _DEVICES)
-    table = Table(title="Bytes received by a device, summed over the pairs; ours in relation to both")
-    for heading in ("tensor", "mesh", "pairs", "ours", "other", "", "bound", "/ other", "/ bound"):
+    table = Table(title="Bytes that a device receives, on average")
+    for heading in ("tensor", "mesh", "pairs", "ours", "other", "", "bound", "ours / other", "ours / bound"):
         table.add_column(heading, justify="left" if heading in ("tensor", "mesh", "") else "right")
     worse: list[str] = []
     for shape, (name, (mesh, pieces)) in itertools.product(SHAPES, MESHES.items()):
@@ -183,9 +183,9 @@ def main() -> int:
 def compare(table: Table, kind: Kind, pairs: Sequence[Pair], name: str, theirs: Sequence[float]) -> list[str]:
     """A row of `table`, and a line for each pair that is more for us."""
     ours = list(map(kind.ours, pairs))
-    totals = sum(ours), sum(theirs), sum(map(kind.bound, pairs))
-    ratios = (f"{totals[0] / other:.3f}" for other in totals[1:])
-    mine, other, bound = (f"{total:,.0f}" for total in totals)
+    means = [sum(received) / len(pairs) for received in (ours, theirs, map(kind.bound, pairs))]
+    ratios = (f"{means[0] / other:.3f}" for other in means[1:])
+    mine, other, bound = (f"{mean:,.0f}" for mean in means)
     table.add_row("x".join(map(str, kind.shape)), kind.name, f"{len(pairs):,}", mine, other, name, bound, *ratios)
     return [
         f"{kind.type} {kind.name}: {' -> '.join(map(sharding, pair))}: ours {a:,.0f}, {name} {b:,.0f}"

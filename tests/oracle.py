@@ -21,16 +21,17 @@ from jaxlib.mlir import ir, passmanager
 def answer(request):
     with mlir.make_ir_context() as context:
         context.allow_unregistered_dialects = True
+        texts = []
         try:
             module = ir.Module.parse(request["text"])
-            texts = [module.operation.get_asm(**request["flags"])]
+            texts.append(module.operation.get_asm(**request["flags"]))
             for pipeline in request["pipelines"]:
                 manager = passmanager.PassManager.parse(pipeline)
                 manager.enable_verifier(request["verify"])
                 manager.run(module.operation)
                 texts.append(module.operation.get_asm(**request["flags"]))
         except (ir.MLIRError, ValueError) as problem:
-            return {"error": str(problem)}
+            return {"error": str(problem), "texts": texts}
         return {"texts": texts}
 
 for line in sys.stdin:
@@ -60,17 +61,14 @@ def _child() -> subprocess.Popen[str]:
 
 
 @functools.cache
-def _ask(text: str, pipelines: tuple[str, ...], flags: tuple[tuple[str, bool], ...], verify: bool) -> list[str]:
-    """`text` as it is printed at first and after each of the pipelines."""
+def _ask(text: str, pipelines: tuple[str, ...], flags: tuple[tuple[str, bool], ...], verify: bool) -> dict[str, Any]:
+    """The `texts` that there are at first and after each of the pipelines, up to the `error` if there is one."""
     child = _child()
     assert child.stdin is not None
     assert child.stdout is not None
     request = {"text": text, "pipelines": pipelines, "flags": dict(flags), "verify": verify}
     print(json.dumps(request), file=child.stdin, flush=True)
-    answer: dict[str, Any] = json.loads(child.stdout.readline())
-    if "error" in answer:
-        raise OracleError(answer["error"])
-    return answer["texts"]
+    return json.loads(child.stdout.readline())
 
 
 def oracle(
@@ -88,12 +86,21 @@ def oracle(
     that MLIR would not read. Raises OracleError.
     """
     flags = {"print_generic_op_form": generic, "enable_debug_info": debuginfo, "use_local_scope": local_scope}
-    return _ask(text, tuple(f"builtin.module({name})" for name in passes), tuple(flags.items()), verify)[-1]
+    answer = _ask(text, tuple(f"builtin.module({name})" for name in passes), tuple(flags.items()), verify)
+    if "error" in answer:
+        raise OracleError(answer["error"])
+    return answer["texts"][-1]
 
 
 def oracle_after_each(text: str, *passes: str) -> list[str]:
-    """`text` as MLIR prints it, and then after each of `passes`, one on what the other has made. Raises OracleError."""
-    return _ask(text, tuple(f"builtin.module({name})" for name in passes), (), True)
+    """`text` as MLIR prints it, and after each of `passes`, one on what the other has made, up to one that refuses.
+
+    Raises OracleError where `text` is refused or a pass does not survive.
+    """
+    answer = _ask(text, tuple(f"builtin.module({name})" for name in passes), (), True)
+    if not answer.get("texts"):
+        raise OracleError(answer["error"])
+    return answer["texts"]
 
 
 def assert_same(ours: str, theirs: str) -> None:

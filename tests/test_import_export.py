@@ -1,75 +1,17 @@
-"""Each import and export pass alone, against the C++ one, on what the passes before it made of whole programs."""
-
-# JAX's functions have types only in part.
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportUntypedFunctionDecorator=false
+"""The import and export passes on the inputs of their lit tests, against the C++ ones; errors, warnings and files."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import pytest
-from jax.sharding import AbstractMesh, NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from oracle import assert_same, oracle
-from random_modules import random_module
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.passes.spec import parse_pipeline
 from sdy.text import context, format, parse
 
 ROOT = Path(__file__).parent.parent
 
-BEFORE_PROPAGATION = [
-    "symbol-dce",
-    "sdy-lift-inlined-meshes",
-    "sdy-remove-size-one-axes",
-    "sdy-propagate-sharding-from-func-to-call",
-    "sdy-constant-or-scalar-splitter",
-    "symbol-dce",
-    "sdy-manual-axes-cleanup",
-    "sdy-add-data-flow-edges",
-]
-INLINED = [
-    "sdy-flatten-call-graph",
-    "symbol-dce",
-    "sdy-import-func-calls",
-    "symbol-dce",
-    "sdy-apply-sharding-constraints",
-    "sdy-sharding-group-import",
-    "sdy-pre-order-funcs",
-    "sdy-user-priority-propagate",
-    "sdy-export-named-computations",
-    "sdy-propagate-to-func-results",
-    "sdy-unflatten-call-graph",
-    "symbol-dce",
-]
-NOT_INLINED = [
-    "sdy-apply-sharding-constraints",
-    "sdy-sharding-group-import",
-    "sdy-add-func-data-flow-edges",
-    "sdy-pre-order-funcs",
-    "sdy-user-priority-propagate",
-    "sdy-propagate-to-func-results",
-    "func.func(sdy-sink-func-data-flow-edges)",
-    "sdy-unflatten-call-graph{dedup-functions-fully=true}",
-    "symbol-dce",
-]
-AFTER_PROPAGATION = [
-    "sdy-insert-func-call-reshards",
-    "func.func(sdy-constant-or-scalar-merger)",
-    "func.func(sdy-sink-data-flow-edges)",
-    "sdy-remove-sharding-groups",
-    "func.func(sdy-sharding-constraint-to-reshard)",
-    "sdy-update-non-divisible-input-output-shardings",
-    "sdy-remove-sub-axes-in-input-output-shardings",
-    "sdy-close-shardings",
-    "canonicalize{enable-patterns=sdy-collective}",
-    "canonicalize",
-]
 ON_FUNCTIONS = {
     "sdy-constant-or-scalar-merger",
     "sdy-drop-sharding-rules",
@@ -86,94 +28,12 @@ TESTED_ELSEWHERE = {
     "sdy-verify-unreduced-axes",
 }
 
-MESH = AbstractMesh((4, 2), ("x", "y"))
-
-
-def spec(shape: tuple[int, ...], *axes: str | None, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(MESH, P(*axes)))
-
-
-def constrain(value: jax.Array, *axes: str | None) -> jax.Array:
-    return jax.lax.with_sharding_constraint(value, NamedSharding(MESH, P(*axes)))
-
-
-@jax.jit
-def called(x: jax.Array) -> jax.Array:
-    return jnp.sin(x) * 2 + jnp.arange(8.0)
-
-
-def scan(x: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    def body(carry: jax.Array, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
-        carry = constrain(jnp.tanh(carry @ weight), "x", None)
-        return called(carry), carry.sum()
-
-    last, sums = jax.lax.scan(body, x, weights)
-    return called(last), sums
-
-
-def branches(choice: jax.Array, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-    pair = jax.lax.cond(choice, lambda a, b: (called(a) + b, a), lambda a, b: (a - b, called(b)), x, y)
-    first, second = jax.lax.while_loop(lambda c: c[1].sum() < 3.0, lambda c: (c[0] * 2, called(c[1])), pair)
-    return constrain(first, "x", "y"), second
-
-
-def manual(x: jax.Array, y: jax.Array) -> jax.Array:
-    multiply = jax.shard_map(
-        lambda a, b: jax.lax.psum(a @ b, "y"), mesh=MESH, in_specs=(P("x", "y"), P("y")), out_specs=P("x")
-    )
-    partly = jax.shard_map(
-        lambda a: called(a) * jnp.ones(8), mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}
-    )
-    product = multiply(x, y)
-    return partly(product) + called(product)
-
-
-def gradients(x: jax.Array, first: jax.Array, second: jax.Array) -> Any:
-    @jax.checkpoint
-    def layer(hidden: jax.Array, weight: jax.Array) -> jax.Array:
-        return jax.nn.gelu(hidden @ weight)
-
-    def loss(first: jax.Array, second: jax.Array) -> jax.Array:
-        return jnp.mean(layer(layer(x, first), second) ** 2)
-
-    return jax.grad(loss, argnums=(0, 1))(first, second)
-
-
-PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[jax.ShapeDtypeStruct, ...]]] = {
-    "scan": (scan, (spec((8, 8), "x"), spec((3, 8, 8), None, None, "y"))),
-    "branches": (branches, (spec((), dtype=jnp.bool_), spec((8, 8), "x"), spec((8, 8), "y"))),
-    "manual": (manual, (spec((8, 8), "x", "y"), spec((8, 8)))),
-    "gradients": (gradients, (spec((16, 8), "x"), spec((8, 8), None, "y"), spec((8, 8), "y"))),
-}
-
-
-def text_of(program: str) -> str:
-    if program == "transformer":
-        return (ROOT / "examples/transformer.mlir").read_text()
-    if program in PROGRAMS:
-        function, arguments = PROGRAMS[program]
-        return jax.jit(function).trace(*arguments).lower(lowering_platforms=("cpu",)).as_text()
-    # Random modules are as propagation gets them; what importing does to them is taken back first.
-    seed = int(program.removeprefix("random "))
-    return oracle(random_module(seed, 20), "sdy-export-named-computations", "func.func(sdy-sink-data-flow-edges)")
-
 
 def run(text: str, passes: str) -> str:
     module = parse(text)
     for step in parse_pipeline(passes):
         step.apply(context(), module)
     return format(module)
-
-
-@pytest.mark.parametrize("middle", [INLINED, NOT_INLINED], ids=["inlined", "not inlined"])
-@pytest.mark.parametrize("program", ["transformer", *PROGRAMS, *(f"random {seed}" for seed in range(8))])
-def test_each_pass_alone_does_what_the_oracle_does(program: str, middle: list[str]) -> None:
-    before = text_of(program)
-    for step in (*BEFORE_PROPAGATION, *middle, *AFTER_PROPAGATION):
-        after = oracle(before, step)
-        if step not in TESTED_ELSEWHERE and (ours := run(before, step)) != after:
-            assert_same(ours, after)
-        before = after
 
 
 def lit_tests() -> list[tuple[Path, str]]:

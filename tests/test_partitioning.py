@@ -16,6 +16,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.mesh import Mesh
+from sdy.passes.common.device_groups import device_groups, shard_indices
 from sdy.passes.driver import partition, propagate
 from sdy.passes.execution.compile import compile, compile_unpartitioned
 from sdy.passes.execution.difference import largest_difference
@@ -23,7 +24,6 @@ from sdy.passes.execution.from_jax import from_jax
 from sdy.passes.execution.hlo_collectives import collectives
 from sdy.passes.execution.inputs import random_inputs
 from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
-from sdy.passes.common.device_groups import device_groups, shard_indices
 from sdy.text import context, parse
 
 X, Y, Z = AxisRef("x"), AxisRef("y"), AxisRef("z")
