@@ -54,7 +54,9 @@ class Body(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Read arguments and region."""
-        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+        arguments = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_argument, " in argument list"
+        )
         self.body.set(state, parser.parse_region(arguments))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 from xdsl.parser import AttrParser
 
 from sdy.axes import AxisRef
-from sdy.dialect.axis_syntax import parse_axis, parse_int, parse_keyword, parse_word
+from sdy.dialect.axis_syntax import parse_axis, parse_int, parse_keyword
 from sdy.dialect.field import Field, parse_close
 from sdy.parse_errors import parse_error
 
@@ -45,7 +45,9 @@ class PropagationStep:
 
 def _parse_node(parser: AttrParser) -> EdgeNode:
     start = parser.pos
-    word = parse_word(parser)
+    word = parser.parse_optional_identifier_or_str_literal()
+    if word is None:
+        raise parse_error(parser, "expected valid keyword or string")
     if word != "operand" and word != "result":
         raise parse_error(parser, "expected ::mlir::sdy::EdgeNodeType to be one of: operand, result", start)
     return word

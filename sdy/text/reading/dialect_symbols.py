@@ -43,9 +43,14 @@ class DialectSymbolParser(TokenParser):
             self._check_brackets()
         elif not dot and ("!" if is_type else "#") + dialect not in self.attribute_aliases:
             self.raise_error(f"undefined symbol alias id '{dialect}'")
-        if not (dot or has_body) or self.ctx.get_optional_dialect(dialect) is not None:
+        if not (dot or has_body):
             return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
-        return self._parse_of_unknown_dialect(attr_or_dialect_name, is_type)
+        if self.ctx.get_optional_dialect(dialect) is None:
+            return self._parse_of_unknown_dialect(attr_or_dialect_name, is_type)
+        found = super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+        if not is_type and self.parse_optional_punctuation(":") is not None:
+            self.parse_type()  # any attribute may say its type, and none that is known has use for it
+        return found
 
     def _parse_of_unknown_dialect(self, full_name: str, is_type: bool) -> Attribute:
         dialect, dot, name = full_name.partition(".")

@@ -23,7 +23,7 @@ class ValueParser(TokenParser):
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
         self._defined_here: list[str] = []
-        self._uses: dict[str, int] = {}
+        self._uses: dict[tuple[str, int], int] = {}
 
     def resolve_operand(self, operand: UnresolvedOperand, type: _AttributeT) -> SSAValue[_AttributeT]:  # noqa: A002
         """The value that an operand names, or a placeholder when it is defined further down."""
@@ -45,7 +45,7 @@ class ValueParser(TokenParser):
             references = self.forward_ssa_references.setdefault(name, {})
             value = references.get(index)
             if value is None:
-                self._uses.setdefault(name, offset)
+                self._uses.setdefault((name, index), offset)
                 forward = ForwardDeclaredValue(type)
                 references[index] = forward
                 return forward
@@ -63,9 +63,10 @@ class ValueParser(TokenParser):
         return cast(SSAValue[_AttributeT], value)
 
     def _place_of(self, name: str, value: SSAValue) -> SSAValue | Location:
-        if isinstance(value, ForwardDeclaredValue):
-            return self.lines.place(self._uses[name])
-        return value
+        return self._first_use(name) if isinstance(value, ForwardDeclaredValue) else value
+
+    def _first_use(self, name: str) -> Location:
+        return self.lines.place(min(self._uses[name, index] for index in self.forward_ssa_references[name]))
 
     def check_unused(self, argument: Span) -> None:
         """Raises DiagnosticError where the argument of a region has a name that is taken already."""
@@ -73,7 +74,7 @@ class ValueParser(TokenParser):
         if name in self.ssa_values:
             earlier = self._place_of(name, self.ssa_values[name][0])
         elif name in self.forward_ssa_references:
-            earlier = self.lines.place(self._uses[name])
+            earlier = self._first_use(name)
         else:
             return
         message = f"region entry argument '%{name}' is already in use"
@@ -94,10 +95,13 @@ class ValueParser(TokenParser):
         self._defined_here.append(name)
         if name not in self.forward_ssa_references:
             return
-        for index, forward in self.forward_ssa_references.pop(name).items():
-            use = self._uses[name]
+        references = self.forward_ssa_references.pop(name)
+        for index, forward in references.items():
             if index >= len(values):
-                raise self.error_at(use, "reference to invalid result number")
+                # It stays undefined, as is told at the end.
+                self.forward_ssa_references.setdefault(name, {})[index] = forward
+                continue
+            use = self._uses[name, index]
             if forward.type != values[index].type:
                 raise self.error_at(
                     offset,
@@ -121,6 +125,6 @@ class ValueParser(TokenParser):
 
     def check_all_defined(self) -> None:
         """Raises DiagnosticError where a value is used that has not been defined."""
-        undefined = [self._uses[name] for name in self.forward_ssa_references]
+        undefined = [self._uses[name, index] for name, uses in self.forward_ssa_references.items() for index in uses]
         if undefined:
             raise self.error_at(min(undefined), "use of undeclared SSA value name")

@@ -16,20 +16,37 @@ from xdsl.irdl import IRDLOperation
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait, SingleBlockImplicitTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.diagnostics import error, op_error
+from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect.signature import Remembered, is_verified_by_signature
 from sdy.dialect.verifiers import verify_attributes
 from sdy.text.deep import again_with_room
 from sdy.text.verification.builtin_checks import CHECKS
 from sdy.text.verification.definition_checks import check_beyond_signature, check_definition
-from sdy.text.verification.visibility import check_visibility
+from sdy.text.verification.visibility import check_visibility, is_isolated
 
 
 @again_with_room
 def verify(top: Operation) -> None:
-    """Raises DiagnosticError at the first operation that is not valid."""
+    """Raises DiagnosticError for `top`, or for the first operation that is not valid of each function that it has.
+
+    What holds for functions holds for all operations that are isolated from above, as in MLIR.
+    """
     check_signature = Remembered(_check_signature)
-    for op in _with_nested(top):
+    problems: list[DiagnosticError] = []
+    isolated = [top]
+    for part in isolated:
+        try:
+            isolated += _verify_part(part, check_signature)
+        except DiagnosticError as problem:
+            problems.append(problem)
+    if problems:
+        raise DiagnosticError(*(diagnostic for problem in problems for diagnostic in problem.diagnostics))
+
+
+def _verify_part(part: Operation, check_signature: Callable[[Operation], None]) -> list[Operation]:
+    """Verify `part` but for the isolated operations in it, and return these."""
+    isolated: list[Operation] = []
+    for op in _with_nested(part, isolated):
         if op.attributes or isinstance(op, FuncOp):
             verify_attributes(op)
         check_signature(op)
@@ -40,14 +57,18 @@ def verify(top: Operation) -> None:
             _check_blocks(op)
         if _ends_block(op.__class__):
             _check_place(op)
-    check_visibility(top)
+    check_visibility(part)
+    return isolated
 
 
-def _with_nested(top: Operation) -> Iterator[Operation]:
-    """All operations in `top`, each before what it contains, however deeply they are nested."""
+def _with_nested(top: Operation, isolated: list[Operation]) -> Iterator[Operation]:
+    """All operations in `top`, each before what it contains; those in it that are isolated are put aside."""
     waiting = [iter((top,))]
     while waiting:
         for op in waiting[-1]:
+            if op is not top and op.regions and is_isolated(op):
+                isolated.append(op)
+                continue
             yield op
             if op.regions:
                 waiting.append(nested for region in op.regions for block in region.blocks for nested in block.ops)

@@ -33,7 +33,8 @@ class _Scope:
 def check_visibility(top: Operation) -> None:
     """Raises DiagnosticError at the first operation inside `top` that uses a value which it cannot see.
 
-    Blocks of one region may use each other's values: which of them comes first is not followed.
+    What is in isolated operations inside `top` is left out. Blocks of one region may use each other's values: which of
+    them comes first is not followed.
     """
     scopes = _nested_scopes(top, set(map(id, top.operands)))
     while scopes:
@@ -44,7 +45,7 @@ def check_visibility(top: Operation) -> None:
             for operand in op._operands:  # pyright: ignore[reportPrivateUsage]
                 if id(operand) not in visible:
                     _check_hidden(op, operand)
-            if op.regions:
+            if op.regions and not is_isolated(op):
                 scopes += _nested_scopes(op, visible)
                 break
             for result in op.results:
@@ -59,7 +60,7 @@ def check_visibility(top: Operation) -> None:
 
 def _nested_scopes(op: Operation, visible: set[int]) -> list[_Scope]:
     """The scopes of the regions of `op`, the first one last, and before them one that ends with `op`."""
-    isolated = _is_isolated(op)
+    isolated = is_isolated(op)
     regions = [_Scope(set() if isolated else visible, region) for region in reversed(op.regions)]
     return [_Scope(visible, whole=op), *regions]
 
@@ -76,7 +77,7 @@ def _check_hidden(op: Operation, operand: SSAValue) -> None:
             break
         if block is not None and user.parent.parent is block.parent:
             return
-        if _is_isolated(parent) and not (block is not None and parent.is_ancestor(block)):
+        if is_isolated(parent) and not (block is not None and parent.is_ancestor(block)):
             required = (parent, "required by region isolation constraints")
             raise op_error(op, "using value defined outside the region", required)
         user = parent
@@ -109,5 +110,6 @@ def _relation(op: Operation, block: Block | None, copula: str = "") -> str:
     return f"{copula}neither in a parent nor in a child region"
 
 
-def _is_isolated(op: Operation) -> bool:
+def is_isolated(op: Operation) -> bool:
+    """Whether what is in `op` cannot see values from outside."""
     return op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
