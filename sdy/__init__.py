@@ -3,6 +3,7 @@
     module = sdy.parse(text)            # or sdy.from_jax(jax.jit(step), *arguments)
     sdy.propagate(module)               # every tensor has a sharding
     print(sdy.format(module))
+    print(sdy.explain(module, value))   # why one of them has its sharding
     program = sdy.compile(module)       # runs on the mesh's devices
     results = program(*arrays)
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sdy.passes.driver import propagate as propagate
     from sdy.passes.execution.compile import compile as compile
     from sdy.passes.execution.from_jax import from_jax as from_jax
+    from sdy.passes.propagation.explain import explain as explain
     from sdy.rule import OpShardingRule as OpShardingRule
     from sdy.sharding import DimSharding as DimSharding
     from sdy.sharding import TensorSharding
@@ -39,6 +41,7 @@ _HOMES = {
     "OpShardingRule": "sdy.rule",
     "Sharding": "sdy.sharding:TensorSharding",
     "compile": "sdy.passes.execution.compile",
+    "explain": "sdy.passes.propagation.explain",
     "format": "sdy.text",
     "from_jax": "sdy.passes.execution.from_jax",
     "get_sharding": "sdy.dialect.shardings",

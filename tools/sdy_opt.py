@@ -12,10 +12,12 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import DiagnosticError, capture, error, report
 from sdy.passes.catalog import PASSES, summary
 from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, run_passes, write
+from sdy.passes.propagation.explain import explain
 from sdy.passes.spec import TRUTH, make_pass, nearest, parse_pipeline
 from sdy.text import context, format, parse, verify
 from sdy.tools.command import guarded
 from sdy.tools.expected_diagnostics import mismatches
+from sdy.tools.named_value import named_value
 from sdy.tools.split_input import SEPARATOR, split
 
 USAGE = """\
@@ -36,6 +38,8 @@ options:
   --mlir-print-local-scope       print attributes and locations where they stand, without aliases
   --mlir-elide-elementsattrs-if-larger=N
                                  leave out what is in constants of more than N elements
+  --sdy-explain=NAME             print why the value %NAME has its sharding, instead of the module;
+                                 @FUNCTION:%NAME for one that is not in the main function
   --mlir-timing                  print the time of each pass to standard error
   --verify-each                  verify after each pass too, not only after parsing and at the end
   --                             what follows is a file, though it begin with a dash
@@ -62,6 +66,7 @@ class Arguments:
     mlir_print_debuginfo: bool = False
     mlir_print_local_scope: bool = False
     mlir_elide_elementsattrs_if_larger: float = math.inf
+    sdy_explain: str = ""
     mlir_timing: bool = False
     verify_each: bool = False
 
@@ -86,6 +91,7 @@ class Arguments:
 
 
 _ELIDE = "mlir-elide-elementsattrs-if-larger"
+_EXPLAIN = "sdy-explain"
 _SWITCHES = {option.name.replace("_", "-"): option.name for option in fields(Arguments) if option.type is bool}
 
 
@@ -103,7 +109,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             files.append(word)
             continue
         name, equals, value = word.lstrip("-").partition("=")
-        if name in ("o", "pass-pipeline", _ELIDE) and not equals:
+        if name in ("o", "pass-pipeline", _ELIDE, _EXPLAIN) and not equals:
             if not rest:
                 raise error(None, f"'{word}' needs a value after it")
             value = rest.pop(0)
@@ -111,6 +117,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             arguments.output = value
         elif name == "pass-pipeline":
             arguments.passes += parse_pipeline(value)
+        elif name == _EXPLAIN:
+            arguments.sdy_explain = value
         elif name == _ELIDE:
             if not value.isdecimal():
                 raise error(None, f"'{_ELIDE}' is a number of elements, not '{value}'")
@@ -130,7 +138,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
 
 
 def _unknown_flag(word: str, name: str) -> DiagnosticError:
-    found = nearest(name, [*_SWITCHES, *PASSES, _ELIDE, "pass-pipeline", "help", "version"])
+    found = nearest(name, [*_SWITCHES, *PASSES, _ELIDE, _EXPLAIN, "pass-pipeline", "help", "version"])
     hint = f": did you mean '--{found}'?" if found else ""
     return error(None, f"unknown flag '{word}'{hint} (--help lists them all)")
 
@@ -142,7 +150,7 @@ def usage() -> str:
 
 
 def process(source: Source, arguments: Arguments, timing: Timing) -> str:
-    """The text of `source` after the passes. Raises DiagnosticError."""
+    """What is to be written of `source` after the passes. Raises DiagnosticError."""
     ctx = context(allow_unregistered=arguments.allow_unregistered_dialect)
     with timing.stage("parsing"):
         module = parse(source.text, source.name, ctx)
@@ -159,6 +167,8 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str:
         with timing.stage("verification"):
             verify(module)
     with timing.stage("printing"):
+        if arguments.sdy_explain:
+            return f"{explain(module, named_value(module, arguments.sdy_explain))}\n"
         return arguments.text(module)
 
 

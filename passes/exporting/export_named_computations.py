@@ -13,6 +13,7 @@ from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.call_graph import EXECUTION_THREAD, ORIGINAL_NAME
 from sdy.passes.common.data_flow_edges import edge_shardings, remove_edges
 from sdy.passes.common.function_shardings import Shardings
+from sdy.passes.common.lineage import succeed
 from sdy.passes.common.regions import move_body
 from sdy.passes.common.symbols import Symbols
 
@@ -62,6 +63,7 @@ def _export(computation: NamedComputationOp, symbols: Symbols) -> None:
     if out_shardings is not None:
         set_result_shardings(call, out_shardings)
     Rewriter.replace_op(computation, call)
+    succeed(call, computation)
 
 
 def _given(shardings: TensorShardingPerValueAttr | None) -> Shardings | None:

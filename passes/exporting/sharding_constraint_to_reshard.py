@@ -7,6 +7,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import ReshardOp, ShardingConstraintOp
 from sdy.dialect.walk import operations_of
+from sdy.passes.common.lineage import succeed
 
 
 class ShardingConstraintToReshardPass(ModulePass):
@@ -29,3 +30,4 @@ class ShardingConstraintToReshardPass(ModulePass):
             reshard.attributes = constraint.attributes.copy()
             reshard.location = constraint.location
             Rewriter.replace_op(constraint, reshard)
+            succeed(reshard, constraint)

@@ -17,6 +17,7 @@ from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.editing import after_value
 from sdy.passes.common.tensors import rank
 from sdy.passes.propagation.debug_info import DebugInfo
+from sdy.passes.propagation.history import history_of
 from sdy.passes.propagation.provenance import Move
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
@@ -53,17 +54,20 @@ class ApplyShardingConstraintsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         debug_info = DebugInfo(op, self.debug_sharding_origins, self.debug_propagation_edge_sharding)
+        applied = history_of(op).applied
         for operation in operations_inside_out(op):
             match operation:
                 case ShardingConstraintOp():
                     _use_end_of_chain(operation)
                     if _apply(operation.input, operation.sharding.data, lambda op=operation: _move_up(op)):
+                        applied[operation.input] = operation
                         _keep_rule(operation)
                         _record(operation, debug_info)
                 case ManualComputationOp():
                     shardings = operation.in_shardings.data
                     for value, sharding in zip(tuple(operation.operands), shardings, strict=True):
-                        _apply(value, sharding, lambda v=value, s=sharding, op=operation: _constrain(v, s, op))
+                        if _apply(value, sharding, lambda v=value, s=sharding, op=operation: _constrain(v, s, op)):
+                            applied[value] = operation
                 case _:
                     pass
         debug_info.write()

@@ -13,6 +13,7 @@ from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardi
 from sdy.passes.propagation.debug_info import DebugInfo
 from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.graph import Graph
+from sdy.passes.propagation.history import Run, history_of
 from sdy.passes.propagation.reader import read
 from sdy.passes.propagation.sharding_groups import synchronize_groups
 from sdy.passes.propagation.step import Steps
@@ -51,6 +52,7 @@ class PropagationPass(ModulePass):
             _write_rules(graph)
         else:
             _remove_rules(graph)
+        history_of(op).runs.append(Run(state))
         debug_info.add_all(state)
         debug_info.write()
 

@@ -90,7 +90,8 @@ class _Reader:
         kept = op.attributes.get(SHARDING)
         shardings = kept.data if isinstance(kept, TensorShardingPerValueAttr) else (None,) * len(results)
         defined: list[int] = []
-        for result, sharding in zip(results, shardings, strict=True):
+        # An operation without results may have a sharding all the same, of a single device.
+        for result, sharding in zip(results, shardings, strict=False):
             node = nodes.get(result)
             if node is None:
                 node = nodes[result] = self._new_node(result, sharding)

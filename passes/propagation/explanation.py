@@ -1,0 +1,77 @@
+"""Why a value has the sharding it has, as a value that reads well."""
+
+from dataclasses import dataclass
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import Location
+from sdy.dialect.sharding_syntax import sharding_text
+from sdy.sharding import TensorSharding
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A step that brought an axis from one tensor to another."""
+
+    target: str
+    """The tensor that got the axis, by its name in the module, or in words where it has none."""
+    source: str
+    """The tensor that it came from."""
+    operation: str
+    """The name of the operation between the two."""
+    factor: str | None
+    """The letter that the operation's sharding rule has for the factor; None where a constraint was copied."""
+    factor_size: int | None
+    where: Location | None
+    """The place of the operation in the source."""
+
+    @property
+    def way(self) -> str:
+        """The two tensors."""
+        return f"{self.target} <- {self.source}"
+
+    @property
+    def through(self) -> str:
+        """The operation and the factor."""
+        return self.operation if self.factor is None else f"{self.operation}, factor {self.factor}={self.factor_size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an axis was to begin with."""
+
+    text: str
+    where: Location | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The way of one axis, or of a part of one, to a dimension of a value; the last step first."""
+
+    dimension: int
+    axis: AxisRef
+    hops: tuple[Hop, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The sharding of a value and the way of each axis to it."""
+
+    value: str
+    sharding: TensorSharding
+    chains: tuple[Chain, ...]
+
+    def __str__(self) -> str:
+        parts = [f"{self.value} has the sharding {sharding_text(self.sharding)}"]
+        if not self.chains:
+            parts.append("  no axis splits it")
+        ways = max((len(hop.way) for chain in self.chains for hop in chain.hops), default=0)
+        for chain in self.chains:
+            parts.append(f"\n  dimension {chain.dimension}, axis {chain.axis}")
+            parts += [_line(f"{hop.way:{ways}}  {hop.through}", hop.where) for hop in chain.hops]
+            parts.append(_line(chain.origin.text, chain.origin.where))
+        return "\n".join(parts)
+
+
+def _line(text: str, where: Location | None) -> str:
+    return f"    {text}" if where is None else f"    {text}  ({where})"

@@ -1,0 +1,42 @@
+"""The value that a name on the command line means: `%12`, or `@f:%12` for one of the function @f."""
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from sdy.diagnostics import error
+from sdy.dialect.interfaces import defining_op
+from sdy.dialect.walk import operations
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.symbols import Symbols
+from sdy.text.printing.names import Names
+
+
+def named_value(module: ModuleOp, text: str) -> SSAValue:
+    """The value of `module` that `text` names, as the module is printed; without a function, one of the main function.
+
+    Raises DiagnosticError, which tells what names there are, where there is no such value.
+    """
+    function_name, colon, name = text.rpartition(":")
+    function = Symbols(module).function(function_name.removeprefix("@")) if colon else main_function(module)
+    if function is None:
+        raise error(module, f"there is no function {function_name}")
+    names = Names(generic=False)
+    names.add(module)
+    inside = set(operations(function))
+    values = {f"%{name}": value for value, name in names.values.items() if defining_op(value) in inside}
+    name = f"%{name.removeprefix('%')}"
+    if name not in values:
+        raise error(function, f"there is no value {name} in @{function.sym_name.data}: it has {_listed(values)}")
+    return values[name]
+
+
+def _listed(names: Iterable[str]) -> str:
+    """`%arg0 to %arg9, %cst, %0 to %80`: those that differ by a number only are told by the first and the last."""
+    ends: dict[str, tuple[str, str]] = {}
+    for name in names:
+        stem = name.rstrip("0123456789")
+        first, _ = ends.get(stem, (name, name))
+        ends[stem] = first, name
+    return ", ".join(first if first == last else f"{first} to {last}" for first, last in ends.values()) or "none"
