@@ -1,7 +1,7 @@
 // RUN: sdy-opt %s -sdy-propagation-pipeline --sdy-explain='%1' | filecheck %s
 // RUN: sdy-opt %s -sdy-propagation-pipeline --sdy-explain='@main:%arg1' | filecheck %s --check-prefix=ARG
-// RUN: sdy-opt %s -sdy-propagation-pipeline --sdy-explain='%7' 2>&1 | filecheck %s --check-prefix=UNKNOWN
-// RUN: sdy-opt %s --sdy-explain='%1' 2>&1 | filecheck %s --check-prefix=EARLY
+// RUN: not sdy-opt %s -sdy-propagation-pipeline --sdy-explain='%7' 2>&1 | filecheck %s --check-prefix=UNKNOWN
+// RUN: not sdy-opt %s --sdy-explain='%1' 2>&1 | filecheck %s --check-prefix=EARLY
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 

@@ -107,7 +107,7 @@ class _Explainer:
         return tuple(hops), self._origin(run, node)
 
     def _hop(self, run: Run, node: int, arrival: Arrival) -> Hop:
-        operation = _operation(run, arrival)
+        operation = self._operation(run, arrival)
         return Hop(
             target=self._name(run, node),
             source=self._name(run, arrival.source),
@@ -116,6 +116,19 @@ class _Explainer:
             factor_size=arrival.change.kind.rule.factor_sizes[arrival.move.factor],
             where=location_of(operation),
         )
+
+    def _operation(self, run: Run, arrival: Arrival) -> Operation:
+        """The operation between source and target: for a data-flow edge, the one that owns the edge, as it is now."""
+        graph, number = run.state.graph, arrival.change.operation
+        operation = graph.main if number == SIGNATURE else graph.operations[number]
+        assert operation is not None
+        if isinstance(operation, FuncOp):
+            return operation.get_return_op() or operation
+        if isinstance(operation, DataFlowEdgeOp):
+            node = arrival.change.tensors[-1]
+            value = self._values_of_nodes(run).get(node) or _owner_value(run, node)
+            return defining_op(value) or operation
+        return operation
 
     def _name(self, run: Run, node: int) -> str:
         """The name of what `node` holds the sharding of, as the module is now."""
@@ -181,17 +194,6 @@ def _part(axis: AxisRef, piece: AxisRef | Arrival) -> AxisRef:
     """What `piece` is of `axis`."""
     part = piece.move.axis if isinstance(piece, Arrival) else piece
     return axis if part.contains(axis) else part
-
-
-def _operation(run: Run, arrival: Arrival) -> Operation:
-    """The operation between source and target: for a data-flow edge, the one that owns the edge."""
-    graph = run.state.graph
-    if arrival.change.operation == SIGNATURE:
-        returned = graph.main.get_return_op() if graph.main else None
-        assert returned is not None
-        return returned
-    operation = graph.operations[arrival.change.operation]
-    return _owner(run, arrival.change.tensors[-1]) if isinstance(operation, DataFlowEdgeOp) else operation
 
 
 def _owner(run: Run, node: int) -> Operation:

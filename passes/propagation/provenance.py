@@ -16,12 +16,15 @@ from sdy.rule import OpShardingRule, TensorMapping
 
 
 class Move(NamedTuple):
-    """The way of one axis; `source` and `target` are positions of tensors, operands first."""
+    """The way of one axis."""
 
     axis: AxisRef
     source: int
+    """The position of the tensor that it came from, operands first."""
     target: int
+    """The position of the tensor that it went to."""
     factor: int
+    """The factor, the minor-most where the parts of the axis go to several."""
 
 
 def moves(rule: OpShardingRule, before: Projection, after: Projection, mesh: Mesh) -> list[Move]:

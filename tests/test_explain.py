@@ -1,0 +1,233 @@
+"""`sdy.explain`: the way of each axis back to the sharding that the user gave."""
+
+import gc
+import weakref
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import OpResult, SSAValue
+
+import sdy
+from propagation_modules import MODULES
+from random_modules import random_module
+from sdy.axes import AxisRef
+from sdy.dialect.shardings import get_sharding
+from sdy.passes.driver import run_passes
+from sdy.passes.propagation.explanation import Chain, Explanation
+from sdy.passes.spec import parse_pipeline
+from sdy.text.printing.names import Names
+from sdy.tools.named_value import named_value
+
+MESH = 'sdy.mesh @mesh = <["a"=2, "b"=2, "c"=8]>\n'
+
+
+def propagated(text: str, pipeline: str = "sdy-propagation-pipeline") -> ModuleOp:
+    module = sdy.parse(text, "program.mlir")
+    run_passes(module, parse_pipeline(pipeline))
+    return module
+
+
+def explained(module: ModuleOp, name: str) -> Explanation:
+    return sdy.explain(module, named_value(module, name))
+
+
+def ways(chain: Chain) -> list[str]:
+    """The tensors on the way, from the last on, and where it began."""
+    return [*(f"{hop.way}: {hop.through}" for hop in chain.hops), chain.origin.text]
+
+
+def test_each_axis_is_followed_to_its_argument() -> None:
+    module = propagated(MODULES["chain"])
+    rows, columns = explained(module, "%1").chains
+    assert (rows.dimension, rows.axis) == (0, AxisRef("a"))
+    assert ways(rows) == [
+        "%1 <- %0: stablehlo.tanh, factor i=8",
+        "%0 <- %arg0: stablehlo.dot_general, factor i=8",
+        "given to argument 0 of @main",
+    ]
+    assert ways(columns)[-2:] == ["%0 <- %arg1: stablehlo.dot_general, factor j=8", "given to argument 1 of @main"]
+    assert [hop.where and hop.where.line for hop in rows.hops] == [6, 4]
+
+
+def test_a_result_is_an_origin() -> None:
+    chain = explained(propagated(MODULES["func result"]), "%arg0").chains[0]
+    assert ways(chain) == [
+        "%arg0 <- %0: stablehlo.add, factor i=8",
+        "%0 <- result 0 of @main: func.return, factor i=8",
+        "given to result 0 of @main",
+    ]
+
+
+def test_a_constraint_is_an_origin_also_where_it_was_copied_to_its_input() -> None:
+    module = propagated(
+        MESH
+        + """
+func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.abs %x : tensor<8x8xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{"a"}, {}]> : tensor<8x8xf32>
+  %2 = stablehlo.tanh %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}"""
+    )
+    before, after = (explained(module, name).chains[0] for name in ("%arg0", "%2"))
+    assert ways(before) == [
+        "%arg0 <- %0: stablehlo.abs, factor i=8",
+        "given to what goes into sdy.sharding_constraint",
+    ]
+    assert ways(after) == ["%2 <- %1: stablehlo.tanh, factor i=8", "given to sdy.sharding_constraint"]
+    assert after.origin.where is not None
+    assert after.origin.where.line == 5
+
+
+def test_a_manual_computation_is_an_origin_and_a_passage() -> None:
+    module = propagated(MODULES["manual computation"])
+    passed = explained(module, "%arg0").chains[1]
+    assert ways(passed) == [
+        "%arg0 <- %0: stablehlo.add, factor j=8",
+        "%0 <- %arg2: sdy.manual_computation, factor j=8",
+        "%arg2 <- %arg3: stablehlo.add, factor j=8",
+        "%arg3 <- %arg1: sdy.manual_computation, factor j=8",
+        "given to argument 1 of @main",
+    ]
+    assert ways(explained(module, "%1").chains[0]) == ["given to sdy.manual_computation in its out_shardings"]
+
+
+def test_data_flow_is_told_by_the_operation_it_belongs_to() -> None:
+    module = propagated(MODULES["while"])
+    chain = explained(module, "%2#1").chains[0]
+    assert ways(chain) == ["%2#1 <- %arg0: stablehlo.while, factor i=8", "given to argument 0 of @main"]
+
+
+def test_calls_are_followed_into_other_functions() -> None:
+    text = (
+        MESH
+        + """
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
+  %0 = call @f(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @f(%p: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %p : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
+    )
+    module = propagated(text)
+    assert ways(explained(module, "%0").chains[0]) == [
+        "%0 <- @f:%0: func.call, factor i=8",
+        "@f:%0 <- @f:%arg0: stablehlo.tanh, factor i=8",
+        "@f:%arg0 <- %arg0: func.call, factor i=8",
+        "given to argument 0 of @main",
+    ]
+    assert explained(module, "@f:%0").value == "%0"
+
+
+def test_an_axis_that_a_reshape_makes_of_two_parts_is_one() -> None:
+    text = (
+        MESH
+        + """
+func.func @main(%x: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"c":(1)4}, {"c":(4)2}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.reshape %x : (tensor<4x2xf32>) -> tensor<8xf32>
+  %1 = stablehlo.reshape %0 : (tensor<8xf32>) -> tensor<4x2xf32>
+  return %0 : tensor<8xf32>
+}"""
+    )
+    module = propagated(text, "sdy-basic-propagate")
+    (merged,) = explained(module, "%0").chains
+    assert merged.axis == AxisRef("c")
+    assert ways(merged) == ["%0 <- %arg0: stablehlo.reshape, factor j=2", "given to argument 0 of @main"]
+
+
+def test_priorities_are_given_from_the_start() -> None:
+    module = propagated(MODULES["priorities"])
+    origins = {chain.axis.name: chain.origin.text for chain in explained(module, "%1").chains}
+    assert origins == {"b": "given to argument 2 of @main", "c": "given to argument 2 of @main"} | {
+        "a": "given to argument 1 of @main"
+    }
+
+
+def test_a_sharding_group_passes_axes_on() -> None:
+    module = propagated(MODULES["sharding group"])
+    assert {chain.origin.text for chain in explained(module, "%1").chains} <= {
+        "given to argument 0 of @main",
+        "given to argument 1 of @main",
+        "given to stablehlo.abs",
+    }
+
+
+def test_what_was_inserted_later_says_so() -> None:
+    text = MODULES["chain"].replace('[{?}, {"b", ?}]', '[{"b"}, {?}]')
+    pipeline = "sdy-propagation-pipeline{enable-insert-explicit-collectives=true}"
+    module = propagated(text, pipeline)
+    names = Names(generic=False)
+    names.add(module)
+    inserted = [value for value in names.values if isinstance(value, OpResult) and value.op.name.startswith("sdy.")]
+    assert inserted
+    texts = [chain.origin.text for value in inserted for chain in sdy.explain(module, value).chains]
+    assert texts
+    assert all("after propagation" in text for text in texts)
+
+
+def test_one_propagation_after_another_is_one_history() -> None:
+    module = propagated(MODULES["chain"], "sdy-basic-propagate,sdy-user-priority-propagate,sdy-close-shardings")
+    assert ways(explained(module, "%1").chains[0])[-1] == "given to argument 0 of @main"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_axis_of_a_random_module_is_explained(seed: int) -> None:
+    """Each axis of each sharding leads to what was given, and each step of it begins where the one before ended."""
+    text = random_module(seed, num_operations=10 + seed // 4, priorities=seed % 3 == 0)
+    module = propagated(text, "sdy-user-priority-propagate")
+    names = Names(generic=False)
+    names.add(module)
+    for value in names.values:
+        if get_sharding(value) is None:
+            continue
+        for chain in sdy.explain(module, value).chains:
+            assert chain.origin.text.startswith("given to")
+            for hop, following in zip(chain.hops, chain.hops[1:], strict=False):
+                assert hop.source == following.target
+
+
+def test_text_is_for_people() -> None:
+    assert str(explained(propagated(MODULES["func result"]), "%arg0")).splitlines()[:4] == [
+        '%arg0 has the sharding <@mesh, [{"a"}, {"b"}]>',
+        "",
+        '  dimension 0, axis "a"',
+        "    %arg0 <- %0              stablehlo.add, factor i=8  (program.mlir:4:8)",
+    ]
+
+
+def test_what_cannot_be_explained_is_refused() -> None:
+    module = sdy.parse(MODULES["chain"])
+    value = argument(module)
+    with pytest.raises(sdy.DiagnosticError, match="has not been propagated"):
+        sdy.explain(module, value)
+    sdy.propagate(module)
+    with pytest.raises(sdy.DiagnosticError, match="not in the module"):
+        sdy.explain(module, argument(module.clone()))
+    bare = sdy.parse("func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }")
+    sdy.propagate(bare)
+    with pytest.raises(sdy.DiagnosticError, match="%arg0 has no sharding"):
+        sdy.explain(bare, argument(bare))
+
+
+def argument(module: ModuleOp) -> SSAValue:
+    return next(op for op in module.ops if isinstance(op, FuncOp)).args[0]
+
+
+def test_a_history_goes_with_its_module() -> None:
+    module = propagated(MODULES["chain"])
+    gone = weakref.ref(module)
+    del module
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("%9", "no value %9 in @main: it has %arg0 to %arg1, %0 to %1"), ("@g:%0", "there is no function @g")],
+)
+def test_a_name_that_there_is_not(name: str, problem: str) -> None:
+    with pytest.raises(sdy.DiagnosticError, match=problem):
+        named_value(propagated(MODULES["chain"]), name)
