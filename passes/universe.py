@@ -19,7 +19,7 @@ def _stablehlo() -> Dialect:
 
 
 def _chlo() -> Dialect:
-    from sdy.stablehlo import CHLO
+    from sdy.stablehlo.chlo import CHLO
 
     return CHLO
 

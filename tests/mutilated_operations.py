@@ -16,7 +16,8 @@ from xdsl.traits import IsTerminator
 from jax_programs import PROGRAMS, lowered
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect import MeshOp
-from sdy.stablehlo import CHLO, STABLEHLO
+from sdy.stablehlo import STABLEHLO
+from sdy.stablehlo.chlo import CHLO
 from sdy.text import context, parse
 from sdy.text import format as print_module
 from sdy.text.reading.parser import parse_module

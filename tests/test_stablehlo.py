@@ -17,7 +17,8 @@ from refused_operations import HEADER, REFUSED
 from sdy.diagnostics import Diagnostic, DiagnosticError, Location, Severity
 from sdy.dialect.interfaces import Elementwise, ShardableDataFlow
 from sdy.passes.driver import read
-from sdy.stablehlo import CHLO, STABLEHLO, AllReduceOp, CaseOp, ConstantOp, CustomCallOp, WhileOp
+from sdy.stablehlo import STABLEHLO, AllReduceOp, CaseOp, ConstantOp, CustomCallOp, WhileOp
+from sdy.stablehlo.chlo import CHLO
 from sdy.text import format as print_module
 from sdy.text import parse
 from sdy.tools.expected_diagnostics import mismatches

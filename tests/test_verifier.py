@@ -10,7 +10,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from jax_programs import PROGRAMS, lowered
 from sdy.diagnostics import DiagnosticError, Location
 from sdy.dialect.signature import is_verified_by_signature
-from sdy.stablehlo import CHLO, STABLEHLO
+from sdy.stablehlo import STABLEHLO
+from sdy.stablehlo.chlo import CHLO
 from sdy.text import context, parse, verify
 
 LIT_TESTS = Path(__file__).parent.parent / "lit_tests" / "stablehlo"

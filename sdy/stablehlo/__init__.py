@@ -84,7 +84,6 @@ from sdy.stablehlo.attributes.operation_attributes import (
 from sdy.stablehlo.attributes.replica_groups import AxisRefAttr, MeshAttr, MeshAxisAttr, ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormInferenceOp, BatchNormTrainingOp
 from sdy.stablehlo.broadcast import BroadcastInDimOp, BroadcastOp, DynamicBroadcastInDimOp
-from sdy.stablehlo.chlo import CHLO
 from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
 from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp, PartitionIdOp, ReplicaIdOp
@@ -205,7 +204,6 @@ STABLEHLO = Dialect(
 )
 
 __all__ = [
-    "CHLO",
     "STABLEHLO",
     "TOKEN",
     "AbsOp",

@@ -15,7 +15,7 @@ _DIALECTS = {
     "linalg": ("xdsl.dialects.linalg", "Linalg"),
     "sdy": ("sdy.dialect", "SDY"),
     "stablehlo": ("sdy.stablehlo", "STABLEHLO"),
-    "chlo": ("sdy.stablehlo", "CHLO"),
+    "chlo": ("sdy.stablehlo.chlo", "CHLO"),
     "quant": ("sdy.stablehlo.types.quantized", "QUANT"),
     "sparse_tensor": ("sdy.stablehlo.types.sparse", "SPARSE_TENSOR"),
 }
