@@ -28,7 +28,7 @@ def transform_replica_group_meshes(root: Operation, change: Callable[[str | Mesh
 def _transform(attributes: MutableMapping[str, Attribute], change: Callable[[str | Mesh], str | Mesh]) -> None:
     groups = attributes.get(_REPLICA_GROUPS)
     if isinstance(groups, ReplicaGroupMeshAxesAttr):
-        old = _mesh(groups.data.mesh)
+        old = mesh_or_name(groups.data.mesh)
         new = change(old)
         if new != old:
             attributes[_REPLICA_GROUPS] = ReplicaGroupMeshAxesAttr(
@@ -36,7 +36,8 @@ def _transform(attributes: MutableMapping[str, Attribute], change: Callable[[str
             )
 
 
-def _mesh(attribute: Attribute) -> str | Mesh:
+def mesh_or_name(attribute: Attribute) -> str | Mesh:
+    """The mesh that replica groups name, or, where it is written out, the mesh itself."""
     if isinstance(attribute, SymbolRefAttr):
         return attribute.string_value()
     assert isinstance(attribute, MeshAttr)

@@ -1,0 +1,96 @@
+"""A module run on NumPy arrays, whole or partitioned, without a compiler.
+
+The devices of a partitioned module are run together in this process. Each gets its shards of the arguments, as the
+shardings of the main function say, and their shards of the results are put together again.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.axes import total_size
+from sdy.dialect.meshes import named_meshes
+from sdy.passes.execution.array_types import array_type
+from sdy.passes.execution.device_mesh import PlacedSharding
+from sdy.passes.execution.interface import Interface, main_function
+from sdy.passes.execution.interpreter.grid import DeviceId, Grid
+from sdy.passes.execution.interpreter.machine import Machine, run_body
+from sdy.passes.execution.interpreter.values import Array
+from sdy.passes.execution.plain_module import without_shardings
+from sdy.passes.partitioning.device_groups import shard_indices
+from sdy.passes.partitioning.local_module import is_local
+
+
+def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
+    """The results of the main function of `module`, as NumPy arrays; arguments and results are whole tensors.
+
+    A partitioned module is run on all devices of its mesh; any other as if it had no shardings. Raises TypeError or
+    ValueError for arguments that do not fit, and DiagnosticError at an operation that cannot be interpreted.
+    """
+    interface, count = _interface(module)
+    inputs = interface.main.function_type.inputs
+    if len(arrays) != len(inputs):
+        raise TypeError(f"the program takes {len(inputs)} arguments, not {len(arrays)}")
+    checked = [_checked(interface, index, array) for index, array in enumerate(arrays)]
+    plain = without_shardings(module)
+    main = main_function(plain)
+    programs = {
+        DeviceId(0, device): partial(
+            run_body,
+            function=main,
+            args=tuple(
+                array[_slices(array.shape, placed, device)]
+                for array, placed in zip(checked, interface.inputs, strict=True)
+            ),
+        )
+        for device in range(count)
+    }
+    results = Machine(plain).run(Grid(1, count), programs)
+    return tuple(
+        _whole(parts, placed) for parts, placed in zip(zip(*results.values(), strict=True), interface.outputs, strict=True)
+    )
+
+
+def _interface(module: ModuleOp) -> tuple[Interface, int]:
+    """What the main function takes and gives, and the number of devices that run it together."""
+    main = main_function(module)
+    if not is_local(module):
+        return Interface.without_shardings(main), 1
+    return Interface.of(main), max((mesh.size for mesh in named_meshes(module).values()), default=1)
+
+
+def _checked(interface: Interface, index: int, argument: Any) -> Array:
+    shape, dtype = array_type(interface.main.function_type.inputs.data[index], interface.main)
+    placed = interface.inputs[index]
+    if placed is not None:
+        shape = placed.sharding.global_shape(shape, placed.mesh)
+    array = np.asarray(argument, dtype) if isinstance(argument, bool | int | float | complex) else np.asarray(argument)
+    if array.dtype != dtype:
+        raise TypeError(f"argument {index} must have elements of type {dtype}, not {array.dtype}")
+    if array.shape != shape:
+        raise ValueError(f"argument {index} must have shape {shape}, not {array.shape}")
+    return array
+
+
+def _slices(shape: Sequence[int], placed: PlacedSharding | None, device: int) -> tuple[slice, ...]:
+    """Where the shard of `device` lies in the whole, which has this shape."""
+    if placed is None:
+        return ()
+    slices: list[slice] = []
+    for size, axes in zip(shape, placed.sharding.dim_axes, strict=True):
+        part = size // total_size(axes, placed.mesh)
+        start = shard_indices(axes, placed.mesh)[device] * part
+        slices.append(slice(start, start + part))
+    return tuple(slices)
+
+
+def _whole(parts: Sequence[Array], placed: PlacedSharding | None) -> Array:
+    if placed is None:
+        return parts[0]
+    whole = np.empty(placed.sharding.global_shape(parts[0].shape, placed.mesh), parts[0].dtype)
+    for device, part in enumerate(parts):
+        whole[_slices(whole.shape, placed, device)] = part
+    return whole

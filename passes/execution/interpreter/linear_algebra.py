@@ -1,0 +1,71 @@
+"""Factorisations, triangular systems and Fourier transforms, on the last dimensions of batches."""
+
+import numpy as np
+from xdsl.interpreter import Interpreter, PythonValues
+from xdsl.ir import Operation
+
+from sdy import stablehlo
+from sdy.passes.execution.interpreter.tables import Implementation
+from sdy.passes.execution.interpreter.values import Array, of_type, widened
+from sdy.stablehlo import FftType, Transpose
+
+
+def _transposed(a: Array) -> Array:
+    return np.swapaxes(a, -1, -2)
+
+
+def _cholesky(interpreter: Interpreter, op: stablehlo.CholeskyOp, args: PythonValues) -> PythonValues:
+    """Only the triangle that the operation names is read; a matrix that is not positive definite gives NaN."""
+    lower = op.lower is not None and bool(op.lower.value.data)
+    a = widened(args[0])
+    if not lower:
+        a = np.conj(_transposed(a))
+    result = np.zeros_like(a)
+    for j in range(a.shape[-1]):
+        row = result[..., j, :j]
+        diagonal = np.sqrt(np.real(a[..., j, j]) - np.sum(np.real(row * np.conj(row)), axis=-1))
+        result[..., j, j] = diagonal
+        below = a[..., j + 1 :, j] - np.einsum("...ik,...k->...i", result[..., j + 1 :, :j], np.conj(row))
+        result[..., j + 1 :, j] = below / diagonal[..., np.newaxis]
+    return (of_type(result if lower else np.conj(_transposed(result)), op.result),)
+
+
+def _triangular_solve(interpreter: Interpreter, op: stablehlo.TriangularSolveOp, args: PythonValues) -> PythonValues:
+    a, b = map(widened, args)
+    lower, left, unit = (bool(flag.value.data) for flag in (op.lower, op.left_side, op.unit_diagonal))
+    a = np.tril(a) if lower else np.triu(a)
+    kind = op.transpose_a.data
+    if kind in (Transpose.TRANSPOSE, Transpose.ADJOINT):
+        a, lower = _transposed(a), not lower
+    if kind is Transpose.ADJOINT:
+        a = np.conj(a)
+    if not left:
+        # x a = b is aᵀ xᵀ = bᵀ.
+        a, b, lower = _transposed(a), _transposed(b), not lower
+    x = np.zeros_like(b)
+    size = a.shape[-1]
+    for row in range(size) if lower else reversed(range(size)):
+        rest = b[..., row, :] - np.einsum("...k,...kj->...j", a[..., row, :], x)
+        x[..., row, :] = rest if unit else rest / a[..., row, row, np.newaxis]
+    return (of_type(x if left else _transposed(x), op.result),)
+
+
+def _fft(interpreter: Interpreter, op: stablehlo.FftOp, args: PythonValues) -> PythonValues:
+    lengths = op.fft_length.get_values()
+    axes = range(args[0].ndim - len(lengths), args[0].ndim)
+    transform = _TRANSFORMS[op.fft_type.data]
+    return (of_type(transform(args[0], lengths, axes), op.result),)
+
+
+_TRANSFORMS = {
+    FftType.FFT: np.fft.fftn,
+    FftType.IFFT: np.fft.ifftn,
+    FftType.RFFT: np.fft.rfftn,
+    FftType.IRFFT: np.fft.irfftn,
+}
+
+LINEAR_ALGEBRA: dict[type[Operation], Implementation] = {
+    stablehlo.CholeskyOp: _cholesky,
+    stablehlo.FftOp: _fft,
+    stablehlo.TriangularSolveOp: _triangular_solve,
+}

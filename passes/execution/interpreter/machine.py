@@ -1,0 +1,112 @@
+"""An interpreter of xDSL that knows every operation there is an implementation of, for the program of one device."""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.interpreter import Interpreter, PythonValues
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator
+
+from sdy.diagnostics import DiagnosticError, op_error
+from sdy.dialect.walk import operations
+from sdy.passes.execution.interpreter.batch_norm import BATCH_NORM
+from sdy.passes.execution.interpreter.bits import BITS
+from sdy.passes.execution.interpreter.check_dialect import RunParallelOp
+from sdy.passes.execution.interpreter.checks import CHECKS, run_parallel
+from sdy.passes.execution.interpreter.collectives import COLLECTIVES
+from sdy.passes.execution.interpreter.comparison import COMPARISON
+from sdy.passes.execution.interpreter.control_flow import CONTROL_FLOW, Terminators
+from sdy.passes.execution.interpreter.elementwise import ELEMENTWISE
+from sdy.passes.execution.interpreter.grid import Device, DeviceId, Grid, Results, set_device
+from sdy.passes.execution.interpreter.indexing import INDEXING
+from sdy.passes.execution.interpreter.linear_algebra import LINEAR_ALGEBRA
+from sdy.passes.execution.interpreter.products import PRODUCTS
+from sdy.passes.execution.interpreter.reductions import REDUCTIONS
+from sdy.passes.execution.interpreter.shaping import SHAPING
+from sdy.passes.execution.interpreter.sorting import SORTING
+from sdy.passes.execution.interpreter.tables import Implementation, functions
+
+_FAMILIES: tuple[dict[type[Operation], Implementation], ...] = (
+    BATCH_NORM,
+    BITS,
+    CHECKS,
+    COLLECTIVES,
+    COMPARISON,
+    CONTROL_FLOW,
+    ELEMENTWISE,
+    INDEXING,
+    LINEAR_ALGEBRA,
+    PRODUCTS,
+    REDUCTIONS,
+    SHAPING,
+    SORTING,
+)
+
+IMPLEMENTATIONS: dict[type[Operation], Implementation] = dict(chain.from_iterable(map(dict.items, _FAMILIES)))
+"""What each operation does."""
+
+
+class Machine:
+    """A module, ready to be run on the devices of a grid."""
+
+    def __init__(self, module: ModuleOp):
+        self.module = module
+        known = {**IMPLEMENTATIONS, RunParallelOp: run_parallel(self.interpreter)}
+        self._functions = functions(known)
+        self._terminators = Terminators()
+        found = {type(op) for op in operations(module)}
+        unknown = [op for op in found if op not in known and op not in (ModuleOp, FuncOp) and not op.has_trait(IsTerminator)]
+        self._refusals = functions(dict.fromkeys(unknown, _refuse))
+
+    def interpreter(self, device: Device) -> Interpreter:
+        """An interpreter for the program of `device`."""
+        made = Interpreter(self.module)
+        for implementations in (self._functions, self._terminators, self._refusals):
+            made.register_implementations(implementations)
+        set_device(made, device)
+        return made
+
+
+    def run(self, grid: Grid, programs: Mapping[DeviceId, Callable[[Interpreter], Results]]) -> dict[DeviceId, Results]:
+        """The results of each device's program, run together. Raises DiagnosticError where a program goes wrong."""
+
+        def on_device(program: Callable[[Interpreter], Results]) -> Callable[[Device], Results]:
+            return lambda device: program(self.interpreter(device))
+
+        with _mistakes_told():
+            return grid.run({id_: on_device(program) for id_, program in programs.items()})
+
+
+def run_function(module: ModuleOp, function: FuncOp, args: PythonValues = ()) -> PythonValues:
+    """The results of a function of `module` on one device. Raises DiagnosticError where something goes wrong."""
+    alone = DeviceId(0, 0)
+    return Machine(module).run(Grid(1, 1), {alone: partial(run_body, function=function, args=args)})[alone]
+
+
+def run_body(interpreter: Interpreter, function: FuncOp, args: PythonValues) -> PythonValues:
+    """The results of `function`, as `interpreter` runs it."""
+    return interpreter.run_ssacfg_region(function.body, args, function.sym_name.data)
+
+
+@contextmanager
+def _mistakes_told() -> Generator[None]:
+    """Raise the DiagnosticError that began it all; xDSL wraps it once for each operation around its own."""
+    try:
+        yield
+    except DiagnosticError:
+        raise
+    except Exception as problem:
+        cause: BaseException | None = problem
+        while cause is not None and not isinstance(cause, DiagnosticError):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None:
+            raise
+        raise cause from None
+
+
+def _refuse(interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
+    raise op_error(op, "cannot be interpreted")

@@ -1,0 +1,83 @@
+"""sdy-interpret: run a program on NumPy arrays, and say whether what it expects holds."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from sdy.diagnostics import DiagnosticError, error, report
+from sdy.passes.driver import Source, read
+from sdy.passes.execution.interpreter.check_dialect import CHECK, INTERPRETER
+from sdy.passes.execution.interpreter.machine import run_function
+from sdy.text import context, parse
+from sdy.tools.command import guarded
+from sdy.tools.split_input import split
+
+_DESCRIPTION = """\
+Run the function @main of a StableHLO program, or its only function, in the reference interpreter.
+
+interpreter.run_parallel runs programs on the devices of a grid, with collectives between them; check.expect_eq,
+expect_almost_eq, expect_close and their forms with constants compare. The exit status is 0 where all of them hold, else
+1, with the place of the first that does not and the first element that differs on standard error.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`, by default the process's own, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        "sdy-interpret", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", metavar="FILE.mlir", nargs="?", default="-", help="the program; - is standard input")
+    parser.add_argument(
+        "--split-input-file",
+        action="store_true",
+        help="treat each part between '// -----' lines as a program of its own",
+    )
+    arguments = parser.parse_args(argv)
+    return guarded(lambda: run(arguments))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run each program of the file; the exit status is 1 where one goes wrong. Raises DiagnosticError."""
+    source = read(arguments.file)
+    parts = split(source) if arguments.split_input_file else [source]
+    return max([_run_part(part) for part in parts], default=0)
+
+
+def _run_part(source: Source) -> int:
+    try:
+        interpret_source(source)
+    except DiagnosticError as problem:
+        for diagnostic in problem.diagnostics:
+            report(diagnostic)
+        return 1
+    return 0
+
+
+def interpret_source(source: Source) -> None:
+    """Run one program and print its results. Raises DiagnosticError where it goes wrong."""
+    ctx = context()
+    ctx.load_dialect(CHECK)
+    ctx.load_dialect(INTERPRETER)
+    module = parse(source.text, source.name, ctx)
+    if (function := _main_function(module)) is None:
+        return
+    if function.function_type.inputs.data:
+        raise error(function, f"@{function.sym_name.data} takes arguments, but there are none to give it")
+    for result in run_function(module, function):
+        print(result)
+
+
+def _main_function(module: ModuleOp) -> FuncOp | None:
+    """The function @main, or the only one; None in a module without functions. Raises DiagnosticError."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    named = [function for function in functions if function.sym_name.data == "main"]
+    if len(functions) > 1 and not named:
+        raise error(module, "there is no function @main to run")
+    return next(iter(named or functions), None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
