@@ -2,8 +2,8 @@
 
     python tests/interpreter_conformance.py CHECKOUT [TEXT]
 
-CHECKOUT is a work tree of github.com/openxla/stablehlo; each part of each file in stablehlo/tests/interpret, or of those
-whose name contains TEXT, is run.
+CHECKOUT is a work tree of openxla/stablehlo; with TEXT only files whose name contains it are run. Each part of each
+file is a program that passes if what it expects holds.
 """
 
 import sys

@@ -1,5 +1,8 @@
 """Operations on the bits of elements: shifts, counts, other readings of the same bits."""
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 from typing import cast
 
 import ml_dtypes
@@ -10,7 +13,7 @@ from xdsl.ir import Operation
 from sdy import stablehlo
 from sdy.passes.execution.interpreter.tables import Implementation, Kernel, elementwise
 from sdy.passes.execution.interpreter.values import Array, DType, bit_width, dtype_of, of_type, widened
-from sdy.stablehlo import chlo_elementwise as chlo
+from sdy.stablehlo.chlo import elementwise as chlo
 
 
 def unsigned(array: Array) -> Array:

@@ -9,6 +9,9 @@
 operands differ: at all, by more than a tolerance, or by more numbers than a maximum that lie between them.
 """
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 from typing import Self
 
 from xdsl.dialects.builtin import (
@@ -27,8 +30,8 @@ from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import (
     BaseAttr,
     IRDLOperation,
-    opt_prop_def,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     var_operand_def,
@@ -132,7 +135,7 @@ def _parse_tolerance(parser: Parser) -> dict[str, Attribute]:
     return {"tolerance": FloatAttr(float(parser.parse_number()), f64)}
 
 
-def _created(cls, operands, properties, attributes):  # noqa
+def _created(cls, operands, properties, attributes):
     moved = {name: attributes.pop(name) for name in list(attributes) if name in cls.get_irdl_definition().properties}
     return cls.create(operands=operands, properties=properties | moved, attributes=attributes)
 

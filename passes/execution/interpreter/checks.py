@@ -1,22 +1,25 @@
 """What the operations of the test dialects do: run grids of programs, and say where tensors differ."""
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.interpreter import Interpreter, PythonValues
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from sdy.diagnostics import op_error
 from sdy.passes.execution.interpreter.check_dialect import (
     DEFAULT_TOLERANCE,
     ConstantExpectation,
-    Expectation,
     ExpectAlmostEqConstOp,
     ExpectAlmostEqOp,
+    Expectation,
     ExpectCloseOp,
     ExpectEqConstOp,
     ExpectEqOp,
@@ -68,7 +71,7 @@ def _expect_almost_eq(interpreter: Interpreter, op: Expectation, args: PythonVal
 
 
 def _parts(array: Array) -> list[Array]:
-    parts = [array.real, array.imag] if array.dtype.kind == "c" else [widened(array)]
+    parts = [np.real(array), np.imag(array)] if array.dtype.kind == "c" else [widened(array)]
     return [part.astype(np.float64) for part in parts]
 
 
@@ -145,12 +148,13 @@ def run_parallel(new_interpreter: Callable[[Device], Interpreter]) -> Implementa
     return run
 
 
-def _function_inputs(interpreter: Interpreter, name: str) -> Any:
-    function = interpreter.get_op_for_symbol(StringAttr(name).data)
-    return function.properties["function_type"].inputs.data  # pyright: ignore
+def _function_inputs(interpreter: Interpreter, name: str) -> Sequence[Attribute]:
+    function = interpreter.get_op_for_symbol(name)
+    assert isinstance(function, FuncOp)
+    return function.function_type.inputs.data
 
 
-def _infeed(op: Operation, name: StringAttr, interpreter: Interpreter) -> PythonValues:
+def _infeed(op: Operation, name: SymbolRefAttr, interpreter: Interpreter) -> PythonValues:
     return call(interpreter, op, name.string_value(), ())
 
 

@@ -1,5 +1,8 @@
 """What devices do together. Each collective first brings its operands to the others of its group."""
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 from collections.abc import Sequence
 from typing import cast
 
@@ -15,12 +18,11 @@ from sdy.passes.execution.interpreter.grid import DeviceId, device_of
 from sdy.passes.execution.interpreter.groups import channel_of, groups_of
 from sdy.passes.execution.interpreter.tables import Implementation
 from sdy.passes.execution.interpreter.values import TOKEN, Array, dtype_of, of_type, shape_of, widened
-from sdy.stablehlo.process_groups import RootedOp
-from sdy.stablehlo.types import TOKEN as TOKEN_TYPE
+from sdy.stablehlo import TOKEN as TOKEN_TYPE
+from sdy.stablehlo.checks.process_groups import RootedOp
 
-def _brought(
-    interpreter: Interpreter, op: Operation, args: PythonValues
-) -> tuple[list[PythonValues], int] | None:
+
+def _brought(interpreter: Interpreter, op: Operation, args: PythonValues) -> tuple[list[PythonValues], int] | None:
     """The operands of all devices in this one's group, in its order, and its place there; None if it is in none."""
     device = device_of(interpreter)
     for group in groups_of(op, device.grid):
@@ -118,7 +120,9 @@ def _pairs(attribute: DenseIntOrFPElementsAttr) -> list[tuple[int, int]]:
     return list(zip(values[::2], values[1::2], strict=True))
 
 
-def _collective_permute(interpreter: Interpreter, op: stablehlo.CollectivePermuteOp, args: PythonValues) -> PythonValues:
+def _collective_permute(
+    interpreter: Interpreter, op: stablehlo.CollectivePermuteOp, args: PythonValues
+) -> PythonValues:
     """A device that nobody sends to gets zeros."""
     device = device_of(interpreter)
     channel = channel_of(op)

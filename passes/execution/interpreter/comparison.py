@@ -1,5 +1,8 @@
 """Comparing and choosing elements, and converting them from one type to another."""
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 from typing import cast
 
 import ml_dtypes
@@ -60,7 +63,8 @@ def _to_integers(x: Array, dtype: DType) -> Array:
     low, high = int(limits.min), int(limits.max)
     inside = np.where((whole >= low) & (whole < high), whole, 0)
     native = inside.astype(np.uint64 if low == 0 else np.int64).astype(dtype)
-    return np.where(whole >= high, np.array(high).astype(dtype), np.where(whole < low, np.array(low).astype(dtype), native))
+    lowest, highest = np.array(low).astype(dtype), np.array(high).astype(dtype)
+    return np.where(whole >= high, highest, np.where(whole < low, lowest, native))
 
 
 COMPARISON: dict[type[Operation], Implementation] = {

@@ -1,5 +1,8 @@
 """Functions of each element alone."""
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 from typing import Any
 
 import numpy as np
@@ -9,7 +12,7 @@ from xdsl.ir import Operation
 from sdy import stablehlo
 from sdy.passes.execution.interpreter.tables import Implementation, Kernel, elementwise
 from sdy.passes.execution.interpreter.values import Array
-from sdy.stablehlo import chlo_elementwise as chlo
+from sdy.stablehlo.chlo import elementwise as chlo
 
 
 def _is_complex(x: Array) -> bool:

@@ -51,14 +51,14 @@ class Fiber(Generic[ResultT]):
 
     def result(self) -> ResultT:
         """What the function, which has ended, has returned."""
-        assert self.ended and self._problem is None
+        assert self.ended
         return self._result  # pyright: ignore[reportReturnType]
 
     def _run(self) -> None:
         self._turn.acquire()
         try:
             self._result = self._function(self)
-        except BaseException as problem:  # noqa: BLE001
+        except BaseException as problem:
             self._problem = problem
         self.ended = True
         self._paused.release()

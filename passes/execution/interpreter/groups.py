@@ -1,19 +1,44 @@
 """Which devices take part in a collective together."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
 from sdy.dialect.meshes import enclosing_module, named_meshes
+from sdy.passes.common.device_groups import device_groups
 from sdy.passes.common.replica_group_meshes import mesh_or_name
 from sdy.passes.execution.interpreter.grid import Grid, Group
-from sdy.passes.partitioning.device_groups import device_groups
-from sdy.stablehlo.attributes import ChannelHandleAttr
-from sdy.stablehlo.process_groups import GloballyGroupedOp, GroupedOp
-from sdy.stablehlo.replica_groups import ReplicaGroupMeshAxesAttr
+from sdy.stablehlo import ChannelHandleAttr
+from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
+from sdy.stablehlo.checks.process_groups import GloballyGroupedOp, GroupedOp
 
-_Grouping = Callable[[Grid, Sequence[Sequence[int]]], list[Group]]
+
+class _Grouping(NamedTuple):
+    """How the numbers in an operation's groups are meant."""
+
+    groups: Callable[[Grid, Sequence[Sequence[int]]], list[Group]]
+    everyone: Callable[[Grid], int]
+    """How many numbers there are, which make one group where none is given."""
+
+
+def _replicas(grid: Grid) -> int:
+    return grid.replicas
+
+
+def _partitions(grid: Grid) -> int:
+    return grid.partitions
+
+
+def _devices(grid: Grid) -> int:
+    return grid.replicas * grid.partitions
+
+
+_CROSS_REPLICA = _Grouping(Grid.cross_replica, _replicas)
+_CROSS_PARTITION = _Grouping(Grid.cross_partition, _partitions)
+_CROSS_BOTH = _Grouping(Grid.cross_replica_and_partition, _replicas)
+_FLATTENED = _Grouping(Grid.flattened, _devices)
 
 
 def channel_of(op: Operation) -> int:
@@ -25,23 +50,16 @@ def channel_of(op: Operation) -> int:
 def groups_of(op: Operation, grid: Grid) -> list[Group]:
     """The groups of devices within which `op`, a collective, works."""
     grouping = _grouping(op)
-    return grouping(grid, _numbers(op) or _everyone(grid, grouping))
+    return grouping.groups(grid, _numbers(op) or [list(range(grouping.everyone(grid)))])
 
 
 def _grouping(op: Operation) -> _Grouping:
-    """How the numbers in the operation's groups are meant."""
     across_partitions = channel_of(op) > 0
     if isinstance(op, GloballyGroupedOp):
         if op.use_global_device_ids is not None:
-            return Grid.flattened
-        return Grid.cross_replica_and_partition if across_partitions else Grid.cross_replica
-    return Grid.cross_partition if across_partitions and isinstance(op, GroupedOp) else Grid.cross_replica
-
-
-def _everyone(grid: Grid, grouping: _Grouping) -> list[list[int]]:
-    """The one group that is meant where none is given."""
-    counts = {Grid.cross_partition: grid.partitions, Grid.flattened: grid.replicas * grid.partitions}
-    return [list(range(counts.get(grouping, grid.replicas)))]
+            return _FLATTENED
+        return _CROSS_BOTH if across_partitions else _CROSS_REPLICA
+    return _CROSS_PARTITION if across_partitions and isinstance(op, GroupedOp) else _CROSS_REPLICA
 
 
 def _numbers(op: Operation) -> list[list[int]]:

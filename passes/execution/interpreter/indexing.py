@@ -1,5 +1,8 @@
 """Slices read or written at indices that are data: gather and scatter."""
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 import math
 from collections.abc import Sequence
 
@@ -12,7 +15,7 @@ from sdy.passes.execution.interpreter.bodies import body
 from sdy.passes.execution.interpreter.shaping import counted
 from sdy.passes.execution.interpreter.tables import Implementation
 from sdy.passes.execution.interpreter.values import Array, numbers, widened
-from sdy.stablehlo.slice_dimensions import GATHER, SCATTER, SliceDimensions
+from sdy.stablehlo.checks.slice_dimensions import GATHER, SCATTER, SliceDimensions
 
 
 def _starts(dimensions: SliceDimensions, indices: Array, rank: int) -> list[Array]:
@@ -35,9 +38,7 @@ def _places(dimensions: SliceDimensions, starts: Sequence[Array], shape: Sequenc
     window = dimensions.window.dims
     batch = [dim for dim in range(len(shape)) if dim not in window]
     kept = [
-        dim
-        for dim in range(len(starts))
-        if dim not in dimensions.dropped.dims and dim not in dimensions.batching.dims
+        dim for dim in range(len(starts)) if dim not in dimensions.dropped.dims and dim not in dimensions.batching.dims
     ]
     places: list[Array] = []
     for dim, start in enumerate(starts):
@@ -71,7 +72,7 @@ def gathered(dimensions: SliceDimensions, operand: Array, indices: Array, sizes:
 
 def _gather(interpreter: Interpreter, op: stablehlo.GatherOp, args: PythonValues) -> PythonValues:
     dimensions = SliceDimensions.of(GATHER, op.dimension_numbers.data)
-    return (gathered(dimensions, *args, op.slice_sizes.get_values()),)
+    return (gathered(dimensions, args[0], args[1], op.slice_sizes.get_values()),)
 
 
 def _dynamic_gather(interpreter: Interpreter, op: stablehlo.DynamicGatherOp, args: PythonValues) -> PythonValues:

@@ -4,6 +4,9 @@ The devices of a partitioned module are run together in this process. Each gets 
 shardings of the main function say, and their shards of the results are put together again.
 """
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -13,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.axes import total_size
 from sdy.dialect.meshes import named_meshes
+from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.execution.array_types import array_type
 from sdy.passes.execution.device_mesh import PlacedSharding
 from sdy.passes.execution.interface import Interface, main_function
@@ -20,7 +24,6 @@ from sdy.passes.execution.interpreter.grid import DeviceId, Grid
 from sdy.passes.execution.interpreter.machine import Machine, run_body
 from sdy.passes.execution.interpreter.values import Array
 from sdy.passes.execution.plain_module import without_shardings
-from sdy.passes.partitioning.device_groups import shard_indices
 from sdy.passes.partitioning.local_module import is_local
 
 
@@ -48,10 +51,8 @@ def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
         )
         for device in range(count)
     }
-    results = Machine(plain).run(Grid(1, count), programs)
-    return tuple(
-        _whole(parts, placed) for parts, placed in zip(zip(*results.values(), strict=True), interface.outputs, strict=True)
-    )
+    results = zip(*Machine(plain).run(Grid(1, count), programs).values(), strict=True)
+    return tuple(_whole(parts, placed) for parts, placed in zip(results, interface.outputs, strict=True))
 
 
 def _interface(module: ModuleOp) -> tuple[Interface, int]:

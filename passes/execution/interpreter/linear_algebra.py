@@ -1,5 +1,8 @@
 """Factorisations, triangular systems and Fourier transforms, on the last dimensions of batches."""
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 import numpy as np
 from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation

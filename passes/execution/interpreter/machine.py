@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -46,7 +45,7 @@ _FAMILIES: tuple[dict[type[Operation], Implementation], ...] = (
     SORTING,
 )
 
-IMPLEMENTATIONS: dict[type[Operation], Implementation] = dict(chain.from_iterable(map(dict.items, _FAMILIES)))
+IMPLEMENTATIONS = {op: implementation for family in _FAMILIES for op, implementation in family.items()}
 """What each operation does."""
 
 
@@ -58,9 +57,8 @@ class Machine:
         known = {**IMPLEMENTATIONS, RunParallelOp: run_parallel(self.interpreter)}
         self._functions = functions(known)
         self._terminators = Terminators()
-        found = {type(op) for op in operations(module)}
-        unknown = [op for op in found if op not in known and op not in (ModuleOp, FuncOp) and not op.has_trait(IsTerminator)]
-        self._refusals = functions(dict.fromkeys(unknown, _refuse))
+        unknown = {type(op) for op in operations(module)} - known.keys() - {ModuleOp, FuncOp}
+        self._refusals = functions({op: _refuse for op in unknown if not op.has_trait(IsTerminator)})
 
     def interpreter(self, device: Device) -> Interpreter:
         """An interpreter for the program of `device`."""
@@ -69,7 +67,6 @@ class Machine:
             made.register_implementations(implementations)
         set_device(made, device)
         return made
-
 
     def run(self, grid: Grid, programs: Mapping[DeviceId, Callable[[Interpreter], Results]]) -> dict[DeviceId, Results]:
         """The results of each device's program, run together. Raises DiagnosticError where a program goes wrong."""

@@ -1,5 +1,8 @@
 """Sums of products: dot_general and convolution."""
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 import math
 from collections.abc import Sequence
 from typing import cast
@@ -13,8 +16,8 @@ from sdy.passes.execution.interpreter.reductions import at_step, pad_for, places
 from sdy.passes.execution.interpreter.tables import Implementation
 from sdy.passes.execution.interpreter.values import Array, DType, dtype_of, of_type, widened
 from sdy.stablehlo import ConvDimensionNumbers, DotDimensionNumbers
+from sdy.stablehlo.checks.windows import padding_pairs, window_dimensions
 from sdy.stablehlo.convolution import ConvolutionBase
-from sdy.stablehlo.windows import padding_pairs, window_dimensions
 
 
 def _summands(lhs: Array, rhs: Array, dtype: DType) -> tuple[Array, Array]:
@@ -47,18 +50,18 @@ def _split(shape: tuple[int, ...], batch: int, contracted: int) -> tuple[tuple[i
 
 
 def _dot_general(interpreter: Interpreter, op: stablehlo.DotGeneralOp, args: PythonValues) -> PythonValues:
-    lhs, rhs = _summands(*args, dtype_of(op.result))
+    lhs, rhs = _summands(args[0], args[1], dtype_of(op.result))
     return (of_type(dot(lhs, rhs, op.dot_dimension_numbers.data), op.result),)
 
 
 def _dot(interpreter: Interpreter, op: stablehlo.DotOp, args: PythonValues) -> PythonValues:
-    lhs, rhs = _summands(*args, dtype_of(op.result))
+    lhs, rhs = _summands(args[0], args[1], dtype_of(op.result))
     numbers = DotDimensionNumbers(lhs_contracting_dimensions=(lhs.ndim - 1,), rhs_contracting_dimensions=(0,))
     return (of_type(dot(lhs, rhs, numbers), op.result),)
 
 
 def _convolution(interpreter: Interpreter, op: stablehlo.ConvolutionOp, args: PythonValues) -> PythonValues:
-    return (_convolved(op, *args, padding_pairs(op.padding)),)
+    return (_convolved(op, args[0], args[1], padding_pairs(op.padding)),)
 
 
 def _dynamic_conv(interpreter: Interpreter, op: stablehlo.DynamicConvOp, args: PythonValues) -> PythonValues:
@@ -72,7 +75,7 @@ def _convolved(op: ConvolutionBase, lhs: Array, rhs: Array, padding: Sequence[tu
     # Input [batch, features, places...], kernel [input features, output features, places...].
     inputs, kernel = lhs.transpose(dims.input), rhs.transpose(dims.kernel)
     if op.window_reversal is not None:
-        reversed_dims = [dim + 2 for dim, flag in enumerate(op.window_reversal.get_values()) if flag]
+        reversed_dims = tuple(dim + 2 for dim, flag in enumerate(op.window_reversal.get_values()) if flag)
         kernel = np.flip(kernel, reversed_dims)
     window = window_dimensions(kernel.shape[2:], op.window_strides, padding, op.lhs_dilation, op.rhs_dilation)
     places = places_in(inputs.shape[2:], window)

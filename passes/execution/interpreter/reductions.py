@@ -1,5 +1,8 @@
 """Elements combined by a body: reductions, along dimensions or in windows, and maps."""
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 import math
 from collections.abc import Iterator, Sequence
 from typing import cast
@@ -13,7 +16,7 @@ from sdy.passes.execution.interpreter.bodies import body, reduced
 from sdy.passes.execution.interpreter.shaping import padded
 from sdy.passes.execution.interpreter.tables import Implementation
 from sdy.passes.execution.interpreter.values import Array, moved_to_end
-from sdy.stablehlo.windows import WindowDimension, padding_pairs, window_dimensions
+from sdy.stablehlo.checks.windows import WindowDimension, padding_pairs, window_dimensions
 
 
 def _reduce(interpreter: Interpreter, op: stablehlo.ReduceOp, args: PythonValues) -> PythonValues:

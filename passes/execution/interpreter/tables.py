@@ -18,8 +18,10 @@ Implementation: TypeAlias = Callable[[Interpreter, Any, PythonValues], PythonVal
 """A function of the interpreter, the operation and the values of its operands to those of its results."""
 
 
-def elementwise(kernels: Mapping[type[Operation], Kernel], *, wide: bool = True) -> dict[type[Operation], Implementation]:
-    """Implementations of operations with one result; with `wide`, kernels see arrays of types that NumPy computes with."""
+def elementwise(
+    kernels: Mapping[type[Operation], Kernel], *, wide: bool = True
+) -> dict[type[Operation], Implementation]:
+    """Implementations of operations with one result; `wide` gives kernels arrays of types that NumPy computes with."""
 
     def implementation(kernel: Kernel) -> Implementation:
         def run(interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:

@@ -4,6 +4,9 @@ A tensor is a NumPy array of its element type (`ml_dtypes` has those that NumPy 
 tuple of these. Integers wrap as their type says; i1 is bool.
 """
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
 import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
@@ -107,7 +110,9 @@ def constant_array(value: DenseIntOrFPElementsAttr, dtype: DType) -> Array:
         stored = stored.astype(dtype)
     shape = type_.get_shape()
     # One element may stand for all.
-    return stored.reshape(shape) if stored.size == math.prod(shape) else np.broadcast_to(stored[:1], (*shape, 1))[..., 0]
+    return (
+        stored.reshape(shape) if stored.size == math.prod(shape) else np.broadcast_to(stored[:1], (*shape, 1))[..., 0]
+    )
 
 
 def numbers(array: Array) -> tuple[int, ...]:
