@@ -24,3 +24,43 @@ if TYPE_CHECKING:
     from sdy.passes.execution.compile import compile as compile
     from sdy.passes.execution.from_jax import from_jax as from_jax
     from sdy.passes.execution.interpreter.interpret import interpret as interpret
+    from sdy.passes.propagation.explain import explain as explain
+    from sdy.rule import OpShardingRule as OpShardingRule
+    from sdy.sharding import DimSharding as DimSharding
+    from sdy.sharding import TensorSharding
+    from sdy.text import format as format
+    from sdy.text import parse as parse
+
+    Sharding = TensorSharding
+
+_HOMES = {
+    "AxisRef": "sdy.axes",
+    "Builder": "sdy.builder",
+    "DiagnosticError": "sdy.diagnostics",
+    "DimSharding": "sdy.sharding",
+    "Mesh": "sdy.mesh",
+    "OpShardingRule": "sdy.rule",
+    "Sharding": "sdy.sharding:TensorSharding",
+    "compile": "sdy.passes.execution.compile",
+    "explain": "sdy.passes.propagation.explain",
+    "format": "sdy.text",
+    "from_jax": "sdy.passes.execution.from_jax",
+    "get_sharding": "sdy.dialect.shardings",
+    "interpret": "sdy.passes.execution.interpreter.interpret",
+    "parse": "sdy.text",
+    "partition": "sdy.passes.driver",
+    "propagate": "sdy.passes.driver",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sdy' has no attribute '{name}'")
+    module, _, attribute = _HOMES[name].partition(":")
+    value = getattr(import_module(module), attribute or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
