@@ -8,7 +8,8 @@ sdy-partition-pipeline     a module with shardings -> the program of one device,
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -55,15 +56,21 @@ from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagate
 
 @dataclass(frozen=True)
 class Pipeline(ModulePass):
-    """A pass that is a sequence of passes."""
+    """A pass that is a sequence of passes, and that numbers the files they save in their order."""
+
+    first_dump: ClassVar[int] = 0
 
     @abstractmethod
     def passes(self) -> Iterator[ModulePass]:
         """The passes, in the order in which they run."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        index = self.first_dump
         for step in self.passes():
+            if isinstance(step, SaveModulePass | UserPriorityPropagatePass):
+                step = replace(step, dump_index=index)
             step.apply(ctx, op)
+            index += isinstance(step, SaveModulePass)
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ class ImportPipeline(Pipeline):
             yield ExplicitGatherScatterBatchingPass()
         yield SymbolDcePass()
         yield ManualAxesCleanupPass()
-        yield SaveModulePass(self.dump_directory, "before_propagation", 0)
+        yield SaveModulePass(self.dump_directory, "before_propagation")
         yield AddDataFlowEdgesPass()
         if self.dedup_functions_fully:
             yield ApplyShardingConstraintsPass(self.debug_sharding_origins, self.debug_propagation_edge_sharding)
@@ -96,7 +103,11 @@ class ImportPipeline(Pipeline):
 
 @dataclass(frozen=True)
 class ExportPipeline(Pipeline):
-    """Turn what propagation left into a module of plain shardings, reshards and, if asked, collectives."""
+    """Turn what propagation left into a module of plain shardings, reshards and, if asked, collectives.
+
+    Calls are never resharded here: `avoid_reshards_on_calls` is an option so that a command line for Shardy, whose
+    passes do not read it either, is one for this project.
+    """
 
     name = "sdy-export-pipeline"
     avoid_export_for_partitioning: bool = False
@@ -105,6 +116,7 @@ class ExportPipeline(Pipeline):
     keep_sharding_rules: bool = False
     dump_sharding_origins: bool = False
     dump_propagation_edges: bool = False
+    avoid_reshards_on_calls: bool = False
     update_non_divisible_input_output_shardings: bool = True
     inline_meshes: bool = True
     dump_directory: str = ""
@@ -119,7 +131,7 @@ class ExportPipeline(Pipeline):
             yield UpdateNonDivisibleInputOutputShardingsPass()
             yield RemoveSubAxesInInputOutputShardingsPass()
         yield CloseShardingsPass()
-        yield SaveModulePass(self.dump_directory, "after_propagation", 1)
+        yield SaveModulePass(self.dump_directory, "after_propagation")
         if not self.avoid_export_for_partitioning:
             yield from insert_reshards(
                 self.enable_insert_explicit_collectives,
@@ -145,13 +157,14 @@ def insert_reshards(
     yield VerifyUnreducedAxesPass()
     yield InsertExplicitReshardsPass(enable_full_version=explicit_collectives)
     if explicit_collectives:
-        yield SaveModulePass(dump_directory, "after_explicit_reshards", 2)
+        yield SaveModulePass(dump_directory, "after_explicit_reshards")
         yield CanonicalizePass(enable_patterns=("sdy-reshard",))
         yield ReshardToCollectivesPass(least_communication=least_communication)
     yield CanonicalizePass(enable_patterns=("sdy-collective",))
     if explicit_collectives and for_cmv1:
         yield RemoveAllGatherReduceScatterForCmv1Pass()
-    yield SaveModulePass(dump_directory, "after_partitioner_with_global_shapes", 3)
+    partitioner = "partitioner" if explicit_collectives else "minimal_partitioner"
+    yield SaveModulePass(dump_directory, f"after_{partitioner}_with_global_shapes")
 
 
 @dataclass(frozen=True)
@@ -159,6 +172,7 @@ class PropagationPipeline(Pipeline):
     """Decide the sharding of every tensor: import, propagate by user and operation priority, export."""
 
     name = "sdy-propagation-pipeline"
+    first_dump = 1
     dedup_functions_fully: bool = False
     keep_sharding_rules: bool = False
     conservative_propagation: bool = False
@@ -216,6 +230,7 @@ class PartitionPipeline(Pipeline):
     """Turn a module whose values have shardings into the program of one device, with explicit collectives."""
 
     name = "sdy-partition-pipeline"
+    first_dump = 4
     dump_directory: str = ""
 
     def passes(self) -> Iterator[ModulePass]:

@@ -138,3 +138,12 @@ def test_a_module_is_saved(tmp_path: Path) -> None:
     text = "module {\n  func.func @main() {\n    return\n  }\n}\n"
     assert run(text, f"sdy-save-module{{dump-directory={tmp_path} file-name=state dump-index=3}}") == text
     assert (tmp_path / "03.state.mlir").read_text() == text
+
+
+def test_a_pipeline_saves_the_module_on_its_way(tmp_path: Path) -> None:
+    run((ROOT / "examples/transformer.mlir").read_text(), f"sdy-propagation-pipeline{{dump-directory={tmp_path}}}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "01.before_propagation.mlir",
+        "02.after_propagation.mlir",
+        "03.after_minimal_partitioner_with_global_shapes.mlir",
+    ]
