@@ -50,6 +50,10 @@ Note: TypeAlias = str | tuple[Where, str]
 """A note's text, placed where its diagnostic is, or with a place of its own."""
 
 
+_MOST_SHOWN = 200
+"""So many characters of a source line are shown around the place of a diagnostic."""
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One message, its place, and the notes that belong to it."""
@@ -64,9 +68,10 @@ class Diagnostic:
         place = "<unknown>:0" if self.location is None else str(self.location)
         lines = [f"{place}: {self.severity.value}: {self.message}"]
         if self.location is not None and (source_line := _source_line(self.location)) is not None:
+            shown, column = _around(source_line, self.location.column - 1)
             # Tabs are kept before the caret so that it stands below its character at any tab width.
-            indent = "".join("\t" if c == "\t" else " " for c in source_line[: self.location.column - 1])
-            lines += [source_line, f"{indent}^"]
+            indent = "".join("\t" if c == "\t" else " " for c in shown[:column])
+            lines += [shown, f"{indent}^"]
         return "\n".join(lines + [note.render() for note in self.notes])
 
 
@@ -194,6 +199,15 @@ class _Source:
 
 
 _sources: dict[str, _Source] = {}
+
+
+def _around(line: str, column: int) -> tuple[str, int]:
+    """What to show of a line, some of which are thousands of characters long, and where `column` is in that."""
+    start, end = max(0, column - _MOST_SHOWN // 2), column + _MOST_SHOWN // 2
+    if len(line) <= _MOST_SHOWN:
+        return line, column
+    before, after = "..." if start else "", "..." if end < len(line) else ""
+    return f"{before}{line[start:end]}{after}", column - start + len(before)
 
 
 def _source_line(location: Location) -> str | None:

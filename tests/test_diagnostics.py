@@ -114,3 +114,11 @@ def test_one_comment_announces_the_same_diagnostic_any_number_of_times():
     assert list(mismatches(source, [wrong, wrong])) == []
     (unexpected,) = mismatches(source, [wrong, error(None, "is wrong").diagnostic])
     assert unexpected.message == "unexpected error: is wrong"
+
+
+@pytest.mark.parametrize("column", [1, 1000, 5000])
+def test_of_a_long_line_the_part_around_the_place_is_shown(column: int):
+    register_source("long.mlir", "".join("x" if index == column - 1 else "." for index in range(5000)))
+    _, shown, caret = str(error(Location("long.mlir", 1, column), "is wrong")).splitlines()
+    assert len(shown) < 250
+    assert shown[caret.index("^")] == "x"
