@@ -1,20 +1,17 @@
 """From the program of all devices together to the program of one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.dialects.func import ReturnOp as FuncReturnOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from sdy.diagnostics import error
 from sdy.dialect.interfaces import data_flow_of
-from sdy.dialect.meshes import mesh_of
-from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.walk import operations
 from sdy.passes.partitioning.collectives import COLLECTIVES
@@ -22,13 +19,13 @@ from sdy.passes.partitioning.compatibility import why_not_in_parts
 from sdy.passes.partitioning.constants import CONSTANTS
 from sdy.passes.partitioning.indexing import INDEXING
 from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.local_module import is_local, mark_local
 from sdy.passes.partitioning.reductions import REDUCTIONS
 from sdy.passes.partitioning.shapes import SHAPES
 from sdy.passes.partitioning.sharded_ops import SHARDED_OPS
-from sdy.passes.partitioning.site import Channels, Lowerings, Site, first_free_channel
+from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.passes.partitioning.whole import compute_whole
-from sdy.sharding import TensorSharding
 
 _ALWAYS = Lowerings({**COLLECTIVES, **CONSTANTS, **SHARDED_OPS})
 _WHERE_SPLIT = Lowerings({**_ALWAYS, **INDEXING, **REDUCTIONS, **SHAPES})
@@ -51,7 +48,7 @@ class ConvertGlobalToLocalPass(ModulePass):
           %1 = "stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> ...
 
     Where an operation cannot be computed in parts, it is computed whole on every device, with a warning. A dimension
-    that its axes do not divide is an error.
+    that its axes do not divide is an error: `sdy-pad-for-divisibility` must run first.
     """
 
     name = "sdy-convert-global-to-local"
@@ -59,69 +56,16 @@ class ConvertGlobalToLocalPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if is_local(op):
             raise error(op, "the module is partitioned already")
-        layouts = _Layouts(op)
-        channels = Channels(first_free_channel(operations(op)))
-        sites = [
-            Site(inner, layouts.of_all(inner.operands), layouts.of_all(inner.results), channels)
-            for inner in operations(op)
-            if inner.operands or inner.results
-        ]
+        layouts = Layouts(op)
+        sites = list(layouts.sites())
         # The sharding rules are those of whole tensors, so they are asked before any type changes.
         why_whole = [_why_whole(site) for site in sites]
-        layouts.make_types_local()
+        layouts.change_types(Layout.local_type)
         for site, why in zip(sites, why_whole, strict=True):
             _lower(site, why)
         for inner in operations(op):
             _check_edges(inner, layouts.functions)
         mark_local(op)
-
-
-class _Layouts:
-    """The layouts of all values of a module, as its shardings say."""
-
-    def __init__(self, module: ModuleOp):
-        self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
-        self._module = module
-        self._layouts: dict[SSAValue, Layout] = {}
-        for op in operations(module):
-            for region in op.regions:
-                for block in region.blocks:
-                    self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in block.args})
-            if isinstance(op, CallOp) and (callee := self.functions.get(op.callee.string_value())):
-                self._layouts.update(zip(op.results, self.of_function_results(callee), strict=True))
-            else:
-                self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in op.results})
-
-    def of_all(self, values: Sequence[SSAValue]) -> tuple[Layout, ...]:
-        """The layouts of `values`."""
-        return tuple(self._layouts[value] for value in values)
-
-    def of_function_results(self, function: FuncOp) -> list[Layout]:
-        """The layouts that the signature of `function` gives its results."""
-        types = function.function_type.outputs.data
-        return [self._layout(type_, func_result_sharding(function, index)) for index, type_ in enumerate(types)]
-
-    def make_types_local(self) -> None:
-        """Give each value, and each function's signature, the types of one device."""
-        results = {
-            name: [layout.local_type(function) for layout in self.of_function_results(function)]
-            for name, function in self.functions.items()
-        }
-        for value, layout in self._layouts.items():
-            if layout.is_split:
-                Rewriter.replace_value_with_new_type(value, layout.local_type(value))
-        for name, function in self.functions.items():
-            inputs = (
-                [argument.type for argument in function.args]
-                if function.body.blocks
-                else function.function_type.inputs.data
-            )
-            function.function_type = FunctionType.from_lists(inputs, results[name])
-
-    def _layout(self, type_: Attribute, sharding: TensorSharding | None) -> Layout:
-        if sharding is None:
-            return Layout(type_)
-        return Layout(type_, sharding, mesh_of(sharding, self._module))
 
 
 def _why_whole(site: Site[Operation]) -> str | None:

@@ -1,6 +1,7 @@
 """How a value lies on the devices: the type of the whole, and the axes that split it."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
@@ -9,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from sdy.axes import AxisRef, total_size
 from sdy.diagnostics import error
 from sdy.mesh import Mesh
-from sdy.sharding import TensorSharding
+from sdy.sharding import DimSharding, TensorSharding
 
 _NO_MESH = Mesh()
 
@@ -53,6 +54,29 @@ class Layout:
         """The number of parts that dimension `dim` is split into."""
         return total_size(self.axes[dim], self.mesh)
 
+    @property
+    def padded_shape(self) -> tuple[int, ...]:
+        """The shape of the whole, each dimension rounded up to a multiple of the number of its parts."""
+        return tuple(_round_up(size, self.parts(dim)) for dim, size in enumerate(self.shape))
+
+    @property
+    def uneven_dims(self) -> list[int]:
+        """The dimensions whose parts would not all be of one size."""
+        return [dim for dim in self.split_dims if self.padded_shape[dim] != self.shape[dim]]
+
+    def padded_type(self, _: object = None) -> Attribute:
+        """The type of the whole in its padded shape."""
+        if self._tensor is None or not self.uneven_dims:
+            return self.type
+        return TensorType(self._tensor.element_type, self.padded_shape, self._tensor.encoding)
+
+    def without(self, dims: Collection[int]) -> "Layout":
+        """The layout in which the dimensions `dims` are not split."""
+        if self.sharding is None or not dims:
+            return self
+        kept = tuple(DimSharding() if dim in dims else split for dim, split in enumerate(self.sharding.dims))
+        return replace(self, sharding=replace(self.sharding, dims=kept))
+
     def local_type(self, value: SSAValue | Operation) -> Attribute:
         """The type that one device has of the value.
 
@@ -71,3 +95,7 @@ class Layout:
                 )
         shape = self.sharding.local_shape(self.shape, self.mesh)
         return TensorType(self._tensor.element_type, shape, self._tensor.encoding)
+
+
+def _round_up(size: int, multiple: int) -> int:
+    return size if size == DYNAMIC_INDEX else -(-size // multiple) * multiple

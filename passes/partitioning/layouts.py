@@ -1,0 +1,73 @@
+"""The layouts of all values of a module, and the change of all their types at once."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.shardings import func_result_sharding, get_sharding
+from sdy.dialect.walk import operations
+from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.site import Channels, Site, first_free_channel
+from sdy.sharding import TensorSharding
+
+TypeOf = Callable[[Layout, SSAValue | Operation], Attribute]
+"""The new type of a value, or of a result of a function."""
+
+
+class Layouts:
+    """The layouts of all values of a module, as its shardings say when this is made."""
+
+    def __init__(self, module: ModuleOp):
+        self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+        self._module = module
+        self._layouts: dict[SSAValue, Layout] = {}
+        for op in operations(module):
+            for region in op.regions:
+                for block in region.blocks:
+                    self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in block.args})
+            if isinstance(op, CallOp) and (callee := self.functions.get(op.callee.string_value())):
+                self._layouts.update(zip(op.results, self.of_function_results(callee), strict=True))
+            else:
+                self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in op.results})
+
+    def of_all(self, values: Sequence[SSAValue]) -> tuple[Layout, ...]:
+        """The layouts of `values`."""
+        return tuple(self._layouts[value] for value in values)
+
+    def of_function_results(self, function: FuncOp) -> list[Layout]:
+        """The layouts that the signature of `function` gives its results."""
+        types = function.function_type.outputs.data
+        return [self._layout(type_, func_result_sharding(function, index)) for index, type_ in enumerate(types)]
+
+    def sites(self) -> Iterator[Site[Operation]]:
+        """The operations that have operands or results, in the order of the text."""
+        channels = Channels(first_free_channel(operations(self._module)))
+        for op in operations(self._module):
+            if op.operands or op.results:
+                yield Site(op, self.of_all(op.operands), self.of_all(op.results), channels)
+
+    def change_types(self, type_of: TypeOf) -> None:
+        """Give each value that is split, and each function's signature, the types that `type_of` says."""
+        results = {
+            name: [type_of(layout, function) for layout in self.of_function_results(function)]
+            for name, function in self.functions.items()
+        }
+        for value, layout in self._layouts.items():
+            if layout.is_split and (type_ := type_of(layout, value)) != value.type:
+                Rewriter.replace_value_with_new_type(value, type_)
+        for name, function in self.functions.items():
+            inputs = (
+                [argument.type for argument in function.args]
+                if function.body.blocks
+                else function.function_type.inputs.data
+            )
+            function.function_type = FunctionType.from_lists(inputs, results[name])
+
+    def _layout(self, type_: Attribute, sharding: TensorSharding | None) -> Layout:
+        if sharding is None:
+            return Layout(type_)
+        return Layout(type_, sharding, mesh_of(sharding, self._module))
