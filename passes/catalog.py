@@ -63,6 +63,7 @@ _ROOMS = {
     """,
     "partitioning": """
         sdy-convert-global-to-local
+        sdy-pad-for-divisibility
     """,
 }
 

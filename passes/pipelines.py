@@ -51,6 +51,7 @@ from sdy.passes.importing.propagate_sharding_from_func_to_call import PropagateS
 from sdy.passes.importing.remove_size_one_axes import RemoveSizeOneAxesPass
 from sdy.passes.importing.sharding_group_import import ShardingGroupImportPass
 from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
+from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 
 
@@ -234,7 +235,9 @@ class PartitionPipeline(Pipeline):
     dump_directory: str = ""
 
     def passes(self) -> Iterator[ModulePass]:
+        yield UpdateNonDivisibleInputOutputShardingsPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
+        yield PadForDivisibilityPass()
         yield ConvertGlobalToLocalPass()
         yield SymbolDcePass()

@@ -4,25 +4,22 @@
 # pyright: basic
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, PartitionSpec
+from partitioned_programs import Argument, D, M, assert_same_as_whole, lower
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import device_groups, shard_indices
 from sdy.passes.driver import partition, propagate
-from sdy.passes.execution.compile import compile, compile_unpartitioned
-from sdy.passes.execution.difference import largest_difference
-from sdy.passes.execution.from_jax import from_jax
+from sdy.passes.execution.compile import compile
 from sdy.passes.execution.hlo_collectives import collectives
-from sdy.passes.execution.inputs import random_inputs
 from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
 from sdy.text import context, parse
 
@@ -47,15 +44,6 @@ def convert(text: str) -> Any:
     module = parse(text, "test.mlir")
     ConvertGlobalToLocalPass().apply(context(), module)
     return module
-
-
-def assert_same_as_whole(original: Any, local: Any, tolerance: float = 0.0) -> None:
-    program, whole = compile(local), compile_unpartitioned(original)
-    inputs = random_inputs(program.inputs, seed=0)
-    names = [port.name for port in program.outputs]
-    difference = largest_difference(program(*inputs), whole(*inputs), names)
-    assert difference is not None
-    assert difference.largest <= tolerance, difference
 
 
 # Each: the sharding before, the collective, the sharding after, of a tensor<8x16x4x8xf32> over <["x"=2, "y"=4]>.
@@ -129,16 +117,6 @@ def test_partial_results_are_combined(reduction: str, after: str, order: str):
     assert_same_as_whole(parse(text), convert(text), tolerance=1e-6)
 
 
-@dataclass(frozen=True)
-class Argument:
-    """The shape of an argument, the axes that split its dimensions, and its element type."""
-
-    shape: tuple[int, ...]
-    axes: tuple[str | None, ...]
-    dtype: str = "float32"
-
-
-D, M = "data", "model"
 SPLIT = Argument((16, 32), (D, M))
 IMAGES, KERNEL = Argument((8, 16, 8, 8), (D, M, None, None)), Argument((32, 16, 3, 3), (None, M, None, None))
 INDEX = Argument((), (), "int32")
@@ -237,17 +215,6 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], *tuple[Argument, ...]]] = {
     ),
 }  # fmt: skip
 TOLERANCES = {"embedding's gradient": 1e-3, "bfloat16": 1e-2, "scan": 1e-5, "convolution, space split": 1e-5}
-
-
-def lower(function: Callable[..., Any], *arguments: Argument) -> Any:
-    mesh = jax.make_mesh((4, 2), (D, M), axis_types=(AxisType.Auto,) * 2)
-    return from_jax(
-        jax.jit(function),
-        *(
-            jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=NamedSharding(mesh, PartitionSpec(*a.axes)))
-            for a in arguments
-        ),
-    )
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

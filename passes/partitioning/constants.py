@@ -27,12 +27,13 @@ def _constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
     if not isinstance(value := op.value, DenseIntOrFPElementsAttr):
         raise op_error(op, "a constant that is kept apart from the text cannot be split")
     if value.is_splat():
-        site.replace(emit.constant(_splat_of_type(value, tensor_type(op.results[0]))))
+        site.replace(emit.constant(splat_of_type(value, tensor_type(op.results[0]))))
     else:
         site.replace(take_part(emit, emit.constant(value), layout.axes, layout.mesh))
 
 
-def _splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Any]) -> DenseIntOrFPElementsAttr:
+def splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Any]) -> DenseIntOrFPElementsAttr:
+    """A constant of this type whose elements are all that of `value`, which has one element everywhere."""
     return dense(type_, value.data.data[: value.get_element_type().compile_time_size])
 
 

@@ -21,6 +21,7 @@ from sdy.passes.partitioning.whole import compute_whole
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
 from sdy.stablehlo.elementwise import AndOp, SubtractOp
 from sdy.stablehlo.gather import GatherOp
 from sdy.stablehlo.reduction import ReduceOp, reducer_body
@@ -150,5 +151,14 @@ def _scatter(site: Site[ScatterOp]) -> None:
             return
         op.operands[0] = on_leader(emit, op.inputs[0], identity, batch_axes, site.mesh)
     if inserted:
+        if _is_single_vector(site.operands[count], numbers.index_vector_dim):
+            # XLA makes this a slice that is updated, and a slice of the slice that the input may be, without the limits.
+            op.operands[0] = emit.insert(
+                OptimizationBarrierOp.create(operands=[op.inputs[0]], result_types=[op.inputs[0].type])
+            )
         indices = _Indices(emit, op.scatter_indices, numbers.scatter_dims_to_operand_dims, numbers.index_vector_dim)
         op.operands[count] = indices.localize(input_, inserted, tensor_type(op.inputs[0]).get_shape())
+
+
+def _is_single_vector(indices: Layout, vector_dim: int) -> bool:
+    return all(size == 1 for dim, size in enumerate(indices.shape) if dim != vector_dim)

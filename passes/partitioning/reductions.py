@@ -53,7 +53,7 @@ def identity_of(body: Region, element_type: Attribute) -> float | None:
     reducer = block.first_op
     if reducer is None or reducer.next_op is not block.last_op or set(reducer.operands) != set(block.args):
         return None
-    low, high = _bounds(element_type)
+    low, high = bounds(element_type)
     identities: dict[type[Operation], float] = {
         AddOp: 0,
         MulOp: 1,
@@ -66,7 +66,8 @@ def identity_of(body: Region, element_type: Attribute) -> float | None:
     return identities.get(type(reducer))
 
 
-def _bounds(element_type: Attribute) -> tuple[float, float]:
+def bounds(element_type: Attribute) -> tuple[float, float]:
+    """The least and the greatest element of a type."""
     if not isinstance(element_type, IntegerType):
         return -math.inf, math.inf
     integer = cast(IntegerType, element_type)

@@ -1,0 +1,118 @@
+// RUN: sdy-opt %s -split-input-file -sdy-pad-for-divisibility | filecheck %s
+
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+
+// What is divisible stays as it is.
+// CHECK-LABEL: func.func @divisible
+func.func @divisible(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  // CHECK-NEXT:  %0 = stablehlo.negate %arg0 {{.*}} : tensor<8xf32>
+  // CHECK-NEXT:  return %0
+  %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// Padding is put on before the tensor is split and taken off when it is whole again; between, it may hold anything.
+// CHECK-LABEL: func.func @elementwise
+func.func @elementwise(%arg0: tensor<7xf32>) -> tensor<7xf32> {
+  // CHECK-NEXT:  %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+  // CHECK-NEXT:  %[[PAD:.*]] = stablehlo.pad %arg0, %[[ZERO]], low = [0], high = [1], interior = [0]
+  // CHECK-NEXT:  %[[PART:.*]] = sdy.all_slice [{"x"}] %[[PAD]] out_sharding=<@mesh, [{"x"}]> : tensor<8xf32>
+  // CHECK-NEXT:  %[[EXP:.*]] = stablehlo.exponential %[[PART]] {{.*}} : tensor<8xf32>
+  // CHECK-NEXT:  %[[WHOLE:.*]] = sdy.all_gather [{"x"}] %[[EXP]] out_sharding=<@mesh, [{}]> : tensor<8xf32>
+  // CHECK-NEXT:  %[[CUT:.*]] = stablehlo.slice %[[WHOLE]] [0:7]
+  // CHECK-NEXT:  return %[[CUT]] : tensor<7xf32>
+  %0 = sdy.all_slice [{"x"}] %arg0 out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
+  %1 = stablehlo.exponential %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<7xf32>
+  %2 = sdy.all_gather [{"x"}] %1 out_sharding=<@mesh, [{}]> : tensor<7xf32>
+  return %2 : tensor<7xf32>
+}
+
+// A reduction reads the padding, so it is filled with what the reduction leaves any element as it is with.
+// CHECK-LABEL: func.func @reduction
+func.func @reduction(%arg0: tensor<7xi32>) -> tensor<i32> {
+  // CHECK:       %[[ABS:.*]] = stablehlo.abs
+  // CHECK-NEXT:  %[[INDEX:.*]] = stablehlo.iota dim = 0 {{.*}} : tensor<8xi32>
+  // CHECK-NEXT:  %[[END:.*]] = stablehlo.constant {{.*}} dense<7> : tensor<8xi32>
+  // CHECK-NEXT:  %[[INSIDE:.*]] = stablehlo.compare LT, %[[INDEX]], %[[END]]
+  // CHECK-NEXT:  %[[LEAST:.*]] = stablehlo.constant {{.*}} dense<-2147483648> : tensor<8xi32>
+  // CHECK-NEXT:  %[[FILLED:.*]] = stablehlo.select %[[INSIDE]], %[[ABS]], %[[LEAST]]
+  // CHECK-NEXT:  stablehlo.reduce(%[[FILLED]] init: %{{.*}}) applies stablehlo.maximum
+  %init = stablehlo.constant dense<0> : tensor<i32>
+  %0 = sdy.all_slice [{"x"}] %arg0 out_sharding=<@mesh, [{"x"}]> : tensor<7xi32>
+  %1 = stablehlo.abs %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<7xi32>
+  %2 = stablehlo.reduce(%1 init: %init) applies stablehlo.maximum across dimensions = [0]
+    : (tensor<7xi32>, tensor<i32>) -> tensor<i32>
+  %3 = sdy.all_reduce max {"x"} %2 out_sharding=<@mesh, []> : tensor<i32>
+  return %3 : tensor<i32>
+}
+
+// A product needs zeros, which are there where the padding was just put on.
+// CHECK-LABEL: func.func @product
+func.func @product(%arg0: tensor<7x3xf32>, %arg1: tensor<7x5xf32>) -> tensor<3x5xf32> {
+  // CHECK:       %[[LHS:.*]] = sdy.all_slice {{.*}} : tensor<8x3xf32>
+  // CHECK:       %[[EXP:.*]] = stablehlo.exponential
+  // CHECK:       %[[RHS:.*]] = stablehlo.select {{.*}}, %[[EXP]], {{.*}} : tensor<8x5xi1>, tensor<8x5xf32>
+  // CHECK-NEXT:  stablehlo.dot_general %[[LHS]], %[[RHS]]
+  %0 = sdy.all_slice [{"x"}, {}] %arg0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<7x3xf32>
+  %1 = sdy.all_slice [{"x"}, {}] %arg1 out_sharding=<@mesh, [{"x"}, {}]> : tensor<7x5xf32>
+  %2 = stablehlo.exponential %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<7x5xf32>
+  %3 = stablehlo.dot_general %0, %2, contracting_dims = [0] x [0]
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<7x3xf32>, tensor<7x5xf32>) -> tensor<3x5xf32>
+  %4 = sdy.all_reduce {"x"} %3 out_sharding=<@mesh, [{}, {}]> : tensor<3x5xf32>
+  return %4 : tensor<3x5xf32>
+}
+
+// Cutting off the end makes padding of it, if that leaves no part too large.
+// CHECK-LABEL: func.func @slice
+func.func @slice(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<7xf32> {
+  // CHECK-NEXT:  stablehlo.slice %arg0 [0:8]
+  // CHECK-NEXT:  sdy.all_gather
+  // CHECK-NEXT:  stablehlo.slice %{{.*}} [0:7]
+  %0 = stablehlo.slice %arg0 [0:7] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+    : (tensor<8xf32>) -> tensor<7xf32>
+  %1 = sdy.all_gather [{"x"}] %0 out_sharding=<@mesh, [{}]> : tensor<7xf32>
+  return %1 : tensor<7xf32>
+}
+
+// Putting something at the end writes it into the padding, if there is room.
+// CHECK-LABEL: func.func @pad
+func.func @pad(%arg0: tensor<6xf32>, %arg1: tensor<f32>) -> tensor<7xf32> {
+  // CHECK:       %[[PART:.*]] = sdy.all_slice
+  // CHECK:       %[[VALUE:.*]] = stablehlo.broadcast_in_dim %arg1
+  // CHECK-NEXT:  %[[FILLED:.*]] = stablehlo.select {{.*}}, %[[PART]], %[[VALUE]]
+  // CHECK-NEXT:  stablehlo.pad %[[FILLED]], %arg1, low = [0], high = [0], interior = [0]
+  %0 = sdy.all_slice [{"x"}] %arg0 out_sharding=<@mesh, [{"x"}]> : tensor<6xf32>
+  %1 = stablehlo.pad %0, %arg1, low = [0], high = [1], interior = [0]
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<6xf32>, tensor<f32>) -> tensor<7xf32>
+  %2 = sdy.all_gather [{"x"}] %1 out_sharding=<@mesh, [{}]> : tensor<7xf32>
+  return %2 : tensor<7xf32>
+}
+
+// Indices are limited to the places that are not padding.
+// CHECK-LABEL: func.func @gather
+func.func @gather(%arg0: tensor<7xf32>, %arg1: tensor<3x1xi32>) -> tensor<3xf32> {
+  // CHECK:       %[[PART:.*]] = sdy.all_slice
+  // CHECK:       %[[LAST:.*]] = stablehlo.constant dense<6> : tensor<1xi32>
+  // CHECK:       %[[INDICES:.*]] = stablehlo.clamp %{{.*}}, %arg1, %{{.*}} : tensor<3x1xi32>
+  // CHECK:       "stablehlo.gather"(%[[PART]], %[[INDICES]])
+  %0 = sdy.all_slice [{"x"}] %arg0 out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
+  %1 = "stablehlo.gather"(%0, %arg1) <{
+      dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+      slice_sizes = array<i64: 1>}> : (tensor<7xf32>, tensor<3x1xi32>) -> tensor<3xf32>
+  %2 = sdy.all_reduce {"x"} %1 out_sharding=<@mesh, [{}]> : tensor<3xf32>
+  return %2 : tensor<3xf32>
+}
+
+// A collective works on a size that fits the layouts before and after it.
+// CHECK-LABEL: func.func @all_to_all
+func.func @all_to_all(%arg0: tensor<7x5xf32>) -> tensor<7x5xf32> {
+  // CHECK:       %[[PART:.*]] = sdy.all_slice {{.*}} : tensor<8x5xf32>
+  // CHECK:       %[[PAD:.*]] = stablehlo.pad %[[PART]], {{.*}}, low = [0, 0], high = [0, 3]
+  // CHECK-NEXT:  %[[MOVED:.*]] = sdy.all_to_all [{"x"}: 0->1] %[[PAD]] out_sharding=<@mesh, [{}, {"x"}]> : tensor<8x8xf32>
+  // CHECK-NEXT:  %[[CUT:.*]] = stablehlo.slice %[[MOVED]] [0:7, 0:8]
+  %0 = sdy.all_slice [{"x"}, {}] %arg0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<7x5xf32>
+  %1 = sdy.all_to_all [{"x"}: 0->1] %0 out_sharding=<@mesh, [{}, {"x"}]> : tensor<7x5xf32>
+  %2 = sdy.all_gather [{}, {"x"}] %1 out_sharding=<@mesh, [{}, {}]> : tensor<7x5xf32>
+  return %2 : tensor<7x5xf32>
+}

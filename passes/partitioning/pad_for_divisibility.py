@@ -1,0 +1,179 @@
+"""`sdy-pad-for-divisibility`: dimensions that their axes do not divide are padded until they do."""
+
+from collections.abc import Iterable, Sequence
+from math import lcm
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Operation, SSAValue, Use
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from sdy.diagnostics import op_error, warn
+from sdy.dialect.collectives import (
+    AllGatherOp,
+    AllReduceOp,
+    AllSliceOp,
+    AllToAllOp,
+    CollectiveOp,
+    CollectivePermuteOp,
+    ReduceScatterOp,
+)
+from sdy.dialect.interfaces import data_flow_of
+from sdy.dialect.ops import (
+    DataFlowEdgeOp,
+    ManualComputationOp,
+    PropagationBarrierOp,
+    ReshardOp,
+    ShardingConstraintOp,
+    ShardingGroupOp,
+)
+from sdy.dialect.shardings import set_sharding
+from sdy.dialect.traits import is_terminator
+from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.layouts import Layouts
+from sdy.passes.partitioning.padded_operations import PaddedSite, pad_operation
+from sdy.passes.partitioning.padding import Padding, Place
+from sdy.passes.partitioning.site import Site
+from sdy.rule import OpShardingRule
+from sdy.rules import sharding_rule
+from sdy.stablehlo.checks.shape_checks import tensor_type
+
+_SAME_LAYOUT = (DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp, ShardingGroupOp)
+_MOVES_ELEMENTS = (AllGatherOp, AllSliceOp, AllToAllOp, CollectivePermuteOp)
+
+
+class PadForDivisibilityPass(ModulePass):
+    """Pad tensors at the end of each dimension that its axes do not divide, up to a multiple of the number of parts.
+
+    Before::
+
+        sdy.mesh @mesh = <["x"=4]>
+        %1 = sdy.all_slice [{"x"}] %0 out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
+        %2 = stablehlo.negate %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<7xf32>
+        %3 = sdy.all_gather [{"x"}] %2 out_sharding=<@mesh, [{}]> : tensor<7xf32>
+
+    After::
+
+        %c = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+        %p = stablehlo.pad %0, %c, low = [0], high = [1], interior = [0] : (tensor<7xf32>, tensor<f32>) -> tensor<8xf32>
+        %1 = sdy.all_slice [{"x"}] %p out_sharding=<@mesh, [{"x"}]> : tensor<8xf32>
+        %2 = stablehlo.negate %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+        %g = sdy.all_gather [{"x"}] %2 out_sharding=<@mesh, [{}]> : tensor<8xf32>
+        %3 = stablehlo.slice %g [0:7] : (tensor<8xf32>) -> tensor<7xf32>
+
+    Where it is not known how an operation is computed on padded tensors, the dimensions that are padded are made whole
+    for it on every device, without the padding, with a warning. Arguments and results of functions are not padded: a
+    sharding that does not divide them is an error, to which `sdy-update-non-divisible-input-output-shardings` is the
+    answer.
+    """
+
+    name = "sdy-pad-for-divisibility"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        layouts = Layouts(op)
+        for function in layouts.functions.values():
+            _check_function(function, layouts)
+        # The sharding rules are those of unpadded tensors, so they are asked before any type changes.
+        sites = [(site, sharding_rule(site.op)) for site in layouts.sites() if _has_uneven_dims(site)]
+        layouts.change_types(Layout.padded_type)
+        padding = Padding()
+        for site, rule in sites:
+            _pad(site, rule, padding)
+        padding.erase_unused()
+
+
+def _check_function(function: FuncOp, layouts: Layouts) -> None:
+    for what, values in (
+        ("argument", layouts.of_all(function.args)),
+        ("result", layouts.of_function_results(function)),
+    ):
+        for index, layout in enumerate(values):
+            if layout.uneven_dims:
+                raise op_error(
+                    function,
+                    f"{what} #{index} has a non-divisible sharding. Shardy expects function IO to be divisible.",
+                )
+
+
+def _has_uneven_dims(site: Site[Operation]) -> bool:
+    return any(layout.uneven_dims for layout in site.layouts)
+
+
+def _pad(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -> None:
+    """Make one operation right for the padded types that its values have by now."""
+    op = site.op
+    if isinstance(op, ManualComputationOp):
+        raise op_error(op, "has an operand or result with a non-divisible sharding")
+    passes_values_on = isinstance(op, (CallOp, *_SAME_LAYOUT)) or data_flow_of(op) is not None or is_terminator(op)
+    if passes_values_on:
+        return
+    if isinstance(op, CollectiveOp):
+        _pad_collective(op, site.operands[0], site.results[0], padding)
+    elif not pad_operation(PaddedSite(site, rule, padding)):
+        _compute_without_padding(site, rule, padding)
+
+
+def _pad_collective(op: CollectiveOp, before: Layout, after: Layout, padding: Padding) -> None:
+    """Let a collective work on a size that the parts before it and those after it both divide."""
+    shape = [
+        -(-size // multiple) * multiple
+        for dim, size in enumerate(before.shape)
+        for multiple in (lcm(before.parts(dim), after.parts(dim)),)
+    ]
+    op.operands[0] = _resized(Place.before(op), op.tensor, before, shape, padding)
+    users = list(op.result.uses)
+    result = Rewriter.replace_value_with_new_type(op.result, op.tensor.type)
+    if isinstance(op, _MOVES_ELEMENTS):
+        padding.mark_filled(result, op.tensor)
+    _let_use(users, _resized(Place.after(op), result, after, after.padded_shape, padding))
+
+
+def _resized(place: Place, value: SSAValue, layout: Layout, shape: Sequence[int], padding: Padding) -> SSAValue:
+    """`value` with another size of its padding; where that moves elements between parts, by way of the whole."""
+    dims = [dim for dim in layout.split_dims if tensor_type(value).get_shape()[dim] != shape[dim]]
+    if dims:
+        warn(
+            place.source, f"'{place.source.name}' op moves dimensions {dims} whole: their parts before and after differ"
+        )
+    gathered = padding.gather(place, value, layout, dims)
+    return padding.split(place, padding.resize(place, gathered, layout.without(dims), shape), layout, dims)
+
+
+def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -> None:
+    op = site.op
+    if rule is not None and _loses_partial_results(site, rule):
+        raise op_error(op, "cannot be computed in parts, as the collective behind it expects: they are uneven")
+    if op.operands:
+        warn(op, f"'{op.name}' op is computed whole along the dimensions that its axes do not divide")
+    for index, (operand, layout) in enumerate(zip(op.operands, site.operands, strict=True)):
+        if layout.uneven_dims:
+            op.operands[index] = padding.take_off(Place.before(op), operand, layout)
+    for result, layout in zip(op.results, site.results, strict=True):
+        if layout.uneven_dims:
+            users = list(result.uses)
+            whole = Rewriter.replace_value_with_new_type(result, layout.type)
+            sharding = layout.without(layout.uneven_dims).sharding
+            assert sharding is not None
+            set_sharding(whole, sharding)
+            _let_use(users, padding.put_on(Place.after(op), whole, layout))
+
+
+def _loses_partial_results(site: Site[Operation], rule: OpShardingRule) -> bool:
+    """Whether the parts of a result that a collective combines would no longer be partial."""
+    reduced = (
+        factor
+        for mapping, layout in zip(rule.operands, site.operands, strict=True)
+        for dim in layout.uneven_dims
+        for factor in mapping[dim]
+    )
+    combines = (AllReduceOp, ReduceScatterOp)
+    return any(factor in rule.reduction for factor in reduced) and any(
+        isinstance(use.operation, combines) for result in site.op.results for use in result.uses
+    )
+
+
+def _let_use(users: Iterable[Use], value: SSAValue) -> None:
+    for use in users:
+        use.operation.operands[use.index] = value

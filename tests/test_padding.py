@@ -1,0 +1,181 @@
+"""Dimensions that their axes do not divide: partitioned programs compute what one device does."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from partitioned_programs import Argument, D, M, assert_same_as_whole, constrain, lower, split
+
+from sdy.diagnostics import capture
+from sdy.passes.driver import partition, propagate
+
+
+def whole(*shape: int, dtype: str = "float32") -> Argument:
+    """An argument that each device has whole."""
+    return Argument(shape, (None,) * len(shape), dtype)
+
+
+ODD = whole(13, 7)
+INTEGERS = whole(13, 7, dtype="int32")
+INDEX = whole(dtype="int32")
+IMAGES, KERNEL = whole(3, 5, 8, 8), whole(7, 5, 3, 3)
+
+
+def convolve(x: jax.Array, kernel: jax.Array, groups: int = 1) -> jax.Array:
+    return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", feature_group_count=groups)
+
+
+def max_pool(x: jax.Array) -> jax.Array:
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+
+
+def cross_entropy(w: jax.Array, x: jax.Array, labels: jax.Array) -> jax.Array:
+    logits = constrain(constrain(x, D, None) @ constrain(w, None, M), D, M)
+    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], 1))
+
+
+def embedding(table: jax.Array, tokens: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.sin(constrain(table, M, None)[constrain(tokens, D, None)]))
+
+
+# Each: a function and its arguments.
+PROGRAMS: dict[str, tuple[Callable[..., Any], *tuple[Argument, ...]]] = {
+    "elementwise": (split(lambda x, y: jnp.sin(x) * y + 1), ODD, ODD),
+    "one element": (split(lambda x: (x + 1, x.sum(), x * 2 @ x)), whole(1, 1)),
+    "fewer elements than devices": (split(lambda x: (jnp.exp(x) @ x.T).sum(0)), whole(3, 1)),
+    "matmul": (split(jnp.matmul), ODD, whole(7, 5)),
+    "matmul of integers": (split(jnp.matmul), INTEGERS, whole(7, 5, dtype="int32")),
+    "matmul of bfloat16": (split(jnp.matmul), whole(13, 7, dtype="bfloat16"), whole(7, 5, dtype="bfloat16")),
+    "matmul of what divides by padding": (split(lambda x, y: (x / x) @ (y / y)), whole(13, 7), whole(7, 5)),
+    "reductions": (split(lambda x: (x.max(), x.min(0), x.prod(1), (x > 0).any(), (x > -9).all(1), x.mean())), ODD),
+    "reductions of integers": (
+        split(lambda x: (x.max(), x.min(0), x.sum(), jax.lax.reduce_xor(x, (1,)), jax.lax.reduce_and(x, (0,)))),
+        INTEGERS,
+    ),
+    "variance": (split(lambda x: jnp.var(x, 0)), ODD),
+    "softmax": (split(lambda x: (jax.nn.softmax(x, 1), jax.nn.logsumexp(x, 0))), ODD),
+    "argmax": (split(lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0))), ODD),
+    "cumsum": (split(lambda x: (jnp.cumsum(x, 1), jnp.cumsum(x, 0))), ODD),
+    "column": (split(lambda x: x[:, 0]), whole(16, 32)),
+    "slices": (split(lambda x: (x[:12], x[2:9], x[::2], x[:11, :6])), ODD),
+    "slice that makes padding": (split(lambda x: constrain(x[:14], D, M).sum(0)), whole(16, 8)),
+    "pads": (split(lambda x: jax.lax.pad(x, 2.0, ((1, 2, 0), (0, 1, 1)))), ODD),
+    "pad into the padding": (split(lambda x: constrain(jax.lax.pad(x, 2.0, ((0, 2, 0), (0, 1, 0))), D, M) * 2), ODD),
+    "reverse": (split(lambda x: x[::-1]), ODD),
+    "concatenate": (split(lambda x, y: jnp.concatenate([x, y])), ODD, whole(5, 7)),
+    "reshapes": (split(lambda x: (x.reshape(-1), x.reshape(13, 7, 1))), ODD),
+    "transpose": (split(lambda x: constrain(x.T, D, M)), ODD),
+    "broadcasts": (
+        lambda x: constrain(jnp.broadcast_to(constrain(x[:, None], D, M), (13, 7)), D, M) + constrain(x[:7], M),
+        whole(13),
+    ),
+    "iota and constants": (
+        split(lambda x: x * jnp.eye(13, 7) + np.arange(91, dtype="float32").reshape(13, 7)), ODD
+    ),
+    "random bits": (split(lambda x: x + jax.random.uniform(jax.random.key(1), (13, 7))), ODD),
+    "sort": (split(lambda x: (jnp.sort(x, 0), jnp.sort(x, 1))), ODD),
+    "top-k": (split(lambda x: jax.lax.top_k(x, 3)), ODD),
+    "dynamic slice": (lambda x, i: jax.lax.dynamic_slice(constrain(x, D, M), (i * 3, 0), (4, 7)), ODD, INDEX),
+    "dynamic update": (
+        lambda x, u, i: jax.lax.dynamic_update_slice(constrain(x, D, M), u, (i * 3, i * 5)), ODD, whole(3, 5), INDEX
+    ),
+    "update at the end": (
+        lambda x, u: jax.lax.dynamic_update_slice(constrain(x, D, M), u, (12, 9)), ODD, whole(3, 5)
+    ),
+    "gather": (lambda t, i: constrain(t, D, M)[constrain(i * 3 - 2, D)], ODD, whole(5, dtype="int32")),
+    "gather outside": (
+        lambda t, i: jnp.take(constrain(t, D, M), constrain(i * 5 - 9, D), axis=0, mode="clip"),
+        ODD,
+        whole(9, dtype="int32"),
+    ),
+    "gather by narrow indices": (
+        lambda t, i: constrain(t, D, M)[constrain(i, M)], whole(301, 3), whole(5, dtype="uint8")
+    ),
+    "gather in batches": (
+        lambda t, i: jnp.take_along_axis(constrain(t, D, None), constrain(i % 7, D, None), 1),
+        ODD,
+        whole(13, 3, dtype="int32"),
+    ),
+    "scatter at one place": (
+        lambda t, i, u: constrain(t, D, M).at[i].set(constrain(u, None, M)), ODD, whole(1, dtype="int32"), whole(1, 7)
+    ),
+    "scatter outside": (
+        lambda t, i, u: constrain(t, D, M).at[i * 7 - 5].add(constrain(u, None, M), mode="drop"),
+        ODD,
+        whole(5, dtype="int32"),
+        whole(5, 7),
+    ),
+    "scatter in batches": (
+        lambda t, i, u: constrain(t, None, M).at[constrain(i, D)].add(constrain(u, D, M)),
+        ODD,
+        whole(5, dtype="int32"),
+        whole(5, 7),
+    ),
+    "scatter by narrow indices": (
+        lambda t, i, u: constrain(t, None, M).at[constrain(i, D)].max(constrain(u, D, M)),
+        ODD,
+        whole(5, dtype="uint8"),
+        whole(5, 7),
+    ),
+    "convolution": (
+        lambda x, k: convolve(constrain(x, D, M, None, None), constrain(k, None, M, None, None)), IMAGES, KERNEL
+    ),
+    "convolution, features of the result split": (lambda x, k: convolve(x, constrain(k, M, D)), IMAGES, KERNEL),
+    "convolution, space split": (
+        lambda x, k: convolve(constrain(x, None, None, D, M), k), whole(3, 5, 9, 7), KERNEL
+    ),
+    "convolution in groups": (
+        lambda x, k: convolve(constrain(x, D, M, None, None), k, 5), whole(3, 15, 8, 8), whole(10, 3, 3, 3)
+    ),
+    "pooling": (lambda x: max_pool(constrain(x, D, M, None, None)), IMAGES),
+    "pooling, space split": (lambda x: max_pool(constrain(x, None, None, D, M)), whole(3, 5, 9, 7)),
+    "pooling's gradient": (jax.grad(lambda x: jnp.sum(jnp.sin(max_pool(constrain(x, D, M, None, None))))), IMAGES),
+    "while": (
+        split(lambda x: jax.lax.while_loop(lambda c: c.sum() < 50, lambda c: c * 1.5 + constrain(x, D, M), x + 1)), ODD
+    ),
+    "scan": (
+        lambda x, xs: jax.lax.scan(lambda c, a: (c + a, c * a), x, constrain(xs, D, M)), whole(7), whole(5, 7)
+    ),
+    "cond": (
+        lambda x, p: jax.lax.cond(p > 3, lambda x: jnp.tanh(x @ x.T), lambda x: x @ x.T, constrain(x, D, M)), ODD, INDEX
+    ),
+    "fourier transform": (lambda x: jnp.fft.fft2(constrain(x, D, M, None)), whole(3, 5, 8, dtype="complex64")),
+    "cholesky": (lambda x: jnp.linalg.cholesky(constrain(x @ x.mT + 5 * jnp.eye(7), D, M, None)), whole(3, 7, 7)),
+    "triangular solve": (
+        lambda a, b: jax.scipy.linalg.solve_triangular(a + 9 * jnp.eye(8), constrain(b, None, D)),
+        whole(8, 8),
+        whole(8, 13),
+    ),
+    "other axes": (lambda x: constrain(constrain(constrain(x, D, M) * 2, M, D) * 3, (D, M), None) * 4, ODD),
+    "fewer axes": (
+        lambda x: constrain(constrain(constrain(x, (D, M), None) * 2, D, None) * 3, None, (D, M)) * 4, ODD
+    ),
+    "embedding's gradient": (jax.grad(embedding), whole(257, 9), whole(13, 3, dtype="int32")),
+    "odd vocabulary": (jax.grad(cross_entropy), whole(5, 101), whole(13, 5), whole(13, dtype="int32")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_odd_sizes_compute_the_same(name: str):
+    original = lower(*PROGRAMS[name])
+    module = original.clone()
+    with capture():
+        propagate(module)
+        partition(module)
+    assert_same_as_whole(original, module, 1e-2 if "bfloat16" in name else 1e-5)
+
+
+def test_what_is_computed_whole_is_told():
+    module = lower(split(lambda x: x[::-1]), ODD)
+    propagate(module)
+    with capture() as warnings:
+        partition(module)
+    assert [warning.message for warning in warnings] == [
+        "'stablehlo.reverse' op is computed whole along the dimensions that its axes do not divide"
+    ]
