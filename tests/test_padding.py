@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from partitioned_programs import Argument, D, M, assert_same_as_whole, constrain, lower, split
+from random_programs import RandomProgram
 
 from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
@@ -179,3 +180,14 @@ def test_what_is_computed_whole_is_told():
     assert [warning.message for warning in warnings] == [
         "'stablehlo.reverse' op is computed whole along the dimensions that its axes do not divide"
     ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_compute_the_same(seed: int):
+    program = RandomProgram(seed, num_operations=8)
+    original = lower(program, *program.arguments)
+    module = original.clone()
+    with capture():
+        propagate(module)
+        partition(module)
+    assert_same_as_whole(original, module)

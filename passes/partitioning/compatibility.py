@@ -1,11 +1,11 @@
 """Whether an operation can be computed in parts, each device using its own parts of the operands only."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Operation, OpResult
 
 from sdy.axes import AxisRef, subtract
-from sdy.dialect import AllReduceOp, ReduceScatterOp
+from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ReduceScatterOp
 from sdy.mesh import Mesh
 from sdy.passes.exporting.common_sharding import agreed_axes
 from sdy.passes.partitioning.layout import Layout
@@ -13,7 +13,7 @@ from sdy.passes.propagation.factors import project
 from sdy.rule import FactorKind, OpShardingRule, TensorMapping
 from sdy.rules import sharding_rule
 from sdy.sharding import DimSharding, TensorSharding
-from sdy.stablehlo import CustomCallOp
+from sdy.stablehlo import CustomCallOp, PadOp, SliceOp
 
 
 def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
@@ -66,7 +66,16 @@ def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef], mesh
     """Whether what is partial along `axes` is meant to be, or is combined by collectives before it is used."""
     if layout.sharding is not None and not subtract(axes, layout.sharding.unreduced, mesh):
         return True
-    return all(_combines(use.operation, axes, mesh) for use in result.uses)
+    return all(_combines(user, axes, mesh) for user in users_behind_padding(result))
+
+
+def users_behind_padding(result: OpResult) -> Iterator[Operation]:
+    """The users of `result`, behind what only gives it the padding that they need, or takes padding off it."""
+    for use in result.uses:
+        if isinstance(use.operation, (AllGatherOp, AllSliceOp, PadOp, SliceOp)):
+            yield from users_behind_padding(use.operation.results[0])
+        else:
+            yield use.operation
 
 
 def _combines(op: Operation, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
@@ -78,4 +87,4 @@ def _combines(op: Operation, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
         case _:
             return False
     remaining = subtract(axes, combined, mesh)
-    return not remaining or all(_combines(use.operation, remaining, mesh) for use in op.result.uses)
+    return not remaining or all(_combines(user, remaining, mesh) for user in users_behind_padding(op.result))

@@ -152,7 +152,7 @@ def _scatter(site: Site[ScatterOp]) -> None:
         op.operands[0] = on_leader(emit, op.inputs[0], identity, batch_axes, site.mesh)
     if inserted:
         if _is_single_vector(site.operands[count], numbers.index_vector_dim):
-            # XLA makes this a slice that is updated, and a slice of the slice that the input may be, without the limits.
+            # XLA reads and writes a slice instead, whose limits it forgets where the input is a slice itself.
             op.operands[0] = emit.insert(
                 OptimizationBarrierOp.create(operands=[op.inputs[0]], result_types=[op.inputs[0].type])
             )

@@ -8,6 +8,7 @@ from xdsl.rewriter import Rewriter
 from sdy.diagnostics import op_error, warn
 from sdy.dialect import AllReduceOp, ReduceScatterOp
 from sdy.passes.partitioning.collectives import gather, take_part
+from sdy.passes.partitioning.compatibility import users_behind_padding
 from sdy.passes.partitioning.emitter import after, before
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.site import Site
@@ -20,7 +21,7 @@ def compute_whole(site: Site[Any], reason: str) -> None:
     """
     op = site.op
     for result in op.results:
-        if any(isinstance(use.operation, (AllReduceOp, ReduceScatterOp)) for use in result.uses):
+        if any(isinstance(user, (AllReduceOp, ReduceScatterOp)) for user in users_behind_padding(result)):
             raise op_error(op, f"cannot be computed in parts, as the collective behind it expects: {reason}")
     warn(op, f"'{op.name}' op is computed whole on every device: {reason}")
     emit = before(op)

@@ -1,0 +1,188 @@
+"""Random JAX programs on integers, for which the order of summation does not matter: a seed names a program.
+
+Each is a chain of operations of all families on tensors of odd sizes, with constraints between them that split any
+dimension over any axes, whether or not they divide it.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import random
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+from partitioned_programs import Argument, D, M, constrain
+
+SIZES = (1, 2, 3, 5, 7, 8, 13)
+
+
+class RandomProgram:
+    """A function of two matrices of integers, made of `num_operations` operations."""
+
+    def __init__(self, seed: int, num_operations: int):
+        self.seed = seed
+        self.num_operations = num_operations
+        shapes = random.Random(-1 - seed)
+        sizes = [shapes.choice(SIZES) for _ in range(3)]
+        self.arguments = [
+            Argument((sizes[0], sizes[1]), (None, None), "int32"),
+            Argument((sizes[1], sizes[2]), (None, None), "int32"),
+        ]
+
+    def __call__(self, *arguments: jax.Array) -> list[jax.Array]:
+        choose = random.Random(self.seed)
+        values = list(arguments)
+        for _ in range(self.num_operations):
+            operand = choose.choice(values[-3:])
+            value = choose.choice(OPERATIONS)(choose, operand, values)
+            if value.size > 4000:
+                value = value.reshape(-1)[:97]
+            values.append(_split(choose, value) if choose.random() < 0.6 else value)
+        return values[-3:]
+
+
+def _split(choose: random.Random, x: jax.Array) -> jax.Array:
+    axes: list[str | tuple[str, ...] | None] = [None] * x.ndim
+    for group in choose.choice((((D,),), ((M,),), ((D,), (M,)), ((D, M),), ((M, D),))):
+        free = [dim for dim, taken in enumerate(axes) if taken is None]
+        if free:
+            axes[choose.choice(free)] = group
+    return constrain(x, *axes)
+
+
+Operation = Callable[[random.Random, jax.Array, Sequence[jax.Array]], jax.Array]
+
+
+def _unary(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    return choose.choice(
+        (jnp.negative, jnp.abs, lambda x: 7 // (x | 1), lambda x: x.astype("float32").astype("int32"))
+    )(x)
+
+
+def _binary(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    like = choose.choice([value for value in values if value.shape == x.shape])
+    return choose.choice(
+        (jnp.add, jnp.multiply, jnp.maximum, jnp.subtract, lambda x, y: jnp.where(jnp.greater(x, y), x, 3 * y))
+    )(x, like)
+
+
+def _dot(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    pairs = [
+        (y, i, j)
+        for y in values
+        for i, size in enumerate(x.shape)
+        for j, other in enumerate(y.shape)
+        if size == other and x.ndim + y.ndim <= 5
+    ]
+    if not pairs:
+        return x
+    y, i, j = choose.choice(pairs)
+    return jnp.tensordot(x, y, ((i,), (j,)))
+
+
+def _transpose(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    return jnp.transpose(x, choose.sample(range(x.ndim), x.ndim))
+
+
+def _reshape(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    size, shape = x.size, []
+    for _ in range(choose.randint(0, 2)):
+        shape.append(choose.choice([divisor for divisor in range(1, size + 1) if size % divisor == 0]))
+        size //= shape[-1]
+    return x.reshape(*shape, size)
+
+
+def _broadcast(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    if x.ndim > 2:
+        return x
+    dim = choose.randint(0, x.ndim)
+    shape = list(x.shape)
+    shape.insert(dim, choose.choice(SIZES))
+    return jnp.broadcast_to(jnp.expand_dims(x, dim), shape)
+
+
+def _reduce(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    dims = tuple(choose.sample(range(x.ndim), choose.randint(0, x.ndim)))
+    reduce = choose.choice((jnp.sum, jnp.max, jnp.min, jnp.prod))
+    return reduce(x, dims).astype("int32")
+
+
+def _along(operation: Callable[..., jax.Array]) -> Operation:
+    """An operation along one dimension."""
+
+    def apply(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+        return operation(x, choose.randrange(x.ndim)).astype("int32") if x.ndim else x
+
+    return apply
+
+
+def _slice(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    return x[tuple(slice(choose.randint(0, size // 3), size, choose.choice((1, 1, 2))) for size in x.shape)]
+
+
+def _pad(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    amounts = [(choose.choice((0, 0, 2)), choose.choice((0, 1)), choose.choice((0, 0, 1))) for _ in x.shape]
+    return jax.lax.pad(x, jnp.int32(choose.randint(-3, 3)), amounts)
+
+
+def _take(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    if not x.ndim:
+        return x
+    indices = _split(choose, jnp.arange(choose.choice(SIZES), dtype="int32") * choose.choice((-3, 1, 5)))
+    return jnp.take(x, indices, axis=choose.randrange(x.ndim), mode="clip")
+
+
+def _add_at(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    if not x.ndim:
+        return x
+    indices = _split(choose, jnp.arange(choose.choice(SIZES), dtype="int32") * choose.choice((-3, 1, 5)))
+    updates = jnp.broadcast_to(x[:1], (indices.size, *x.shape[1:])) + indices.reshape(-1, *[1] * (x.ndim - 1))
+    at = x.at[indices]
+    return choose.choice((at.add, at.max, at.multiply))(updates, mode="drop")
+
+
+def _dynamic_slice(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    if not x.ndim:
+        return x
+    starts = [jnp.int32(choose.randint(-2, 9)) + x.min() * 0 for _ in x.shape]
+    return jax.lax.dynamic_slice(x, starts, [choose.choice((size, size // 2 + 1)) for size in x.shape])
+
+
+def _dynamic_update(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    if not x.ndim:
+        return x
+    starts = [jnp.int32(choose.randint(-2, 9)) + x.min() * 0 for _ in x.shape]
+    update = x[tuple(slice(choose.choice((size, size // 2 + 1))) for size in x.shape)] + 1
+    return jax.lax.dynamic_update_slice(x, update, starts)
+
+
+def _loop(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    like = choose.choice([value for value in values if value.shape == x.shape])
+    return jax.lax.fori_loop(0, 3, lambda i, carry: carry * like + i, x)
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    _unary,
+    _binary,
+    _binary,
+    _dot,
+    _dot,
+    _transpose,
+    _reshape,
+    _broadcast,
+    _reduce,
+    _slice,
+    _pad,
+    _take,
+    _add_at,
+    _dynamic_slice,
+    _dynamic_update,
+    _loop,
+    _along(jnp.cumsum),
+    _along(jnp.argmax),
+    _along(jnp.sort),
+    _along(jnp.flip),
+    _along(lambda x, dim: jnp.concatenate([x, x], dim)),
+    _along(lambda x, dim: x + jax.lax.broadcasted_iota("int32", x.shape, dim)),
+)
