@@ -73,7 +73,7 @@ func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
     before, after = (explained(module, name).chains[0] for name in ("%arg0", "%2"))
     assert ways(before) == [
         "%arg0 <- %0: stablehlo.abs, factor i=8",
-        "given to what goes into sdy.sharding_constraint",
+        "asked for by sdy.sharding_constraint",
     ]
     assert ways(after) == ["%2 <- %1: stablehlo.tanh, factor i=8", "given to sdy.sharding_constraint"]
     assert after.origin.where is not None
@@ -184,7 +184,7 @@ def test_every_axis_of_a_random_module_is_explained(seed: int) -> None:
         if get_sharding(value) is None:
             continue
         for chain in sdy.explain(module, value).chains:
-            assert chain.origin.text.startswith("given to")
+            assert chain.origin.text.startswith(("given to", "asked for by"))
             for hop, following in zip(chain.hops, chain.hops[1:], strict=False):
                 assert hop.source == following.target
 

@@ -16,8 +16,8 @@ from sdy.dialect.shardings import get_sharding
 from sdy.passes.common.lineage import predecessor
 from sdy.passes.propagation.explanation import Chain, Explanation, Hop, Origin
 from sdy.passes.propagation.fixed_point import SIGNATURE
-from sdy.passes.propagation.history import Arrival, Run, history_of
-from sdy.text.printing.names import Names
+from sdy.passes.propagation.history import Arrival, History, Run, history_of
+from sdy.passes.propagation.present_names import PresentNames
 
 _CALL = "func.call"
 """What takes an axis to a function's argument, or from its result."""
@@ -33,51 +33,44 @@ def explain(module: ModuleOp, value: SSAValue) -> Explanation:
 
     Raises DiagnosticError where the module has not been propagated, or the value is not in it or has no sharding.
     """
-    return _Explainer(module).explain(value)
+    history = history_of(module)
+    if not history.runs:
+        problem = "the module has not been propagated: run sdy.propagate(module), or a propagation pass, first"
+        raise error(module, problem)
+    names = PresentNames(module, value)
+    if value not in names:
+        raise error(value, "the value is not in the module")
+    name = names.of_value(value)
+    sharding = get_sharding(value)
+    if sharding is None:
+        raise error(value, f"{name} has no sharding")
+    explainer = _Explainer(history, names)
+    chains = [
+        chain
+        for dimension, dim in enumerate(sharding.dims)
+        for axis in dim.axes
+        for chain in explainer.chains(value, dimension, axis)
+    ]
+    return Explanation(name, sharding, tuple(chains))
 
 
 class _Explainer:
-    def __init__(self, module: ModuleOp) -> None:
-        self.module = module
-        self.history = history_of(module)
-        self.names = Names(generic=False)
-        self.names.add(module)
-        self.function: FuncOp | None = None
-        """The function of the value that is explained; values of others are named with theirs."""
-        self._present: dict[int, dict[int, SSAValue]] = {}
+    def __init__(self, history: History, names: PresentNames) -> None:
+        self.history = history
+        self.names = names
 
-    def explain(self, value: SSAValue) -> Explanation:
-        if not self.history.runs:
-            raise error(
-                self.module,
-                "the module has not been propagated: run sdy.propagate(module), or a propagation pass, first",
-            )
-        if value not in self.names.values:
-            raise error(value, "the value is not in the module")
-        self.function = _function_of(value)
-        name = self._name_of_value(value)
-        sharding = get_sharding(value)
-        if sharding is None:
-            raise error(value, f"{name} has no sharding")
-        chains = [
-            chain
-            for index, dim in enumerate(sharding.dims)
-            for axis in dim.axes
-            for chain in self._chains(value, index, axis)
-        ]
-        return Explanation(name, sharding, tuple(chains))
-
-    def _chains(self, value: SSAValue, dimension: int, axis: AxisRef) -> Iterator[Chain]:
+    def chains(self, value: SSAValue, dimension: int, axis: AxisRef) -> Iterator[Chain]:
         """The way of `axis` to a dimension of `value`; those of its parts where they came one by one."""
         run, node = self._find(value, len(self.history.runs))
-        pieces = _pieces(run, node, axis, math.inf) if run else []
-        if run is None or not pieces:
-            op = defining_op(value)
-            yield Chain(dimension, axis, (), Origin(f"set after propagation, at {op.name if op else 'nothing'}", None))
-            return
+        pieces = run.pieces(node, axis) if run else []
         for piece in pieces:
+            assert run is not None
             part = _part(axis, piece)
             yield Chain(dimension, part, *self._follow(run, node, part))
+        if not pieces:
+            op = defining_op(value)
+            origin = Origin(f"set after propagation, at {op.name if op else 'an argument'}", location_of(value))
+            yield Chain(dimension, axis, (), origin)
 
     def _find(self, value: SSAValue | None, end: int) -> tuple[Run | None, int]:
         """The last of the first `end` propagations that met `value` or one whose place it took, and the node there."""
@@ -93,15 +86,16 @@ class _Explainer:
         """The steps that brought `axis` to `node`, the last one first, and where it began."""
         hops: list[Hop] = []
         step = math.inf
-        while pieces := _pieces(run, node, axis, step):
+        while pieces := run.pieces(node, axis, step):
             piece = pieces[0]
             axis = _part(axis, piece)
             if isinstance(piece, Arrival):
                 hops.append(self._hop(run, node, piece))
                 node, step = piece.source, piece.step
                 continue
+            # What was given to this propagation may come from one before it.
             earlier, earlier_node = self._find(run.state.graph.places[node], self.history.runs.index(run))
-            if earlier is None or not _pieces(earlier, earlier_node, axis, math.inf):
+            if earlier is None or not earlier.pieces(earlier_node, axis):
                 break
             run, node, step = earlier, earlier_node, math.inf
         return tuple(hops), self._origin(run, node)
@@ -109,8 +103,8 @@ class _Explainer:
     def _hop(self, run: Run, node: int, arrival: Arrival) -> Hop:
         operation = self._operation(run, arrival)
         return Hop(
-            target=self._name(run, node),
-            source=self._name(run, arrival.source),
+            target=self.names.of_node(run, node),
+            source=self.names.of_node(run, arrival.source),
             operation=_CALL if isinstance(operation, FuncOp) else operation.name,
             factor=factor_name(arrival.move.factor),
             factor_size=arrival.change.kind.rule.factor_sizes[arrival.move.factor],
@@ -126,91 +120,30 @@ class _Explainer:
             return operation.get_return_op() or operation
         if isinstance(operation, DataFlowEdgeOp):
             node = arrival.change.tensors[-1]
-            value = self._values_of_nodes(run).get(node) or _owner_value(run, node)
-            return defining_op(value) or operation
+            return defining_op(self.names.value(run, node) or run.owner(node)) or operation
         return operation
-
-    def _name(self, run: Run, node: int) -> str:
-        """The name of what `node` holds the sharding of, as the module is now."""
-        value = self._values_of_nodes(run).get(node)
-        if value is not None:
-            return self._name_of_value(value)
-        for func, signature in run.state.graph.signatures.items():
-            if node in signature.results:
-                return f"result {signature.results.index(node)} of @{func.sym_name.data}"
-        return f"a value of {_owner(run, node).name}"
-
-    def _name_of_value(self, value: SSAValue) -> str:
-        name, function = f"%{self.names.values[value]}", _function_of(value)
-        return name if function is None or function is self.function else f"@{function.sym_name.data}:{name}"
-
-    def _values_of_nodes(self, run: Run) -> dict[int, SSAValue]:
-        """The first of the values in the module now whose sharding each node holds."""
-        found = self._present.setdefault(id(run), {})
-        for value in () if found else self.names.values:
-            at: SSAValue | None = value
-            while at is not None:
-                if node := run.state.graph.nodes.get(at):
-                    found.setdefault(node, value)
-                at = predecessor(at)
-        return found
 
     def _origin(self, run: Run, node: int) -> Origin:
         """The sharding that the user gave to what `node` holds the sharding of."""
-        for func, signature in run.state.graph.signatures.items():
-            for kind, nodes in signature._asdict().items():
+        graph = run.state.graph
+        place = graph.places[node]
+        if place is not None and place in self.history.applied:
+            constraint = self.history.applied[place]
+            return Origin(f"asked for by {constraint.name}", location_of(constraint))
+        for func, signature in graph.signatures.items():
+            for kind, nodes in (("argument", signature.arguments), ("result", signature.results)):
                 if node in nodes:
-                    place = run.state.graph.places[node]
-                    text = f"given to {kind.removesuffix('s')} {nodes.index(node)} of @{func.sym_name.data}"
-                    return self._applied(place) or Origin(text, location_of(place or func))
-        owner = _owner(run, node)
-        place = run.state.graph.places[node]
-        if isinstance(owner, ManualComputationOp):
-            value = _owner_value(run, node)
-            kind = "in_shardings" if isinstance(value, BlockArgument) else "out_shardings"
-            return Origin(f"given to {owner.name} in its {kind}", location_of(owner))
-        return self._applied(place) or Origin(f"given to {owner.name}", location_of(owner))
-
-    def _applied(self, place: SSAValue | None) -> Origin | None:
-        """The constraint or manual computation that gave `place` its sharding, if any."""
-        constraint = self.history.applied.get(place) if place is not None else None
-        if constraint is None:
-            return None
-        return Origin(f"given to what goes into {constraint.name}", location_of(constraint))
-
-
-def _pieces(run: Run, node: int, axis: AxisRef, step: float) -> list[AxisRef | Arrival]:
-    """What `axis` was made of at `node` before `step`: one given axis or arrival that has all of it, or its parts."""
-    given = run.state.given[node]
-    axes = [axis for dim in given.dims for axis in dim.axes] if given else []
-    arrivals = [arrival for arrival in run.arrivals.get(node, ()) if arrival.step < step]
-    found: list[tuple[AxisRef, AxisRef | Arrival]] = [(axis, axis) for axis in axes]
-    found += [(arrival.move.axis, arrival) for arrival in arrivals]
-    whole = [piece for part, piece in found if part.contains(axis)]
-    return whole[:1] or [piece for part, piece in sorted(found, key=lambda pair: pair[0].start) if axis.overlaps(part)]
+                    text = f"given to {kind} {nodes.index(node)} of @{func.sym_name.data}"
+                    return Origin(text, location_of(place or func))
+        owner = run.owner(node)
+        op = defining_op(owner)
+        text = f"given to {op.name}" if op else "given"
+        if isinstance(op, ManualComputationOp):
+            text += " in its in_shardings" if isinstance(owner, BlockArgument) else " in its out_shardings"
+        return Origin(text, location_of(op))
 
 
 def _part(axis: AxisRef, piece: AxisRef | Arrival) -> AxisRef:
     """What `piece` is of `axis`."""
     part = piece.move.axis if isinstance(piece, Arrival) else piece
     return axis if part.contains(axis) else part
-
-
-def _owner(run: Run, node: int) -> Operation:
-    """The operation that defines what `node` holds the sharding of."""
-    op = defining_op(_owner_value(run, node))
-    assert op is not None
-    return op
-
-
-def _owner_value(run: Run, node: int) -> SSAValue:
-    """A value whose sharding `node` holds, and that is not just the edge which holds it."""
-    values = run.values[node]
-    return next((value for value in values if not isinstance(value.owner, DataFlowEdgeOp)), values[0])
-
-
-def _function_of(value: SSAValue) -> FuncOp | None:
-    op = defining_op(value)
-    while op is not None and not isinstance(op, FuncOp):
-        op = op.parent_op()
-    return op

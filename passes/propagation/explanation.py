@@ -18,9 +18,9 @@ class Hop:
     """The tensor that it came from."""
     operation: str
     """The name of the operation between the two."""
-    factor: str | None
-    """The letter that the operation's sharding rule has for the factor; None where a constraint was copied."""
-    factor_size: int | None
+    factor: str
+    """The letter that the operation's sharding rule has for the factor that both share."""
+    factor_size: int
     where: Location | None
     """The place of the operation in the source."""
 
@@ -32,7 +32,7 @@ class Hop:
     @property
     def through(self) -> str:
         """The operation and the factor."""
-        return self.operation if self.factor is None else f"{self.operation}, factor {self.factor}={self.factor_size}"
+        return f"{self.operation}, factor {self.factor}={self.factor_size}"
 
 
 @dataclass(frozen=True, slots=True)

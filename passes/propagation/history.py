@@ -1,5 +1,6 @@
 """What was done to the shardings of a module, kept with the module for as long as it lives."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,6 +9,8 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from sdy.axes import AxisRef
+from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.passes.propagation.fixed_point import Change, FixedPoint
 from sdy.passes.propagation.graph import UNSHARDABLE
 from sdy.passes.propagation.provenance import Move
@@ -54,6 +57,23 @@ class Run:
         for value, node in self.state.graph.nodes.items():
             found.setdefault(node, []).append(value)
         return found
+
+    def pieces(self, node: int, axis: AxisRef, before: float = math.inf) -> list[AxisRef | Arrival]:
+        """What `axis` was at `node` before a step: the given axis or the arrival that has all of it, or its parts."""
+        given = self.state.given[node]
+        found: list[tuple[AxisRef, AxisRef | Arrival]]
+        found = [(part, part) for dim in given.dims for part in dim.axes] if given else []
+        found += [(arrival.move.axis, arrival) for arrival in self.arrivals.get(node, ()) if arrival.step < before]
+        for part, piece in found:
+            if part.contains(axis):
+                return [piece]
+        found.sort(key=lambda pair: pair[0].start)
+        return [piece for part, piece in found if axis.overlaps(part)]
+
+    def owner(self, node: int) -> SSAValue:
+        """A value whose sharding `node` holds: the owner of the data-flow edge where it is one."""
+        values = self.values[node]
+        return next((value for value in values if not isinstance(value.owner, DataFlowEdgeOp)), values[0])
 
 
 @dataclass

@@ -1,0 +1,59 @@
+"""The names of the tensors that propagation saw, in the module as it is printed now."""
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from sdy.dialect.interfaces import defining_op
+from sdy.passes.common.lineage import predecessor
+from sdy.passes.propagation.history import Run
+from sdy.text.printing.names import Names
+
+
+class PresentNames:
+    """Names as one function sees them: `%0` for a value of its own, `@f:%0` for one of another."""
+
+    def __init__(self, module: ModuleOp, viewpoint: SSAValue) -> None:
+        self._names = Names(generic=False)
+        self._names.add(module)
+        self._function = _function_of(viewpoint)
+        self._values: dict[int, dict[int, SSAValue]] = {}
+
+    def __contains__(self, value: SSAValue) -> bool:
+        return value in self._names.values
+
+    def of_value(self, value: SSAValue) -> str:
+        """The name of a value that is in the module now."""
+        name, function = f"%{self._names.values[value]}", _function_of(value)
+        return name if function is None or function is self._function else f"@{function.sym_name.data}:{name}"
+
+    def of_node(self, run: Run, node: int) -> str:
+        """The name of what `node` held the sharding of, or words for it where it is no value, or gone."""
+        value = self.value(run, node)
+        if value is not None:
+            return self.of_value(value)
+        for func, signature in run.state.graph.signatures.items():
+            if node in signature.results:
+                return f"result {signature.results.index(node)} of @{func.sym_name.data}"
+        op = defining_op(run.owner(node))
+        return f"a result of {op.name}" if op else "an argument"
+
+    def value(self, run: Run, node: int) -> SSAValue | None:
+        """The first value in the module now that had its sharding at `node`, or took the place of one that had."""
+        found = self._values.get(id(run))
+        if found is None:
+            found = self._values[id(run)] = {}
+            for value in self._names.values:
+                at: SSAValue | None = value
+                while at is not None:
+                    if seen := run.state.graph.nodes.get(at):
+                        found.setdefault(seen, value)
+                    at = predecessor(at)
+        return found.get(node)
+
+
+def _function_of(value: SSAValue) -> FuncOp | None:
+    op = defining_op(value)
+    while op is not None and not isinstance(op, FuncOp):
+        op = op.parent_op()
+    return op
