@@ -1,5 +1,7 @@
 """What the options `debug-sharding-origins` and `debug-propagation-edge-sharding` write, against the oracle."""
 
+from pathlib import Path
+
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
@@ -81,6 +83,30 @@ def test_a_module_is_explained_as_by_the_oracle(module: str, name: str, option: 
 def test_a_random_module_is_explained_as_by_the_oracle(seed: int, option: str) -> None:
     text = random_module(seed, num_operations=8 + seed // 4, priorities=seed % 3 == 0)
     compare(text, PASSES[seed % len(PASSES)], option)
+
+
+def test_the_transformer_is_explained_as_by_the_oracle() -> None:
+    """Through all passes of the propagation pipeline up to those that take the record away again."""
+    text = (Path(__file__).parent.parent / "examples" / "transformer.mlir").read_text()
+    debug = " ".join(f"{option}=true" for option in OPTIONS)
+    sink = " ".join(f"sink-{option}=true" for option in OPTIONS)
+    passes = [
+        "sdy-import-pipeline",
+        "sdy-flatten-call-graph",
+        "sdy-import-func-calls",
+        "symbol-dce",
+        f"sdy-apply-sharding-constraints{{{debug}}}",
+        "sdy-pre-order-funcs",
+        f"sdy-user-priority-propagate{{{debug}}}",
+        "sdy-export-named-computations",
+        "sdy-propagate-to-func-results",
+        "sdy-unflatten-call-graph",
+        "symbol-dce",
+        f"func.func(sdy-sink-data-flow-edges{{{sink}}})",
+    ]
+    ours = sdy.parse(text)
+    run_passes(ours, parse_pipeline(",".join(passes)))
+    assert generic(ours) == generic(sdy.parse(oracle(text, *passes, generic=True, verify=False)))
 
 
 def test_an_origin_is_followed_through_a_sharding_group() -> None:

@@ -175,7 +175,7 @@ def test_one_propagation_after_another_is_one_history() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_every_axis_of_a_random_module_is_explained(seed: int) -> None:
-    """Each axis of each sharding leads to what was given, and each step of it begins where the one before ended."""
+    """Each axis of each sharding leads to what was given, and each step begins where the one before it ended."""
     text = random_module(seed, num_operations=10 + seed // 4, priorities=seed % 3 == 0)
     module = propagated(text, "sdy-user-priority-propagate")
     names = Names(generic=False)
@@ -187,6 +187,17 @@ def test_every_axis_of_a_random_module_is_explained(seed: int) -> None:
             assert chain.origin.text.startswith(("given to", "asked for by"))
             for hop, following in zip(chain.hops, chain.hops[1:], strict=False):
                 assert hop.source == following.target
+
+
+@pytest.mark.parametrize("seed", range(40, 60))
+def test_values_are_found_after_the_whole_pipeline(seed: int) -> None:
+    module = propagated(random_module(seed, num_operations=20))
+    names = Names(generic=False)
+    names.add(module)
+    for value in names.values:
+        for chain in sdy.explain(module, value).chains if get_sharding(value) else ():
+            inserted = isinstance(value, OpResult) and value.op.name.startswith("sdy.")
+            assert inserted or chain.origin.text.startswith(("given to", "asked for by"))
 
 
 def test_text_is_for_people() -> None:
