@@ -4,7 +4,7 @@ values.py        tensors, tokens and tuples as Python values
 tables.py        implementations as tables for xDSL's interpreter
                  elementwise.py, comparison.py, bits.py; bodies.py runs such functions on many elements at once
                  shaping.py, indexing.py, reductions.py, sorting.py, products.py, linear_algebra.py, batch_norm.py,
-                 control_flow.py
+                 random.py, control_flow.py, custom_calls.py
 grid.py          devices that run programs together; fibers.py lets one of them compute at a time
 collectives.py   what the devices do together; groups.py says which of them
 check_dialect.py the dialects of tests that run programs and compare what they give; checks.py does so

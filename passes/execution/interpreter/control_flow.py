@@ -1,5 +1,9 @@
 """Loops, branches, calls, tuples and tokens."""
 
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
+import numpy as np
 from xdsl.dialects import func
 from xdsl.interpreter import (
     Interpreter,
@@ -15,7 +19,8 @@ from xdsl.ir import Operation
 from sdy import stablehlo
 from sdy.diagnostics import op_error
 from sdy.passes.execution.interpreter.tables import Implementation
-from sdy.passes.execution.interpreter.values import TOKEN
+from sdy.passes.execution.interpreter.values import TOKEN, dtype_of, shape_of
+from sdy.stablehlo.chlo.scan import ScanOp
 
 
 @register_impls
@@ -85,29 +90,31 @@ def _get_tuple_element(interpreter: Interpreter, op: stablehlo.GetTupleElementOp
     return (args[0][op.index.value.data],)
 
 
-def _custom_call(interpreter: Interpreter, op: stablehlo.CustomCallOp, args: PythonValues) -> PythonValues:
-    target = op.call_target_name.data
-    known = _CUSTOM_CALLS.get(target)
-    if known is None:
-        raise op_error(op, f"calls the custom target '{target}', which cannot be interpreted")
-    return known(interpreter, op, args)
+def _scan(interpreter: Interpreter, op: ScanOp, args: PythonValues) -> PythonValues:
+    """Place after place, the body takes the inputs' elements there and what it carried, and yields the outputs'."""
+    inputs, carried = args[: len(op.inputs)], args[len(op.inputs) :]
+    dim, count = op.dimension.value.data, len(op.outputs)
+    length = inputs[0].shape[dim] if inputs else shape_of(op.outputs[0])[dim]
+    if op.scan_dim_size is not None:
+        length = op.scan_dim_size.value.data
+    is_reverse = op.is_reverse is not None and bool(op.is_reverse.value.data)
+    outputs = [np.empty(shape_of(value), dtype_of(value)) for value in op.outputs]
+    for place in reversed(range(length)) if is_reverse else range(length):
+        elements = (array.take(place, dim) for array in inputs)
+        results = interpreter.run_ssacfg_region(op.body, (*elements, *carried))
+        carried = results[count:]
+        for output, result in zip(outputs, results[:count], strict=True):
+            np.moveaxis(output, dim, 0)[place] = result
+    return (*outputs, *carried)
 
-
-_CUSTOM_CALLS: dict[str, Implementation] = {
-    "Sharding": _same,
-    "SPMDFullToShardShape": _same,
-    "SPMDShardToFullShape": _same,
-    "annotate_device_placement": _same,
-    "mhlo.sharding": _same,
-}
 
 CONTROL_FLOW: dict[type[Operation], Implementation] = {
     func.CallOp: _call,
+    ScanOp: _scan,
     stablehlo.AfterAllOp: _token,
     stablehlo.CaseOp: _case,
     stablehlo.CompositeOp: _composite,
     stablehlo.CreateTokenOp: _token,
-    stablehlo.CustomCallOp: _custom_call,
     stablehlo.GetTupleElementOp: _get_tuple_element,
     stablehlo.IfOp: _if,
     stablehlo.OptimizationBarrierOp: _same,

@@ -17,10 +17,11 @@ def _transposed(a: Array) -> Array:
     return np.swapaxes(a, -1, -2)
 
 
-def _cholesky(interpreter: Interpreter, op: stablehlo.CholeskyOp, args: PythonValues) -> PythonValues:
-    """Only the triangle that the operation names is read; a matrix that is not positive definite gives NaN."""
-    lower = op.lower is not None and bool(op.lower.value.data)
-    a = widened(args[0])
+def cholesky(a: Array, *, lower: bool) -> Array:
+    """The triangular factor of matrices of which only the `lower` or the upper triangle is read.
+
+    A matrix that is not positive definite gives NaN.
+    """
     if not lower:
         a = np.conj(_transposed(a))
     result = np.zeros_like(a)
@@ -30,14 +31,21 @@ def _cholesky(interpreter: Interpreter, op: stablehlo.CholeskyOp, args: PythonVa
         result[..., j, j] = diagonal
         below = a[..., j + 1 :, j] - np.einsum("...ik,...k->...i", result[..., j + 1 :, :j], np.conj(row))
         result[..., j + 1 :, j] = below / diagonal[..., np.newaxis]
-    return (of_type(result if lower else np.conj(_transposed(result)), op.result),)
+    return result if lower else np.conj(_transposed(result))
 
 
-def _triangular_solve(interpreter: Interpreter, op: stablehlo.TriangularSolveOp, args: PythonValues) -> PythonValues:
-    a, b = map(widened, args)
-    lower, left, unit = (bool(flag.value.data) for flag in (op.lower, op.left_side, op.unit_diagonal))
+def _cholesky(interpreter: Interpreter, op: stablehlo.CholeskyOp, args: PythonValues) -> PythonValues:
+    lower = op.lower is not None and bool(op.lower.value.data)
+    return (of_type(cholesky(widened(args[0]), lower=lower), op.result),)
+
+
+def triangular_solve(a: Array, b: Array, *, lower: bool, left: bool, unit: bool, kind: Transpose) -> Array:
+    """The x of a x = b, or of x a = b unless `left`; a is transposed first as `kind` says.
+
+    Only one triangle of a is read, and not its diagonal where that is all ones.
+    """
+    a, b = widened(a), widened(b)
     a = np.tril(a) if lower else np.triu(a)
-    kind = op.transpose_a.data
     if kind in (Transpose.TRANSPOSE, Transpose.ADJOINT):
         a, lower = _transposed(a), not lower
     if kind is Transpose.ADJOINT:
@@ -50,7 +58,13 @@ def _triangular_solve(interpreter: Interpreter, op: stablehlo.TriangularSolveOp,
     for row in range(size) if lower else reversed(range(size)):
         rest = b[..., row, :] - np.einsum("...k,...kj->...j", a[..., row, :], x)
         x[..., row, :] = rest if unit else rest / a[..., row, row, np.newaxis]
-    return (of_type(x if left else _transposed(x), op.result),)
+    return x if left else _transposed(x)
+
+
+def _triangular_solve(interpreter: Interpreter, op: stablehlo.TriangularSolveOp, args: PythonValues) -> PythonValues:
+    lower, left, unit = (bool(flag.value.data) for flag in (op.lower, op.left_side, op.unit_diagonal))
+    result = triangular_solve(args[0], args[1], lower=lower, left=left, unit=unit, kind=op.transpose_a.data)
+    return (of_type(result, op.result),)
 
 
 def _fft(interpreter: Interpreter, op: stablehlo.FftOp, args: PythonValues) -> PythonValues:

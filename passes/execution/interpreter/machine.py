@@ -19,11 +19,13 @@ from sdy.passes.execution.interpreter.checks import CHECKS, run_parallel
 from sdy.passes.execution.interpreter.collectives import COLLECTIVES
 from sdy.passes.execution.interpreter.comparison import COMPARISON
 from sdy.passes.execution.interpreter.control_flow import CONTROL_FLOW, Terminators
+from sdy.passes.execution.interpreter.custom_calls import CUSTOM_CALLS
 from sdy.passes.execution.interpreter.elementwise import ELEMENTWISE
 from sdy.passes.execution.interpreter.grid import Device, DeviceId, Grid, Results, set_device
 from sdy.passes.execution.interpreter.indexing import INDEXING
 from sdy.passes.execution.interpreter.linear_algebra import LINEAR_ALGEBRA
 from sdy.passes.execution.interpreter.products import PRODUCTS
+from sdy.passes.execution.interpreter.random import RANDOM
 from sdy.passes.execution.interpreter.reductions import REDUCTIONS
 from sdy.passes.execution.interpreter.shaping import SHAPING
 from sdy.passes.execution.interpreter.sorting import SORTING
@@ -36,10 +38,12 @@ _FAMILIES: tuple[dict[type[Operation], Implementation], ...] = (
     COLLECTIVES,
     COMPARISON,
     CONTROL_FLOW,
+    CUSTOM_CALLS,
     ELEMENTWISE,
     INDEXING,
     LINEAR_ALGEBRA,
     PRODUCTS,
+    RANDOM,
     REDUCTIONS,
     SHAPING,
     SORTING,

@@ -5,6 +5,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import cast
 
 import numpy as np
@@ -13,10 +14,12 @@ from xdsl.ir import Operation
 
 from sdy import stablehlo
 from sdy.passes.execution.interpreter.reductions import at_step, pad_for, places_in, steps
+from sdy.passes.execution.interpreter.shaping import broadcast, counted
 from sdy.passes.execution.interpreter.tables import Implementation
 from sdy.passes.execution.interpreter.values import Array, DType, dtype_of, of_type, widened
 from sdy.stablehlo import ConvDimensionNumbers, DotDimensionNumbers
 from sdy.stablehlo.checks.windows import padding_pairs, window_dimensions
+from sdy.stablehlo.chlo.ragged_dot import RaggedDotOp
 from sdy.stablehlo.convolution import ConvolutionBase
 
 
@@ -102,9 +105,49 @@ def _convolved(op: ConvolutionBase, lhs: Array, rhs: Array, padding: Sequence[tu
     return of_type(joined.transpose(np.argsort(dims.output)), op.result)
 
 
+def _ragged_dot(interpreter: Interpreter, op: RaggedDotOp, args: PythonValues) -> PythonValues:
+    """A dot product for each group, of the elements of the left operand that are in it along the ragged dimension."""
+    lhs, rhs = _summands(args[0], args[1], dtype_of(op.result))
+    ragged = op.ragged_dot_dimension_numbers.data
+    (dim,) = ragged.lhs_ragged_dimensions
+    names = [field.name for field in fields(DotDimensionNumbers)]
+    numbers = DotDimensionNumbers(**{name: getattr(ragged, name) for name in names})
+    if dim in ragged.lhs_batching_dimensions:
+        return (of_type(dot(lhs, rhs, numbers), op.result),)
+    in_group = _group_masks(lhs.shape, dim, ragged.lhs_batching_dimensions, args[2])
+    if dim in ragged.lhs_contracting_dimensions:
+        return (of_type(np.stack([dot(np.where(mask, lhs, 0), rhs, numbers) for mask in in_group]), op.result),)
+    (group_dim,) = ragged.rhs_group_dimensions
+
+    def without_group(dims: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(place - (place > group_dim) for place in dims)
+
+    of_one = replace(
+        numbers,
+        rhs_batching_dimensions=without_group(numbers.rhs_batching_dimensions),
+        rhs_contracting_dimensions=without_group(numbers.rhs_contracting_dimensions),
+    )
+    parts = [dot(np.where(mask, lhs, 0), rhs.take(group, group_dim), of_one) for group, mask in enumerate(in_group)]
+    return (of_type(sum(parts), op.result),)
+
+
+def _group_masks(shape: Sequence[int], dim: int, batch: Sequence[int], sizes: Array) -> list[Array]:
+    """For each group, which elements of an array are in it: one group follows the other along `dim`."""
+    ends = np.cumsum(widened(sizes).astype(np.int64), axis=-1)
+    place = counted(shape, dim)
+    masks: list[Array] = []
+    for group in range(sizes.shape[-1]):
+        end = ends[..., group]
+        start = end - sizes[..., group]
+        start, end = (broadcast(limit, batch[: limit.ndim], shape) for limit in (start, end))
+        masks.append((place >= start) & (place < end))
+    return masks
+
+
 PRODUCTS: dict[type[Operation], Implementation] = {
     stablehlo.ConvolutionOp: _convolution,
     stablehlo.DotGeneralOp: _dot_general,
     stablehlo.DotOp: _dot,
     stablehlo.DynamicConvOp: _dynamic_conv,
+    RaggedDotOp: _ragged_dot,
 }

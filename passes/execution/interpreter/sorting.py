@@ -10,7 +10,8 @@ from xdsl.ir import Operation
 from sdy import stablehlo
 from sdy.passes.execution.interpreter.bodies import Body, body
 from sdy.passes.execution.interpreter.tables import Implementation
-from sdy.passes.execution.interpreter.values import Array
+from sdy.passes.execution.interpreter.values import Array, of_type, widened
+from sdy.stablehlo.chlo.creation import TopKOp
 
 
 def _sort(interpreter: Interpreter, op: stablehlo.SortOp, args: PythonValues) -> PythonValues:
@@ -64,4 +65,12 @@ def _before(before: Body, lhs: list[Array], rhs: list[Array]) -> Array:
     return result
 
 
-SORTING: dict[type[Operation], Implementation] = {stablehlo.SortOp: _sort}
+def _top_k(interpreter: Interpreter, op: TopKOp, args: PythonValues) -> PythonValues:
+    """The largest first, and of equal ones the first; NaN is the largest."""
+    operand: Array = args[0]
+    rising = np.argsort(np.flip(widened(operand), -1), axis=-1, kind="stable")
+    order = operand.shape[-1] - 1 - np.flip(rising, -1)[..., : op.k.value.data]
+    return np.take_along_axis(operand, order, -1), of_type(order, op.indices)
+
+
+SORTING: dict[type[Operation], Implementation] = {stablehlo.SortOp: _sort, TopKOp: _top_k}
