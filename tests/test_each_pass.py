@@ -19,7 +19,7 @@ import pytest
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from oracle import assert_same, oracle, oracle_after_each
+from oracle import OracleError, assert_same, oracle, oracle_after_each
 from random_modules import random_module
 from sdy.passes.spec import parse_pipeline
 from sdy.text import context, format, parse
@@ -186,12 +186,22 @@ def compare(before: str, step: str, after: str) -> None:
         assert_same(ours, after)
 
 
-def compare_each(text: str, steps: list[str]) -> None:
-    """Each of `steps` alone does to what the C++ has made of `text` before it what the C++ does.
+def texts_of_oracle(text: str, steps: list[str]) -> list[str]:
+    """What the C++ makes of `text`, after each of `steps`.
 
-    Where sizes of axes do not divide each other, the C++ makes collectives that its own verifier refuses, and ends.
+    It has two faults. For one in some hundred random modules with priorities its propagation ends the process: nothing
+    can be compared then. And where sizes of axes do not divide each other, it makes collectives that its own verifier
+    refuses: there the texts end.
     """
-    texts = oracle_after_each(text, *steps)
+    try:
+        return oracle_after_each(text, *steps)
+    except OracleError as problem:
+        pytest.skip(f"the C++ {problem}")
+
+
+def compare_each(text: str, steps: list[str]) -> None:
+    """Each of `steps` alone does to what the C++ has made of `text` before it what the C++ does."""
+    texts = texts_of_oracle(text, steps)
     assert len(texts) > steps.index(RESHARDS)
     for step, (before, after) in zip(steps, pairwise(texts), strict=False):
         compare(before, step, after)
@@ -200,11 +210,11 @@ def compare_each(text: str, steps: list[str]) -> None:
 def compare_pipeline(text: str, pipeline: str) -> None:
     """The pipeline makes of `text`, which is propagated first if the pipeline exports it, what the C++ makes of it."""
     if "export" in pipeline:
-        text = oracle(text, *BEFORE_PROPAGATION, *INLINED)
-    options = PIPELINES[pipeline]
-    texts = oracle_after_each(text, pipeline)
+        text = texts_of_oracle(text, [*BEFORE_PROPAGATION, *INLINED])[-1]
+    texts = texts_of_oracle(text, [pipeline])
     if len(texts) == 1 and "explicit-collectives" in pipeline:
         pytest.skip("the C++ makes collectives that its own verifier refuses")
+    options = PIPELINES[pipeline]
     compare(text, with_options(pipeline, options) if options else pipeline, texts[1])
 
 
