@@ -9,8 +9,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import error, location_of
+from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.interfaces import defining_op
-from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp
+from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ReshardOp
 from sdy.dialect.rule_syntax import factor_name
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.common.lineage import predecessor
@@ -68,9 +69,7 @@ class _Explainer:
             part = _part(axis, piece)
             yield Chain(dimension, part, *self._follow(run, node, part))
         if not pieces:
-            op = defining_op(value)
-            origin = Origin(f"set after propagation, at {op.name if op else 'an argument'}", location_of(value))
-            yield Chain(dimension, axis, (), origin)
+            yield Chain(dimension, axis, (), _later(value))
 
     def _find(self, value: SSAValue | None, end: int) -> tuple[Run | None, int]:
         """The last of the first `end` propagations that met `value` or one whose place it took, and the node there."""
@@ -147,3 +146,11 @@ def _part(axis: AxisRef, piece: AxisRef | Arrival) -> AxisRef:
     """What `piece` is of `axis`."""
     part = piece.move.axis if isinstance(piece, Arrival) else piece
     return axis if part.contains(axis) else part
+
+
+def _later(value: SSAValue) -> Origin:
+    """That `value`, or this part of its sharding, was not there yet when propagation ended."""
+    op = defining_op(value)
+    if isinstance(op, ReshardOp | CollectiveOp):
+        return Origin(f"{op.name} was inserted after propagation, where two shardings differ", location_of(value))
+    return Origin(f"set after propagation, at {op.name if op else 'an argument'}", location_of(value))
