@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sdy.passes.execution.compile import compile as compile
     from sdy.passes.execution.from_jax import from_jax as from_jax
     from sdy.passes.execution.interpreter.interpret import interpret as interpret
-    from sdy.passes.propagation.explain import explain as explain
+    from sdy.passes.propagation.provenance.explain import explain as explain
     from sdy.rule import OpShardingRule as OpShardingRule
     from sdy.sharding import DimSharding as DimSharding
     from sdy.sharding import TensorSharding
@@ -42,7 +42,7 @@ _HOMES = {
     "OpShardingRule": "sdy.rule",
     "Sharding": "sdy.sharding:TensorSharding",
     "compile": "sdy.passes.execution.compile",
-    "explain": "sdy.passes.propagation.explain",
+    "explain": "sdy.passes.propagation.provenance.explain",
     "format": "sdy.text",
     "from_jax": "sdy.passes.execution.from_jax",
     "get_sharding": "sdy.dialect.shardings",

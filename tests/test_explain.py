@@ -14,7 +14,7 @@ from random_modules import random_module
 from sdy.axes import AxisRef
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.driver import run_passes
-from sdy.passes.propagation.explanation import Chain, Explanation
+from sdy.passes.propagation.provenance.explanation import Chain, Explanation
 from sdy.passes.spec import parse_pipeline
 from sdy.text.printing.names import Names
 from sdy.tools.named_value import named_value

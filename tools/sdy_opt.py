@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import DiagnosticError, capture, error, report
 from sdy.passes.catalog import PASSES, summary
 from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, run_passes, write
-from sdy.passes.propagation.explain import explain
+from sdy.passes.propagation.provenance.explain import explain
 from sdy.passes.spec import TRUTH, make_pass, nearest, parse_pipeline
 from sdy.text import context, format, parse, verify
 from sdy.tools.command import guarded

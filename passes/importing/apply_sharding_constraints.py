@@ -16,9 +16,9 @@ from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding,
 from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.editing import after_value
 from sdy.passes.common.tensors import rank
-from sdy.passes.propagation.debug_info import DebugInfo
-from sdy.passes.propagation.history import history_of
-from sdy.passes.propagation.provenance import Move
+from sdy.passes.propagation.provenance.debug_info import DebugInfo
+from sdy.passes.propagation.provenance.history import history_of
+from sdy.passes.propagation.provenance.moves import Move
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 

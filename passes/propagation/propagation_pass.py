@@ -10,10 +10,10 @@ from xdsl.passes import ModulePass
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_sharding
-from sdy.passes.propagation.debug_info import DebugInfo
 from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.graph import Graph
-from sdy.passes.propagation.history import Run, history_of
+from sdy.passes.propagation.provenance.debug_info import DebugInfo
+from sdy.passes.propagation.provenance.history import Run, history_of
 from sdy.passes.propagation.reader import read
 from sdy.passes.propagation.sharding_groups import synchronize_groups
 from sdy.passes.propagation.step import Steps

@@ -15,7 +15,7 @@ from sdy.mesh import Mesh
 from sdy.passes.propagation import aggressive, basic
 from sdy.passes.propagation.directions import ALL_STAGES, Direction, Role, directions
 from sdy.passes.propagation.factors import Projection, project, unproject
-from sdy.passes.propagation.provenance import Move, moves
+from sdy.passes.propagation.provenance.moves import Move, moves
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 

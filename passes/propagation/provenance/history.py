@@ -13,7 +13,7 @@ from sdy.axes import AxisRef
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.passes.propagation.fixed_point import Change, FixedPoint
 from sdy.passes.propagation.graph import UNSHARDABLE
-from sdy.passes.propagation.provenance import Move
+from sdy.passes.propagation.provenance.moves import Move
 
 
 class Arrival(NamedTuple):

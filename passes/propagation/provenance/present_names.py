@@ -6,7 +6,7 @@ from xdsl.ir import SSAValue
 
 from sdy.dialect.interfaces import defining_op
 from sdy.passes.common.lineage import predecessor
-from sdy.passes.propagation.history import Run
+from sdy.passes.propagation.provenance.history import Run
 from sdy.text.printing.names import Names
 
 

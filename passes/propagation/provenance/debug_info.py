@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from sdy.passes.propagation.edge_record import EdgeRecord
 from sdy.passes.propagation.fixed_point import SIGNATURE, Change, FixedPoint
-from sdy.passes.propagation.origin_record import OriginRecord
-from sdy.passes.propagation.provenance import Move
+from sdy.passes.propagation.provenance.edge_record import EdgeRecord
+from sdy.passes.propagation.provenance.moves import Move
+from sdy.passes.propagation.provenance.origin_record import OriginRecord
 
 
 class DebugInfo:

@@ -15,10 +15,10 @@ from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ReshardOp
 from sdy.dialect.rule_syntax import factor_name
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.common.lineage import predecessor
-from sdy.passes.propagation.explanation import Chain, Explanation, Hop, Origin
 from sdy.passes.propagation.fixed_point import SIGNATURE
-from sdy.passes.propagation.history import Arrival, History, Run, history_of
-from sdy.passes.propagation.present_names import PresentNames
+from sdy.passes.propagation.provenance.explanation import Chain, Explanation, Hop, Origin
+from sdy.passes.propagation.provenance.history import Arrival, History, Run, history_of
+from sdy.passes.propagation.provenance.present_names import PresentNames
 
 _CALL = "func.call"
 """What takes an axis to a function's argument, or from its result."""
