@@ -53,7 +53,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], *tuple[Argument, ...]]] = {
     "matmul": (split(jnp.matmul), ODD, whole(7, 5)),
     "matmul of integers": (split(jnp.matmul), INTEGERS, whole(7, 5, dtype="int32")),
     "matmul of bfloat16": (split(jnp.matmul), whole(13, 7, dtype="bfloat16"), whole(7, 5, dtype="bfloat16")),
-    "matmul of what divides by padding": (split(lambda x, y: (x / x) @ (y / y)), whole(13, 7), whole(7, 5)),
+    "contraction of integers": (
+        lambda x, y: (constrain(x, None, M) + 1) @ (constrain(y, M, None) + 1), INTEGERS, whole(7, 5, dtype="int32")
+    ),
+    "contraction of what is NaN in the padding": (
+        lambda x, y: (constrain(x, None, D) / constrain(x, None, D)) @ jnp.exp(constrain(y, D, M)), ODD, whole(7, 5)
+    ),
     "reductions": (split(lambda x: (x.max(), x.min(0), x.prod(1), (x > 0).any(), (x > -9).all(1), x.mean())), ODD),
     "reductions of integers": (
         split(lambda x: (x.max(), x.min(0), x.sum(), jax.lax.reduce_xor(x, (1,)), jax.lax.reduce_and(x, (0,)))),
@@ -125,7 +130,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], *tuple[Argument, ...]]] = {
         whole(5, 7),
     ),
     "convolution": (
-        lambda x, k: convolve(constrain(x, D, M, None, None), constrain(k, None, M, None, None)), IMAGES, KERNEL
+        lambda x, k: convolve(jnp.exp(constrain(x, D, M)) / 9, jnp.exp(constrain(k, None, M)) / 9), IMAGES, KERNEL
     ),
     "convolution, features of the result split": (lambda x, k: convolve(x, constrain(k, M, D)), IMAGES, KERNEL),
     "convolution, space split": (
@@ -156,6 +161,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], *tuple[Argument, ...]]] = {
     "other axes": (lambda x: constrain(constrain(constrain(x, D, M) * 2, M, D) * 3, (D, M), None) * 4, ODD),
     "fewer axes": (
         lambda x: constrain(constrain(constrain(x, (D, M), None) * 2, D, None) * 3, None, (D, M)) * 4, ODD
+    ),
+    "some of the axes": (
+        lambda x: constrain(constrain(constrain(x, (D, M)) + 1, D) * 2, (D, M)) + constrain(x, D), whole(3)
     ),
     "embedding's gradient": (jax.grad(embedding), whole(257, 9), whole(13, 3, dtype="int32")),
     "odd vocabulary": (jax.grad(cross_entropy), whole(5, 101), whole(13, 5), whole(13, dtype="int32")),

@@ -116,3 +116,19 @@ func.func @all_to_all(%arg0: tensor<7x5xf32>) -> tensor<7x5xf32> {
   %2 = sdy.all_gather [{}, {"x"}] %1 out_sharding=<@mesh, [{}, {}]> : tensor<7x5xf32>
   return %2 : tensor<7x5xf32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+
+// A size that is split into 4 parts and into 8 has the padding of the latter, so that nothing moves in between.
+// CHECK-LABEL: func.func @some_of_the_axes
+func.func @some_of_the_axes(%arg0: tensor<3xf32>) -> tensor<3xf32> {
+  // CHECK:       %[[PART:.*]] = sdy.all_slice [{"x", "y"}] {{.*}} : tensor<8xf32>
+  // CHECK-NEXT:  %[[LARGER:.*]] = sdy.all_gather [{"y"}] %[[PART]] out_sharding=<@mesh, [{"x"}]> : tensor<8xf32>
+  // CHECK-NEXT:  sdy.all_gather [{"x"}] %[[LARGER]] out_sharding=<@mesh, [{}]> : tensor<8xf32>
+  %0 = sdy.all_slice [{"x", "y"}] %arg0 out_sharding=<@mesh, [{"x", "y"}]> : tensor<3xf32>
+  %1 = sdy.all_gather [{"y"}] %0 out_sharding=<@mesh, [{"x"}]> : tensor<3xf32>
+  %2 = sdy.all_gather [{"x"}] %1 out_sharding=<@mesh, [{}]> : tensor<3xf32>
+  return %2 : tensor<3xf32>
+}

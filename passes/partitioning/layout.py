@@ -1,7 +1,7 @@
 """How a value lies on the devices: the type of the whole, and the axes that split it."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
@@ -22,6 +22,8 @@ class Layout:
     type: Attribute
     sharding: TensorSharding | None = None
     mesh: Mesh = _NO_MESH
+    multiples: Mapping[int, int] = field(default_factory=dict[int, int])
+    """For a size that is split unevenly, what its padded size is a multiple of, if not of the number of parts only."""
 
     @property
     def _tensor(self) -> TensorType[Attribute] | None:
@@ -57,12 +59,17 @@ class Layout:
     @property
     def padded_shape(self) -> tuple[int, ...]:
         """The shape of the whole, each dimension rounded up to a multiple of the number of its parts."""
-        return tuple(_round_up(size, self.parts(dim)) for dim, size in enumerate(self.shape))
+        return tuple(
+            size if dim not in self.uneven_dims else round_up(size, self.multiples.get(size, self.parts(dim)))
+            for dim, size in enumerate(self.shape)
+        )
 
     @property
     def uneven_dims(self) -> list[int]:
         """The dimensions whose parts would not all be of one size."""
-        return [dim for dim in self.split_dims if self.padded_shape[dim] != self.shape[dim]]
+        return [
+            dim for dim in self.split_dims if self.shape[dim] != DYNAMIC_INDEX and self.shape[dim] % self.parts(dim)
+        ]
 
     def padded_type(self, _: object = None) -> Attribute:
         """The type of the whole in its padded shape."""
@@ -97,5 +104,6 @@ class Layout:
         return TensorType(self._tensor.element_type, shape, self._tensor.encoding)
 
 
-def _round_up(size: int, multiple: int) -> int:
-    return size if size == DYNAMIC_INDEX else -(-size // multiple) * multiple
+def round_up(size: int, multiple: int) -> int:
+    """The least multiple that is no less than `size`."""
+    return -(-size // multiple) * multiple

@@ -1,6 +1,8 @@
 """The layouts of all values of a module, and the change of all their types at once."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import lcm
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
@@ -33,6 +35,17 @@ class Layouts:
                 self._layouts.update(zip(op.results, self.of_function_results(callee), strict=True))
             else:
                 self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in op.results})
+
+    def pad_alike(self) -> None:
+        """Let a size that is split unevenly in several ways have one padded size, so that one way becomes another."""
+        multiples: dict[int, int] = {}
+        for layout in self._layouts.values():
+            for dim in layout.uneven_dims:
+                size = layout.shape[dim]
+                multiples[size] = lcm(multiples.get(size, 1), layout.parts(dim))
+        for value, layout in self._layouts.items():
+            if layout.uneven_dims:
+                self._layouts[value] = replace(layout, multiples=multiples)
 
     def of_all(self, values: Sequence[SSAValue]) -> tuple[Layout, ...]:
         """The layouts of `values`."""

@@ -31,7 +31,7 @@ from sdy.dialect.ops import (
 )
 from sdy.dialect.shardings import set_sharding
 from sdy.dialect.traits import is_terminator
-from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.layout import Layout, round_up
 from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.padded_operations import PaddedSite, pad_operation
 from sdy.passes.partitioning.padding import Padding, Place
@@ -73,6 +73,7 @@ class PadForDivisibilityPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         layouts = Layouts(op)
+        layouts.pad_alike()
         for function in layouts.functions.values():
             _check_function(function, layouts)
         # The sharding rules are those of unpadded tensors, so they are asked before any type changes.
@@ -117,15 +118,12 @@ def _pad(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -
 
 def _pad_collective(op: CollectiveOp, before: Layout, after: Layout, padding: Padding) -> None:
     """Let a collective work on a size that the parts before it and those after it both divide."""
-    shape = [
-        -(-size // multiple) * multiple
-        for dim, size in enumerate(before.shape)
-        for multiple in (lcm(before.parts(dim), after.parts(dim)),)
-    ]
+    sizes = map(max, before.padded_shape, after.padded_shape)
+    shape = [round_up(size, lcm(before.parts(dim), after.parts(dim))) for dim, size in enumerate(sizes)]
     op.operands[0] = _resized(Place.before(op), op.tensor, before, shape, padding)
     users = list(op.result.uses)
     result = Rewriter.replace_value_with_new_type(op.result, op.tensor.type)
-    if isinstance(op, _MOVES_ELEMENTS):
+    if isinstance(op, _MOVES_ELEMENTS) or padding.holds(op.tensor, 0):
         padding.mark_filled(result, op.tensor)
     _let_use(users, _resized(Place.after(op), result, after, after.padded_shape, padding))
 

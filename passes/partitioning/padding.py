@@ -82,7 +82,7 @@ class Padding:
             zero = emit.filled(TensorType(tensor_type(value).element_type, ()), 0)
             high = [size - before for size, before in zip(shape, smaller, strict=True)]
             padded = emit.insert(PadOp(value, zero, [0] * len(old), high))
-            if smaller == layout.shape or self._filled.get(value) == 0:
+            if smaller == layout.shape or self.holds(value, 0):
                 self._filled[padded] = 0
             value = padded
         return value
@@ -132,7 +132,7 @@ class Padding:
     ) -> SSAValue:
         """The padded `value` with its padding along `dims` filled with `element`, a number or a scalar."""
         dims = [dim for dim in dims if dim in layout.uneven_dims]
-        if not dims or (value in self._filled and self._filled[value] == element):
+        if not dims or self.holds(value, element):
             return value
         emit = self.emitter(place, layout)
         places = TensorType(i32, layout.padded_shape)
@@ -152,6 +152,10 @@ class Padding:
         if set(dims) == set(layout.uneven_dims):
             self._filled[filled] = element
         return filled
+
+    def holds(self, value: SSAValue, element: float | SSAValue) -> bool:
+        """Whether the padding of `value` is known to hold `element`."""
+        return value in self._filled and self._filled[value] == element
 
     def mark_filled(self, result: SSAValue, like: SSAValue) -> None:
         """Say that the padding of `result` holds what that of `like` does."""
