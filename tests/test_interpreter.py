@@ -17,6 +17,8 @@ import sdy
 from jax_programs import PROGRAMS
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.passes.driver import partition, propagate
+from sdy.passes.execution.interpreter.check_dialect import CHECK, INTERPRETER
+from sdy.text import context
 from sdy.tools.sdy_interpret import main
 
 NOT_INTERPRETED = {
@@ -143,6 +145,42 @@ def test_random_bits_are_those_of_xla(algorithm: str, shape: tuple[int, ...]):
         results = sdy.interpret(sdy.parse(draw.lower(key).as_text()), key)
         for result, wanted in zip(results, draw(key), strict=True):
             assert_close(result, wanted)
+
+
+def test_quantized_tensors_stand_for_numbers():
+    module = sdy.parse("""
+      func.func @main(%arg0: tensor<2xf32>, %arg1: tensor<2xi8>) -> (tensor<2xf32>, tensor<2xi8>) {
+        %0 = stablehlo.uniform_quantize %arg0 : (tensor<2xf32>) -> tensor<2x!quant.uniform<u8:f32, 0.5:128>>
+        %1 = stablehlo.bitcast_convert %arg1 : (tensor<2xi8>) -> tensor<2x!quant.uniform<u8:f32, 0.5:128>>
+        %2 = stablehlo.add %0, %1 : tensor<2x!quant.uniform<u8:f32, 0.5:128>>
+        %3 = stablehlo.uniform_dequantize %2 : (tensor<2x!quant.uniform<u8:f32, 0.5:128>>) -> tensor<2xf32>
+        %4 = stablehlo.bitcast_convert %2 : (tensor<2x!quant.uniform<u8:f32, 0.5:128>>) -> tensor<2xi8>
+        return %3, %4 : tensor<2xf32>, tensor<2xi8>
+      }""")
+    numbers, stored = sdy.interpret(module, np.array([1.2, 60], np.float32), np.array([-128 + 6, -1], np.int8))
+    assert numbers.tolist() == [4.0, 63.5]
+    assert stored.tolist() == [136 - 256, -1]
+
+
+def test_expectations_are_printed_as_they_are_read():
+    text = """module {
+  func.func @main(%arg0: tensor<2xf32>) {
+    check.expect_eq %arg0, %arg0 : tensor<2xf32>
+    check.expect_eq_const %arg0, dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
+    check.expect_almost_eq %arg0, %arg0, tolerance = 1.000000e-01 : tensor<2xf32>
+    check.expect_almost_eq_const %arg0, dense<1.000000e+00> : tensor<2xf32>
+    check.expect_close %arg0, %arg0, max_ulp_difference = 3, min_ulp_difference = 1 : tensor<2xf32>, tensor<2xf32>
+    %0 = interpreter.probe %arg0, probe_id = "probe" : tensor<2xf32>
+    check.expect_serialized_eq %0, probe_id = "probe", iter = 1 : tensor<2xf32>
+    interpreter.print %0 : tensor<2xf32>
+    return
+  }
+}
+"""
+    ctx = context()
+    for dialect in (CHECK, INTERPRETER):
+        ctx.load_dialect(dialect)
+    assert sdy.format(sdy.parse(text, ctx=ctx)) == text
 
 
 def test_any_comparator_and_body_is_run():

@@ -1,6 +1,7 @@
 """The reference interpreter: what a program means, in NumPy, and nothing else.
 
 values.py        tensors, tokens and tuples as Python values
+quantization.py  quantized ones
 tables.py        implementations as tables for xDSL's interpreter
                  elementwise.py, comparison.py, bits.py; bodies.py runs such functions on many elements at once
                  shaping.py, indexing.py, reductions.py, sorting.py, products.py, linear_algebra.py, batch_norm.py,

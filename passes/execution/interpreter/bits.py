@@ -11,8 +11,9 @@ from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
 
 from sdy import stablehlo
+from sdy.passes.execution.interpreter.quantization import storage_dtype
 from sdy.passes.execution.interpreter.tables import Implementation, Kernel, elementwise
-from sdy.passes.execution.interpreter.values import Array, DType, bit_width, dtype_of, of_type, widened
+from sdy.passes.execution.interpreter.values import Array, DType, bit_width, of_type, widened
 from sdy.stablehlo.chlo import elementwise as chlo
 
 
@@ -92,7 +93,7 @@ def _from_bits(bits: Array, dtype: DType) -> Array:
 
 def _bitcast(interpreter: Interpreter, op: stablehlo.BitcastConvertOp, args: PythonValues) -> PythonValues:
     """Where the widths differ, the last dimension holds the narrow elements of one wide one, lowest bits first."""
-    array, dtype = cast(Array, args[0]), dtype_of(op.result)
+    array, dtype = cast(Array, args[0]), storage_dtype(op.result)
     source, target = bit_width(array.dtype), bit_width(dtype)
     bits = _to_bits(array)
     if source < target:

@@ -59,7 +59,7 @@ class Expectation(IRDLOperation):
     def _print_tolerance(self, printer: Printer) -> None:
         if self.tolerance is not None:
             printer.print_string(", tolerance = ")
-            printer.print_attribute(self.tolerance)
+            printer.print_float(self.tolerance.value.data, f64)
         printer.print_op_attributes(self.attributes)
 
 
@@ -84,7 +84,7 @@ class PairExpectation(Expectation):
         parser.parse_punctuation(":")
         type_ = parser.parse_type()
         operands = [parser.resolve_operand(operand, type_) for operand in (lhs, rhs)]
-        return _created(cls, operands, properties, attributes)
+        return cls.create(operands=operands, properties=properties | _own(attributes), attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         """Write it as it is read."""
@@ -116,7 +116,8 @@ class ConstantExpectation(Expectation):
             parser.raise_error("expected a constant", start)
         properties = {"value": value, **_parse_tolerance(parser)}
         attributes = parser.parse_optional_attr_dict()
-        return _created(cls, [parser.resolve_operand(lhs, value.get_type())], properties, attributes)
+        operands = [parser.resolve_operand(lhs, value.get_type())]
+        return cls.create(operands=operands, properties=properties | _own(attributes), attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         """Write it as it is read."""
@@ -127,17 +128,17 @@ class ConstantExpectation(Expectation):
         self._print_tolerance(printer)
 
 
+def _own(attributes: dict[str, Attribute]) -> dict[str, Attribute]:
+    """Take a tolerance that is written as an attribute out of these."""
+    return {"tolerance": attributes.pop("tolerance")} if "tolerance" in attributes else {}
+
+
 def _parse_tolerance(parser: Parser) -> dict[str, Attribute]:
     if parser.parse_optional_punctuation(",") is None:
         return {}
     parser.parse_keyword("tolerance")
     parser.parse_punctuation("=")
     return {"tolerance": FloatAttr(float(parser.parse_number()), f64)}
-
-
-def _created(cls, operands, properties, attributes):
-    moved = {name: attributes.pop(name) for name in list(attributes) if name in cls.get_irdl_definition().properties}
-    return cls.create(operands=operands, properties=properties | moved, attributes=attributes)
 
 
 @define

@@ -51,11 +51,9 @@ def _logistic(x: Array) -> Array:
 
 
 def _power(x: Array, y: Array) -> Array:
-    if not _is_integer(x):
+    if x.dtype.kind != "i":
         return np.power(x, y)
-    if x.dtype.kind == "u":
-        return np.power(x, y)
-    negative = np.where(np.abs(x) == 1, np.power(x, np.abs(y)), np.where(x == 0, -1, 0))
+    negative = np.where(np.abs(x) == 1, np.power(x, np.abs(y)), 0)
     return np.where(y < 0, negative, np.power(x, np.maximum(y, 0)))
 
 
@@ -76,6 +74,10 @@ def _complex(real: Array, imaginary: Array) -> Array:
     result = np.empty(np.broadcast_shapes(real.shape, imaginary.shape), np.result_type(real.dtype, np.complex64))
     result.real, result.imag = real, imaginary
     return result
+
+
+def _same(x: Array) -> Array:
+    return x
 
 
 def _polygamma(n: Array, x: Array) -> Array:
@@ -120,6 +122,8 @@ _KERNELS: dict[type[Operation], Kernel] = {
     stablehlo.SubtractOp: np.subtract,
     stablehlo.TanOp: np.tan,
     stablehlo.TanhOp: np.tanh,
+    stablehlo.UniformDequantizeOp: _same,
+    stablehlo.UniformQuantizeOp: _same,
     stablehlo.XorOp: np.bitwise_xor,
     chlo.AcosOp: np.arccos,
     chlo.AcoshOp: np.arccosh,

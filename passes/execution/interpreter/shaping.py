@@ -13,11 +13,11 @@ from xdsl.ir import Operation
 
 from sdy import stablehlo
 from sdy.diagnostics import op_error
+from sdy.passes.execution.interpreter.quantization import storage_dtype
 from sdy.passes.execution.interpreter.tables import Implementation
 from sdy.passes.execution.interpreter.values import (
     Array,
     constant_array,
-    dtype_of,
     numbers,
     of_type,
     shape_of,
@@ -27,7 +27,7 @@ from sdy.passes.execution.interpreter.values import (
 def _constant(interpreter: Interpreter, op: stablehlo.ConstantOp, args: PythonValues) -> PythonValues:
     if not isinstance(value := op.value, DenseIntOrFPElementsAttr):
         raise op_error(op, "a constant that is kept apart from the text cannot be interpreted")
-    return (constant_array(value, dtype_of(op.output)),)
+    return (constant_array(value, storage_dtype(op.output)),)
 
 
 def counted(shape: Sequence[int], dim: int) -> Array:

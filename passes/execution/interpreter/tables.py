@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, impl, register_impls
 from xdsl.ir import Operation
 
-from sdy.passes.execution.interpreter.values import of_type, widened
+from sdy.passes.execution.interpreter.quantization import dequantized, quantized
+from sdy.passes.execution.interpreter.values import widened
 
 Kernel: TypeAlias = Callable[..., Any]
 """A function of the operands, one array each, to the result; it need not be of the result's type."""
@@ -25,7 +26,8 @@ def elementwise(
 
     def implementation(kernel: Kernel) -> Implementation:
         def run(interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
-            return (of_type(kernel(*map(widened, args) if wide else args), op.results[0]),)
+            numbers = [dequantized(op, operand, array) for operand, array in zip(op.operands, args, strict=True)]
+            return (quantized(op, op.results[0], kernel(*map(widened, numbers) if wide else numbers)),)
 
         return run
 
