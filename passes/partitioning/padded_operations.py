@@ -114,7 +114,10 @@ class PaddedSite(Generic[OpT]):
         padded_sizes: dict[int, set[int]] = {}
         tensors = list(zip(rule.tensors, self.site.layouts, strict=True))
         for mapping, layout in tensors:
-            padded_sizes.update({factor: set() for dim in layout.uneven_dims for factor in mapping[dim]})
+            for dim in layout.uneven_dims:
+                if len(mapping[dim]) != 1:
+                    return False
+                padded_sizes[mapping[dim][0]] = set()
         for mapping, layout in tensors:
             for factors, size, padded in zip(mapping, layout.shape, layout.padded_shape, strict=True):
                 for factor in padded_sizes.keys() & set(factors):
