@@ -76,6 +76,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], *tuple[Argument, ...]]] = {
     "reverse": (split(lambda x: x[::-1]), ODD),
     "concatenate": (split(lambda x, y: jnp.concatenate([x, y])), ODD, whole(5, 7)),
     "reshapes": (split(lambda x: (x.reshape(-1), x.reshape(13, 7, 1))), ODD),
+    "reshape with nothing in common": (lambda x: constrain(x.reshape(2, 26, 2), M) + 1, whole(13, 8)),
     "transpose": (split(lambda x: constrain(x.T, D, M)), ODD),
     "broadcasts": (
         lambda x: constrain(jnp.broadcast_to(constrain(x[:, None], D, M), (13, 7)), D, M) + constrain(x[:7], M),

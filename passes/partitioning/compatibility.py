@@ -13,7 +13,7 @@ from sdy.passes.propagation.factors import project
 from sdy.rule import FactorKind, OpShardingRule, TensorMapping
 from sdy.rules import sharding_rule
 from sdy.sharding import DimSharding, TensorSharding
-from sdy.stablehlo import CustomCallOp, PadOp, SliceOp
+from sdy.stablehlo import CustomCallOp, PadOp, ReshapeOp, SliceOp
 
 
 def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
@@ -54,12 +54,12 @@ def _split_without_factor(layout: Layout, dims: TensorMapping) -> bool:
 
 
 def _is_needed_whole(op: Operation, rule: OpShardingRule, factor: int) -> bool:
-    """Whether a factor that may pass through cannot: it goes in but not out, or comes out of an unknown call only."""
+    """Whether a factor that may pass through cannot: it goes in but not out, or comes out of what does not make it."""
     in_operands, in_results = (
         any(factor in dim for tensor in tensors for dim in tensor) for tensors in (rule.operands, rule.results)
     )
     goes_in_only = in_operands and not in_results and rule.kind(factor) is FactorKind.PASS_THROUGH
-    return goes_in_only or (isinstance(op, CustomCallOp) and not in_operands)
+    return goes_in_only or (isinstance(op, (CustomCallOp, ReshapeOp)) and not in_operands)
 
 
 def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
