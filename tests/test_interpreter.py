@@ -134,7 +134,7 @@ def test_collective_changes_nothing_but_the_layout(before: str, collective: str,
     np.testing.assert_array_equal(sdy.interpret(module, array)[0], array)
 
 
-@pytest.mark.parametrize("shape", [(), (5, 7), (3, 5, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(), (5, 6)], ids=str)
 @pytest.mark.parametrize("algorithm", ["DEFAULT", "PHILOX", "THREE_FRY"])
 def test_random_bits_are_those_of_xla(algorithm: str, shape: tuple[int, ...]):
     kind = getattr(lax.RandomAlgorithm, f"RNG_{algorithm}")
