@@ -64,7 +64,7 @@ def _grammar() -> Lark:
 
 def _parse(text: str, start: str) -> Any:
     try:
-        tree = _grammar().parse(text, start=start)
+        tree = cast(Any, _grammar()).parse(text, start=start)  # lark does not declare all of its types
     except UnexpectedInput as problem:
         _refuse(text, problem)
     try:

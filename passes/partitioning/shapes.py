@@ -4,6 +4,7 @@ Where a dimension is split that such an operation does more with than carry it a
 """
 
 import math
+from typing import Any
 
 from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, i64
 
@@ -107,7 +108,7 @@ def _convolution(site: Site[ConvolutionOp]) -> None:
     op.batch_group_count = _local_groups(op.batch_group_count, lhs.parts(dims.input_batch_dimension))
 
 
-def _local_groups(groups: IntegerAttr[I64], parts: int) -> IntegerAttr[I64]:
+def _local_groups(groups: IntegerAttr[Any], parts: int) -> IntegerAttr[I64]:
     count = groups.value.data
     return IntegerAttr(count // math.gcd(count, parts), i64)
 
