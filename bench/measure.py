@@ -27,10 +27,12 @@ def nothing() -> None:
     """The preparation of what needs none."""
 
 
-def least_seconds(activities: Mapping[str, tuple[Callable[[], Any], Activity]]) -> dict[str, float]:
+def least_seconds(
+    activities: Mapping[str, tuple[Callable[[], Any], Activity]], *, collecting: bool = True
+) -> dict[str, float]:
     """The shortest time that each activity takes after its preparation, which is not timed; they take turns.
 
-    Python's garbage collector runs before each activity, and in it as it does for a user.
+    Python's garbage collector runs before each activity, and in it as it does for a user, unless not `collecting`.
     """
     times: dict[str, list[float]] = {name: [] for name in activities}
     begin = perf_counter()
@@ -40,8 +42,11 @@ def least_seconds(activities: Mapping[str, tuple[Callable[[], Any], Activity]]) 
         for name, (prepare, activity) in activities.items():
             prepared = prepare()
             gc.collect()
+            if not collecting:
+                gc.disable()
             start = perf_counter()
             made = activity(prepared)
             times[name].append(perf_counter() - start)
+            gc.enable()
             del made, prepared
     return {name: min(measured) for name, measured in times.items()}

@@ -13,16 +13,13 @@ texts differ from MLIR's.
 # pyright: basic
 
 import argparse
-import gc
-import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import StringIO
-from pathlib import Path
-from time import perf_counter
 
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
+from measure import least_seconds, lowered, nothing
 from rich.console import Console
 from rich.table import Table
 from xdsl.ir import Operation
@@ -31,11 +28,6 @@ from xdsl.printer import Printer as StockPrinter
 
 from sdy.text import context, format, verify
 from sdy.text.reading.parser import parse_module
-
-_TRANSFORMER = Path(__file__).parent.parent / "examples" / "transformer.py"
-_TURNS = 5
-_PATIENCE = 30.0
-"""No new turn begins after this many seconds."""
 
 OURS, STOCK, CPP = "sdy", "xDSL", "MLIR C++"
 
@@ -57,18 +49,18 @@ def compare(layers: int) -> bool:
         ours = parse_module(text, "transformer.mlir", context())
         stock = StockParser(context(), text).parse_module()
         parsing, verifying, printing = (
-            least_seconds(activities)
+            least_seconds({name: (nothing, act) for name, act in activities.items()}, collecting=False)
             for activities in (
                 {
-                    OURS: lambda: parse_module(text, "transformer.mlir", context()),
-                    STOCK: lambda: StockParser(context(), text).parse_module(),
-                    CPP: lambda: ir.Module.parse(text),
+                    OURS: lambda _: parse_module(text, "transformer.mlir", context()),
+                    STOCK: lambda _: StockParser(context(), text).parse_module(),
+                    CPP: lambda _: ir.Module.parse(text),
                 },
-                {OURS: lambda: verify(ours), STOCK: stock.verify, CPP: cpp.verify},
+                {OURS: lambda _: verify(ours), STOCK: lambda _: stock.verify(), CPP: lambda _: cpp.verify()},
                 {
-                    OURS: lambda: format(ours, generic=True),
-                    STOCK: lambda: stock_text(stock),
-                    CPP: lambda: cpp.get_asm(print_generic_op_form=True),
+                    OURS: lambda _: format(ours, generic=True),
+                    STOCK: lambda _: stock_text(stock),
+                    CPP: lambda _: cpp.get_asm(print_generic_op_form=True),
                 },
             )
         )
@@ -82,40 +74,11 @@ def compare(layers: int) -> bool:
     return format(ours, generic=True) == text
 
 
-def lowered(layers: int) -> str:
-    """The transformer with so many layers, as JAX lowers it."""
-    command = [sys.executable, str(_TRANSFORMER), "--layers", str(layers)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 def stock_text(op: Operation) -> str:
     """The generic text of `op` by xDSL's own printer."""
     stream = StringIO()
     StockPrinter(stream=stream, print_generic_format=True).print_op(op)
     return stream.getvalue()
-
-
-def least_seconds(activities: Mapping[str, Callable[[], object]]) -> dict[str, float]:
-    """The shortest time that each of the activities takes, which take turns."""
-    times: dict[str, list[float]] = {name: [] for name in activities}
-    begin = perf_counter()
-    for turn in range(_TURNS):
-        if turn and perf_counter() - begin > _PATIENCE:
-            break
-        for name, activity in activities.items():
-            times[name].append(_seconds(activity))
-    return {name: min(measured) for name, measured in times.items()}
-
-
-def _seconds(activity: Callable[[], object]) -> float:
-    gc.collect()
-    gc.disable()
-    begin = perf_counter()
-    made = activity()
-    end = perf_counter()
-    gc.enable()
-    del made
-    return end - begin
 
 
 def show(title: str, times: Mapping[str, Mapping[str, float]], count: int) -> None:
