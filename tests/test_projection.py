@@ -1,0 +1,215 @@
+"""Index projections: the seed's examples, and their properties against an enumeration of all points."""
+
+import itertools
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdy.box import Box
+from sdy.out_of_bounds import OutOfBounds, outside, read
+from sdy.projection import Projection
+
+
+def enumerated(projection: Projection, block: Box) -> set[tuple[int, ...]]:
+    """Each element that a step of a single block touches."""
+    return {element for point in block.points() for element in projection(point).points()}
+
+
+def bounds(elements: set[tuple[int, ...]]) -> Box:
+    array = np.array(sorted(elements))
+    return Box.of(array.min(axis=0), array.max(axis=0) + 1)
+
+
+@st.composite
+def projections(draw: st.DrawFn, index_rank: int | None = None, rank: int | None = None) -> Projection:
+    index_rank = draw(st.integers(1, 3)) if index_rank is None else index_rank
+    rank = draw(st.integers(1, 2)) if rank is None else rank
+    vectors = st.lists(st.integers(-3, 3), min_size=rank, max_size=rank)
+    matrix = [draw(vectors) for _ in range(index_rank)]
+    shape = draw(st.lists(st.integers(1, 3), min_size=rank, max_size=rank))
+    return Projection.of(matrix, shape, draw(vectors), draw(vectors))
+
+
+@st.composite
+def projections_with_block(draw: st.DrawFn) -> tuple[Projection, Box]:
+    projection = draw(projections())
+    start = draw(st.lists(st.integers(-3, 3), min_size=projection.index_rank, max_size=projection.index_rank))
+    shape = draw(st.lists(st.integers(1, 4), min_size=projection.index_rank, max_size=projection.index_rank))
+    return projection, Box.of(start, np.add(start, shape))
+
+
+def test_fixed_view():
+    """Every point maps to the same view, whole or a part: the seed's figures zprojection.fixed.f1 and f2."""
+    whole, part = Projection.fixed(2, (4, 3)), Projection.fixed(2, (2, 2), offset=(1, 1))
+    points = list(Box.whole((5, 6)).points())
+    assert all(whole(point) == Box.whole((4, 3)) for point in points)
+    assert all(part(point) == Box.of((1, 1), (3, 3)) for point in points)
+    assert whole.overlap((2, 2)).tolist() == [12, 12]
+    assert whole.marginal_sharing((2, 2)).tolist() == [1.0, 1.0]
+
+
+def test_linear_strides():
+    """Adjacent points map to adjacent cells: the seed's figure zprojection.linear.f1."""
+    rows = Projection.along(2, (0, None), shape=(1, 3))
+    assert rows((4, 2)) == Box.of((4, 0), (5, 3))
+    assert rows.delta(0).tolist() == [1, 0]
+    assert rows.delta(1).tolist() == [0, 0]
+    assert rows.image(Box.of((2, 0), (5, 4))) == Box.of((2, 0), (5, 3))
+    assert rows.overlap((3, 4)).tolist() == [0, 9]
+
+
+def test_negative_strides():
+    """A later block maps to an earlier place: the seed's figure zprojection.linear.f2."""
+    backwards = Projection.along(1, (0,), strides=(-1,), offset=(9,))
+    assert [backwards((i,)).start.tolist() for i in (0, 1, 9)] == [[9], [8], [0]]
+    assert backwards.image(Box.of((2,), (5,))) == Box.of((5,), (8,))
+    assert backwards.overlap((3,)).tolist() == [0]
+    assert backwards == Projection.along(1, (0,)).reversed(0, 10)
+
+
+def test_axial_reduction():
+    """A sum reads a whole row for each element of the result."""
+    rows = Projection.of([[1, 0]], shape=(1, 7))
+    assert rows((3,)) == Box.of((3, 0), (4, 7))
+    assert rows.image(Box.of((0,), (4,))) == Box.whole((4, 7))
+
+
+def test_window():
+    """A convolution's window, centred on its point, leaves the tensor: the seed's figure zprojection.conv.f1."""
+    window = Projection.along(2, (0, 1), shape=(3, 3), start=(-1, -1))
+    assert window((0, 0)) == Box.of((-1, -1), (2, 2))
+    assert window.overlap((4, 4)).tolist() == [12, 12]
+    before, after = outside(window.image(Box.whole((5, 5))), (5, 5))
+    assert (before.tolist(), after.tolist()) == ([1, 1], [1, 1])
+
+
+def test_window_that_skips():
+    """A stride longer than the window leaves elements that no step reads."""
+    pooling = Projection.along(1, (0,), shape=(2,), strides=(3,))
+    assert pooling.is_sparse((2,))
+    assert not pooling.is_sparse((1,))
+    assert not Projection.along(1, (0,), shape=(2,), strides=(2,)).is_sparse((5,))
+
+
+def test_dilated_window():
+    """The taps of a dilated kernel are an index axis of their own."""
+    dilated = Projection.of([[1], [2]], shape=(1,))
+    assert dilated.image(Box.whole((8, 3))) == Box.whole((12,))
+    assert not dilated.is_sparse((8, 3))
+    assert dilated.is_sparse((1, 3))
+
+
+@given(projections_with_block())
+def test_image_is_the_bounds_of_all_points(case: tuple[Projection, Box]):
+    projection, block = case
+    assert projection.image(block) == bounds(enumerated(projection, block))
+    assert projection.image(block).shape.tolist() == projection.image_shape(block.shape.tolist()).tolist()
+
+
+@given(projections_with_block())
+def test_sparse_where_an_element_is_not_touched(case: tuple[Projection, Box]):
+    projection, block = case
+    touched = enumerated(projection, block)
+    assert projection.is_sparse(block.shape.tolist()) == (len(touched) < projection.image(block).size)
+
+
+@given(projections_with_block())
+def test_overlap_with_the_next_block(case: tuple[Projection, Box]):
+    projection, block = case
+    here = projection.image(block)
+    for axis, shared in enumerate(projection.overlap(block.shape.tolist())):
+        step = np.eye(projection.index_rank, dtype=np.int64)[axis] * block.shape[axis]
+        following = projection.image(block.shifted(step))
+        assert shared == len(set(here.points()) & set(following.points()))
+        assert shared == here.shared(following)
+
+
+@given(projections_with_block())
+def test_delta_is_the_same_everywhere(case: tuple[Projection, Box]):
+    projection, block = case
+    for point, axis in itertools.product(block.points(), range(projection.index_rank)):
+        step = np.eye(projection.index_rank, dtype=np.int64)[axis]
+        assert projection(point).shifted(projection.delta(axis)) == projection(np.add(point, step))
+
+
+@given(st.data())
+def test_composition(data: st.DataObject):
+    outer = data.draw(projections(rank=2))
+    inner = data.draw(projections(index_rank=2))
+    point = data.draw(st.lists(st.integers(-3, 3), min_size=outer.index_rank, max_size=outer.index_rank))
+    read = {
+        element for middle in outer(point).points() for element in enumerated(inner, Box.of(middle, np.add(middle, 1)))
+    }
+    assert outer.then(inner)(point) == bounds(read)
+
+
+@given(st.data())
+def test_reversing_a_dimension(data: st.DataObject):
+    projection = data.draw(projections())
+    dim, size = data.draw(st.integers(0, projection.rank - 1)), data.draw(st.integers(1, 9))
+    point = [0] * projection.index_rank
+    there = {(*element[:dim], size - 1 - element[dim], *element[dim + 1 :]) for element in projection(point).points()}
+    assert projection.reversed(dim, size)(point) == bounds(there)
+    assert projection.reversed(dim, size).reversed(dim, size) == projection
+
+
+@given(projections(index_rank=2), st.integers(1, 3), st.integers(1, 3))
+def test_many_blocks_at_once(projection: Projection, rows: int, columns: int):
+    blocks = Box.whole((4, 5)).blocks((rows, columns))
+    images = projection.image(blocks)
+    assert list(images) == [projection.image(block) for block in blocks]
+    assert images.hull() == projection.image(Box.whole((4, 5)))
+    assert sum(blocks.size) == 20
+
+
+@pytest.mark.parametrize(
+    ("policy", "elements"),
+    [
+        (OutOfBounds.WRAP, [8, 9, 0, 1]),
+        (OutOfBounds.FROM_END, [8, 9, 0, 1]),
+        (OutOfBounds.PAD, [-1, -1, 0, 1]),
+    ],
+)
+def test_reading_out_of_bounds(policy: OutOfBounds, elements: list[int]):
+    assert read(np.arange(10), Box.of([-2], [2]), policy, padding=-1).tolist() == elements
+
+
+@given(st.lists(st.integers(-6, 6), min_size=2, max_size=2), st.integers(1, 9), st.integers(1, 9))
+def test_padding_is_what_lies_outside(start: list[int], rows: int, columns: int):
+    array = np.arange(12).reshape(3, 4)
+    box = Box.of(start, np.add(start, [rows, columns]))
+    padded = np.pad(array, 20, constant_values=-1)
+    expected = padded[tuple(slice(at + 20, at + 20 + size) for at, size in zip(start, (rows, columns), strict=True))]
+    assert np.array_equal(read(array, box, OutOfBounds.PAD, padding=-1), expected)
+    wrapped = np.pad(array, ((18, 18), (20, 20)), mode="wrap")
+    expected = wrapped[start[0] + 18 : start[0] + 18 + rows, start[1] + 20 : start[1] + 20 + columns]
+    assert np.array_equal(read(array, box, OutOfBounds.WRAP), expected)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Projection.of([[1, 0]], shape=(1,)), "a matrix of shape (1, 2)"),
+        (lambda: Projection.of([[1]], shape=(0,)), "regions of shape (0,), which are empty"),
+        (lambda: Projection.of([[1]], shape=(1,))((1, 2)), "points of shape (2,) in an index space of rank 1"),
+        (lambda: Projection.of([[2**62]], shape=(1,))((2,)), "what 64 bits cannot number"),
+        (lambda: Projection.of([[2**70]], shape=(1,)), "does not fit in 64 bits"),
+        (lambda: Projection.of([[0.5]], shape=(1,)), "are not integers"),
+        (lambda: Box.of([3], [3]), "the box from [3] to [3] is empty"),
+        (lambda: Box.whole((4,)).blocks((0,)), "blocks of shape (0,)"),
+        (
+            lambda: read(np.arange(9), Box.of([7], [10]), OutOfBounds.REFUSE),
+            "elements 7 to 9 of dimension 0, which has 9",
+        ),
+        (lambda: read(np.arange(9), Box.of([-10], [2]), OutOfBounds.FROM_END), "elements -10 to 1 of dimension 0"),
+        (lambda: read(np.arange(0), Box.of([0], [1]), OutOfBounds.WRAP), "elements 0 to 0 of dimension 0, which has 0"),
+        (lambda: read(np.arange(9), Box.whole((2, 2)), OutOfBounds.PAD), "cannot read an array of rank 1"),
+    ],
+)
+def test_refused(wrong: Callable[[], object], message: str):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        wrong()
