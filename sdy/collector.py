@@ -1,4 +1,4 @@
-"""Python's garbage collector, paused while a module is read, changed or printed.
+"""Python's garbage collector, paused while a module is read, verified, changed or printed.
 
 Operations, blocks and values refer to each other in cycles, and all of them stay: time and again the collector would go
 through everything there is, half the time of a pass, to find nothing.
@@ -11,11 +11,18 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Generator[None]:
-    """Do not collect garbage in the `with` block, or the function that this decorates; cycles wait until after it."""
+    """Do not collect garbage in the `with` block, or the function that this decorates; cycles wait until after it.
+
+    What there is at the end counts as old from then on, so that it is not looked through as soon as the next object is
+    made, but when much has been added to it.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

@@ -5,9 +5,7 @@ their scope, a value that is never defined is found where it is used, operations
 refer to aliases that come later, and a type or attribute seen before is recognised by its text.
 """
 
-import gc
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from xdsl.context import Context
@@ -21,6 +19,7 @@ from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from sdy import collector
 from sdy.diagnostics import DiagnosticError, Location, error, register_source
 from sdy.parse_errors import ChainedParseError
 from sdy.text.deep import again_with_room, has_room
@@ -243,18 +242,6 @@ class Parser(BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationPar
         raise self.error_at(token.start, message)
 
 
-@contextmanager
-def _collection_paused() -> Generator[None]:
-    """Keep Python from collecting garbage: it would look at all that has been read, again and again, and find none."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 @again_with_room
 def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     """The module that `text` is, or one around the operations that it is, not yet verified. Raises DiagnosticError."""
@@ -266,7 +253,7 @@ def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     except ParseError as problem:
         raise error(LineTable(text, filename).place(problem.span.start), problem.msg) from problem
     try:
-        with _collection_paused():
+        with collector.paused():
             return parser.parse_whole_module()
     except MultipleSpansParseError as problem:
         notes = [(parser.lines.place(span.start), note or "here") for span, note in problem.refs]

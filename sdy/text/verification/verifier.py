@@ -16,6 +16,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait, SingleBlockImplicitTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from sdy import collector
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect.signature import Remembered, is_verified_by_signature
 from sdy.dialect.verifiers import verify_attributes
@@ -25,6 +26,7 @@ from sdy.text.verification.definition_checks import check_beyond_signature, chec
 from sdy.text.verification.visibility import check_visibility, is_isolated
 
 
+@collector.paused()
 @again_with_room
 def verify(top: Operation) -> None:
     """Raises DiagnosticError for `top`, or for the first operation that is not valid of each function that it has.
