@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sdy.passes.execution.compile import compile as compile
     from sdy.passes.execution.from_jax import from_jax as from_jax
     from sdy.passes.execution.interpreter.interpret import interpret as interpret
+    from sdy.passes.execution.jit import jit as jit
     from sdy.passes.propagation.provenance.explain import explain as explain
     from sdy.rule import OpShardingRule as OpShardingRule
     from sdy.sharding import DimSharding as DimSharding
@@ -47,6 +48,7 @@ _HOMES = {
     "from_jax": "sdy.passes.execution.from_jax",
     "get_sharding": "sdy.dialect.shardings",
     "interpret": "sdy.passes.execution.interpreter.interpret",
+    "jit": "sdy.passes.execution.jit",
     "parse": "sdy.text",
     "partition": "sdy.passes.driver",
     "propagate": "sdy.passes.driver",

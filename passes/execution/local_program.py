@@ -7,26 +7,33 @@ program itself is merged, as it stands, into the module that jax is building.
 # jax does not declare all of its types.
 # pyright: basic
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import jax
 from jax.core import ShapedArray
-from jax.extend.core import Primitive
+from jax.extend.core import Effect, Primitive
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
 from xdsl.dialects.func import FuncOp
 
 from sdy.passes.execution.array_types import array_type
+from sdy.passes.execution.python_callbacks import calls_python
 
 
 @dataclass(frozen=True)
 class LocalProgram:
-    """The text of a module whose `main` is what each device runs, and the types of the results of `main`."""
+    """The text of a module whose `main` is what each device runs, and what jax knows of it.
+
+    `results` are the types of the results of `main`, `callbacks` the Python functions that its custom calls number, and
+    `effects` say that it has to run although nothing uses its results.
+    """
 
     text: str
     results: tuple[ShapedArray, ...]
+    callbacks: tuple[Callable[..., Any], ...] = ()
+    effects: frozenset[Effect] = frozenset()
 
     @classmethod
     def of(cls, text: str, main: FuncOp) -> "LocalProgram":
@@ -43,13 +50,16 @@ _run = Primitive("sdy_program")
 _run.multiple_results = True
 
 
-@_run.def_abstract_eval
-def _results(*_: Any, program: LocalProgram) -> list[ShapedArray]:
-    return list(program.results)
+@_run.def_effectful_abstract_eval
+def _results(*_: Any, program: LocalProgram) -> tuple[list[ShapedArray], set[Effect]]:
+    return list(program.results), set(program.effects)
 
 
 def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalProgram) -> Sequence[ir.Value]:
     source = ir.Module.parse(program.text)
+    _number_callbacks(source, from_=len(ctx.module_context.host_callbacks))
+    for callback in program.callbacks:
+        ctx.module_context.add_host_callback(callback)
     functions = {str(ir.StringAttr(op.attributes["sym_name"]).value): op for op in source.body.operations}
     signature = ir.FunctionType(ir.TypeAttr(functions["main"].attributes["function_type"]).value)
     results = list(signature.results)
@@ -58,6 +68,22 @@ def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalPr
         "func.call", results=results, operands=arguments, attributes={"callee": ir.FlatSymbolRefAttr.get(name)}
     )
     return cast(Sequence[ir.Value], list(call.results))
+
+
+def _number_callbacks(module: ir.Module, from_: int) -> None:
+    """Let custom calls that call back into Python number the functions `from_` on."""
+
+    def renumber(op: ir.Operation) -> ir.WalkResult:
+        if "mhlo.backend_config" in op.attributes:
+            config = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes["mhlo.backend_config"])}
+            if calls_python(ir.StringAttr(op.attributes["call_target_name"]).value):
+                number = ir.IntegerAttr(config["index"])
+                config["index"] = ir.IntegerAttr.get(number.type, number.value + from_)
+                op.attributes["mhlo.backend_config"] = ir.DictAttr.get(config)
+        return ir.WalkResult.ADVANCE
+
+    if from_:
+        module.operation.walk(renumber)
 
 
 mlir.register_lowering(_run, _lower)

@@ -1,0 +1,152 @@
+"""The shardings that a person gives for the arguments or the results of a function.
+
+They come as a pytree, or a prefix of one, whose leaves are jax's `NamedSharding` or `PartitionSpec`, this project's
+`Sharding`, or None for what the compiler is to decide. jax takes its own, and what it does not know, open dimensions,
+priorities and sub-axes, is written into the module.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from sdy.dialect.meshes import named_meshes
+from sdy.dialect.ops import MeshOp
+from sdy.dialect.shardings import set_func_arg_sharding, set_func_result_sharding
+from sdy.mesh import Mesh
+from sdy.passes.execution.device_mesh import Device
+from sdy.passes.execution.interface import main_function
+from sdy.sharding import TensorSharding
+
+Tree: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class GivenShardings:
+    """Shardings of arguments and results on `mesh`, None where nothing is given."""
+
+    mesh: jax.sharding.Mesh | None
+    arguments: Tree
+    results: Tree
+
+    @classmethod
+    def of(cls, mesh: jax.sharding.Mesh | Mesh | None, arguments: Tree, results: Tree) -> "GivenShardings":
+        """What `sdy.jit` was given as `mesh`, `in_shardings` and `out_shardings`.
+
+        Raises TypeError for what is no mesh or no sharding, ValueError for a sharding on another mesh and for a mesh
+        that has more devices than there are; where it is one of many, the message says which.
+        """
+        trees = {"in_shardings": arguments, "out_shardings": results}
+        named = [(name + keystr(path), leaf) for name, tree in trees.items() for path, leaf in _with_paths(tree)]
+        given = next((leaf.mesh for _, leaf in named if _names_its_mesh(leaf)), None) if mesh is None else mesh
+        common = _mesh_of_jax(given) if isinstance(given, Mesh) else given
+        if not isinstance(common, jax.sharding.Mesh | None):
+            raise TypeError(f"mesh must be a jax.sharding.Mesh or an sdy.Mesh, not {type(mesh).__name__}")
+        for name, leaf in named:
+            _check(leaf, name, common)
+        return cls(common, arguments, results)
+
+    @property
+    def all_arguments(self) -> bool:
+        """Whether the sharding of every argument is given, so that those of the arrays themselves do not count."""
+        return self.arguments is not None and all(leaf is not None for _, leaf in _with_paths(self.arguments))
+
+    def for_jax(self) -> dict[str, Tree]:
+        """The options `in_shardings` and `out_shardings` of `jax.jit`, with what it knows of them."""
+
+        def known(leaf: Any) -> Any:
+            if isinstance(leaf, PartitionSpec) and self.mesh is not None:
+                return NamedSharding(self.mesh, leaf)
+            return None if isinstance(leaf, TensorSharding) else leaf
+
+        trees = {"in_shardings": self.arguments, "out_shardings": self.results}
+        return {name: tree_map(known, tree, is_leaf=_is_leaf) for name, tree in trees.items() if tree is not None}
+
+    def check_sizes(self, arguments: Sequence[Any], names: Sequence[str]) -> None:
+        """Raise ValueError, naming the array, where its sharding splits a dimension into parts that are not equal.
+
+        `arguments` are the positional ones of a function that are not static, and `names` how it calls them.
+        """
+        if self.arguments is None:
+            return
+        given = list(_broadcast(self.for_jax()["in_shardings"], tuple(arguments)))
+        for (path, array), sharding in zip(tree_flatten_with_path(tuple(arguments))[0], given, strict=True):
+            if isinstance(sharding, NamedSharding):
+                try:
+                    sharding.shard_shape(np.shape(array))
+                except ValueError as problem:
+                    raise ValueError(f"{names[path[0].idx]}{keystr(path[1:])}: {problem}") from problem
+
+    def write(self, module: ModuleOp, arguments: Tree, results: Tree) -> None:
+        """Write into `module`, whose main function takes and gives these trees, what jax did not know."""
+        if self.mesh is None:
+            return
+        mesh, main = Mesh.of(dict(self.mesh.shape)), main_function(module)
+        for tree, whole, change in (
+            (self.arguments, arguments, set_func_arg_sharding),
+            (self.results, results, set_func_result_sharding),
+        ):
+            for index, leaf in enumerate(_broadcast(tree, whole)):
+                if isinstance(leaf, TensorSharding):
+                    change(main, index, replace(leaf, mesh=mesh))
+        if not any(named.axes for named in named_meshes(module).values()):
+            Rewriter.insert_op(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
+
+
+def _mesh_of_jax(mesh: Mesh) -> jax.sharding.Mesh:
+    """`mesh` over the devices of jax, which it numbers. Raises ValueError where there are too few."""
+    devices = jax.devices()
+    if (needed := max(mesh.device_order(), default=0) + 1) > len(devices):
+        raise ValueError(f"the mesh has {needed} devices, but there are only {len(devices)}")
+    grid = np.array([devices[index] for index in mesh.device_order()], dtype=object)
+    sizes = [size for _, size in mesh.axes]
+    return jax.sharding.Mesh(grid.reshape(sizes), mesh.axis_names, axis_types=(AxisType.Auto,) * len(sizes))
+
+
+def _is_leaf(node: Any) -> bool:
+    return node is None or isinstance(node, PartitionSpec)
+
+
+def _with_paths(tree: Tree) -> list[tuple[Any, Any]]:
+    return tree_flatten_with_path(tree, is_leaf=_is_leaf)[0]
+
+
+def _broadcast(prefix: Tree, whole: Tree) -> Iterator[Any]:
+    """The leaf of `prefix` for each leaf of `whole`."""
+    parts = tree_map(lambda leaf, part: [leaf] * len(tree_leaves(part)), prefix, whole, is_leaf=_is_leaf)
+    yield from tree_leaves(parts, is_leaf=lambda node: node is None)
+
+
+def _names_its_mesh(leaf: Any) -> bool:
+    return isinstance(leaf, NamedSharding) or (isinstance(leaf, TensorSharding) and isinstance(leaf.mesh, Mesh))
+
+
+def _devices(mesh: Any) -> tuple[Device, ...]:
+    return tuple(mesh.devices.flat)
+
+
+def _check(leaf: Any, name: str, mesh: jax.sharding.Mesh | None) -> None:
+    match leaf:
+        case None | PartitionSpec():
+            return
+        case NamedSharding():
+            if mesh is not None and _devices(leaf.mesh) != _devices(mesh):
+                raise ValueError(f"{name} is on the mesh {leaf.mesh}, whose devices are not those of {mesh}")
+        case TensorSharding():
+            if mesh is None:
+                raise ValueError(f"{name} does not say its mesh: give it as mesh=...")
+            axes = tuple(mesh.shape.items())
+            if isinstance(leaf.mesh, Mesh) and leaf.mesh.axes != axes:
+                raise ValueError(f"{name} is on a mesh with the axes {dict(leaf.mesh.axes)}, not {dict(axes)}")
+        case _:
+            allowed = "a NamedSharding, a PartitionSpec, an sdy.Sharding or None"
+            raise TypeError(f"{name} must be {allowed}, not {type(leaf).__name__}")

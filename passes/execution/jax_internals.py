@@ -1,0 +1,24 @@
+"""What this project needs of jax and jax does not offer, in the one place that may have to follow a new version."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Callable
+from typing import Any
+
+from sdy.passes.execution.device_mesh import Device
+
+
+def lowered_devices(lowered: Any) -> tuple[Device, ...]:
+    """The devices, in the order in which its meshes number them, of a `jax.stages.Lowered`."""
+    return tuple(lowered._lowering._device_list)
+
+
+def host_callbacks(lowered: Any) -> tuple[Callable[..., Any], ...]:
+    """The Python functions, in the order in which its custom calls number them, of a `jax.stages.Lowered`."""
+    return tuple(lowered._lowering.compile_args["host_callbacks"])
+
+
+def key_impl(dtype: Any) -> str:
+    """The name of the generator whose keys are the elements of this type."""
+    return dtype._impl.name

@@ -1,0 +1,232 @@
+"""`sdy.jit`: what `jax.jit` is, with this compiler between jax and XLA.
+
+    @sdy.jit(mesh=mesh, in_shardings=(None, P("data")), donate_argnums=0)
+    def step(params, batch): ...
+
+jax traces the function and lowers it; what is run in its place, as one operation of another function that jax compiles,
+is the program that propagation and partitioning make of it. So all that happens from the second call on is what jax
+does for any function that it has compiled.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, update_wrapper, wraps
+from types import MethodType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.core import ShapedArray, Tracer, eval_context
+from jax.extend.core import get_opaque_trace_state
+from jax.sharding import NamedSharding
+from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.mesh import Mesh
+from sdy.passes.driver import propagate
+from sdy.passes.execution.device_mesh import Device
+from sdy.passes.execution.from_jax import from_jax
+from sdy.passes.execution.given_shardings import GivenShardings, Tree
+from sdy.passes.execution.jax_internals import host_callbacks, key_impl, lowered_devices
+from sdy.passes.execution.sharded_program import ShardedProgram
+
+with eval_context():
+    _NOTHING_TRACED = get_opaque_trace_state()
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    mesh: jax.sharding.Mesh | Mesh | None = None,
+    in_shardings: Tree = None,
+    out_shardings: Tree = None,
+    **options: Any,
+) -> Any:
+    """`fun` as `jax.jit` makes it, but propagated and partitioned by this compiler; see `Jitted`.
+
+    `mesh` has the devices; by default it is that of the shardings of the arguments. `in_shardings` and `out_shardings`
+    are trees, or prefixes of them, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, or None for what the array
+    has, else the compiler decides. `options` are those of `jax.jit`: static_argnums, static_argnames, donate_argnums,
+    donate_argnames, keep_unused, inline, compiler_options. Without `fun`, the result is a decorator.
+    """
+    make = partial(Jitted, mesh=mesh, in_shardings=in_shardings, out_shardings=out_shardings, options=options)
+    return make if fun is None else make(fun)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A function lowered for certain arguments: the `module` with all shardings, and the `program` made of it."""
+
+    module: ModuleOp
+    program: ShardedProgram
+    _for_xla: jax.stages.Lowered
+
+    def as_text(self) -> str:
+        """What one device runs, as StableHLO."""
+        return self.program.local.text
+
+    def compile(self) -> jax.stages.Compiled:
+        """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types."""
+        return self._for_xla.compile()
+
+
+class Jitted:
+    """A function that this compiler compiles when it is called.
+
+    Trees of arrays go in and out, and it is compiled once for each combination of shapes, element types, weak types,
+    tree structures, static arguments and shardings. Called while jax traces, inside `jax.jit`, `jax.grad` or
+    `jax.vmap`, it is `jax.jit(fun)`, and so a part of what is traced.
+
+    Calling it raises what calling `jax.jit(fun)` raises, and DiagnosticError where the program cannot be partitioned.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], mesh: Any, in_shardings: Tree, out_shardings: Tree, options: dict[str, Any]
+    ):
+        update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
+        jax.jit(fun, **options)  # which refuses what is no option
+        self._fun = fun
+        self._trees = (mesh, in_shardings, out_shardings)
+        self._options = options
+        self._by_shardings: dict[tuple[Any, ...], Any] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if get_opaque_trace_state() != _NOTHING_TRACED:
+            return self._by_jax(*args, **kwargs)
+        shardings = self._shardings(args, kwargs)
+        compiled = self._by_shardings.get(shardings)
+        if compiled is None:
+            compiled = self._by_shardings[shardings] = self._jit(partial(self._specialize, shardings))
+        try:
+            return compiled(*args, **kwargs)
+        except ValueError:
+            self._check_sizes(args)
+            raise
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
+        made = self._specialize(self._shardings(args, kwargs), args, kwargs)
+        return Lowered(made.module, made.program, self._jit(lambda args, kwargs: made).lower(*args, **kwargs))
+
+    @cached_property
+    def _given(self) -> GivenShardings:
+        return GivenShardings.of(*self._trees)
+
+    @cached_property
+    def _by_jax(self) -> Any:
+        """The function for jax to trace: all arguments are in its module, whether used or not."""
+        options = {name: value for name, value in self._options.items() if not name.startswith("donate")}
+        return jax.jit(self._fun, **self._given.for_jax(), **{**options, "keep_unused": True})
+
+    def _shardings(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The sharding of each array, where it counts."""
+        if self._given.all_arguments:
+            return ()
+        return tuple([getattr(leaf, "sharding", None) for leaf in tree_leaves((args, kwargs))])
+
+    def _check_sizes(self, args: tuple[Any, ...]) -> None:
+        """Say which argument's sharding does not fit its shape, which jax does not."""
+        names = list(inspect.signature(self._fun).parameters)
+        static = _static_positions(names, len(args), **self._options)
+        dynamic = [index for index in range(len(args)) if index not in static]
+        named = [names[index] if index < len(names) else f"args[{index}]" for index in dynamic]
+        self._given.check_sizes([args[index] for index in dynamic], named)
+
+    def _jit(self, specialize: Callable[[tuple[Any, ...], dict[str, Any]], "_Specialized"]) -> Any:
+        """The function of jax that runs what `specialize` makes of its arguments, which jax asks once for each type."""
+
+        @wraps(self._fun)
+        def program(*args: Any, **kwargs: Any) -> Any:
+            return specialize(args, kwargs)(args, kwargs)
+
+        return jax.jit(program, **self._given.for_jax(), **self._options)
+
+    def _specialize(self, shardings: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> "_Specialized":
+        """What is run for arguments of these types, or with these types and `shardings` where they are traced."""
+        leaves, tree = tree_flatten((args, kwargs))
+        args, kwargs = tree_unflatten(tree, map(_described, leaves, shardings or [None] * len(leaves)))
+        with eval_context():
+            traced = self._by_jax.trace(*args, **kwargs)
+            lowered = traced.lower()
+        module = from_jax(lowered)
+        self._given.write(module, traced.args_info[0], traced.out_info)
+        propagate(module)
+        program = ShardedProgram.of(module, self._devices(lowered))
+        local = replace(
+            program.local,
+            results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
+            callbacks=host_callbacks(lowered),
+            effects=frozenset(traced.jaxpr.effects),
+        )
+        return _Specialized(module, replace(program, local=local), traced.out_info)
+
+    def _devices(self, lowered: jax.stages.Lowered) -> Sequence[Device]:
+        devices, mesh = lowered_devices(lowered), self._given.mesh
+        if mesh is None:
+            return devices
+        given = tuple(mesh.devices.flat)
+        if len(devices) > 1 and devices != given:
+            name = self._fun.__name__
+            raise ValueError(f"{name} is for the devices {devices}, which are not those of mesh=..., {given}")
+        return given
+
+
+@dataclass(frozen=True)
+class _Specialized:
+    """A module, the program made of it, and the tree of the results, each with its shape and type."""
+
+    module: ModuleOp
+    program: ShardedProgram
+    results: Tree
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+        """Apply the program to traced arguments."""
+        arrays = [_plain(leaf) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tracer)]
+        results, tree = tree_flatten(self.results)
+        return tree_unflatten(tree, map(_as_keys_if, self.program(*arrays), results))
+
+
+def _static_positions(
+    names: Sequence[str],
+    count: int,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    **_: Any,
+) -> set[int]:
+    """Which of `count` positional arguments are static, of a function whose parameters have these names."""
+    numbers = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
+    by_name = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    return {number % count for number in numbers} | {index for index, name in enumerate(names) if name in by_name}
+
+
+def _described(leaf: Any, sharding: Any) -> Any:
+    """The type and the sharding of what is traced; anything else stays what it is."""
+    if not isinstance(leaf, Tracer):
+        return leaf
+    sharding = sharding if isinstance(sharding, NamedSharding) else None
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=jax.typeof(leaf).weak_type)
+
+
+def _with_weak_type(local: ShapedArray, traced: Any) -> ShapedArray:
+    return local.update(weak_type=traced.weak_type)
+
+
+def _is_key(array: Any) -> bool:
+    return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+
+
+def _plain(array: jax.Array) -> jax.Array:
+    """The numbers of random keys, which are what a module knows of them."""
+    return jax.random.key_data(array) if _is_key(array) else array
+
+
+def _as_keys_if(array: jax.Array, wanted: Any) -> jax.Array:
+    return jax.random.wrap_key_data(array, impl=key_impl(wanted.dtype)) if _is_key(wanted) else array

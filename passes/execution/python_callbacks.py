@@ -1,0 +1,19 @@
+"""Custom calls of jax that call Python functions, which no text can hold: they number those of a list at their side."""
+
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.diagnostics import op_error
+from sdy.dialect.walk import operations
+from sdy.stablehlo.custom_call import CustomCallOp
+
+
+def calls_python(target: str) -> bool:
+    """Whether a custom call of this name calls a Python function: `xla_ffi_python_cpu_callback` for one."""
+    return "_python_" in target and target.endswith("_callback")
+
+
+def refuse_callbacks(module: ModuleOp) -> None:
+    """Raise DiagnosticError where `module` calls a Python function, as what `jax.debug.print` is lowered to does."""
+    for op in operations(module):
+        if isinstance(op, CustomCallOp) and calls_python(op.call_target_name.data):
+            raise op_error(op, "calls a Python function, which a module does not hold: sdy.jit runs such a program")

@@ -1,0 +1,116 @@
+"""The program of one device and where its arguments and results lie: together, a function of whole arrays for jax.
+
+Each device runs the local program that partitioning made; jax gives it the device's shards of the arguments and puts
+the shards of the results together. Nothing here depends on the kind of devices: the collectives stand in the program,
+with the groups of devices that take part.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.diagnostics import error
+from sdy.dialect.meshes import named_meshes
+from sdy.mesh import Mesh
+from sdy.passes.driver import partition
+from sdy.passes.execution.device_mesh import Device, DeviceMesh
+from sdy.passes.execution.device_order import renumber_devices
+from sdy.passes.execution.interface import Interface, Port, main_function
+from sdy.passes.execution.local_program import LocalProgram
+from sdy.passes.execution.plain_module import without_shardings
+from sdy.passes.partitioning.local_module import is_local
+from sdy.text import format
+
+_ONE_DEVICE = Mesh.of({"device": 1})
+
+
+@dataclass(frozen=True)
+class ShardedProgram:
+    """A program over the devices of `mesh`: call it with global arrays, traced or not, to get those that it makes."""
+
+    local: LocalProgram
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    mesh: jax.sharding.Mesh
+
+    @classmethod
+    def of(cls, module: ModuleOp, devices: Sequence[Device] | None = None) -> "ShardedProgram":
+        """The program of `module`, whose mesh numbers `devices` (by default, as in `jax.devices()`).
+
+        A module that is not partitioned yet is partitioned first, as a copy. Raises DiagnosticError where there are
+        too few devices, and where the program is one that cannot be run.
+        """
+        if not is_local(module):
+            module = module.clone()
+            partition(module)
+        interface = Interface.of(main_function(module))
+        meshes = _meshes(module)
+        available = jax.devices() if devices is None else devices
+        if len(available) < device_count(module):
+            needed = f"the program's mesh has {device_count(module)} devices"
+            raise error(module, f"{needed}, but there are only {len(available)} to run it on")
+        placed = [*filter(None, (*interface.inputs, *interface.outputs))]
+        grid = DeviceMesh.over(available[: device_count(module)], meshes, placed, module)
+        local = without_shardings(module)
+        renumber_devices(local, meshes[0])
+        return cls._of(local, interface, grid)
+
+    @classmethod
+    def unpartitioned(cls, module: ModuleOp, device: Device | None = None) -> "ShardedProgram":
+        """The program of `module`, which is not partitioned, for one device, as if it had no shardings.
+
+        Raises DiagnosticError for a program that is written for several devices, as `sdy.manual_computation` is.
+        """
+        grid = DeviceMesh.over([device or jax.devices()[0]], [_ONE_DEVICE], (), module)
+        return cls._of(without_shardings(module), Interface.without_shardings(main_function(module)), grid)
+
+    @classmethod
+    def _of(cls, local: ModuleOp, interface: Interface, grid: DeviceMesh) -> "ShardedProgram":
+        program = LocalProgram.of(format(local, generic=True), interface.main)
+        inputs, outputs = interface.ports(grid)
+        return cls(program, tuple(inputs), tuple(outputs), grid.mesh)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that the program runs on, in the order of the mesh."""
+        return tuple(self.mesh.devices.flat)
+
+    @property
+    def in_shardings(self) -> tuple[NamedSharding, ...]:
+        """How each argument is laid out over the devices."""
+        return tuple(port.sharding for port in self.inputs)
+
+    @property
+    def out_shardings(self) -> tuple[NamedSharding, ...]:
+        """How each result is laid out over the devices."""
+        return tuple(port.sharding for port in self.outputs)
+
+    @cached_property
+    def _mapped(self) -> Any:
+        return jax.shard_map(
+            self.local,
+            mesh=self.mesh,
+            in_specs=tuple(sharding.spec for sharding in self.in_shardings),
+            out_specs=tuple(sharding.spec for sharding in self.out_shardings),
+            check_vma=False,
+        )
+
+    def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
+        return self._mapped(*arguments)
+
+
+def device_count(module: ModuleOp) -> int:
+    """The number of devices that `module` is a program for."""
+    return _meshes(module)[0].size
+
+
+def _meshes(module: ModuleOp) -> list[Mesh]:
+    return [mesh for mesh in named_meshes(module).values() if mesh.axes] or [_ONE_DEVICE]

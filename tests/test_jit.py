@@ -1,0 +1,186 @@
+"""`sdy.jit` beside `jax.jit`: what goes in and out, when it compiles, what it refuses."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import sdy
+
+MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+X = np.arange(64, dtype=np.float32).reshape(8, 8) / 100
+PARAMS = {"w": np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4), "b": np.ones(4, np.float32)}
+
+
+def on(*axes: Any) -> NamedSharding:
+    return NamedSharding(MESH, P(*axes))
+
+
+def layer(params: Any, x: Any, scale: float = 1.0) -> Any:
+    return {"out": jnp.tanh(x @ params["w"] + params["b"]) * scale, "mean": (x.mean(), None)}
+
+
+def assert_like_jax(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Check that `function` of `sdy.jit` gives what `jax.jit` gives, trees and types included."""
+    given, expected = function(*args, **kwargs), jax.jit(function.__wrapped__)(*args, **kwargs)
+    assert jax.tree.structure(given) == jax.tree.structure(expected)
+    for a, b in zip(jax.tree.leaves(given), jax.tree.leaves(expected), strict=True):
+        assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    return given
+
+
+def test_trees_go_in_and_out_laid_out_as_given():
+    run = sdy.jit(layer, mesh=MESH, in_shardings=({"w": P(None, "model"), "b": None}, P("data")))
+    out = assert_like_jax(run, PARAMS, X)
+    assert out["out"].sharding.spec == P("data", "model")
+
+
+def test_the_shardings_of_the_arrays_count_where_none_are_given():
+    run = sdy.jit(layer)
+    params = jax.device_put(PARAMS, {"w": on(None, "model"), "b": on("model")})
+    assert assert_like_jax(run, params, jax.device_put(X, on("data")))["out"].sharding.spec == P("data", "model")
+    assert assert_like_jax(run, params, jax.device_put(X, on()))["out"].sharding.spec == P(None, "model")
+
+
+def test_without_any_sharding_one_device_runs_it():
+    assert len(sdy.jit(layer)(PARAMS, X)["out"].devices()) == 1
+    assert len(sdy.jit(layer, mesh=MESH)(PARAMS, X)["out"].devices()) == 8
+
+
+def test_our_shardings_may_leave_dimensions_open_and_cut_axes():
+    mesh = sdy.Mesh.of({"x": 8})
+    cut = sdy.Sharding.of(sdy.AxisRef("x", 2, 4), None, mesh=mesh)
+    run = sdy.jit(lambda x, y: x + y, in_shardings=(sdy.Sharding.of(..., ..., mesh=mesh), cut), out_shardings=cut)
+    assert assert_like_jax(run, X, X).addressable_shards[0].data.shape == (2, 8)
+
+
+def test_results_are_laid_out_as_given():
+    run = sdy.jit(layer, mesh=MESH, out_shardings={"out": P("model"), "mean": None})
+    assert assert_like_jax(run, PARAMS, X)["out"].sharding.is_equivalent_to(on("model"), 2)
+
+
+def test_it_decorates_functions_and_methods():
+    class Model(NamedTuple):
+        scale: float
+
+        @sdy.jit(mesh=MESH, static_argnums=0)
+        def doubled(self, x: jax.Array) -> jax.Array:
+            """Twice."""
+            return x * 2 * self.scale
+
+    @sdy.jit
+    def halved(x: jax.Array) -> jax.Array:
+        return x / 2
+
+    np.testing.assert_array_equal(Model(3.0).doubled(X), X * 6)
+    np.testing.assert_array_equal(halved(X), X / 2)
+    assert Model.doubled.__doc__ == "Twice."
+    assert halved.__name__ == "halved"
+
+
+def test_it_is_traced_once_for_each_kind_of_argument():
+    traces: list[Any] = []
+
+    @sdy.jit(static_argnames="flag", mesh=MESH)
+    def run(x: Any, flag: Any = None) -> Any:
+        traces.append(flag)
+        return jax.tree.map(lambda leaf: leaf + 1, x)
+
+    for _ in range(3):
+        run(X)
+    assert len(traces) == 1
+    for other in (X[:4], X.astype(np.int32), 1.0, np.float32(1), {"x": X}, (X,)):
+        run(other)
+        run(other)
+    assert len(traces) == 7
+    run(X, flag="a")
+    run(X, flag="b")
+    run(X, flag="a")
+    assert traces[7:] == ["a", "b"]
+
+
+def test_donated_arrays_are_gone():
+    run = sdy.jit(lambda x, y: (x + y, y.sum()), donate_argnums=0)
+    x, y = jax.device_put((X, X), on("data"))
+    run(x, y)
+    assert x.is_deleted()
+    assert not y.is_deleted()
+    named = sdy.jit(lambda x, y: x + y, donate_argnames="y", in_shardings=on("data"))
+    named(X, y)
+    assert y.is_deleted()
+
+
+def test_random_keys_are_arrays_too():
+    run = sdy.jit(
+        lambda key, x: (jax.random.split(key), jax.random.bits(key, (8,)) + x), in_shardings=(None, on("data"))
+    )
+    keys, bits = run(jax.random.key(0), jnp.zeros(8, jnp.uint32))
+    np.testing.assert_array_equal(jax.random.key_data(keys), jax.random.key_data(jax.random.split(jax.random.key(0))))
+    np.testing.assert_array_equal(bits, jax.random.bits(jax.random.key(0), (8,)))
+
+
+def test_it_is_a_part_of_what_jax_traces():
+    run = sdy.jit(lambda w, x: jnp.tanh(x @ w).sum(), mesh=MESH, in_shardings=(P(None, "model"), P("data")))
+    w = PARAMS["w"]
+    expected = jax.grad(run.__wrapped__)(w, X)
+    np.testing.assert_allclose(jax.grad(run)(w, X), expected, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(jax.grad(run))(w, X), expected, rtol=1e-5)
+    np.testing.assert_allclose(sdy.jit(jax.grad(run), mesh=MESH)(w, X), expected, rtol=1e-5)
+    np.testing.assert_allclose(jax.vmap(sdy.jit(jnp.sum))(X), jax.vmap(jnp.sum)(X), rtol=1e-6)
+    assert jax.eval_shape(run, w, X).shape == ()
+
+
+def test_a_lowered_function_shows_its_program_and_compiles():
+    run = sdy.jit(layer, mesh=MESH, in_shardings=(None, P("data", "model")), static_argnums=2)
+    lowered = run.lower(PARAMS, jax.ShapeDtypeStruct((8, 8), "float32"), 2.0)
+    assert '[{"data"}, {"model"}]' in sdy.format(lowered.module)
+    assert "stablehlo.all_reduce" in lowered.as_text()
+    compiled = lowered.compile()
+    np.testing.assert_allclose(compiled(PARAMS, X)["out"], layer(PARAMS, X, 2.0)["out"], rtol=1e-6)
+    with pytest.raises(TypeError, match=r"'x' compiled with float32\[8,8\] and called with float32\[4,8\]"):
+        compiled(PARAMS, X[:4])
+    with pytest.raises(TypeError, match="pytree"):
+        compiled(list(PARAMS.values()), X)
+
+
+TINY = jax.make_mesh((2,), ("data",), devices=jax.devices()[:2], axis_types=(AxisType.Auto,))
+WRONG = {
+    "structure": ({"in_shardings": ({"v": on()}, None)}, ValueError, r"in_shardings\[0\]|pytree"),
+    "not divisible": (
+        {"in_shardings": (None, on(None, ("data", "model"))), "arg": X[:, :6]},
+        ValueError,
+        "^x: Sharding",
+    ),
+    "no sharding": (
+        {"in_shardings": ({"w": "model", "b": None}, None)},
+        TypeError,
+        r"in_shardings\[0\]\['w'\] must be",
+    ),
+    "another mesh": ({"mesh": TINY, "in_shardings": ({"w": on(), "b": None}, None)}, ValueError, "is on the mesh"),
+    "other axes": (
+        {"mesh": TINY, "in_shardings": (None, sdy.Sharding.of(mesh=sdy.Mesh.of({"x": 2})))},
+        ValueError,
+        r"in_shardings\[1\] is on a mesh with the axes \{'x': 2\}, not \{'data': 2\}",
+    ),
+    "no mesh": ({"in_shardings": (None, sdy.Sharding.of("x"))}, ValueError, r"in_shardings\[1\] does not say its mesh"),
+    "not a mesh": ({"mesh": {"x": 2}}, TypeError, "mesh must be a jax.sharding.Mesh or an sdy.Mesh, not dict"),
+    "too few devices": ({"mesh": sdy.Mesh.of({"x": 16})}, ValueError, "the mesh has 16 devices, but there are only 8"),
+    "devices of the arrays": ({"mesh": TINY, "arg": jax.device_put(X, on())}, ValueError, "not those of mesh="),
+    "unknown option": ({"shardings": None}, TypeError, "shardings"),
+}
+
+
+@pytest.mark.parametrize(("options", "error", "message"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_refused_by_name(options: dict[str, Any], error: type[Exception], message: str):
+    arg = options.get("arg", X)
+    options = {name: value for name, value in options.items() if name != "arg"}
+    with pytest.raises(error, match=message):
+        sdy.jit(layer, **options)({"w": np.ones((arg.shape[1], 4), np.float32), "b": PARAMS["b"]}, arg)
