@@ -61,8 +61,8 @@ class Projection:
     ) -> "Projection":
         """A projection with an offset and a start of 0 where none is given."""
         zeros = [0] * len(shape)
-        columns = ints(matrix).reshape(-1, len(shape)) if np.size(matrix) == 0 else ints(matrix)
-        return cls(columns, ints(zeros if offset is None else offset), ints(shape), ints(start or zeros))
+        rows = ints(matrix)
+        return cls(rows if rows.ndim == 2 else rows.reshape(-1, len(shape)), ints(zeros if offset is None else offset), ints(shape), ints(start or zeros))
 
     @classmethod
     def fixed(cls, index_rank: int, shape: Sequence[int], offset: Sequence[int] | None = None) -> "Projection":

@@ -82,14 +82,15 @@ func.func @softmax(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 
 sdy.mesh @mesh = <["data"=4, "model"=2]>
 
-// The result is split by windows over the columns; the rows, whose number enters the sum, are needed whole.
+// The result is split by windows over the columns, as far as they go; the rows, whose number enters the sum, are needed
+// whole.
 // CHECK-LABEL: func.func @reduction
 // CHECK-SAME:    -> (tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>})
 // CHECK:         linalg.generic {{.*}} attrs =  {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"model"}]>]>}
 
 // RULE-LABEL: func.func @reduction
 // RULE:         linalg.generic
-// RULE-SAME:    {sdy.sharding_rule = #sdy.op_sharding_rule<([j, i], [k], [i])->([i]) {i=16, j=8, k=3} reduction={k} need_replication={j} permutation={i}>}
+// RULE-SAME:    {sdy.sharding_rule = #sdy.op_sharding_rule<([j, i], [k], [i])->([i]) {i=16, j=8, k=1} need_replication={j} permutation={i}>}
 func.func @reduction(%x: tensor<8x18xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>},
                      %kernel: tensor<3xf32>) -> tensor<16xf32> {
   %zeros = arith.constant dense<0.0> : tensor<16xf32>

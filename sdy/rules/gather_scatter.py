@@ -17,7 +17,7 @@ from sdy.rules.registry import register
 from sdy.stablehlo import AddOp, AndOp, GatherOp, MaxOp, MinOp, MulOp, OrOp, ReturnOp, ScatterOp
 
 
-class _Numbers(NamedTuple):
+class DimNumbers(NamedTuple):
     """The dimension numbers that gather and scatter have in common, under the same names."""
 
     window_dims: Sequence[int]
@@ -29,7 +29,7 @@ class _Numbers(NamedTuple):
     index_vector_dim: int
 
 
-class _SliceDim(NamedTuple):
+class SliceDim(NamedTuple):
     """A dimension of the slices and those it belongs to; one without a dimension of the indices is of the window."""
 
     dim: int
@@ -44,16 +44,9 @@ def gather(op: GatherOp, rule: RuleBuilder) -> None:
     A device can still look up, in its own part, the single elements that are there, and leave the others to be summed
     up from the other devices; it can't do so for longer windows, which cross the border between parts.
     """
-    dims = op.dimension_numbers.data
-    numbers = _Numbers(
-        dims.offset_dims,
-        dims.collapsed_slice_dims,
-        dims.operand_batching_dims,
-        dims.start_indices_batching_dims,
-        dims.index_vector_dim,
-    )
     operand, indices, result = shape_of(op.operand), shape_of(op.start_indices), shape_of(op.result)
-    for dim, input_dim, indices_dim in _slice_dims(numbers, operand, indices, result):
+    numbers, slice_dims = gathered_dims(op)
+    for dim, input_dim, indices_dim in slice_dims:
         size = result[dim]
         if input_dim is None or indices_dim is not None or operand[input_dim] == size:
             rule.add(size, _places({0: input_dim, 1: indices_dim}), {0: dim})
@@ -68,6 +61,19 @@ def gather(op: GatherOp, rule: RuleBuilder) -> None:
         rule.add(indices[numbers.index_vector_dim], {1: numbers.index_vector_dim}, {}, NEED_REPLICATION)
 
 
+def gathered_dims(op: GatherOp) -> tuple[DimNumbers, Iterator[SliceDim]]:
+    """The dimension numbers of `op`, and what each dimension of its result belongs to."""
+    dims = op.dimension_numbers.data
+    numbers = DimNumbers(
+        dims.offset_dims,
+        dims.collapsed_slice_dims,
+        dims.operand_batching_dims,
+        dims.start_indices_batching_dims,
+        dims.index_vector_dim,
+    )
+    return numbers, _slice_dims(numbers, shape_of(op.operand), shape_of(op.start_indices), shape_of(op.result))
+
+
 @register("stablehlo.scatter", looks_around=True)
 def scatter(op: ScatterOp, rule: RuleBuilder) -> None:
     """Inputs, indices, updates -> results like the inputs, all inputs being updated at the same indices.
@@ -76,7 +82,7 @@ def scatter(op: ScatterOp, rule: RuleBuilder) -> None:
     combined if the update is a reduction of a kind that can be.
     """
     dims = op.scatter_dimension_numbers.data
-    numbers = _Numbers(
+    numbers = DimNumbers(
         dims.update_window_dims,
         dims.inserted_window_dims,
         dims.input_batching_dims,
@@ -111,8 +117,8 @@ def scatter(op: ScatterOp, rule: RuleBuilder) -> None:
 
 
 def _slice_dims(
-    numbers: _Numbers, input_: Sequence[int], indices: Sequence[int], slices: Sequence[int]
-) -> Iterator[_SliceDim]:
+    numbers: DimNumbers, input_: Sequence[int], indices: Sequence[int], slices: Sequence[int]
+) -> Iterator[SliceDim]:
     """What each dimension of the slices belongs to. Window and batch dimensions each come in the order of their own."""
     outside_window = {*numbers.collapsed_dims, *numbers.input_batching_dims}
     window = (dim for dim in range(len(input_)) if dim not in outside_window)
@@ -120,10 +126,10 @@ def _slice_dims(
     explicit = dict(zip(numbers.indices_batching_dims, numbers.input_batching_dims, strict=True))
     for dim in range(len(slices)):
         if dim in numbers.window_dims:
-            yield _SliceDim(dim, next(window), None)
+            yield SliceDim(dim, next(window), None)
         else:
             indices_dim = next(batch)
-            yield _SliceDim(dim, explicit.get(indices_dim), indices_dim)
+            yield SliceDim(dim, explicit.get(indices_dim), indices_dim)
 
 
 def _places(dims: dict[int, int | None]) -> dict[int, int]:

@@ -83,14 +83,17 @@ def concatenate(op: ConcatenateOp, rule: RuleBuilder) -> None:
     The operands' sizes differ from the result's, so nothing is propagated along it in a conservative rule.
     """
     dim = op.dimension.value.data
+    rule.add_pointwise(
+        shape_of(op.result), kinds={dim: concatenation_kind(op)}, skipped=(dim,) if rule.conservative else ()
+    )
+
+
+def concatenation_kind(op: ConcatenateOp) -> FactorKind:
+    """What splitting the concatenated dimension asks for: slices that are put together again only move elements."""
     sources = [_before_slice(operand) for operand in op.operands]
     sliced = [source is not operand for source, operand in zip(sources, op.operands, strict=True)]
     is_shift = all(sliced) or (any(sliced) and all(source is sources[0] for source in sources))
-    rule.add_pointwise(
-        shape_of(op.result),
-        kinds={dim: PERMUTATION if is_shift else NEED_REPLICATION},
-        skipped=(dim,) if rule.conservative else (),
-    )
+    return PERMUTATION if is_shift else NEED_REPLICATION
 
 
 def _add_resized(op: Operation, rule: RuleBuilder, kind: FactorKind, blocked: bool) -> None:

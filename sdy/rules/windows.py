@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from sdy.rule import FactorKind
 from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
 from sdy.stablehlo import ConvolutionOp, ReduceWindowOp, SelectAndScatterOp
@@ -39,25 +40,37 @@ def convolution(op: ConvolutionOp, rule: RuleBuilder) -> None:
 def _add_spatial(rule: RuleBuilder, shapes: Sequence[Sequence[int]], dims: Sequence[int]) -> None:
     """Factors for a spatial dimension, which has the numbers `dims` in input, kernel and result.
 
-    The input can be split by windows, as the result is, or within the window, as the kernel is. Its dimension has a
-    factor for each, as far as its size allows, the larger one first.
+    The input can be split by windows, as the result is, or within the window, as the kernel is.
     """
-    remaining, window_size, num_windows = (shape[dim] for shape, dim in zip(shapes, dims, strict=True))
+    input_size, window_size, num_windows = (shape[dim] for shape, dim in zip(shapes, dims, strict=True))
     input_dim, kernel_dim, result_dim = dims
-    by_window = (num_windows, {0: input_dim}, {0: result_dim}, PERMUTATION)
-    within_window = (window_size, {0: input_dim, 1: kernel_dim}, dict[int, int](), REDUCTION)
-    ordered = (by_window, within_window) if num_windows >= window_size else (within_window, by_window)
-    for size, operands, results, kind in ordered:
-        if (size := min(size, remaining)) > 1:
-            rule.add(size, operands, results, kind)
-            remaining //= size
+    places = {
+        PERMUTATION: ({0: input_dim}, {0: result_dim}),
+        REDUCTION: ({0: input_dim, 1: kernel_dim}, dict[int, int]()),
+    }
+    for kind, size in spatial_factors(input_size, num_windows, window_size).items():
+        rule.add(size, *places[kind], kind)
+
+
+def spatial_factors(input_size: int, num_windows: int, window_size: int) -> dict[FactorKind, int]:
+    """The factors of a spatial dimension of the input: by window, which permutes, and within it, which reduces.
+
+    Each is as large as the dimension allows, the larger one first. One of size 1 is none.
+    """
+    wanted = {PERMUTATION: num_windows, REDUCTION: window_size}
+    factors: dict[FactorKind, int] = {}
+    for kind in sorted(wanted, key=wanted.__getitem__, reverse=True):
+        if (size := min(wanted[kind], input_size)) > 1:
+            factors[kind] = size
+            input_size //= size
+    return factors
 
 
 @register("stablehlo.reduce_window")
 def reduce_window(op: ReduceWindowOp, rule: RuleBuilder) -> None:
     """Inputs are split as the results are, by windows; along windows of more than one element there is a halo."""
     shape = shape_of(op.results[0])
-    sliding = _sliding_dims(op, len(shape))
+    sliding = sliding_dims(op, len(shape))
     rule.add_pointwise(shape, kinds=dict.fromkeys(sliding, PERMUTATION), blocked=sliding if rule.conservative else ())
 
 
@@ -65,7 +78,7 @@ def reduce_window(op: ReduceWindowOp, rule: RuleBuilder) -> None:
 def select_and_scatter(op: SelectAndScatterOp, rule: RuleBuilder) -> None:
     """Along windows of more than one element the source is needed whole, and operand and result have a halo."""
     source = shape_of(op.source)
-    sliding = _sliding_dims(op, len(source))
+    sliding = sliding_dims(op, len(source))
     for dim, size in enumerate(shape_of(op.results[0])):
         if dim in sliding:
             rule.add(source[dim], {1: dim}, {}, NEED_REPLICATION, blocked=rule.conservative)
@@ -74,7 +87,7 @@ def select_and_scatter(op: SelectAndScatterOp, rule: RuleBuilder) -> None:
             rule.add(size, {0: dim, 1: dim}, {0: dim})
 
 
-def _sliding_dims(op: ReduceWindowOp | SelectAndScatterOp, rank: int) -> Sequence[int]:
+def sliding_dims(op: ReduceWindowOp | SelectAndScatterOp, rank: int) -> Sequence[int]:
     """The dimensions along which windows aren't just the elements: not of size 1, or with a stride or padding."""
     sizes = op.window_dimensions.get_values() if op.window_dimensions else [1] * rank
     strides = op.window_strides.get_values() if op.window_strides else [1] * rank

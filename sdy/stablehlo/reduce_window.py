@@ -42,7 +42,7 @@ class ReduceWindowOp(InferredResults):
     def infer_types(self) -> list[Attribute]:
         """An element for each place of the window, of the element types that the body returns."""
         inputs, _ = halves(self.operands)
-        window = self._window()
+        window = self.window()
         return [
             windowed_type(input_, window, element_type)
             for input_, element_type in zip(inputs, reduced_elements(self.body), strict=True)
@@ -53,11 +53,12 @@ class ReduceWindowOp(InferredResults):
         with unnamed(self):
             inputs, init_values = halves(self.operands)
             verify_one_shape(inputs)
-            self._window()
+            self.window()
             verify_reducer(self.body, inputs, init_values, self.window_dimensions.get_values())
         super().verify_()
 
-    def _window(self) -> list[WindowDimension]:
+    def window(self) -> list[WindowDimension]:
+        """The window along each dimension. Raises VerifyException where there is none."""
         inputs, _ = halves(self.operands)
         padding = padding_pairs(self.padding)
         sizes = self.window_dimensions.get_values()

@@ -1,0 +1,33 @@
+"""Operations as block operations: `block_operation(op)`, and `register` to add one.
+
+Each module below gives those of a family of operations as it is imported.
+"""
+
+from sdy.blocks import dot, elementwise, gather, linalg, movement, reduction, windows
+from sdy.blocks.cost import Cost, cost, cost_per_step, override_memory
+from sdy.blocks.halo import halo
+from sdy.blocks.operation import Access, Axis, BlockOperation
+from sdy.blocks.registry import NoBlocks, block_operation, register
+from sdy.blocks.rule import derived_rule
+
+__all__ = [
+    "Access",
+    "Axis",
+    "BlockOperation",
+    "Cost",
+    "NoBlocks",
+    "block_operation",
+    "cost",
+    "cost_per_step",
+    "derived_rule",
+    "dot",
+    "elementwise",
+    "gather",
+    "halo",
+    "linalg",
+    "movement",
+    "override_memory",
+    "reduction",
+    "register",
+    "windows",
+]

@@ -1,0 +1,49 @@
+"""The sharding rule that an operation's projections imply: its axes are the factors."""
+
+from collections.abc import Sequence
+from math import prod
+
+from sdy.blocks.operation import Access, BlockOperation
+from sdy.rule import FactorKind, OpShardingRule
+from sdy.rules.builder import RuleBuilder
+
+
+def derived_rule(op: BlockOperation) -> OpShardingRule:
+    """Each axis is a factor of the dimensions along which it moves.
+
+    An axis that the dimensions are too small for, which has a size of 1 although it has more steps, is none.
+    """
+    rule = RuleBuilder((len(access.shape) for access in op.operands), (len(access.shape) for access in op.results))
+    for number, axis in enumerate(op.axes):
+        if axis.factor_size == 1 < axis.extent:
+            continue
+        places = [_dim(access, number) for access in op.accesses]
+        operands, results = places[: len(op.operands)], places[len(op.operands) :]
+        rule.add(axis.factor_size, _present(operands), _present(results), axis.kind or _kind(op, places), axis.blocked)
+    return rule.build()
+
+
+def _dim(access: Access, axis: int) -> int | None:
+    return next((dim for dim in range(len(access.shape)) if access.projection.matrix[axis, dim]), None)
+
+
+def _present(dims: Sequence[int | None]) -> dict[int, int]:
+    return {tensor: dim for tensor, dim in enumerate(dims) if dim is not None}
+
+
+def _kind(op: BlockOperation, places: Sequence[int | None]) -> FactorKind:
+    moves = any(
+        dim is not None and not _in_place(op, access, dim) for access, dim in zip(op.accesses, places, strict=True)
+    )
+    return FactorKind.PERMUTATION if moves else FactorKind.PASS_THROUGH
+
+
+def _in_place(op: BlockOperation, access: Access, dim: int) -> bool:
+    """Whether blocks of steps are blocks of the dimension: its axes count through it, each element once."""
+    extents = [op.axes[axis].extent for axis in access.axes_of(dim)]
+    strides = [access.projection.matrix[axis, dim] for axis in access.axes_of(dim)]
+    counting = all(
+        stride == prod(extents[number + 1 :]) or extents[number] == 1 for number, stride in enumerate(strides)
+    )
+    origin = access.projection.offset[dim] + access.projection.start[dim]
+    return counting and origin == 0 and access.projection.shape[dim] == 1 and prod(extents) == access.shape[dim]

@@ -1,0 +1,184 @@
+"""Operations as block operations: the rule that follows from their projections, and what their blocks touch."""
+
+from itertools import count
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from jax_programs import PROGRAMS, lowered
+from random_operations import programs
+from sdy.blocks import (
+    BlockOperation,
+    block_operation,
+    cost,
+    cost_per_step,
+    derived_rule,
+    halo,
+    override_memory,
+)
+from sdy.box import Box
+from sdy.diagnostics import capture
+from sdy.rule import FactorKind
+from sdy.rules import sharding_rule
+from sdy.text import parse
+
+LINALG = """
+func.func @products(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4x6xf32>) {
+  %0 = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x6xf32>) outs(%c : tensor<4x6xf32>) -> tensor<4x6xf32>
+  return
+}
+func.func @window(%x: tensor<8x33xf32>, %kernel: tensor<3xf32>, %init: tensor<8x16xf32>) {
+  %0 = linalg.generic {
+    indexing_maps = [affine_map<(i, j, k) -> (i, j * 2 + k)>, affine_map<(i, j, k) -> (k)>,
+                     affine_map<(i, j, k) -> (i, j)>],
+    iterator_types = ["parallel", "parallel", "reduction"]
+  } ins(%x, %kernel : tensor<8x33xf32>, tensor<3xf32>) outs(%init : tensor<8x16xf32>) {
+  ^bb0(%e: f32, %w: f32, %o: f32):
+    %1 = arith.mulf %e, %w : f32
+    %2 = arith.addf %o, %1 : f32
+    linalg.yield %2 : f32
+  } -> tensor<8x16xf32>
+  return
+}
+func.func @diagonal(%x: tensor<8x8x5xf32>, %init: tensor<8xf32>) {
+  %0 = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i, i, 3)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]
+  } ins(%x : tensor<8x8x5xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    linalg.yield %e : f32
+  } -> tensor<8xf32>
+  return
+}
+func.func @blocked(%x: tensor<32xf32>, %init: tensor<32xf32>) {
+  %0 = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i floordiv 4)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]
+  } ins(%x : tensor<32xf32>) outs(%init : tensor<32xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    linalg.yield %e : f32
+  } -> tensor<32xf32>
+  return
+}
+"""
+
+
+def compared_operations(module: ModuleOp) -> int:
+    """The number of operations whose projections and whose registered rule say the same."""
+    with capture():
+        blocks = ((block_operation(op), sharding_rule(op)) for op in module.walk())
+        pairs = [(derived_rule(block), rule) for block, rule in blocks if block and rule]
+    assert [derived for derived, _ in pairs] == [rule for _, rule in pairs]
+    return len(pairs)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rules_of_jax_programs(name: str):
+    compared_operations(parse(lowered(name).pretty))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rules_of_random_operations(seed: int):
+    assert compared_operations(parse(programs(300, seed))) > 150
+
+
+def test_rules_of_linalg():
+    assert compared_operations(parse(LINALG)) == 4
+
+
+def blocks_of(body: str, *types: str) -> BlockOperation:
+    """The block operation of the first operation in a function whose arguments, `%0` and on, have `types`."""
+    arguments = ", ".join(f"%{number}: tensor<{type_}>" for number, type_ in zip(count(), types))
+    module = parse(f"func.func @main({arguments}) {{\n{body}\nreturn\n}}")
+    found = block_operation(
+        [op for op in module.body.block.walk() if op.results and op.parent_op() is module.body.block.first_op][-1]
+    )
+    assert found
+    return found
+
+
+MATMUL = blocks_of(
+    "%r = stablehlo.dot %0, %1 : (tensor<8x3xf32>, tensor<3x5xf32>) -> tensor<8x5xf32>", "8x3xf32", "3x5xf32"
+)
+
+
+def test_matmul():
+    assert MATMUL.index_shape == (8, 5, 3)
+    assert list(MATMUL.reduction_axes()) == [2]
+    left, right = MATMUL.operands
+    part = Box.of((2, 0, 0), (4, 5, 3))
+    assert left.image(part) == Box.of((2, 0), (4, 3))
+    assert right.image(part) == Box.whole((3, 5))
+    assert (left.bytes(part), right.bytes(part), MATMUL.results[0].bytes(part)) == (24, 60, 40)
+
+
+def test_convolution_with_a_kernel_that_skips():
+    block = blocks_of(
+        """%r = stablehlo.convolution(%0, %1) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+             window = {stride = [2], pad = [[2, 2]], rhs_dilate = [2], reverse = [true]}
+             {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+             : (tensor<1x9x1xf32>, tensor<3x1x1xf32>) -> tensor<1x5x1xf32>""",
+        "1x9x1xf32",
+        "3x1x1xf32",
+    )
+    taps = block.axes.index(next(axis for axis in block.axes if axis.kind is FactorKind.REDUCTION))
+    whole = block.index_space
+    assert block.operands[0].image(whole) == Box.of((0, -2, 0), (1, 11, 1))
+    assert block.operands[1].projection.delta(taps).tolist() == [-1, 0, 0]
+    assert block.operands[0].bytes(whole) == 36
+
+
+def window(size: int, stride: int, low: int, high: int, places: int) -> BlockOperation:
+    """A reduction by windows of a vector of 16."""
+    return blocks_of(
+        f"""%z = stablehlo.constant dense<0.0> : tensor<f32>
+            %r = "stablehlo.reduce_window"(%0, %z) ({{
+            ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+              %s = stablehlo.add %a, %b : tensor<f32>
+              "stablehlo.return"(%s) : (tensor<f32>) -> ()
+            }}) {{window_dimensions = array<i64: {size}>, window_strides = array<i64: {stride}>,
+                 padding = dense<[[{low}, {high}]]> : tensor<1x2xi64>}}
+                : (tensor<16xf32>, tensor<f32>) -> tensor<{places}xf32>""",
+        "16xf32",
+    )
+
+
+@pytest.mark.parametrize(
+    ("block", "before", "after"),
+    [
+        (window(3, 1, 1, 1, 16), [1, 1, 1, 1], [1, 1, 1, 1]),
+        (window(4, 1, 0, 3, 16), [0, 0, 0, 0], [3, 3, 3, 3]),
+        (window(2, 2, 0, 0, 8), [0, 0, 0, 0], [0, 0, 0, 0]),
+        (window(4, 2, 0, 0, 7), [0, 0, 0, 0], [2, 2, 2, 2]),
+        (window(5, 1, 0, 0, 12), [0, 1, 2, 3], [3, 2, 1, 0]),
+    ],
+)
+def test_halo_of_windows(block: BlockOperation, before: list[int], after: list[int]):
+    assert [part.tolist() for part in halo(block, 0, 0, 4)] == [before, after]
+
+
+def test_halo_of_a_reversal_is_the_other_end():
+    block = blocks_of("%r = stablehlo.reverse %0, dims = [0] : tensor<8xf32>", "8xf32")
+    assert [part.tolist() for part in halo(block, 0, 0, 4)] == [[-6, -2, 2, 6], [6, 2, -2, -6]]
+
+
+def test_halo_along_an_axis_that_the_operand_does_not_have():
+    with pytest.raises(ValueError, match=r"operand 1 of 'stablehlo.dot' is not cut along axis 0"):
+        halo(MATMUL, 1, 0, 2)
+
+
+def test_cost_of_a_matmul():
+    """Twice as many steps take twice the arithmetic; an axis that an operand lacks does not read more of it."""
+    block = cost(MATMUL, MATMUL.index_space)
+    assert (block.flops, block.bytes_read, block.bytes_written, block.memory) == (240, 96 + 60, 160, 316)
+    halves = cost(MATMUL, MATMUL.index_space.blocks((4, 5, 3)))
+    assert halves.flops.tolist() == [120, 120]
+    assert halves.bytes_read.tolist() == [48 + 60] * 2
+    step = cost_per_step(MATMUL, (2, 4, 2))
+    assert step.flops.tolist() == [16, 8, 16]
+    assert step.bytes_read.tolist() == [8, 8, 24]
+    assert step.bytes_written.tolist() == [16, 8, 0]
+
+
+def test_memory_that_projections_cannot_know(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sdy.blocks.cost._intermediates", {})
+    override_memory("stablehlo.dot", lambda _, blocks: blocks.size * 4)
+    assert cost(MATMUL, MATMUL.index_space).memory == 316 + 480
