@@ -179,6 +179,6 @@ def test_cost_of_a_matmul():
 
 
 def test_memory_that_projections_cannot_know(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("sdy.blocks.cost._intermediates", {})
+    monkeypatch.setattr("sdy.blocks.costs._intermediates", {})
     override_memory("stablehlo.dot", lambda _, blocks: blocks.size * 4)
     assert cost(MATMUL, MATMUL.index_space).memory == 316 + 480

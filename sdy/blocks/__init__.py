@@ -4,8 +4,8 @@ Each module below gives those of a family of operations as it is imported.
 """
 
 from sdy.blocks import dot, elementwise, gather, linalg, movement, reduction, windows
-from sdy.blocks.cost import Cost, cost, cost_per_step, override_memory
-from sdy.blocks.halo import halo
+from sdy.blocks.costs import Cost, cost, cost_per_step, override_memory
+from sdy.blocks.halos import halo
 from sdy.blocks.operation import Access, Axis, BlockOperation
 from sdy.blocks.registry import NoBlocks, block_operation, register
 from sdy.blocks.rule import derived_rule
