@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
+
 from partitioned_programs import Argument, D, M, constrain
 
 SIZES = (1, 2, 3, 5, 7, 8, 13)

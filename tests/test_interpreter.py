@@ -15,15 +15,14 @@ from jax import lax
 
 import sdy
 from jax_programs import PROGRAMS
-from sdy.diagnostics import DiagnosticError, capture
-from sdy.passes.driver import partition, propagate
+from partitioned_programs import partitioned
+from sdy.diagnostics import DiagnosticError
 from sdy.passes.execution.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.text import context
 from sdy.tools.sdy_interpret import main
 
 NOT_INTERPRETED = {
     "callback": "xla_ffi_python_cpu_callback",
-    "custom calls": "lapack_sgeqrf_ffi",
     "top k": "ApproxTopK",
     "uniform": "'stablehlo.rng' op cannot be interpreted",
 }
@@ -89,24 +88,6 @@ def test_what_is_not_interpreted_is_named(name: str):
     arguments = [some_array(shape, random) for shape in PROGRAMS[name].arguments]
     with pytest.raises(DiagnosticError, match=NOT_INTERPRETED[name]):
         sdy.interpret(module_of(name), *arguments)
-
-
-def partitioned(original: Any) -> Any:
-    module = original.clone()
-    with capture():
-        propagate(module)
-        partition(module)
-    return module
-
-
-@pytest.mark.parametrize("name", test_partitioning.PROGRAMS)
-def test_devices_together_compute_what_one_does(name: str):
-    original = test_partitioning.lower(*test_partitioning.PROGRAMS[name])
-    random = np.random.default_rng(0)
-    arguments = [some_array(argument, random) for argument in test_partitioning.PROGRAMS[name][1:]]
-    results = sdy.interpret(partitioned(original), *arguments)
-    for result, wanted in zip(results, sdy.interpret(original, *arguments), strict=True):
-        assert_close(result, wanted, test_partitioning.TOLERANCES.get(name, 1e-5))
 
 
 @pytest.mark.parametrize("name", ON_SEVERAL_DEVICES)

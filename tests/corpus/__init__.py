@@ -1,0 +1,35 @@
+"""Programs that people would bring, by theme, each small enough to be compiled in a moment."""
+
+from corpus import (
+    convolutions,
+    decoding,
+    indexing,
+    linear_algebra,
+    loops,
+    numbers,
+    ordering,
+    shapes,
+    spectra,
+    training,
+    uneven,
+)
+from partitioned_programs import Program
+
+_THEMES = {
+    "training": training,
+    "decoding": decoding,
+    "convolutions": convolutions,
+    "loops": loops,
+    "linear algebra": linear_algebra,
+    "spectra": spectra,
+    "ordering": ordering,
+    "indexing": indexing,
+    "numbers": numbers,
+    "shapes": shapes,
+    "uneven": uneven,
+}
+
+PROGRAMS: dict[str, Program] = {
+    f"{theme}: {name}": program for theme, module in _THEMES.items() for name, program in module.PROGRAMS.items()
+}
+"""All programs, each named by its theme and what it does."""

@@ -1,0 +1,55 @@
+"""Sorting, ranks, prefixes: what depends on an order along a dimension."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from partitioned_programs import CUBE, LINE, Argument, D, M, Program, X, Y, Z, ints, program
+
+
+def unique_counts(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jnp.unique(x, return_counts=True, size=8, fill_value=-1)
+
+
+def run_lengths(x: jax.Array) -> jax.Array:
+    """For each element, how many there are since the last multiple of three."""
+    joined = lax.associative_scan(
+        lambda a, b: (jnp.where(b[1], b[0], a[0] + b[0]), a[1] | b[1]), (x * 0 + 1, x % 3 == 0)
+    )
+    return joined[0]
+
+
+def recurrence(decay: jax.Array, x: jax.Array) -> jax.Array:
+    """A linear recurrence in logarithmic depth, as state-space models have it."""
+    return lax.associative_scan(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (jax.nn.sigmoid(decay), x), axis=1)[1]
+
+
+_SPLIT, _INTEGERS = Argument((16, 32), (D, M)), ints((16, 32), D, M)
+
+PROGRAMS: dict[str, Program] = {
+    "sort": program(lambda x: jnp.sort(x, 0), _SPLIT),
+    "sort of integers": program(lambda x: (jnp.sort(x, 1), jnp.argsort(x, 1, stable=True)), _INTEGERS),
+    "sort by two keys": program(lambda x, y: lax.sort((x, y, x - y), num_keys=2, dimension=0), _INTEGERS, _INTEGERS),
+    "sort, gradient": program(jax.grad(lambda x: jnp.sum(jnp.sin(jnp.sort(x, 1)))), _SPLIT),
+    "sort of one dimension": program(jnp.sort, Argument((32,), (X,)), mesh=LINE),
+    "ranks": program(lambda x: jnp.argsort(jnp.argsort(x, 1), 1), _SPLIT),
+    "median": program(lambda x: (jnp.median(x, 0), jnp.quantile(x, 0.25, 1)), _SPLIT),
+    "top-k": program(lambda x: lax.top_k(x, 4), _SPLIT),
+    "top-k, in batches": program(lambda x: lax.top_k(x, 3), Argument((4, 8, 8), (X, Y, Z)), mesh=CUBE),
+    "searched": program(lambda x, y: jnp.searchsorted(jnp.sort(x), y), Argument((32,), (D,)), Argument((16,), (M,))),
+    "unique": program(unique_counts, ints((32,), X), mesh=LINE),
+    "histogram": program(lambda x: jnp.bincount(x, length=8), ints((32,), X), mesh=LINE),
+    "largest and smallest": program(lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x)), _SPLIT),
+    "largest of integers": program(lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0)), _INTEGERS),
+    "cumulative sum": program(lambda x: jnp.cumsum(x, 1), _SPLIT),
+    "cumulative sums of integers": program(lambda x: (jnp.cumsum(x), lax.cumsum(x, 0, reverse=True)), _INTEGERS),
+    "cumulative product": program(lambda x: jnp.cumprod(x + 1, 0), _SPLIT),
+    "cumulative maximum": program(lambda x: (lax.cummax(x, 0), lax.cummin(x, 1, reverse=True)), _SPLIT),
+    "cumulative log-sum-exp": program(lambda x: lax.cumlogsumexp(x, 1), _SPLIT),
+    "cumulative sum, gradient": program(jax.grad(lambda x: jnp.sum(jnp.cumsum(x, 0) ** 2)), _SPLIT),
+    "recurrence": program(recurrence, Argument((8, 16, 4), (D, M)), Argument((8, 16, 4), (D, M))),
+    "differences": program(lambda x: (jnp.diff(x, axis=0), jnp.gradient(x, axis=1)), _SPLIT),
+}
