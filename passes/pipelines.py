@@ -239,5 +239,5 @@ class PartitionPipeline(Pipeline):
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
         yield PadForDivisibilityPass()
-        yield ConvertGlobalToLocalPass()
+        yield ConvertGlobalToLocalPass(combine_multi_dimension_reduce_scatter=True, compute_whole=True)
         yield SymbolDcePass()

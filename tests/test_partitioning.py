@@ -40,7 +40,7 @@ def test_shard_indices_count_along_axes_major_to_minor():
 
 def convert(text: str) -> Any:
     module = parse(text, "test.mlir")
-    ConvertGlobalToLocalPass().apply(context(), module)
+    ConvertGlobalToLocalPass(compute_whole=True).apply(context(), module)
     return module
 
 
@@ -207,4 +207,4 @@ func.func private @f(%arg0: tensor<4xf32>) {{
 def test_module_is_converted_only_once():
     module = convert(one_op(f"%arg0: tensor<4xf32> {HALF}", ""))
     with pytest.raises(DiagnosticError, match="partitioned already"):
-        ConvertGlobalToLocalPass().apply(context(), module)
+        ConvertGlobalToLocalPass(compute_whole=True).apply(context(), module)

@@ -92,8 +92,8 @@ func.func @constants() -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   %0 = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<1.000000e+00> : tensor<8xf32>
   // CHECK:       sizes = [1, 2] : (tensor<2x2xi32>, tensor<i64>, tensor<i64>) -> tensor<1x2xi32>
   %1 = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} dense<[[1, 2], [3, 4]]> : tensor<2x2xi32>
-  // CHECK:       stablehlo.constant dense<[0, 0, 0, 0, 4, 4, 4, 4]> : tensor<8xi64>
   // CHECK:       stablehlo.iota dim = 0 : tensor<4xi32>
+  // CHECK:       stablehlo.constant dense<[0, 0, 0, 0, 4, 4, 4, 4]> : tensor<8xi64>
   // CHECK:       stablehlo.add
   %2 = stablehlo.iota dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xi32>
   return %0, %1, %2 : tensor<8xf32>, tensor<2x2xi32>, tensor<8xi32>
@@ -121,7 +121,7 @@ sdy.mesh @mesh = <["x"=2]>
 func.func @gather(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<3x1xi32>)
     -> tensor<3x4xf32> {
   // CHECK:       %[[INDICES:.*]] = stablehlo.clamp
-  // CHECK:       stablehlo.constant dense<{{\[\[}}0], [4]]> : tensor<2x1xi64>
+  // CHECK:       stablehlo.constant dense<[0, 4]> : tensor<2xi64>
   // CHECK:       %[[LOCAL:.*]] = stablehlo.subtract %[[INDICES]], {{.*}} : tensor<3x1xi32>
   // CHECK:       "stablehlo.gather"(%arg0, %[[LOCAL]])
   // CHECK-SAME:    slice_sizes = array<i64: 1, 4>
@@ -132,4 +132,51 @@ func.func @gather(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
       slice_sizes = array<i64: 1, 4>}> : (tensor<8x4xf32>, tensor<3x1xi32>) -> tensor<3x4xf32>
   %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}, {}]> : tensor<3x4xf32>
   return %1 : tensor<3x4xf32>
+}
+
+// The parts that devices have of what is cut off at both ends begin at different places of what they had.
+// CHECK-LABEL: func.func @slice
+func.func @slice(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  // CHECK:       stablehlo.constant dense<[1, 0]> : tensor<2xi64>
+  // CHECK:       stablehlo.dynamic_slice %arg0, {{.*}}, sizes = [3] : (tensor<4xf32>, tensor<i64>) -> tensor<3xf32>
+  %0 = stablehlo.slice %arg0 [1:7] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> tensor<6xf32>
+  return %0 : tensor<6xf32>
+}
+
+// CHECK-LABEL: func.func @pad
+func.func @pad(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>)
+    -> (tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  // CHECK:       stablehlo.pad %arg0, %arg1, low = [0], high = [1], interior = [1] : (tensor<4xf32>, tensor<f32>) -> tensor<8xf32>
+  %0 = stablehlo.pad %arg0, %arg1, low = [0], high = [1], interior = [1]
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>, tensor<f32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+
+// Windows that lie side by side do not cross the border between parts.
+// CHECK-LABEL: func.func @maxima
+func.func @maxima(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>)
+    -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  // CHECK:       "stablehlo.reduce_window"(%arg0, %arg1)
+  // CHECK:       (tensor<4xf32>, tensor<f32>) -> tensor<2xf32>
+  %0 = "stablehlo.reduce_window"(%arg0, %arg1) <{window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+  ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+    %1 = stablehlo.maximum %arg2, %arg3 : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>, tensor<f32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// A computation keeps its name.
+// CHECK-LABEL: func.func @named
+func.func @named(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  // CHECK:       sdy.named_computation<"f">(%arg0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] (%arg1: tensor<4xf32>)
+  %0 = sdy.named_computation<"f">(%arg0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] (%arg1: tensor<8xf32>) {
+    // CHECK:       stablehlo.negate %arg1
+    // CHECK-SAME:    tensor<4xf32>
+    %1 = stablehlo.negate %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+    sdy.return %1 : tensor<8xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
 }

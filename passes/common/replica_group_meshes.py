@@ -32,7 +32,7 @@ def _transform(attributes: MutableMapping[str, Attribute], change: Callable[[str
         new = change(old)
         if new != old:
             attributes[_REPLICA_GROUPS] = ReplicaGroupMeshAxesAttr(
-                ReplicaGroupMeshAxes(_attribute(new), groups.data.axes)
+                ReplicaGroupMeshAxes(mesh_attribute(new), groups.data.axes)
             )
 
 
@@ -46,7 +46,8 @@ def mesh_or_name(attribute: Attribute) -> str | Mesh:
     return Mesh(axes, tuple(ids.get_values()) if isinstance(ids, DenseIntOrFPElementsAttr) else ())
 
 
-def _attribute(mesh: str | Mesh) -> FlatSymbolRefAttr | MeshAttr:
+def mesh_attribute(mesh: str | Mesh) -> FlatSymbolRefAttr | MeshAttr:
+    """How replica groups name a mesh, or write it out where it has no name."""
     if isinstance(mesh, str):
         return SymbolRefAttr(mesh)
     axes = tuple(MeshAxis(name, size) for name, size in mesh.axes)

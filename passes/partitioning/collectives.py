@@ -1,27 +1,36 @@
 """SDY's collectives, which speak of axes, as StableHLO's, which speak of groups of devices.
 
-A collective on one dimension has a counterpart. One on several dimensions at once is still one collective of StableHLO,
-along a new leading dimension into which the parts of all dimensions are moved; the elements that are sent are the same.
+A collective on one dimension has a counterpart. One on several dimensions at once can still be one collective of
+StableHLO, along a new leading dimension into which the parts of all dimensions are moved.
 """
 
 import math
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType, UnitAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Region, SSAValue
 
 from sdy import dialect
 from sdy import stablehlo as hlo
 from sdy.axes import AxisRef, total_size
 from sdy.mesh import Mesh
-from sdy.passes.common.device_groups import device_groups, places, shard_indices
-from sdy.passes.partitioning.emitter import Emitter, before, with_shape
-from sdy.passes.partitioning.site import Channels, Lowerings, Site
-from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.passes.common.device_groups import places
+from sdy.passes.partitioning.emitter import Emitter, with_shape
+from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.parts import (
+    AxesOfDims,
+    dims_with_axes,
+    flat,
+    merge_front,
+    parts_in_front,
+    shape_of,
+    take_part,
+)
+from sdy.passes.partitioning.replica_groups import device_list, replica_groups
+from sdy.passes.partitioning.site import Lowerings, Site
+from sdy.passes.partitioning.target import Target
 from sdy.stablehlo.elementwise import AddOp, CommutativeElementwiseOp, MaxOp, MinOp
 from sdy.stablehlo.reduction import reducer_body
-
-AxesOfDims = Sequence[Sequence[AxisRef]]
 
 COLLECTIVES = Lowerings()
 
@@ -31,42 +40,46 @@ REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {"sum": AddOp, "max": MaxO
 @COLLECTIVES.of(dialect.AllGatherOp)
 def _all_gather(site: Site[dialect.AllGatherOp]) -> None:
     op = site.op
-    site.replace(gather(before(op), op.tensor, op.gathering_axes.data, site.mesh, site.channels))
+    site.replace(gather(site.before(), op.tensor, op.gathering_axes.data, site.results[0], site.target))
 
 
 @COLLECTIVES.of(dialect.AllSliceOp)
 def _all_slice(site: Site[dialect.AllSliceOp]) -> None:
     op = site.op
-    site.replace(take_part(before(op), op.tensor, op.slicing_axes.data, site.mesh))
+    site.replace(take_part(site.before(), op.tensor, op.slicing_axes.data, site.results[0].mesh))
 
 
 @COLLECTIVES.of(dialect.AllReduceOp)
 def _all_reduce(site: Site[dialect.AllReduceOp]) -> None:
-    op, mesh = site.op, site.mesh
-    groups = _groups(op.reduction_axes.data, mesh)
-    properties = {"replica_groups": groups, "channel_handle": site.channels.next(), "use_global_device_ids": UnitAttr()}
-    reduce = hlo.AllReduceOp.create(
-        operands=[op.tensor],
-        properties=properties,
-        result_types=[op.tensor.type],
-        regions=[_reducer(op.tensor, op.reduction)],
+    op = site.op
+    site.replace(_reduce(site, op.tensor, op.reduction_axes.data, op.reduction))
+
+
+def _reduce(
+    site: Site[dialect.AllReduceOp] | Site[dialect.ReduceScatterOp],
+    value: SSAValue,
+    axes: Sequence[AxisRef],
+    reduction: str,
+) -> SSAValue:
+    return site.before().insert(
+        hlo.AllReduceOp.create(
+            operands=[value],
+            properties=_between(axes, site.results[0], site.target),
+            result_types=[value.type],
+            regions=[_reducer(value, reduction)],
+        )
     )
-    site.replace(before(op).insert(reduce))
 
 
 @COLLECTIVES.of(dialect.ReduceScatterOp)
 def _reduce_scatter(site: Site[dialect.ReduceScatterOp]) -> None:
-    op, mesh, emit = site.op, site.mesh, before(site.op)
+    """On several dimensions, reducing all and taking a part takes no rearranging, but sends twice as much."""
+    op, target, layout, emit = site.op, site.target, site.results[0], site.before()
     axes_of_dims = op.reduce_scatter_axes.data
-    dims = _dims_with_axes(axes_of_dims)
+    dims = dims_with_axes(axes_of_dims)
 
     def scatter(value: SSAValue, dim: int, shape: Sequence[int]) -> SSAValue:
-        properties = {
-            "scatter_dimension": IntegerAttr(dim, i64),
-            "replica_groups": _groups(_flat(axes_of_dims), mesh),
-            "channel_handle": site.channels.next(),
-            "use_global_device_ids": UnitAttr(),
-        }
+        properties = {"scatter_dimension": IntegerAttr(dim, i64), **_between(flat(axes_of_dims), layout, target)}
         return emit.insert(
             hlo.ReduceScatterOp.create(
                 operands=[value],
@@ -76,20 +89,23 @@ def _reduce_scatter(site: Site[dialect.ReduceScatterOp]) -> None:
             )
         )
 
-    local = _shape(op.results[0])
+    local = shape_of(op.results[0])
     if len(dims) == 1:
         site.replace(scatter(op.tensor, dims[0], local))
-        return
-    parts = _parts_in_front(emit, op.tensor, dims, [total_size(axes_of_dims[dim], mesh) for dim in dims])
-    site.replace(emit.reshape(scatter(parts, 0, (1, *local)), local))
+    elif target.combine_multi_dimension_reduce_scatter:
+        parts = parts_in_front(emit, op.tensor, dims, [total_size(axes_of_dims[dim], layout.mesh) for dim in dims])
+        site.replace(emit.reshape(scatter(parts, 0, (1, *local)), local))
+    else:
+        reduced = _reduce(site, op.tensor, flat(axes_of_dims), op.reduction)
+        site.replace(take_part(emit, reduced, axes_of_dims, layout.mesh))
 
 
 @COLLECTIVES.of(dialect.AllToAllOp)
 def _all_to_all(site: Site[dialect.AllToAllOp]) -> None:
-    op, mesh, emit = site.op, site.mesh, before(site.op)
+    op, layout, emit = site.op, site.results[0], site.before()
     params = sorted(op.params.data, key=lambda param: param.tgt_dim)
-    sizes = [total_size(param.axes, mesh) for param in params]
-    groups = _groups([axis for param in params for axis in param.axes], mesh)
+    sizes = [total_size(param.axes, layout.mesh) for param in params]
+    groups = replica_groups([axis for param in params for axis in param.axes], layout, site.target)
 
     def exchange(value: SSAValue, split_dim: int, concat_dim: int, shape: Sequence[int]) -> SSAValue:
         properties: dict[str, Attribute] = {
@@ -97,7 +113,7 @@ def _all_to_all(site: Site[dialect.AllToAllOp]) -> None:
             "concat_dimension": IntegerAttr(concat_dim, i64),
             "split_count": IntegerAttr(math.prod(sizes), i64),
             "replica_groups": groups,
-            "channel_handle": site.channels.next(),
+            "channel_handle": site.target.channels.next(),
         }
         return emit.insert(
             hlo.AllToAllOp.create(operands=[value], properties=properties, result_types=[with_shape(value, shape)])
@@ -105,97 +121,60 @@ def _all_to_all(site: Site[dialect.AllToAllOp]) -> None:
 
     if len(params) == 1:
         param = params[0]
-        site.replace(exchange(op.tensor, param.tgt_dim, param.src_dim, _shape(op.results[0])))
+        site.replace(exchange(op.tensor, param.tgt_dim, param.src_dim, shape_of(op.results[0])))
         return
-    parts = _parts_in_front(emit, op.tensor, [param.tgt_dim for param in params], sizes)
-    received = exchange(parts, 0, 0, _shape(parts))
-    site.replace(_merge_front(emit, received, [param.src_dim for param in params], sizes))
+    parts = parts_in_front(emit, op.tensor, [param.tgt_dim for param in params], sizes)
+    received = exchange(parts, 0, 0, shape_of(parts))
+    site.replace(merge_front(emit, received, [param.src_dim for param in params], sizes))
 
 
 @COLLECTIVES.of(dialect.CollectivePermuteOp)
 def _collective_permute(site: Site[dialect.CollectivePermuteOp]) -> None:
     """Each device of the result's layout gets its part from the one that has it; among equals, the order decides."""
     op = site.op
-    source, target = site.operands[0], site.results[0]
     sources, targets = (
-        _device_of_index(_flat(layout.sharding.dim_axes if layout.sharding else ()), layout.mesh)
-        for layout in (source, target)
+        _device_of_index(flat(layout.sharding.dim_axes if layout.sharding else ()), layout.mesh)
+        for layout in (site.operands[0], site.results[0])
     )
     pairs = sorted(zip(sources, targets, strict=True))
     properties = {
-        "source_target_pairs": _integers([number for pair in pairs for number in pair], (len(pairs), 2)),
-        "channel_handle": site.channels.next(),
+        "source_target_pairs": device_list([number for pair in pairs for number in pair], (len(pairs), 2)),
+        "channel_handle": site.target.channels.next(),
     }
     permute = hlo.CollectivePermuteOp.create(operands=[op.tensor], properties=properties, result_types=[op.tensor.type])
-    site.replace(before(op).insert(permute))
+    site.replace(site.before().insert(permute))
 
 
-def gather(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Mesh, channels: Channels) -> SSAValue:
-    """`value` with the parts that devices along the axes of each dimension have put one after the other."""
-    dims = _dims_with_axes(axes_of_dims)
-    sizes = [total_size(axes_of_dims[dim], mesh) for dim in dims]
-    shape = _shape(value)
+def gather(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, layout: Layout, target: Target) -> SSAValue:
+    """`value` with the parts that devices along the axes of each dimension have put one after the other.
 
-    def all_gather(value: SSAValue, dim: int) -> SSAValue:
-        properties = {
-            "all_gather_dim": IntegerAttr(dim, i64),
-            "replica_groups": _groups(_flat(axes_of_dims), mesh),
-            "channel_handle": channels.next(),
-            "use_global_device_ids": UnitAttr(),
-        }
-        gathered = list(_shape(value))
-        gathered[dim] *= math.prod(sizes)
+    `layout` says which mesh the axes are of.
+    """
+    dims = dims_with_axes(axes_of_dims)
+    sizes = [total_size(axes_of_dims[dim], layout.mesh) for dim in dims]
+
+    def all_gather(value: SSAValue, dim: int, axes: Sequence[AxisRef]) -> SSAValue:
+        properties = {"all_gather_dim": IntegerAttr(dim, i64), **_between(axes, layout, target)}
+        gathered = list(shape_of(value))
+        gathered[dim] *= total_size(axes, layout.mesh)
         return emit.insert(
             hlo.AllGatherOp.create(operands=[value], properties=properties, result_types=[with_shape(value, gathered)])
         )
 
-    if len(dims) == 1:
-        return all_gather(value, dims[0])
-    gathered = all_gather(emit.reshape(value, (1, *shape)), 0)
-    return _merge_front(emit, gathered, dims, sizes)
+    if target.per_dim_all_gather or len(dims) == 1:
+        for dim in reversed(dims):
+            value = all_gather(value, dim, axes_of_dims[dim])
+        return value
+    return merge_front(emit, all_gather(emit.reshape(value, (1, *shape_of(value))), 0, flat(axes_of_dims)), dims, sizes)
 
 
-def take_part(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Mesh) -> SSAValue:
-    """The running device's part of `value`, which is the same on all devices along the axes, split over them."""
-    shape = [size // total_size(axes, mesh) for size, axes in zip(_shape(value), axes_of_dims, strict=True)]
-    starts = [emit.of_device(offsets(axes, size, mesh)) for size, axes in zip(shape, axes_of_dims, strict=True)]
-    return emit.dynamic_slice(value, starts, shape)
-
-
-def offsets(axes: Sequence[AxisRef], size: int, mesh: Mesh) -> list[int]:
-    """For each device, where its part of a dimension begins that `axes` split into parts of `size` elements."""
-    return [index * size for index in shard_indices(axes, mesh)]
-
-
-def _parts_in_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:
-    """Each of `dims` cut into as many parts as `sizes` says, and all parts side by side in a new leading dimension."""
-    cut: list[int] = []
-    places: list[int] = []
-    for dim, size in enumerate(_shape(value)):
-        if dim in dims:
-            places.append(len(cut))
-            parts = sizes[dims.index(dim)]
-            cut += [parts, size // parts]
-        else:
-            cut.append(size)
-    rest = [place for place in range(len(cut)) if place not in places]
-    in_front = emit.transpose(emit.reshape(value, cut), places + rest)
-    return emit.reshape(in_front, (math.prod(sizes), *(cut[place] for place in rest)))
-
-
-def _merge_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:
-    """The inverse: the leading dimension cut into `sizes`, each of which becomes the major part of one of `dims`."""
-    _, *shape = _shape(value)
-    cut = emit.reshape(value, (*sizes, *shape))
-    order: list[int] = []
-    for dim in range(len(shape)):
-        order += [place for place, into in enumerate(dims) if into == dim]
-        order.append(len(sizes) + dim)
-    merged = [
-        size * math.prod(parts for parts, into in zip(sizes, dims, strict=True) if into == dim)
-        for dim, size in enumerate(shape)
-    ]
-    return emit.reshape(emit.transpose(cut, order), merged)
+def _between(axes: Sequence[AxisRef], layout: Layout, target: Target) -> dict[str, Attribute]:
+    """The properties that say which devices a collective is between."""
+    return {
+        "replica_groups": replica_groups(axes, layout, target),
+        "channel_handle": target.channels.next(),
+        "use_global_device_ids": UnitAttr(),
+    }
 
 
 def _device_of_index(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
@@ -203,26 +182,5 @@ def _device_of_index(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
     return sorted(range(mesh.size), key=places(axes, mesh).__getitem__)
 
 
-def _dims_with_axes(axes_of_dims: AxesOfDims) -> list[int]:
-    return [dim for dim, axes in enumerate(axes_of_dims) if axes]
-
-
-def _flat(axes_of_dims: AxesOfDims) -> list[AxisRef]:
-    return [axis for axes in axes_of_dims for axis in axes]
-
-
-def _groups(axes: Sequence[AxisRef], mesh: Mesh) -> DenseIntOrFPElementsAttr:
-    groups = device_groups(axes, mesh)
-    return _integers([device for group in groups for device in group], (len(groups), len(groups[0])))
-
-
-def _integers(values: Sequence[int], shape: Sequence[int]) -> DenseIntOrFPElementsAttr:
-    return DenseIntOrFPElementsAttr.from_list(TensorType(i64, shape), values)
-
-
 def _reducer(value: SSAValue, reduction: str) -> Region:
     return reducer_body(REDUCERS[reduction], value)
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return tensor_type(value).get_shape()

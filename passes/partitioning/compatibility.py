@@ -9,6 +9,7 @@ from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ReduceScatterOp
 from sdy.mesh import Mesh
 from sdy.passes.exporting.common_sharding import agreed_axes
 from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.shifts import STAYS, why_not_shifted_in_parts
 from sdy.passes.propagation.factors import project
 from sdy.rule import FactorKind, OpShardingRule, TensorMapping
 from sdy.rules import sharding_rule
@@ -20,7 +21,8 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
     """Why `op`, whose values still have the types of the whole, cannot be computed in parts; None if it can.
 
     It can where all its tensors split each factor of its sharding rule alike, factors that are needed whole or whose
-    parts need data of other devices are not split, and what is partial as a consequence is combined.
+    parts need data of other devices are not split, and what is partial as a consequence is combined. What is of another
+    dialect and has no results looks at what the device has.
     """
     layouts = (*operands, *results)
     split = [layout for layout in layouts if layout.is_split]
@@ -29,9 +31,11 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
     mesh = split[0].mesh
     if any(layout.mesh != mesh for layout in split):
         return "its tensors are split over different meshes"
+    if type(op) in STAYS:
+        return why_not_shifted_in_parts(op, layouts)
     rule = sharding_rule(op)
     if rule is None:
-        return "it has no sharding rule"
+        return "it has no sharding rule" if results or op.dialect_name() == "stablehlo" else None
     shardings = [TensorSharding(mesh, tuple(map(DimSharding, layout.axes))) for layout in layouts]
     tensors = project(rule, shardings, mesh).tensors
     without_factor = [_split_without_factor(layout, dims) for layout, dims in zip(layouts, rule.tensors, strict=True)]

@@ -6,8 +6,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 
 from sdy.diagnostics import op_error
 from sdy.dialect import ConstantOp as ShardedConstantOp
-from sdy.passes.partitioning.collectives import offsets, take_part
-from sdy.passes.partitioning.emitter import before
+from sdy.passes.partitioning.parts import offsets, take_part
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo import ConstantOp, IotaOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -20,7 +19,7 @@ CONSTANTS = Lowerings()
 def _constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
     """A constant of one element everywhere is made in its local shape; of any other, each device takes its part."""
     op, layout = site.op, site.results[0]
-    emit = before(op)
+    emit = site.before()
     if not layout.is_split:
         site.replace(emit.insert(ConstantOp.create(properties={"value": op.value}, result_types=op.result_types)))
         return
@@ -40,11 +39,13 @@ def splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Any]) -> De
 @CONSTANTS.of(IotaOp)
 def _iota(site: Site[IotaOp]) -> None:
     """Along a split dimension, counting begins at the place of the device's part."""
-    op, layout, emit = site.op, site.results[0], before(site.op)
+    op, layout, emit = site.op, site.results[0], site.before()
     type_ = tensor_type(op.output)
     dim = op.iota_dimension.value.data
+    indices = emit.insert(IotaOp(dim, type_))
     if not layout.axes[dim]:
+        site.replace(indices)
         return
     start = emit.of_device(offsets(layout.axes[dim], type_.get_shape()[dim], layout.mesh))
     start = emit.broadcast(emit.convert(start, type_.element_type), (), type_.get_shape())
-    site.replace(emit.add(emit.insert(IotaOp(dim, type_)), start))
+    site.replace(emit.add(indices, start))

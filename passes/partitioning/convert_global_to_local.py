@@ -24,11 +24,13 @@ from sdy.passes.partitioning.local_module import is_local, mark_local
 from sdy.passes.partitioning.reductions import REDUCTIONS
 from sdy.passes.partitioning.shapes import SHAPES
 from sdy.passes.partitioning.sharded_ops import SHARDED_OPS
+from sdy.passes.partitioning.shifts import SHIFTS
 from sdy.passes.partitioning.site import Lowerings, Site
+from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
 from sdy.passes.partitioning.whole import compute_whole
 
 _ALWAYS = Lowerings({**COLLECTIVES, **CONSTANTS, **SHARDED_OPS})
-_WHERE_SPLIT = Lowerings({**_ALWAYS, **INDEXING, **REDUCTIONS, **SHAPES})
+_WHERE_SPLIT = Lowerings({**_ALWAYS, **INDEXING, **REDUCTIONS, **SHAPES, **SHIFTS})
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,30 @@ class ConvertGlobalToLocalPass(ModulePass):
         func.func @main(%0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
           %1 = "stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> ...
 
-    Where an operation cannot be computed in parts, it is computed whole on every device, with a warning. A dimension
-    that its axes do not divide is an error: `sdy-pad-for-divisibility` must run first.
+    An operation that cannot be computed in parts is an error, or with `compute_whole` is computed whole on every
+    device, with a warning. A dimension that its axes do not divide is an error: `sdy-pad-for-divisibility` must run
+    first.
+
+    Devices are partitions of one replica, or where `replica_count` is greater than 1, replicas of one partition.
+    With `enable_rgv3`, collectives name the axes of a mesh along which they are, where these are whole axes. An
+    all-gather of several dimensions is one collective, or with `per_dim_all_gather` one for each. A reduce-scatter of
+    several dimensions is an all-reduce of which each device takes its part, or with
+    `combine_multi_dimension_reduce_scatter` a single reduce-scatter, which sends half as much.
     """
 
     name = "sdy-convert-global-to-local"
+    per_dim_all_gather: bool = False
+    combine_multi_dimension_reduce_scatter: bool = False
+    enable_rgv3: bool = False
+    replica_count: int = 1
+    partition_count: int = 1
+    compute_whole: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if is_local(op):
             raise error(op, "the module is partitioned already")
         layouts = Layouts(op)
-        sites = list(layouts.sites())
+        sites = list(layouts.sites(self._target(op)))
         # The sharding rules are those of whole tensors, so they are asked before any type changes.
         why_whole = [_why_whole(site) for site in sites]
         layouts.change_types(Layout.local_type)
@@ -66,6 +81,16 @@ class ConvertGlobalToLocalPass(ModulePass):
         for inner in operations(op):
             _check_edges(inner, layouts.functions)
         mark_local(op)
+
+    def _target(self, module: ModuleOp) -> Target:
+        return Target(
+            device_id_op(module, self.replica_count, self.partition_count),
+            self.per_dim_all_gather,
+            self.combine_multi_dimension_reduce_scatter,
+            self.enable_rgv3,
+            self.compute_whole,
+            Channels(first_free_channel(operations(module))),
+        )
 
 
 def _why_whole(site: Site[Operation]) -> str | None:

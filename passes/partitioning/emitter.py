@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, IntegerType, Signedness, TensorType, i1, i64
+from xdsl.dialects.builtin import (
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    TensorType,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -11,21 +20,25 @@ from sdy.stablehlo.attributes.enums import ComparisonDirection, ComparisonDirect
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.constants import ConstantOp, PartitionIdOp
+from sdy.stablehlo.constants import ConstantOp, DeviceIdOp, PartitionIdOp
 from sdy.stablehlo.elementwise import AddOp, BinaryElementwiseOp, ConvertOp
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
-from sdy.stablehlo.shape import ReshapeOp, TransposeOp
+from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 _DEVICE_ID = TensorType(IntegerType(32, Signedness.UNSIGNED), ())
 
 
 class Emitter:
-    """Inserts operations at `place`, one after the other, at the location of the operation `source`."""
+    """Inserts operations at `place`, one after the other, at the location of the operation `source`.
 
-    def __init__(self, place: InsertPoint, source: Operation):
+    A device knows which it is by the number that `device_id` gives it.
+    """
+
+    def __init__(self, place: InsertPoint, source: Operation, device_id: type[DeviceIdOp] = PartitionIdOp):
         self._place = place
         self._location = source.location
+        self._device_id = device_id
 
     def insert(self, op: Operation) -> SSAValue:
         """Insert `op` and return its first result."""
@@ -50,6 +63,15 @@ class Emitter:
         """The value repeated to `shape`, its dimension i being dimension `dims[i]` of the result."""
         return self.insert(BroadcastInDimOp(value, dims, with_shape(value, shape)))
 
+    def concatenate(self, values: Sequence[SSAValue], dim: int) -> SSAValue:
+        """The values one after the other along a dimension."""
+        shape = list(tensor_type(values[0]).get_shape())
+        shape[dim] = sum(tensor_type(value).get_shape()[dim] for value in values)
+        properties = {"dimension": IntegerAttr(dim, i64)}
+        return self.insert(
+            ConcatenateOp.create(operands=values, properties=properties, result_types=[with_shape(values[0], shape)])
+        )
+
     def constant(self, value: DenseIntOrFPElementsAttr) -> SSAValue:
         """A constant."""
         return self.insert(ConstantOp(value))
@@ -73,13 +95,9 @@ class Emitter:
         return self.binary(AddOp, lhs, rhs)
 
     def convert(self, value: SSAValue, element_type: Attribute) -> SSAValue:
-        """The value with elements of another type; the value itself where it has them."""
-        type_ = tensor_type(value)
-        if type_.element_type == element_type:
-            return value
-        return self.insert(
-            ConvertOp.create(operands=[value], result_types=[TensorType(element_type, type_.get_shape())])
-        )
+        """The value with elements of another type."""
+        result = TensorType(element_type, tensor_type(value).get_shape())
+        return self.insert(ConvertOp.create(operands=[value], result_types=[result]))
 
     def compare(self, direction: ComparisonDirection, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Where `lhs` and `rhs`, of one type, stand in a relation."""
@@ -99,14 +117,17 @@ class Emitter:
         """The value limited to `low` .. `high`, of its shape."""
         return self.insert(ClampOp.create(operands=[low, value, high], result_types=[value.type]))
 
-    def slice(self, value: SSAValue, starts: Sequence[int], limits: Sequence[int]) -> SSAValue:
-        """The elements from `starts` to `limits`, these excluded."""
+    def slice(
+        self, value: SSAValue, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None
+    ) -> SSAValue:
+        """The elements from `starts` to `limits`, these excluded, in steps of `strides` if given."""
+        strides = strides or [1] * len(starts)
         properties = {
             "start_indices": i64_array(*starts),
             "limit_indices": i64_array(*limits),
-            "strides": i64_array(*[1] * len(starts)),
+            "strides": i64_array(*strides),
         }
-        shape = [limit - start for start, limit in zip(starts, limits, strict=True)]
+        shape = [-((start - limit) // step) for start, limit, step in zip(starts, limits, strides, strict=True)]
         return self.insert(
             SliceOp.create(operands=[value], properties=properties, result_types=[with_shape(value, shape)])
         )
@@ -117,21 +138,18 @@ class Emitter:
 
     def device_id(self) -> SSAValue:
         """The id of the running device, `tensor<i64>`."""
-        return self.convert(self.insert(PartitionIdOp.create(result_types=[_DEVICE_ID])), i64)
+        return self.convert(self.insert(self._device_id.create(result_types=[_DEVICE_ID])), i64)
 
     def of_device(self, values: Sequence[int]) -> SSAValue:
         """The one of `values`, one for each device, that belongs to the running device: `tensor<i64>`."""
         if len(set(values)) == 1:
             return self.integers([values[0]], ())
-        table = self.integers(values, (len(values),))
-        return self.reshape(self.dynamic_slice(table, [self.device_id()], (1,)), ())
+        return self.reshape(self.entry_of_device(values), ())
 
-    def row_of_device(self, rows: Sequence[Sequence[int]]) -> SSAValue:
-        """The one of `rows`, one for each device, that belongs to the running device: `tensor<k x i64>`."""
-        width = len(rows[0])
-        table = self.integers([value for row in rows for value in row], (len(rows), width))
-        row = self.dynamic_slice(table, [self.device_id(), self.integers([0], ())], (1, width))
-        return self.reshape(row, (width,))
+    def entry_of_device(self, values: Sequence[int], element_type: IntegerType = i64) -> SSAValue:
+        """The one of `values`, one for each device, that belongs to the running device: a tensor of one element."""
+        device = self.device_id()
+        return self.dynamic_slice(self.integers(values, (len(values),), element_type), [device], (1,))
 
 
 def before(op: Operation) -> Emitter:

@@ -13,7 +13,8 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.walk import operations
 from sdy.passes.partitioning.layout import Layout
-from sdy.passes.partitioning.site import Channels, Site, first_free_channel
+from sdy.passes.partitioning.site import Site
+from sdy.passes.partitioning.target import Target
 from sdy.sharding import TensorSharding
 
 TypeOf = Callable[[Layout, SSAValue | Operation], Attribute]
@@ -56,12 +57,11 @@ class Layouts:
         types = function.function_type.outputs.data
         return [self._layout(type_, func_result_sharding(function, index)) for index, type_ in enumerate(types)]
 
-    def sites(self) -> Iterator[Site[Operation]]:
+    def sites(self, target: Target) -> Iterator[Site[Operation]]:
         """The operations that have operands or results, in the order of the text."""
-        channels = Channels(first_free_channel(operations(self._module)))
         for op in operations(self._module):
             if op.operands or op.results:
-                yield Site(op, self.of_all(op.operands), self.of_all(op.results), channels)
+                yield Site(op, self.of_all(op.operands), self.of_all(op.results), target)
 
     def change_types(self, type_of: TypeOf) -> None:
         """Give each value that is split, and each function's signature, the types that `type_of` says."""

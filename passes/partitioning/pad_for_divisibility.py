@@ -36,6 +36,7 @@ from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.padded_operations import PaddedSite, pad_operation
 from sdy.passes.partitioning.padding import Padding, Place
 from sdy.passes.partitioning.site import Site
+from sdy.passes.partitioning.target import Target
 from sdy.rule import OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -77,7 +78,7 @@ class PadForDivisibilityPass(ModulePass):
         for function in layouts.functions.values():
             _check_function(function, layouts)
         # The sharding rules are those of unpadded tensors, so they are asked before any type changes.
-        sites = [(site, sharding_rule(site.op)) for site in layouts.sites() if _has_uneven_dims(site)]
+        sites = [(site, sharding_rule(site.op)) for site in layouts.sites(Target()) if _has_uneven_dims(site)]
         layouts.change_types(Layout.padded_type)
         padding = Padding()
         for site, rule in sites:

@@ -5,31 +5,25 @@ ends up in the padding of the result. Where a factor is reduced, the padding is 
 Operations that name sizes or places are told those of the padded tensors.
 """
 
-import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, cast
 
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    BFloat16Type,
     DenseIntOrFPElementsAttr,
-    Float16Type,
-    Float32Type,
-    Float64Type,
     IntegerType,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.traits import has_trait
 from sdy.passes.partitioning.constants import splat_of_type
-from sdy.passes.partitioning.emitter import Emitter, before
+from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.padding import Padding, Place
-from sdy.passes.partitioning.reductions import bounds, identity_of
+from sdy.passes.partitioning.reductions import bounds, identities_of
 from sdy.passes.partitioning.site import OpT, Site
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.stablehlo import (
@@ -63,7 +57,6 @@ from sdy.stablehlo.attributes.operation_attributes import I64Array, i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
 
 _MAKES_ELEMENTS = (BroadcastInDimOp, IotaOp)
-_WITH_INFINITY = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 
 
 @dataclass(frozen=True)
@@ -247,16 +240,12 @@ def _reduce(site: PaddedSite[ReduceOp]) -> bool:
         return False
     if not any(site.reduced_dims(operand) for operand in range(len(op.inputs))):
         return True
-    element_type = tensor_type(op.inputs[0]).element_type
-    identity = identity_of(op.body, element_type)
-    if len(op.inputs) != 1 or identity is None or not _has(element_type, identity):
+    identities = identities_of(op.body, [tensor_type(value).element_type for value in op.inputs])
+    if identities is None:
         return False
-    site.fill(0, site.reduced_dims(0), identity)
+    for operand, identity in enumerate(identities):
+        site.fill(operand, site.reduced_dims(operand), identity)
     return True
-
-
-def _has(element_type: Attribute, element: float) -> bool:
-    return not isinstance(element_type, AnyFloat) or math.isfinite(element) or isinstance(element_type, _WITH_INFINITY)
 
 
 @_of(DynamicSliceOp)
@@ -277,7 +266,7 @@ def _dynamic_update_slice(site: PaddedSite[DynamicUpdateSliceOp]) -> bool:
         if update.shape[dim] == operand.shape[dim]:
             continue
         start = op.start_indices[dim]
-        op.operands[2 + dim] = _clamped(before(op), start, [operand.shape[dim] - update.shape[dim]], ())
+        op.operands[2 + dim] = _clamped(site.site.before(), start, [operand.shape[dim] - update.shape[dim]], ())
     return True
 
 

@@ -8,13 +8,22 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, Signedness
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    Signedness,
+)
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import shard_indices
-from sdy.passes.partitioning.emitter import Emitter, before
+from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.passes.partitioning.whole import compute_whole
 from sdy.stablehlo.attributes.enums import ComparisonDirection
@@ -25,6 +34,8 @@ from sdy.stablehlo.reduction import ReduceOp
 
 REDUCTIONS = Lowerings()
 
+_WITH_INFINITY = (Float16Type, BFloat16Type, Float32Type, Float64Type)
+
 
 @REDUCTIONS.of(ReduceOp)
 def _reduce(site: Site[ReduceOp]) -> None:
@@ -32,12 +43,13 @@ def _reduce(site: Site[ReduceOp]) -> None:
     axes = [axis for dim in op.dimensions.get_values() for axis in site.operands[0].axes[dim]]
     if not axes:
         return
-    identity = identity_of(op.body, tensor_type(op.inputs[0]).element_type)
-    if identity is None or len(op.inputs) != 1:
+    identities = identities_of(op.body, [tensor_type(value).element_type for value in op.inputs])
+    if identities is None:
         compute_whole(site, "what it starts from would count several times")
-    elif not _is_constant(op.init_values[0], identity):
-        emit = before(op)
-        op.operands[1] = on_leader(emit, op.init_values[0], identity, axes, site.mesh)
+        return
+    for index, identity in enumerate(identities, len(op.inputs)):
+        if not _is_constant(op.operands[index], identity):
+            op.operands[index] = on_leader(site.before(), op.operands[index], identity, axes, site.mesh)
 
 
 def on_leader(emit: Emitter, value: SSAValue, identity: float, axes: Sequence[AxisRef], mesh: Mesh) -> SSAValue:
@@ -47,23 +59,39 @@ def on_leader(emit: Emitter, value: SSAValue, identity: float, axes: Sequence[Ax
     return emit.select(is_leader, value, emit.filled(tensor_type(value), identity))
 
 
-def identity_of(body: Region, element_type: Attribute) -> float | None:
-    """The element that the reduction `body` leaves any other as it is with; None for a body that is no known one."""
-    block = body.block
-    reducer = block.first_op
-    if reducer is None or reducer.next_op is not block.last_op or set(reducer.operands) != set(block.args):
+def identities_of(body: Region, element_types: Sequence[Attribute]) -> list[float] | None:
+    """For each tensor that `body` reduces, the element that leaves any other as it is.
+
+    None where one of the reductions is no known one, takes more than its own tensor, or has no such element.
+    """
+    block, count = body.block, len(element_types)
+    reduced = block.last_op.operands if block.last_op is not None else ()
+    if len(reduced) != count or len(list(block.ops)) != count + 1:
         return None
-    low, high = bounds(element_type)
-    identities: dict[type[Operation], float] = {
-        AddOp: 0,
-        MulOp: 1,
-        MaxOp: low,
-        MinOp: high,
-        AndOp: -1 if low < 0 else high,
-        OrOp: 0,
-        XorOp: 0,
-    }
-    return identities.get(type(reducer))
+    identities: list[float] = []
+    for index, (value, element_type) in enumerate(zip(reduced, element_types, strict=True)):
+        pair = {block.args[index], block.args[count + index]}
+        if not isinstance(value, OpResult) or set(value.op.operands) != pair:
+            return None
+        low, high = bounds(element_type)
+        known: dict[type[Operation], float] = {
+            AddOp: 0,
+            MulOp: 1,
+            MaxOp: low,
+            MinOp: high,
+            AndOp: -1 if low < 0 else high,
+            OrOp: 0,
+            XorOp: 0,
+        }
+        identity = known.get(type(value.op))
+        if identity is None or not _has(element_type, identity):
+            return None
+        identities.append(identity)
+    return identities
+
+
+def _has(element_type: Attribute, element: float) -> bool:
+    return not isinstance(element_type, AnyFloat) or math.isfinite(element) or isinstance(element_type, _WITH_INFINITY)
 
 
 def bounds(element_type: Attribute) -> tuple[float, float]:

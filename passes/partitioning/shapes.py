@@ -8,13 +8,11 @@ from typing import Any
 
 from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, i64
 
-from sdy.passes.partitioning.collectives import offsets
-from sdy.passes.partitioning.emitter import before
+from sdy.passes.partitioning.parts import offsets
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.passes.partitioning.whole import compute_whole
 from sdy.stablehlo import (
     BroadcastOp,
-    ConcatenateOp,
     ConvolutionOp,
     DynamicSliceOp,
     DynamicUpdateSliceOp,
@@ -22,32 +20,11 @@ from sdy.stablehlo import (
     PadOp,
     RngBitGeneratorOp,
     RngOp,
-    SliceOp,
 )
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
 
 SHAPES = Lowerings()
-
-
-@SHAPES.of(SliceOp)
-def _slice(site: Site[SliceOp]) -> None:
-    """A dimension that is split is taken in full."""
-    op = site.op
-    limits = list(op.limit_indices.get_values())
-    for dim in site.operands[0].split_dims:
-        limits[dim] = tensor_type(op.operand).get_shape()[dim]
-    op.limit_indices = i64_array(*limits)
-
-
-@SHAPES.of(PadOp)
-def _pad(site: Site[PadOp]) -> None:
-    op = site.op
-    padding = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
-    for dim in site.operands[0].split_dims:
-        if any(amounts.get_values()[dim] for amounts in padding):
-            compute_whole(site, f"it pads dimension {dim}, which is split")
-            return
 
 
 @SHAPES.of(DynamicSliceOp)
@@ -69,7 +46,7 @@ def _dynamic_update_slice(site: Site[DynamicUpdateSliceOp]) -> None:
         return
     if not partial:
         return
-    emit = before(op)
+    emit = site.before()
     shape = tensor_type(op.operand).get_shape()
     margins = [update.shape[dim] if dim in partial else 0 for dim in range(len(shape))]
     zero = emit.filled(TensorType(tensor_type(op.operand).element_type, ()), 0)
@@ -87,13 +64,6 @@ def _dynamic_update_slice(site: Site[DynamicUpdateSliceOp]) -> None:
     site.replace(emit.slice(emit.insert(updated), margins, limits))
 
 
-@SHAPES.of(ConcatenateOp)
-def _concatenate(site: Site[ConcatenateOp]) -> None:
-    dim = site.op.dimension.value.data
-    if any(layout.axes[dim] for layout in site.layouts):
-        compute_whole(site, f"it concatenates along dimension {dim}, which is split")
-
-
 @SHAPES.of(ConvolutionOp)
 def _convolution(site: Site[ConvolutionOp]) -> None:
     """A device that has a part of the groups of features or of batches computes these groups."""
@@ -104,8 +74,13 @@ def _convolution(site: Site[ConvolutionOp]) -> None:
     ):
         compute_whole(site, "a spatial dimension is split")
         return
-    op.feature_group_count = _local_groups(op.feature_group_count, rhs.parts(dims.kernel_output_feature_dimension))
-    op.batch_group_count = _local_groups(op.batch_group_count, lhs.parts(dims.input_batch_dimension))
+    properties = {
+        **op.properties,
+        "feature_group_count": _local_groups(op.feature_group_count, rhs.parts(dims.kernel_output_feature_dimension)),
+        "batch_group_count": _local_groups(op.batch_group_count, lhs.parts(dims.input_batch_dimension)),
+    }
+    local = ConvolutionOp.create(operands=op.operands, properties=properties, result_types=op.result_types)
+    site.replace(site.before().insert(local))
 
 
 def _local_groups(groups: IntegerAttr[Any], parts: int) -> IntegerAttr[I64]:
@@ -123,7 +98,7 @@ def _broadcast(site: Site[BroadcastOp]) -> None:
 def _get_dimension_size(site: Site[GetDimensionSizeOp]) -> None:
     op = site.op
     size = site.operands[0].shape[op.dimension.value.data]
-    site.replace(before(op).filled(tensor_type(op.result), size))
+    site.replace(site.before().filled(tensor_type(op.result), size))
 
 
 @SHAPES.of(RngOp, RngBitGeneratorOp)

@@ -4,7 +4,6 @@ from sdy.diagnostics import op_error
 from sdy.dialect import (
     DataFlowEdgeOp,
     ManualComputationOp,
-    NamedComputationOp,
     PropagationBarrierOp,
     ReplicatedToUnreducedOp,
     ReshardOp,
@@ -13,8 +12,7 @@ from sdy.dialect import (
     ShardingGroupOp,
 )
 from sdy.passes.common.regions import inline_body
-from sdy.passes.partitioning.collectives import offsets
-from sdy.passes.partitioning.emitter import before
+from sdy.passes.partitioning.parts import offsets
 from sdy.passes.partitioning.reductions import on_leader
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -23,8 +21,8 @@ from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 SHARDED_OPS = Lowerings()
 
 
-@SHARDED_OPS.of(ManualComputationOp, NamedComputationOp)
-def _computation(site: Site[ManualComputationOp] | Site[NamedComputationOp]) -> None:
+@SHARDED_OPS.of(ManualComputationOp)
+def _manual_computation(site: Site[ManualComputationOp]) -> None:
     """Inside, tensors have the types that they have outside on one device."""
     inline_body(site.op)
 
@@ -45,13 +43,13 @@ def _sharding_group(site: Site[ShardingGroupOp]) -> None:
 @SHARDED_OPS.of(ReplicatedToUnreducedOp)
 def _replicated_to_unreduced(site: Site[ReplicatedToUnreducedOp]) -> None:
     op = site.op
-    site.replace(on_leader(before(op), op.tensor, 0, op.axes.data, site.results[0].mesh))
+    site.replace(on_leader(site.before(), op.tensor, 0, op.axes.data, site.results[0].mesh))
 
 
 @SHARDED_OPS.of(ShardedToUnreducedOp)
 def _sharded_to_unreduced(site: Site[ShardedToUnreducedOp]) -> None:
     """Each device's part stays in its place, among zeros."""
-    op, emit, mesh = site.op, before(site.op), site.results[0].mesh
+    op, emit, mesh = site.op, site.before(), site.results[0].mesh
     zeros = emit.filled(tensor_type(op.result), 0)
     shape = tensor_type(op.tensor).get_shape()
     starts = [emit.of_device(offsets(axes, size, mesh)) for axes, size in zip(op.axes.data, shape, strict=True)]

@@ -4,37 +4,24 @@ Most operations only need the types of their operands and results replaced. A lo
 that was done to all values of the module, and changes or replaces the operation.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, Generic, TypeVar
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.mesh import Mesh
+from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
-from sdy.stablehlo.attributes.operation_attributes import ChannelHandle, ChannelHandleAttr
-
-_BETWEEN_DEVICES = 1
+from sdy.passes.partitioning.target import Target
 
 OpT = TypeVar("OpT", bound=Operation, covariant=True)
 
 
-class Channels:
-    """Numbers for collectives, so that each is told apart from all others in the module."""
-
-    def __init__(self, first: int):
-        self._numbers = count(first)
-
-    def next(self) -> ChannelHandleAttr:
-        """A number that no other collective has."""
-        return ChannelHandleAttr(ChannelHandle(next(self._numbers), _BETWEEN_DEVICES))
-
-
 @dataclass(frozen=True)
 class Site(Generic[OpT]):
-    """An operation, the layouts of its operands and results, and where to get channels from.
+    """An operation, the layouts of its operands and results, and what the program is made for.
 
     The types of the operation's values are local already; the layouts know the whole.
     """
@@ -42,7 +29,7 @@ class Site(Generic[OpT]):
     op: OpT
     operands: tuple[Layout, ...]
     results: tuple[Layout, ...]
-    channels: Channels
+    target: Target
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
@@ -59,6 +46,14 @@ class Site(Generic[OpT]):
         """The mesh over which the operands and results are split, or else lie."""
         with_mesh = [layout for layout in self.layouts if layout.sharding is not None]
         return next((layout for layout in with_mesh if layout.is_split), with_mesh[0]).mesh
+
+    def before(self) -> Emitter:
+        """Inserts operations in front of this one."""
+        return Emitter(InsertPoint.before(self.op), self.op, self.target.device_id)
+
+    def after(self) -> Emitter:
+        """Inserts operations behind this one."""
+        return Emitter(InsertPoint.after(self.op), self.op, self.target.device_id)
 
     def replace(self, *values: SSAValue) -> None:
         """Put `values` in the place of the results, and remove the operation."""
@@ -79,9 +74,3 @@ class Lowerings(dict[type[Operation], Lowering]):
             return lowering
 
         return enter
-
-
-def first_free_channel(operations: Iterable[Operation]) -> int:
-    """The number after the greatest channel of a collective that is there already, at least 1."""
-    handles = (op.properties.get("channel_handle") for op in operations)
-    return 1 + max((handle.data.handle for handle in handles if isinstance(handle, ChannelHandleAttr)), default=0)

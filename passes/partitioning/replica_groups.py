@@ -1,0 +1,32 @@
+"""The devices that take part in a collective together, as StableHLO's collectives say them."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, TensorType, i64
+
+from sdy.axes import AxisRef
+from sdy.passes.common.device_groups import device_groups
+from sdy.passes.common.replica_group_meshes import mesh_attribute
+from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.target import Target
+from sdy.stablehlo.attributes.replica_groups import AxisRefAttr, ReplicaGroupMeshAxes, ReplicaGroupMeshAxesAttr
+
+
+def replica_groups(
+    axes: Sequence[AxisRef], layout: Layout, target: Target
+) -> DenseIntOrFPElementsAttr | ReplicaGroupMeshAxesAttr:
+    """The groups of devices that differ along `axes` of the mesh of `layout` only.
+
+    They are lists of device ids, or, if the target wants that and no axis is split, named by the axes.
+    """
+    assert layout.sharding is not None
+    if target.groups_by_axes and all(axis.is_full for axis in axes):
+        mesh = mesh_attribute(layout.sharding.mesh)
+        return ReplicaGroupMeshAxesAttr(ReplicaGroupMeshAxes(mesh, ArrayAttr(map(AxisRefAttr, axes))))
+    groups = device_groups(axes, layout.mesh)
+    return device_list([device for group in groups for device in group], (len(groups), len(groups[0])))
+
+
+def device_list(devices: Sequence[int], shape: Sequence[int]) -> DenseIntOrFPElementsAttr:
+    """Device ids in this shape, as replica groups and pairs of source and target are written."""
+    return DenseIntOrFPElementsAttr.from_list(TensorType(i64, shape), devices)
