@@ -20,7 +20,10 @@ from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from sdy.stablehlo import AddOp, SliceOp, TransposeOp, i64_array
+from sdy.stablehlo.attributes.operation_attributes import i64_array
+from sdy.stablehlo.elementwise import AddOp
+from sdy.stablehlo.shape import TransposeOp
+from sdy.stablehlo.slicing import SliceOp
 from sdy.text import context, format, parse
 from sdy.text.reading.parser import parse_module
 

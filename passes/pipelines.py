@@ -4,6 +4,8 @@ sdy-import-pipeline        prepares a module for propagation
 sdy-propagation-pipeline   import, propagate, export: every value has its final sharding
 sdy-export-pipeline        what follows propagation
 sdy-partition-pipeline     a module with shardings -> the program of one device, with collectives
+
+A pass that most programs do without is imported where it is chosen.
 """
 
 from abc import abstractmethod
@@ -26,22 +28,16 @@ from sdy.passes.exporting.export_named_computations import ExportNamedComputatio
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
 from sdy.passes.exporting.insert_func_call_reshards import InsertFuncCallReshardsPass
 from sdy.passes.exporting.propagate_to_func_results import PropagateToFuncResultsPass
-from sdy.passes.exporting.remove_all_gather_reduce_scatter_for_cmv1 import RemoveAllGatherReduceScatterForCmv1Pass
-from sdy.passes.exporting.remove_propagation_debug_info import RemovePropagationDebugInfoPass
 from sdy.passes.exporting.remove_sharding_groups import RemoveShardingGroupsPass
 from sdy.passes.exporting.remove_sub_axes_in_input_output_shardings import RemoveSubAxesInInputOutputShardingsPass
-from sdy.passes.exporting.reshard_to_collectives import ReshardToCollectivesPass
 from sdy.passes.exporting.sharding_constraint_to_reshard import ShardingConstraintToReshardPass
 from sdy.passes.exporting.sink_data_flow_edges import SinkDataFlowEdgesPass
-from sdy.passes.exporting.sink_func_data_flow_edges import SinkFuncDataFlowEdgesPass
 from sdy.passes.exporting.unflatten_call_graph import UnflattenCallGraphPass
 from sdy.passes.exporting.update_non_divisible_input_output_shardings import UpdateNonDivisibleInputOutputShardingsPass
 from sdy.passes.exporting.verify_unreduced_axes import VerifyUnreducedAxesPass
 from sdy.passes.importing.add_data_flow_edges import AddDataFlowEdgesPass
-from sdy.passes.importing.add_func_data_flow_edges import AddFuncDataFlowEdgesPass
 from sdy.passes.importing.apply_sharding_constraints import ApplyShardingConstraintsPass
 from sdy.passes.importing.constant_or_scalar_splitter import ConstantOrScalarSplitterPass
-from sdy.passes.importing.explicit_gather_scatter_batching import ExplicitGatherScatterBatchingPass
 from sdy.passes.importing.flatten_call_graph import FlattenCallGraphPass
 from sdy.passes.importing.import_func_calls import ImportFuncCallsPass
 from sdy.passes.importing.lift_inlined_meshes import LiftInlinedMeshesPass
@@ -50,8 +46,6 @@ from sdy.passes.importing.pre_order_funcs import PreOrderFuncsPass
 from sdy.passes.importing.propagate_sharding_from_func_to_call import PropagateShardingFromFuncToCallPass
 from sdy.passes.importing.remove_size_one_axes import RemoveSizeOneAxesPass
 from sdy.passes.importing.sharding_group_import import ShardingGroupImportPass
-from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
-from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 
 
@@ -92,6 +86,8 @@ class ImportPipeline(Pipeline):
         yield PropagateShardingFromFuncToCallPass()
         yield ConstantOrScalarSplitterPass()
         if self.enable_explicit_gather_scatter_batching:
+            from sdy.passes.importing.explicit_gather_scatter_batching import ExplicitGatherScatterBatchingPass
+
             yield ExplicitGatherScatterBatchingPass()
         yield SymbolDcePass()
         yield ManualAxesCleanupPass()
@@ -140,6 +136,8 @@ class ExportPipeline(Pipeline):
                 self.remove_all_gather_reduce_scatter_for_cmv1,
             )
         if self.dump_sharding_origins or self.dump_propagation_edges:
+            from sdy.passes.exporting.remove_propagation_debug_info import RemovePropagationDebugInfoPass
+
             yield RemovePropagationDebugInfoPass()
         if not self.keep_sharding_rules:
             yield DropShardingRulesPass()
@@ -158,11 +156,17 @@ def insert_reshards(
     yield VerifyUnreducedAxesPass()
     yield InsertExplicitReshardsPass(enable_full_version=explicit_collectives)
     if explicit_collectives:
+        from sdy.passes.exporting.reshard_to_collectives import ReshardToCollectivesPass
+
         yield SaveModulePass(dump_directory, "after_explicit_reshards")
         yield CanonicalizePass(enable_patterns=("sdy-reshard",))
         yield ReshardToCollectivesPass(least_communication=least_communication)
     yield CanonicalizePass(enable_patterns=("sdy-collective",))
     if explicit_collectives and for_cmv1:
+        from sdy.passes.exporting.remove_all_gather_reduce_scatter_for_cmv1 import (
+            RemoveAllGatherReduceScatterForCmv1Pass,
+        )
+
         yield RemoveAllGatherReduceScatterForCmv1Pass()
     partitioner = "partitioner" if explicit_collectives else "minimal_partitioner"
     yield SaveModulePass(dump_directory, f"after_{partitioner}_with_global_shapes")
@@ -189,6 +193,8 @@ class PropagationPipeline(Pipeline):
         debug = (self.debug_sharding_origins, self.debug_propagation_edge_sharding)
         yield from ImportPipeline(self.dedup_functions_fully, *debug, self.dump_directory).passes()
         if self.dedup_functions_fully:
+            from sdy.passes.importing.add_func_data_flow_edges import AddFuncDataFlowEdgesPass
+
             yield AddFuncDataFlowEdgesPass()
         else:
             yield FlattenCallGraphPass()
@@ -206,6 +212,8 @@ class PropagationPipeline(Pipeline):
             module_dump_directory=self.dump_directory,
         )
         if self.dedup_functions_fully:
+            from sdy.passes.exporting.sink_func_data_flow_edges import SinkFuncDataFlowEdgesPass
+
             yield PropagateToFuncResultsPass()
             yield SinkFuncDataFlowEdgesPass()
         else:
@@ -235,6 +243,9 @@ class PartitionPipeline(Pipeline):
     dump_directory: str = ""
 
     def passes(self) -> Iterator[ModulePass]:
+        from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
+        from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
+
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()

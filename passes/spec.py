@@ -4,17 +4,15 @@ builtin.module(symbol-dce, func.func(sdy-insert-explicit-reshards{enable-full-ve
 keep-sharding-rules=true propagation-strategy=aggressive
 """
 
-import dataclasses
-from difflib import get_close_matches
 from functools import cache
-from typing import Any, Literal, NoReturn, cast, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, cast
 
 from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
 from xdsl.passes import ModulePass
 
-from sdy.diagnostics import DiagnosticError, error
-from sdy.passes.catalog import PASSES
+from sdy.diagnostics import error
+from sdy.passes.options import pass_called, unknown
 
 _GRAMMAR = r"""
 pipeline: (element ("," element)*)?
@@ -28,8 +26,6 @@ OPTION: /[\w-]+(=("[^"]*"|'[^']*'|\{[^{}]*\}|[^\s{}]*))?/
 """
 
 _ANCHORS = {"builtin.module", "func.func", "any"}
-TRUTH = {"true": True, "1": True, "false": False, "0": False}
-"""The words for yes and no."""
 
 
 def parse_pipeline(text: str) -> list[ModulePass]:
@@ -41,20 +37,9 @@ def parse_pipeline(text: str) -> list[ModulePass]:
     return _parse(text, "pipeline")
 
 
-def make_pass(name: str, options: str = "") -> ModulePass:
+def make_pass(name: str, options: str) -> ModulePass:
     """The pass `name` with `options`, such as `keep-sharding-rules=true`. Raises DiagnosticError."""
-    return _instantiate(name, _parse(options, "options") if options else {})
-
-
-def unknown(kind: str, name: str, known: list[str]) -> DiagnosticError:
-    """The error for a name that is not among `known`, with the nearest one that is."""
-    found = nearest(name, known)
-    return error(None, f"unknown {kind} '{name}'" + (f": did you mean '{found}'?" if found else ""))
-
-
-def nearest(name: str, known: list[str]) -> str | None:
-    """The name among `known` that a person who wrote `name` may have meant."""
-    return next(iter(get_close_matches(name, known, n=1, cutoff=0.5)), None)
+    return pass_called(name, _parse(options, "options"))
 
 
 @cache
@@ -92,7 +77,7 @@ class _ToPasses(Transformer[Token, Any]):
 
     def single(self, parts: list[Any]) -> list[ModulePass]:
         name, *options = parts
-        return [_instantiate(str(name), options[0] if options else {})]
+        return [pass_called(str(name), options[0] if options else {})]
 
     def options(self, options: list[Token]) -> dict[str, str | None]:
         pairs = (option.partition("=") for option in options)
@@ -101,39 +86,3 @@ class _ToPasses(Transformer[Token, Any]):
 
 def _unquote(value: str) -> str:
     return value[1:-1] if value[:1] in ('"', "'", "{") else value
-
-
-def _instantiate(name: str, options: dict[str, str | None]) -> ModulePass:
-    if name not in PASSES:
-        raise unknown("pass", name, list(PASSES))
-    pass_class = PASSES[name]()
-    types = get_type_hints(pass_class)
-    fields = {field.name.replace("_", "-"): field.name for field in dataclasses.fields(pass_class)}
-    for option in options:
-        if option not in fields:
-            raise unknown(f"option of pass '{name}'", option, list(fields))
-    return pass_class(**{fields[key]: _convert(name, key, value, types[fields[key]]) for key, value in options.items()})
-
-
-def _convert(pass_name: str, option: str, text: str | None, kind: Any) -> Any:
-    where = f"option '{option}' of pass '{pass_name}'"
-    if kind is bool:
-        if text is None:
-            return True
-        if text not in TRUTH:
-            raise error(None, f"{where} is true or false, not '{text}'")
-        return TRUTH[text]
-    if text is None:
-        raise error(None, f"{where} needs a value: {option}=...")
-    if kind is int:
-        try:
-            return int(text)
-        except ValueError:
-            raise error(None, f"{where} is an integer, not '{text}'") from None
-    if get_origin(kind) is Literal:
-        if text not in get_args(kind):
-            raise unknown(f"value of {where}", text, list(get_args(kind)))
-        return text
-    if get_origin(kind) is tuple:
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    return text

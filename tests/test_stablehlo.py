@@ -17,8 +17,12 @@ from refused_operations import HEADER, REFUSED
 from sdy.diagnostics import Diagnostic, DiagnosticError, Location, Severity
 from sdy.dialect.interfaces import Elementwise, ShardableDataFlow
 from sdy.passes.driver import read
-from sdy.stablehlo import STABLEHLO, AllReduceOp, CaseOp, ConstantOp, CustomCallOp, WhileOp
+from sdy.stablehlo import STABLEHLO
 from sdy.stablehlo.chlo import CHLO
+from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.control_flow import CaseOp, WhileOp
+from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.stablehlo.reducing_collectives import AllReduceOp
 from sdy.text import format as print_module
 from sdy.text import parse
 from sdy.tools.expected_diagnostics import mismatches

@@ -6,7 +6,8 @@ from xdsl.traits import IsTerminator, Pure
 
 from sdy.dialect.traits import has_trait, is_terminator, trait_of
 from sdy.dialect.walk import operations, operations_inside_out, operations_of
-from sdy.stablehlo import AddOp, WhileOp
+from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.elementwise import AddOp
 from sdy.text import parse
 
 MODULE = parse(

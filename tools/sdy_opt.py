@@ -1,10 +1,12 @@
-"""sdy-opt: run passes on MLIR text, with the command line of MLIR's own tools."""
+"""sdy-opt: run passes on MLIR text, with the command line of MLIR's own tools.
+
+What few command lines ask for is imported where it is asked for: most of a short run is the start of the process.
+"""
 
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from importlib.metadata import version
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -12,12 +14,9 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import DiagnosticError, capture, error, report
 from sdy.passes.catalog import PASSES, summary
 from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, run_passes, write
-from sdy.passes.propagation.provenance.explain import explain
-from sdy.passes.spec import TRUTH, make_pass, nearest, parse_pipeline
+from sdy.passes.options import TRUTH, nearest, pass_called
 from sdy.text import context, format, parse, verify
 from sdy.tools.command import guarded
-from sdy.tools.expected_diagnostics import mismatches
-from sdy.tools.named_value import named_value
 from sdy.tools.split_input import SEPARATOR, split
 
 USAGE = """\
@@ -116,6 +115,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         if name == "o":
             arguments.output = value
         elif name == "pass-pipeline":
+            from sdy.passes.spec import parse_pipeline
+
             arguments.passes += parse_pipeline(value)
         elif name == _EXPLAIN:
             arguments.sdy_explain = value
@@ -128,13 +129,21 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
                 raise error(None, f"'{word.partition('=')[0]}' is true or false, not '{value}'")
             setattr(arguments, _SWITCHES[name], TRUTH.get(value, True))
         elif name in PASSES:
-            arguments.passes.append(make_pass(name, value))
+            arguments.passes.append(_pass(name, value))
         else:
             raise _unknown_flag(word.partition("=")[0], name)
     if len(files) > 1:
         raise error(None, f"more than one file is given: {', '.join(files)}")
     arguments.file = files[0] if files else STANDARD_STREAM
     return arguments
+
+
+def _pass(name: str, options: str) -> ModulePass:
+    if not options:
+        return pass_called(name, {})
+    from sdy.passes.spec import make_pass
+
+    return make_pass(name, options)
 
 
 def _unknown_flag(word: str, name: str) -> DiagnosticError:
@@ -168,6 +177,9 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str:
             verify(module)
     with timing.stage("printing"):
         if arguments.sdy_explain:
+            from sdy.passes.propagation.provenance.explain import explain
+            from sdy.tools.named_value import named_value
+
             return f"{explain(module, named_value(module, arguments.sdy_explain))}\n"
         return arguments.text(module)
 
@@ -181,6 +193,8 @@ def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | None:
             for diagnostic in problem.diagnostics:
                 report(diagnostic)
             return None
+    from sdy.tools.expected_diagnostics import mismatches
+
     text = ""
     with capture() as diagnostics:
         try:
@@ -217,6 +231,8 @@ def main(words: Sequence[str] | None = None) -> int:
         print(usage(), end="")
         return 0
     if any(word in ("-version", "--version") for word in words):
+        from importlib.metadata import version
+
         print(f"sdy-opt {version('sdy')}")
         return 0
     try:

@@ -7,7 +7,7 @@ from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.traits import has_trait
 from sdy.passes.common.tensors import shape
 from sdy.rules import is_registered_elementwise
-from sdy.stablehlo import BitcastConvertOp
+from sdy.stablehlo.shape import BitcastConvertOp
 
 
 def is_elementwise(operation: Operation) -> bool:

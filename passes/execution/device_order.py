@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType
 from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.passes.partitioning.emitter import after
-from sdy.stablehlo import PartitionIdOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.constants import PartitionIdOp
 
 _DEVICE_LISTS = ("replica_groups", "source_target_pairs")
 

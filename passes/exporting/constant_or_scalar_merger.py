@@ -13,7 +13,7 @@ from sdy.dialect.ops import ConstantOp
 from sdy.dialect.traits import has_trait
 from sdy.dialect.walk import operations_inside_out
 from sdy.passes.common.tensors import is_scalar
-from sdy.stablehlo import BroadcastInDimOp
+from sdy.stablehlo.broadcast import BroadcastInDimOp
 
 
 class ConstantOrScalarMergerPass(ModulePass):

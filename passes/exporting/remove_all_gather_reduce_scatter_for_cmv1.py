@@ -8,7 +8,7 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.collectives import AllGatherOp, ReduceScatterOp
 from sdy.dialect.shardings import get_sharding, set_result_shardings
 from sdy.dialect.walk import operations_of
-from sdy.stablehlo import DotGeneralOp, DotOp
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
 
 
 class RemoveAllGatherReduceScatterForCmv1Pass(ModulePass):

@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from sdy import stablehlo
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, op_error, report
 from sdy.dialect import collectives, ops
@@ -24,6 +23,8 @@ from sdy.passes.common.editing import before_barriers
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.exporting.reduction_kinds import region_reduction
 from sdy.sharding import Reduction, TensorSharding
+from sdy.stablehlo import reducing_collectives
+from sdy.stablehlo.reduction import ReduceOp
 
 RESHARDS = (ops.ReshardOp, ops.ShardingConstraintOp)
 
@@ -141,7 +142,7 @@ def _verify_combined(op: Operation, symbols: Symbols) -> None:
         raise op_error(op, "operand must be sharded.")
 
 
-def _verify_reduce(op: stablehlo.ReduceOp, symbols: Symbols) -> None:
+def _verify_reduce(op: ReduceOp, symbols: Symbols) -> None:
     _verify_transition(op, op.inputs, op.results, introduces=region_reduction(op.body))
 
 
@@ -163,8 +164,8 @@ _VERIFIERS: dict[type[Operation], Callable[[Any, Symbols], None]] = {
     func.CallOp: _verify_call,
     func.ReturnOp: _verify_return,
     ops.ReturnOp: _verify_return,
-    stablehlo.ReduceOp: _verify_reduce,
-    stablehlo.AllReduceOp: _verify_collective,
-    stablehlo.ReduceScatterOp: _verify_collective,
+    ReduceOp: _verify_reduce,
+    reducing_collectives.AllReduceOp: _verify_collective,
+    reducing_collectives.ReduceScatterOp: _verify_collective,
 }
 """What is checked of operations that are not like any other."""

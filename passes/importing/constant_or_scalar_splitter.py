@@ -17,8 +17,11 @@ from sdy.passes.common.call_graph import callee, callees_first, copy_call_tree, 
 from sdy.passes.common.op_properties import is_elementwise, is_pure
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_scalar
-from sdy.stablehlo import BroadcastInDimOp, IotaOp, ReshapeOp, SliceOp
-from sdy.stablehlo import ConstantOp as StablehloConstantOp
+from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.constants import ConstantOp as StablehloConstantOp
+from sdy.stablehlo.constants import IotaOp
+from sdy.stablehlo.shape import ReshapeOp
+from sdy.stablehlo.slicing import SliceOp
 
 _CONSTANTS = {ConstantOp, IotaOp}
 _MOVES_ELEMENTS = {BroadcastInDimOp, ReshapeOp, SliceOp}

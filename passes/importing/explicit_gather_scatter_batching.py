@@ -11,13 +11,16 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from sdy.dialect.walk import operations
 from sdy.passes.common.tensors import shape
 from sdy.passes.importing.row_numbers import counts_rows
-from sdy.stablehlo import ConcatenateOp, GatherOp, ScatterOp, SliceOp
 from sdy.stablehlo.attributes.operation_attributes import (
     GatherDimensionNumbersAttr,
     ScatterDimensionNumbersAttr,
     i64_array,
 )
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.gather import GatherOp
+from sdy.stablehlo.scatter import ScatterOp
+from sdy.stablehlo.shape import ConcatenateOp
+from sdy.stablehlo.slicing import SliceOp
 
 
 class ExplicitGatherScatterBatchingPass(ModulePass):

@@ -5,8 +5,11 @@ from xdsl.ir import SSAValue
 
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.passes.common.tensors import shape
-from sdy.stablehlo import BroadcastInDimOp, ClampOp, CompareOp, ConstantOp, IotaOp, ReshapeOp, SelectOp
 from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.constants import ConstantOp, IotaOp
+from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
+from sdy.stablehlo.shape import ReshapeOp
 
 
 def counts_rows(value: SSAValue) -> bool:

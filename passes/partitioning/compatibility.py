@@ -14,7 +14,10 @@ from sdy.passes.propagation.factors import project
 from sdy.rule import FactorKind, OpShardingRule, TensorMapping
 from sdy.rules import sharding_rule
 from sdy.sharding import DimSharding, TensorSharding
-from sdy.stablehlo import CustomCallOp, PadOp, ReshapeOp, SliceOp
+from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.shape import ReshapeOp
+from sdy.stablehlo.slicing import SliceOp
 
 
 def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:

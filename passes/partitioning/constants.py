@@ -8,8 +8,8 @@ from sdy.diagnostics import op_error
 from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.passes.partitioning.parts import offsets, take_part
 from sdy.passes.partitioning.site import Lowerings, Site
-from sdy.stablehlo import ConstantOp, IotaOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.text.reading.dense import dense
 
 CONSTANTS = Lowerings()

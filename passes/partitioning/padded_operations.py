@@ -26,35 +26,24 @@ from sdy.passes.partitioning.padding import Padding, Place
 from sdy.passes.partitioning.reductions import bounds, identities_of
 from sdy.passes.partitioning.site import OpT, Site
 from sdy.rule import FactorKind, OpShardingRule
-from sdy.stablehlo import (
-    BatchNormInferenceOp,
-    BitcastConvertOp,
-    BroadcastInDimOp,
-    CholeskyOp,
-    ConcatenateOp,
-    ConstantOp,
-    ConvolutionOp,
-    DotGeneralOp,
-    DotOp,
-    DynamicSliceOp,
-    DynamicUpdateSliceOp,
-    FftOp,
-    GatherOp,
-    IotaOp,
-    PadOp,
-    ReduceOp,
-    ReduceWindowOp,
-    ReshapeOp,
-    ReverseOp,
-    ScatterOp,
-    SelectAndScatterOp,
-    SliceOp,
-    SortOp,
-    TransposeOp,
-    TriangularSolveOp,
-)
 from sdy.stablehlo.attributes.operation_attributes import I64Array, i64_array
+from sdy.stablehlo.batch_norm import BatchNormInferenceOp
+from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.constants import ConstantOp, IotaOp
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
+from sdy.stablehlo.fft import FftOp
+from sdy.stablehlo.gather import GatherOp
+from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.reduce_window import ReduceWindowOp
+from sdy.stablehlo.reduction import ReduceOp
+from sdy.stablehlo.scatter import ScatterOp
+from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
+from sdy.stablehlo.shape import BitcastConvertOp, ConcatenateOp, ReshapeOp, ReverseOp, TransposeOp
+from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
+from sdy.stablehlo.sort import SortOp
 
 _MAKES_ELEMENTS = (BroadcastInDimOp, IotaOp)
 

@@ -11,18 +11,14 @@ from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, i64
 from sdy.passes.partitioning.parts import offsets
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.passes.partitioning.whole import compute_whole
-from sdy.stablehlo import (
-    BroadcastOp,
-    ConvolutionOp,
-    DynamicSliceOp,
-    DynamicUpdateSliceOp,
-    GetDimensionSizeOp,
-    PadOp,
-    RngBitGeneratorOp,
-    RngOp,
-)
 from sdy.stablehlo.attributes.operation_attributes import i64_array
+from sdy.stablehlo.broadcast import BroadcastOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.dynamic_shape import GetDimensionSizeOp
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
+from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
 
 SHAPES = Lowerings()
 

@@ -14,15 +14,10 @@ from sdy.passes.propagation.step import Kind
 from sdy.rule import OpShardingRule
 from sdy.rules import identity_rule
 from sdy.sharding import TensorSharding
-from sdy.stablehlo import (
-    BitcastConvertOp,
-    BroadcastInDimOp,
-    CustomCallOp,
-    DynamicSliceOp,
-    DynamicUpdateSliceOp,
-    ReshapeOp,
-    TransposeOp,
-)
+from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.stablehlo.shape import BitcastConvertOp, ReshapeOp, TransposeOp
+from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
 
 _ROLES: dict[type[Operation], Role] = {
     ReshapeOp: Role.PASS_THROUGH,

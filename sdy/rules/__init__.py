@@ -1,27 +1,26 @@
 """Sharding rules of operations: `sharding_rule(op)`, and `register` to add one.
 
-Each module below gives the rules of a family of operations as it is imported.
+Each module below gives the rules of a family of operations as it is imported. Those of dialects that most programs do
+without, and the language of annotations, are imported when they are first needed.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from sdy.rules import (
-    arith,
     collectives,
     custom_call,
     dot,
     elementwise,
     gather_scatter,
-    linalg,
     linear_algebra,
     random,
     reduction,
     reshape,
     shape,
-    tensor,
     windows,
     without_rule,
 )
-from sdy.rules.annotated_factors import Annotation, AnnotationError
-from sdy.rules.annotation import annotate, parse_annotation
 from sdy.rules.builder import RuleBuilder, identity_rule, shape_of
 from sdy.rules.custom_call import register_custom_call
 from sdy.rules.registry import (
@@ -33,13 +32,16 @@ from sdy.rules.registry import (
     sharding_rules,
 )
 
+if TYPE_CHECKING:
+    from sdy.rules.annotated_factors import Annotation, AnnotationError
+    from sdy.rules.annotation import annotate, parse_annotation
+
 __all__ = [
     "Annotation",
     "AnnotationError",
     "NoRule",
     "RuleBuilder",
     "annotate",
-    "arith",
     "collectives",
     "custom_call",
     "dot",
@@ -47,7 +49,6 @@ __all__ = [
     "gather_scatter",
     "identity_rule",
     "is_registered_elementwise",
-    "linalg",
     "linear_algebra",
     "parse_annotation",
     "random",
@@ -60,7 +61,12 @@ __all__ = [
     "shape_of",
     "sharding_rule",
     "sharding_rules",
-    "tensor",
     "windows",
     "without_rule",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(import_module(f"{__name__}.annotation"), name)

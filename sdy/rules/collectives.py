@@ -1,28 +1,32 @@
 """StableHLO's collectives that change a dimension's size. Those that don't are among the elementwise operations."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo import AllGatherOp, AllToAllOp, ReduceScatterOp
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp
+    from sdy.stablehlo.reducing_collectives import ReduceScatterOp
 
 
 @register("stablehlo.all_gather")
-def all_gather(op: AllGatherOp, rule: RuleBuilder) -> None:
+def all_gather(op: "AllGatherOp", rule: RuleBuilder) -> None:
     """The gathered dimension is needed whole."""
     _add_exchanged(op, rule, [op.all_gather_dim.value.data])
 
 
 @register("stablehlo.reduce_scatter")
-def reduce_scatter(op: ReduceScatterOp, rule: RuleBuilder) -> None:
+def reduce_scatter(op: "ReduceScatterOp", rule: RuleBuilder) -> None:
     """The scattered dimension is needed whole."""
     _add_exchanged(op, rule, [op.scatter_dimension.value.data])
 
 
 @register("stablehlo.all_to_all")
-def all_to_all(op: AllToAllOp, rule: RuleBuilder) -> None:
+def all_to_all(op: "AllToAllOp", rule: RuleBuilder) -> None:
     """The split and the concatenated dimension are needed whole."""
     split, concatenated = op.split_dimension.value.data, op.concat_dimension.value.data
     _add_exchanged(op, rule, [split] if split == concatenated else [split, concatenated])

@@ -5,13 +5,15 @@ The last are the functions of `jax.lax.linalg` and `jax.lax` named at each. Anot
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sdy.diagnostics import error
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.elementwise import pointwise
 from sdy.rules.registry import NoRule, register
-from sdy.stablehlo import CustomCallOp, RngBitGeneratorOp
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.custom_call import CustomCallOp
 
 _POINTWISE = """
     annotate_device_placement Cholesky CompactWyHelper InspectSharding InvertDiagBlocksLowerTriangular
@@ -29,7 +31,7 @@ _WITHOUT_RULE = """
 POINTWISE = frozenset(_POINTWISE.split())
 WITHOUT_RULE = frozenset(_WITHOUT_RULE.split())
 
-CustomCallRule = Callable[[CustomCallOp, RuleBuilder], None]
+CustomCallRule = Callable[["CustomCallOp", RuleBuilder], None]
 
 
 class _Signature(NamedTuple):
@@ -44,7 +46,7 @@ class _Signature(NamedTuple):
     def __str__(self) -> str:
         return f"({', '.join(self.operands)}) -> ({', '.join(self.results)})"
 
-    def fits(self, op: CustomCallOp) -> bool:
+    def fits(self, op: "CustomCallOp") -> bool:
         """Whether the operands and results of `op` have the ranks that this asks for."""
         rank = len(shape_of(op.operands[0])) if op.operands else 0
         ranks = {"tensors": rank, "matrices": max(rank, 2), "vectors": max(rank, 2) - 1, "scalar": 0}
@@ -72,7 +74,7 @@ def register_custom_call(*targets: str, signature: str) -> Callable[[CustomCallR
 
 
 @register("stablehlo.custom_call", looks_around=True)
-def custom_call(op: CustomCallOp, rule: RuleBuilder) -> None:
+def custom_call(op: "CustomCallOp", rule: RuleBuilder) -> None:
     """The rule of the call's target."""
     name = op.call_target_name.data
     if name in WITHOUT_RULE:
@@ -89,7 +91,7 @@ def custom_call(op: CustomCallOp, rule: RuleBuilder) -> None:
 
 
 @register_custom_call("Eigh", signature="matrices -> matrices, vectors")
-def eigh(op: CustomCallOp, rule: RuleBuilder) -> None:
+def eigh(op: "CustomCallOp", rule: RuleBuilder) -> None:
     """`jax.lax.linalg.eigh`: matrices -> eigenvectors, eigenvalues."""
     shape = shape_of(op.operands[0])
     rows, columns = len(shape) - 2, len(shape) - 1
@@ -99,7 +101,7 @@ def eigh(op: CustomCallOp, rule: RuleBuilder) -> None:
 
 
 @register_custom_call("Qr", "QrDecompositionBlock", signature="matrices -> matrices, vectors")
-def qr(op: CustomCallOp, rule: RuleBuilder) -> None:
+def qr(op: "CustomCallOp", rule: RuleBuilder) -> None:
     """`jax.lax.linalg.qr`: matrices -> packed matrices, reflectors' scales. Only the batches can be split."""
     shape, scales = shape_of(op.operands[0]), shape_of(op.results[1])
     rows, columns = len(shape) - 2, len(shape) - 1
@@ -110,7 +112,7 @@ def qr(op: CustomCallOp, rule: RuleBuilder) -> None:
 
 
 @register_custom_call("ProductOfElementaryHouseholderReflectors", signature="matrices, vectors -> matrices")
-def householder_product(op: CustomCallOp, rule: RuleBuilder) -> None:
+def householder_product(op: "CustomCallOp", rule: RuleBuilder) -> None:
     """`jax.lax.linalg.householder_product`: matrices, scales -> matrices. Only the batches can be split."""
     shape, scales = shape_of(op.operands[0]), shape_of(op.operands[1])
     rows, columns = len(shape) - 2, len(shape) - 1
@@ -121,7 +123,7 @@ def householder_product(op: CustomCallOp, rule: RuleBuilder) -> None:
 
 
 @register_custom_call("mhlo.topk", signature="tensors -> tensors, tensors")
-def top_k(op: CustomCallOp, rule: RuleBuilder) -> None:
+def top_k(op: "CustomCallOp", rule: RuleBuilder) -> None:
     """`jax.lax.top_k`: values -> largest values, their indices. The dimension that shrinks is needed whole."""
     shape, result = shape_of(op.operands[0]), shape_of(op.results[0])
     shrunk = [dim for dim, size in enumerate(shape) if size != result[dim]]
@@ -129,7 +131,7 @@ def top_k(op: CustomCallOp, rule: RuleBuilder) -> None:
 
 
 @register_custom_call("ApproxTopK", "PartialReduce", signature="tensors, tensors, scalar, scalar -> tensors, tensors")
-def approximate_top_k(op: CustomCallOp, rule: RuleBuilder) -> None:
+def approximate_top_k(op: "CustomCallOp", rule: RuleBuilder) -> None:
     """`jax.lax.approx_max_k`: values, their indices, initial value, initial index -> largest values, their indices.
 
     Each device can look through its own part of the dimension that shrinks.
@@ -144,9 +146,9 @@ def approximate_top_k(op: CustomCallOp, rule: RuleBuilder) -> None:
 
 
 @register_custom_call("X64Combine", signature="tensors, tensors -> tensors")
-def combine_halves(op: CustomCallOp, rule: RuleBuilder) -> None:
+def combine_halves(op: "CustomCallOp", rule: RuleBuilder) -> None:
     """The low and high halves of 64-bit integers -> the integers; a random state made of them is needed whole."""
-    if any(isinstance(use.operation, RngBitGeneratorOp) for use in op.results[0].uses):
+    if any(use.operation.name == "stablehlo.rng_bit_generator" for use in op.results[0].uses):
         rule.add_pointwise(shape_of(op.results[0]), kinds={0: NEED_REPLICATION}, blocked=(0,))
     else:
         pointwise(op, rule)

@@ -1,12 +1,16 @@
 """Dot products."""
 
+from typing import TYPE_CHECKING
+
 from sdy.rules.builder import REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo import DotGeneralOp, DotOp
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.dot import DotGeneralOp, DotOp
 
 
 @register("stablehlo.dot_general")
-def dot_general(op: DotGeneralOp, rule: RuleBuilder) -> None:
+def dot_general(op: "DotGeneralOp", rule: RuleBuilder) -> None:
     """`([b, i, k],[b, k, j])->([b, i, j])`: batch, left and right dimensions in the result's order, then contracted."""
     lhs, rhs = shape_of(op.lhs), shape_of(op.rhs)
     dims = op.dot_dimension_numbers.data
@@ -24,7 +28,7 @@ def dot_general(op: DotGeneralOp, rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.dot")
-def dot(op: DotOp, rule: RuleBuilder) -> None:
+def dot(op: "DotOp", rule: RuleBuilder) -> None:
     """A product of matrices or vectors: the last dimension of the left with the first of the right."""
     lhs, rhs = shape_of(op.lhs), shape_of(op.rhs)
     if len(lhs) == 2:

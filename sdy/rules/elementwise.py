@@ -1,11 +1,17 @@
 """Operations that compute each element of their results from the elements at the same place, or nearly so."""
 
+from typing import TYPE_CHECKING
+
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import NoRule, register
-from sdy.stablehlo import BatchNormInferenceOp, BitcastConvertOp, ClampOp, SelectOp
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.batch_norm import BatchNormInferenceOp
+    from sdy.stablehlo.mixed_elementwise import ClampOp, SelectOp
+    from sdy.stablehlo.shape import BitcastConvertOp
 
 POINTWISE = """
     abs add and atan2 cbrt ceil complex compare convert cosine count_leading_zeros divide exponential
@@ -29,19 +35,19 @@ def pointwise(op: Operation, rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.clamp")
-def clamp(op: ClampOp, rule: RuleBuilder) -> None:
+def clamp(op: "ClampOp", rule: RuleBuilder) -> None:
     """Like a pointwise operation; the bounds may be scalars."""
     rule.add_pointwise(shape_of(op.operand))
 
 
 @register("stablehlo.select")
-def select(op: SelectOp, rule: RuleBuilder) -> None:
+def select(op: "SelectOp", rule: RuleBuilder) -> None:
     """Like a pointwise operation; the predicate may be a scalar."""
     rule.add_pointwise(shape_of(op.result))
 
 
 @register("stablehlo.bitcast_convert")
-def bitcast_convert(op: BitcastConvertOp, rule: RuleBuilder) -> None:
+def bitcast_convert(op: "BitcastConvertOp", rule: RuleBuilder) -> None:
     """The side with the smaller elements may have one more dimension, the pieces of an element, needed whole."""
     operand, result = shape_of(op.operand), shape_of(op.result)
     rule.add_pointwise(min(operand, result, key=len))
@@ -52,7 +58,7 @@ def bitcast_convert(op: BitcastConvertOp, rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.batch_norm_inference")
-def batch_norm_inference(op: BatchNormInferenceOp, rule: RuleBuilder) -> None:
+def batch_norm_inference(op: "BatchNormInferenceOp", rule: RuleBuilder) -> None:
     """Scale, offset, mean and variance are vectors over the feature dimension."""
     feature = op.feature_index.value.data
     for dim, size in enumerate(shape_of(op.operand)):

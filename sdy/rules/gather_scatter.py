@@ -6,7 +6,7 @@ or a batch, and so a dimension of the indices; an explicit batch is a dimension 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Block, Operation
@@ -14,7 +14,12 @@ from xdsl.ir import Block, Operation
 from sdy.rule import FactorKind
 from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo import AddOp, AndOp, GatherOp, MaxOp, MinOp, MulOp, OrOp, ReturnOp, ScatterOp
+from sdy.stablehlo.control_flow import ReturnOp
+from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.gather import GatherOp
+    from sdy.stablehlo.scatter import ScatterOp
 
 
 class DimNumbers(NamedTuple):
@@ -38,7 +43,7 @@ class SliceDim(NamedTuple):
 
 
 @register("stablehlo.gather")
-def gather(op: GatherOp, rule: RuleBuilder) -> None:
+def gather(op: "GatherOp", rule: RuleBuilder) -> None:
     """A window smaller than the input is found anywhere in it.
 
     A device can still look up, in its own part, the single elements that are there, and leave the others to be summed
@@ -61,7 +66,7 @@ def gather(op: GatherOp, rule: RuleBuilder) -> None:
         rule.add(indices[numbers.index_vector_dim], {1: numbers.index_vector_dim}, {}, NEED_REPLICATION)
 
 
-def gathered_dims(op: GatherOp) -> tuple[DimNumbers, Iterator[SliceDim]]:
+def gathered_dims(op: "GatherOp") -> tuple[DimNumbers, Iterator[SliceDim]]:
     """The dimension numbers of `op`, and what each dimension of its result belongs to."""
     dims = op.dimension_numbers.data
     numbers = DimNumbers(
@@ -75,7 +80,7 @@ def gathered_dims(op: GatherOp) -> tuple[DimNumbers, Iterator[SliceDim]]:
 
 
 @register("stablehlo.scatter", looks_around=True)
-def scatter(op: ScatterOp, rule: RuleBuilder) -> None:
+def scatter(op: "ScatterOp", rule: RuleBuilder) -> None:
     """Inputs, indices, updates -> results like the inputs, all inputs being updated at the same indices.
 
     Where the updates are split along a batch, each device applies its own to the whole input, and the results are
@@ -136,7 +141,7 @@ def _places(dims: dict[int, int | None]) -> dict[int, int]:
     return {tensor: dim for tensor, dim in dims.items() if dim is not None}
 
 
-def _is_reduction(op: ScatterOp) -> bool:
+def _is_reduction(op: "ScatterOp") -> bool:
     """Whether each result's update is the same commutative and associative operation on its old and new element."""
     blocks = op.update_computation.blocks
     if not blocks or not isinstance(terminator := blocks[0].last_op, ReturnOp):

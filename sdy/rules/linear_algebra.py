@@ -1,20 +1,25 @@
 """Whole-matrix algorithms: all but their last dimensions are batches."""
 
+from typing import TYPE_CHECKING
+
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo import CholeskyOp, FftOp, TriangularSolveOp
 from sdy.stablehlo.attributes.enums import Transpose
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.fft import FftOp
+    from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
 
 
 @register("stablehlo.cholesky")
-def cholesky(op: CholeskyOp, rule: RuleBuilder) -> None:
+def cholesky(op: "CholeskyOp", rule: RuleBuilder) -> None:
     """The matrix is needed whole."""
     shape = shape_of(op.a)
     rule.add_pointwise(shape, kinds=dict.fromkeys((len(shape) - 2, len(shape) - 1), NEED_REPLICATION))
 
 
 @register("stablehlo.fft")
-def fft(op: FftOp, rule: RuleBuilder) -> None:
+def fft(op: "FftOp", rule: RuleBuilder) -> None:
     """The transformed dimensions are needed whole; the last of a real transform has another size in the result."""
     operand, result = shape_of(op.operand), shape_of(op.result)
     last = len(operand) - 1
@@ -27,7 +32,7 @@ def fft(op: FftOp, rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.triangular_solve")
-def triangular_solve(op: TriangularSolveOp, rule: RuleBuilder) -> None:
+def triangular_solve(op: "TriangularSolveOp", rule: RuleBuilder) -> None:
     """`op(a) x = b`, or `x op(a) = b` if `a` isn't on the left side.
 
     The matrices are needed whole; their dimensions correspond as in the product that gives `b`.

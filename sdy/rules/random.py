@@ -1,12 +1,16 @@
 """Random numbers."""
 
+from typing import TYPE_CHECKING
+
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo import RngBitGeneratorOp
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.random import RngBitGeneratorOp
 
 
 @register("stablehlo.rng_bit_generator")
-def rng_bit_generator(op: RngBitGeneratorOp, rule: RuleBuilder) -> None:
+def rng_bit_generator(op: "RngBitGeneratorOp", rule: RuleBuilder) -> None:
     """The state is needed whole, before and after; the output can be split in any way."""
     for dim, size in enumerate(shape_of(op.initial_state)):
         rule.add(size, {0: dim}, {0: dim}, NEED_REPLICATION, blocked=True)

@@ -1,12 +1,17 @@
 """Reductions and sorts."""
 
+from typing import TYPE_CHECKING
+
 from sdy.rules.builder import NEED_REPLICATION, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo import ReduceOp, SortOp
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.reduction import ReduceOp
+    from sdy.stablehlo.sort import SortOp
 
 
 @register("stablehlo.reduce")
-def reduce(op: ReduceOp, rule: RuleBuilder) -> None:
+def reduce(op: "ReduceOp", rule: RuleBuilder) -> None:
     """`([i, j],[])->([i])`; several inputs are reduced together, each with an initial value."""
     dimensions = set(op.dimensions.get_values())
     kept = 0
@@ -20,7 +25,7 @@ def reduce(op: ReduceOp, rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.sort")
-def sort(op: SortOp, rule: RuleBuilder) -> None:
+def sort(op: "SortOp", rule: RuleBuilder) -> None:
     """The sorted dimension is needed whole; it may take part in propagation only if another can be split instead."""
     shape = shape_of(op.inputs[0])
     sorted_dim = op.dimension.value.data

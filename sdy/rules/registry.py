@@ -13,6 +13,7 @@ one layer does, and so that work which depends on a rule alone can be remembered
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from xdsl.dialects.builtin import TensorType, UnregisteredOp
@@ -39,6 +40,9 @@ RuleOf = Callable[[Operation], OpShardingRuleAttr | None]
 class NoRule(Exception):  # noqa: N818  (not an error: most programs have such operations)
     """The operation has no rule, so nothing is propagated through it. The reason, if any, is worth a warning."""
 
+
+_files_to_load = {"arith": "arith", "linalg": "linalg", "math": "arith", "tensor": "tensor"}
+"""Dialect -> the file with the rules of its operations, which is loaded when the first of them is met."""
 
 _makers: dict[str, RuleMaker] = {}
 _looks_around: set[str] = set()
@@ -76,6 +80,7 @@ def register(
 def register_maker(names: Iterable[str], maker: RuleMaker, looks_around: bool = False) -> None:
     """As `register`, for a function that returns complete rules."""
     for name in names:
+        _load_rules_with(name)
         if name in _makers:
             raise ValueError(f"operations called '{name}' have a sharding rule already")
         _makers[name] = maker
@@ -92,7 +97,15 @@ def register_without_rule(*names: str) -> None:
 
 def is_registered_elementwise(op: Operation) -> bool:
     """Whether `op` was registered as elementwise."""
-    return name_of(op) in _elementwise
+    name = name_of(op)
+    _load_rules_with(name)
+    return name in _elementwise
+
+
+def _load_rules_with(name: str) -> None:
+    """Import the file with the rule of the operation called `name`, if it was not yet."""
+    if (file := _files_to_load.pop(name.partition(".")[0], None)) is not None:
+        import_module(f"sdy.rules.{file}")
 
 
 def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule | None:
@@ -150,6 +163,7 @@ class _Rules:
         """How the rule of operations of the class of `op` is found."""
         if isinstance(op, UnregisteredOp):
             return self._of_unregistered
+        _load_rules_with(op.name)
         if op.name in _makers:
             if op.name in _looks_around:
                 return self._make
@@ -157,6 +171,7 @@ class _Rules:
         return _way_without_function(op)
 
     def _of_unregistered(self, op: Operation) -> OpShardingRuleAttr | None:
+        _load_rules_with(name_of(op))
         return self._make(op) if name_of(op) in _makers else _way_without_function(op)(op)
 
     def _make(self, op: Operation) -> OpShardingRuleAttr | None:

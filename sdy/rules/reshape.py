@@ -12,10 +12,13 @@ Where there is none, each side gets factors of its own until their products meet
 """
 
 from math import gcd
+from typing import TYPE_CHECKING
 
 from sdy.rules.builder import RuleBuilder, shape_of
 from sdy.rules.registry import NoRule, register
-from sdy.stablehlo import ReshapeOp
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.shape import ReshapeOp
 
 
 class _Cursor:
@@ -59,7 +62,7 @@ class _Cursor:
 
 
 @register("stablehlo.reshape")
-def reshape(op: ReshapeOp, rule: RuleBuilder) -> None:
+def reshape(op: "ReshapeOp", rule: RuleBuilder) -> None:
     """The factors that both shapes have in common."""
     add_reshaped(rule, shape_of(op.operand), shape_of(op.result))
 

@@ -1,5 +1,7 @@
 """Operations that move elements: broadcast, transpose, reverse, slice, pad, concatenate."""
 
+from typing import TYPE_CHECKING
+
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import ConstantLike
 
@@ -7,20 +9,16 @@ from sdy.dialect.ops import ConstantOp
 from sdy.rule import FactorKind
 from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo import (
-    BroadcastInDimOp,
-    ConcatenateOp,
-    DynamicSliceOp,
-    DynamicUpdateSliceOp,
-    PadOp,
-    ReverseOp,
-    SliceOp,
-    TransposeOp,
-)
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.broadcast import BroadcastInDimOp
+    from sdy.stablehlo.padding import PadOp
+    from sdy.stablehlo.shape import ConcatenateOp, ReverseOp, TransposeOp
+    from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 
 
 @register("stablehlo.broadcast_in_dim")
-def broadcast_in_dim(op: BroadcastInDimOp, rule: RuleBuilder) -> None:
+def broadcast_in_dim(op: "BroadcastInDimOp", rule: RuleBuilder) -> None:
     """`([i, k])->([i, j, k])`. A dimension of size 1 that is expanded in place is apart from the one it becomes."""
     operand, result = shape_of(op.operand), shape_of(op.result)
     operand_dims = {result_dim: dim for dim, result_dim in enumerate(op.broadcast_dimensions.get_values())}
@@ -36,7 +34,7 @@ def broadcast_in_dim(op: BroadcastInDimOp, rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.transpose")
-def transpose(op: TransposeOp, rule: RuleBuilder) -> None:
+def transpose(op: "TransposeOp", rule: RuleBuilder) -> None:
     """`([i, j])->([j, i])`, numbered in the result's order."""
     operand = shape_of(op.operand)
     for result_dim, dim in enumerate(op.permutation.get_values()):
@@ -44,25 +42,25 @@ def transpose(op: TransposeOp, rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.reverse")
-def reverse(op: ReverseOp, rule: RuleBuilder) -> None:
+def reverse(op: "ReverseOp", rule: RuleBuilder) -> None:
     """Reversed dimensions are permuted between devices."""
     rule.add_pointwise(shape_of(op.result), kinds=dict.fromkeys(op.dimensions.get_values(), PERMUTATION))
 
 
 @register("stablehlo.slice", "stablehlo.pad")
-def slice_or_pad(op: SliceOp | PadOp, rule: RuleBuilder) -> None:
+def slice_or_pad(op: "SliceOp | PadOp", rule: RuleBuilder) -> None:
     """Where the size changes, elements move between devices by distances that are known."""
     _add_resized(op, rule, PERMUTATION, blocked=rule.conservative)
 
 
 @register("stablehlo.dynamic_slice")
-def dynamic_slice(op: DynamicSliceOp, rule: RuleBuilder) -> None:
+def dynamic_slice(op: "DynamicSliceOp", rule: RuleBuilder) -> None:
     """Where the size changes, any device's result may come from any other's operand."""
     _add_resized(op, rule, NEED_REPLICATION, blocked=True)
 
 
 @register("stablehlo.dynamic_update_slice", looks_around=True)
-def dynamic_update_slice(op: DynamicUpdateSliceOp, rule: RuleBuilder) -> None:
+def dynamic_update_slice(op: "DynamicUpdateSliceOp", rule: RuleBuilder) -> None:
     """A dimension that is updated in part may stay split in operand and result, where each device updates its own part.
 
     The update is then needed whole, unless it is known where it goes.
@@ -77,7 +75,7 @@ def dynamic_update_slice(op: DynamicUpdateSliceOp, rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.concatenate", looks_around=True)
-def concatenate(op: ConcatenateOp, rule: RuleBuilder) -> None:
+def concatenate(op: "ConcatenateOp", rule: RuleBuilder) -> None:
     """The concatenated dimension is needed whole, unless slices are put together again, which moves their elements.
 
     The operands' sizes differ from the result's, so nothing is propagated along it in a conservative rule.
@@ -88,7 +86,7 @@ def concatenate(op: ConcatenateOp, rule: RuleBuilder) -> None:
     )
 
 
-def concatenation_kind(op: ConcatenateOp) -> FactorKind:
+def concatenation_kind(op: "ConcatenateOp") -> FactorKind:
     """What splitting the concatenated dimension asks for: slices that are put together again only move elements."""
     sources = [_before_slice(operand) for operand in op.operands]
     sliced = [source is not operand for source, operand in zip(sources, op.operands, strict=True)]
@@ -104,7 +102,8 @@ def _add_resized(op: Operation, rule: RuleBuilder, kind: FactorKind, blocked: bo
 
 
 def _before_slice(value: SSAValue) -> SSAValue:
-    return value.owner.operand if isinstance(value.owner, SliceOp) else value
+    owner = value.owner
+    return owner.operands[0] if isinstance(owner, Operation) and owner.name == "stablehlo.slice" else value
 
 
 def _is_constant(value: SSAValue) -> bool:

@@ -1,15 +1,20 @@
 """Operations on windows that slide over a tensor: convolution, window reduction, and its gradient."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sdy.rule import FactorKind
 from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
-from sdy.stablehlo import ConvolutionOp, ReduceWindowOp, SelectAndScatterOp
+
+if TYPE_CHECKING:
+    from sdy.stablehlo.convolution import ConvolutionOp
+    from sdy.stablehlo.reduce_window import ReduceWindowOp
+    from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
 
 
 @register("stablehlo.convolution")
-def convolution(op: ConvolutionOp, rule: RuleBuilder) -> None:
+def convolution(op: "ConvolutionOp", rule: RuleBuilder) -> None:
     """Batch, spatial and feature dimensions of `lhs` (input), `rhs` (kernel) and the result.
 
     A batch or feature dimension that is made of groups has a factor for the groups, which are independent, and one for
@@ -67,7 +72,7 @@ def spatial_factors(input_size: int, num_windows: int, window_size: int) -> dict
 
 
 @register("stablehlo.reduce_window")
-def reduce_window(op: ReduceWindowOp, rule: RuleBuilder) -> None:
+def reduce_window(op: "ReduceWindowOp", rule: RuleBuilder) -> None:
     """Inputs are split as the results are, by windows; along windows of more than one element there is a halo."""
     shape = shape_of(op.results[0])
     sliding = sliding_dims(op, len(shape))
@@ -75,7 +80,7 @@ def reduce_window(op: ReduceWindowOp, rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.select_and_scatter")
-def select_and_scatter(op: SelectAndScatterOp, rule: RuleBuilder) -> None:
+def select_and_scatter(op: "SelectAndScatterOp", rule: RuleBuilder) -> None:
     """Along windows of more than one element the source is needed whole, and operand and result have a halo."""
     source = shape_of(op.source)
     sliding = sliding_dims(op, len(source))
@@ -87,7 +92,7 @@ def select_and_scatter(op: SelectAndScatterOp, rule: RuleBuilder) -> None:
             rule.add(size, {0: dim, 1: dim}, {0: dim})
 
 
-def sliding_dims(op: ReduceWindowOp | SelectAndScatterOp, rank: int) -> Sequence[int]:
+def sliding_dims(op: "ReduceWindowOp | SelectAndScatterOp", rank: int) -> Sequence[int]:
     """The dimensions along which windows aren't just the elements: not of size 1, or with a stride or padding."""
     sizes = op.window_dimensions.get_values() if op.window_dimensions else [1] * rank
     strides = op.window_strides.get_values() if op.window_strides else [1] * rank

@@ -1,368 +1,82 @@
 """StableHLO and CHLO, MLIR's dialects of machine learning programs, as xDSL dialects: a file for each family.
 
-Operations are imported from here by the name of their MLIR class; those of CHLO, some of which have the same name, from
-the files of `chlo/`.
+A program loads the families that it names. Code that works with a few operations imports them from the files of their
+families; any can be had from here by the name of its MLIR class, which loads them all.
 
 types/        what tensors and other values are
 attributes/   what operations say besides their operands
 syntax/       the pieces of syntax that operations share
 checks/       what verifiers of several families check and infer
 chlo/         the other dialect, CHLO
+classes.py    all operations and attributes together
 """
 
-from xdsl.ir import Dialect
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from sdy.stablehlo import (
-    asynchronous,
-    batch_norm,
-    broadcast,
-    collectives,
-    composite,
-    constants,
-    control_flow,
-    convolution,
-    custom_call,
-    dot,
-    dynamic_shape,
-    einsum,
-    elementwise,
-    fft,
-    gather,
-    linear_algebra,
-    mapping,
-    mixed_elementwise,
-    padding,
-    quantize,
-    random,
-    reduce_window,
-    reducing_collectives,
-    reduction,
-    scatter,
-    select_and_scatter,
-    shape,
-    slicing,
-    sort,
-    tokens,
-    tuples,
-)
-from sdy.stablehlo.asynchronous import AsyncDoneOp, AsyncStartOp
-from sdy.stablehlo.attributes import conv_dimensions, dot_algorithm, enums, operation_attributes, replica_groups
-from sdy.stablehlo.attributes.conv_dimensions import ConvDimensionNumbers, ConvDimensionNumbersAttr
-from sdy.stablehlo.attributes.dot_algorithm import DotAlgorithm, DotAlgorithmAttr
-from sdy.stablehlo.attributes.enums import (
-    ComparisonDirection,
-    ComparisonDirectionAttr,
-    ComparisonType,
-    ComparisonTypeAttr,
-    FftType,
-    FftTypeAttr,
-    Precision,
-    PrecisionAttr,
-    ResultAccuracyModeAttr,
-    RngAlgorithm,
-    RngAlgorithmAttr,
-    RngDistribution,
-    RngDistributionAttr,
-    Transpose,
-    TransposeAttr,
-)
-from sdy.stablehlo.attributes.operation_attributes import (
-    BoundsAttr,
-    ChannelHandle,
-    ChannelHandleAttr,
-    DotDimensionNumbers,
-    DotDimensionNumbersAttr,
-    GatherDimensionNumbers,
-    GatherDimensionNumbersAttr,
-    I64Array,
-    OutputOperandAliasAttr,
-    ResultAccuracyAttr,
-    ScatterDimensionNumbers,
-    ScatterDimensionNumbersAttr,
-    i64_array,
-)
-from sdy.stablehlo.attributes.replica_groups import AxisRefAttr, MeshAttr, MeshAxisAttr, ReplicaGroupMeshAxesAttr
-from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormInferenceOp, BatchNormTrainingOp
-from sdy.stablehlo.broadcast import BroadcastInDimOp, BroadcastOp, DynamicBroadcastInDimOp
-from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
-from sdy.stablehlo.composite import CompositeOp
-from sdy.stablehlo.constants import ConstantOp, IotaOp, PartitionIdOp, ReplicaIdOp
-from sdy.stablehlo.control_flow import CaseOp, IfOp, OptimizationBarrierOp, ReturnOp, WhileOp
-from sdy.stablehlo.convolution import ConvolutionOp, DynamicConvOp
-from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.stablehlo.dot import DotGeneralOp, DotOp
-from sdy.stablehlo.dynamic_shape import DynamicIotaOp, DynamicReshapeOp, GetDimensionSizeOp, SetDimensionSizeOp
-from sdy.stablehlo.einsum import EinsumOp, UnaryEinsumOp
-from sdy.stablehlo.elementwise import (
-    AbsOp,
-    AddOp,
-    AndOp,
-    Atan2Op,
-    BinaryElementwiseOp,
-    CbrtOp,
-    CeilOp,
-    ClzOp,
-    CommutativeElementwiseOp,
-    ConvertOp,
-    CosineOp,
-    DivOp,
-    Expm1Op,
-    ExpOp,
-    FloorOp,
-    ImagOp,
-    Log1pOp,
-    LogisticOp,
-    LogOp,
-    MaxOp,
-    MinOp,
-    MulOp,
-    NegOp,
-    NotOp,
-    OrOp,
-    PopulationCountOp,
-    PowOp,
-    RealOp,
-    RemOp,
-    RoundNearestEvenOp,
-    RoundOp,
-    RsqrtOp,
-    ShiftLeftOp,
-    ShiftRightArithmeticOp,
-    ShiftRightLogicalOp,
-    SignOp,
-    SineOp,
-    SqrtOp,
-    SubtractOp,
-    TanhOp,
-    TanOp,
-    UnaryElementwiseOp,
-    XorOp,
-)
-from sdy.stablehlo.families import definitions
-from sdy.stablehlo.fft import FftOp
-from sdy.stablehlo.gather import DynamicGatherOp, GatherOp, TorchIndexSelectOp
-from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
-from sdy.stablehlo.mapping import MapOp
-from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, ComplexOp, IsFiniteOp, ReducePrecisionOp, SelectOp
-from sdy.stablehlo.padding import DynamicPadOp, PadOp
-from sdy.stablehlo.quantize import UniformDequantizeOp, UniformQuantizeOp
-from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
-from sdy.stablehlo.reduce_window import ReduceWindowOp
-from sdy.stablehlo.reducing_collectives import AllReduceOp, CollectiveReduceOp, CrossReplicaSumOp, ReduceScatterOp
-from sdy.stablehlo.reduction import ReduceOp
-from sdy.stablehlo.scatter import ScatterOp
-from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
-from sdy.stablehlo.shape import BitcastConvertOp, ConcatenateOp, ReshapeOp, ReverseOp, TransposeOp
-from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, RealDynamicSliceOp, SliceOp
-from sdy.stablehlo.sort import SortOp
-from sdy.stablehlo.tokens import AfterAllOp, CreateTokenOp, InfeedOp, OutfeedOp, RecvOp, SendOp
-from sdy.stablehlo.tuples import GetTupleElementOp, TupleOp
-from sdy.stablehlo.types import special
-from sdy.stablehlo.types.special import TOKEN, FutureType, TokenType
+from sdy.families import FamilyDialect
 
-STABLEHLO = Dialect(
+if TYPE_CHECKING:
+    from sdy.stablehlo.classes import *  # noqa: F403
+
+STABLEHLO = FamilyDialect(
     "stablehlo",
-    *definitions(
-        asynchronous,
-        batch_norm,
-        broadcast,
-        collectives,
-        composite,
-        constants,
-        control_flow,
-        conv_dimensions,
-        convolution,
-        custom_call,
-        dot,
-        dot_algorithm,
-        dynamic_shape,
-        einsum,
-        elementwise,
-        enums,
-        fft,
-        gather,
-        linear_algebra,
-        mapping,
-        mixed_elementwise,
-        operation_attributes,
-        padding,
-        quantize,
-        random,
-        reduce_window,
-        reducing_collectives,
-        reduction,
-        replica_groups,
-        scatter,
-        select_and_scatter,
-        shape,
-        slicing,
-        sort,
-        special,
-        tokens,
-        tuples,
-    ),
+    __name__,
+    operations={
+        "asynchronous": "async_done async_start",
+        "batch_norm": "batch_norm_grad batch_norm_inference batch_norm_training",
+        "broadcast": "broadcast broadcast_in_dim dynamic_broadcast_in_dim",
+        "collectives": "all_gather all_to_all collective_broadcast collective_permute",
+        "composite": "composite",
+        "constants": "constant iota partition_id replica_id",
+        "control_flow": "case if optimization_barrier return while",
+        "convolution": "convolution dynamic_conv",
+        "custom_call": "custom_call",
+        "dot": "dot dot_general",
+        "dynamic_shape": "dynamic_iota dynamic_reshape get_dimension_size set_dimension_size",
+        "einsum": "einsum unary_einsum",
+        "elementwise": """
+            abs add and atan2 cbrt ceil convert cosine count_leading_zeros divide exponential exponential_minus_one
+            floor imag log log_plus_one logistic maximum minimum multiply negate not or popcnt power real remainder
+            round_nearest_afz round_nearest_even rsqrt shift_left shift_right_arithmetic shift_right_logical sign sine
+            sqrt subtract tan tanh xor
+        """,
+        "fft": "fft",
+        "gather": "dynamic_gather gather torch_index_select",
+        "linear_algebra": "cholesky triangular_solve",
+        "mapping": "map",
+        "mixed_elementwise": "clamp compare complex is_finite reduce_precision select",
+        "padding": "dynamic_pad pad",
+        "quantize": "uniform_dequantize uniform_quantize",
+        "random": "rng rng_bit_generator",
+        "reduce_window": "reduce_window",
+        "reducing_collectives": "all_reduce collective_reduce cross-replica-sum reduce_scatter",
+        "reduction": "reduce",
+        "scatter": "scatter",
+        "select_and_scatter": "select_and_scatter",
+        "shape": "bitcast_convert concatenate reshape reverse transpose",
+        "slicing": "dynamic_slice dynamic_update_slice real_dynamic_slice slice",
+        "sort": "sort",
+        "tokens": "after_all create_token infeed outfeed recv send",
+        "tuples": "get_tuple_element tuple",
+    },
+    attributes={
+        "attributes.conv_dimensions": "conv",
+        "attributes.dot_algorithm": "dot_algorithm",
+        "attributes.enums": """
+            comparison_direction comparison_type fft_type precision result_accuracy_mode rng_algorithm rng_distribution
+            transpose
+        """,
+        "attributes.operation_attributes": """
+            bounds channel_handle dot gather output_operand_alias result_accuracy scatter type_extensions
+        """,
+        "attributes.replica_groups": "axis_ref mesh mesh_axis replica_group_mesh_axes",
+        "types.special": "future token",
+    },
 )
 
-__all__ = [
-    "STABLEHLO",
-    "TOKEN",
-    "AbsOp",
-    "AddOp",
-    "AfterAllOp",
-    "AllGatherOp",
-    "AllReduceOp",
-    "AllToAllOp",
-    "AndOp",
-    "AsyncDoneOp",
-    "AsyncStartOp",
-    "Atan2Op",
-    "AxisRefAttr",
-    "BatchNormGradOp",
-    "BatchNormInferenceOp",
-    "BatchNormTrainingOp",
-    "BinaryElementwiseOp",
-    "BitcastConvertOp",
-    "BoundsAttr",
-    "BroadcastInDimOp",
-    "BroadcastOp",
-    "CaseOp",
-    "CbrtOp",
-    "CeilOp",
-    "ChannelHandle",
-    "ChannelHandleAttr",
-    "CholeskyOp",
-    "ClampOp",
-    "ClzOp",
-    "CollectiveBroadcastOp",
-    "CollectivePermuteOp",
-    "CollectiveReduceOp",
-    "CommutativeElementwiseOp",
-    "CompareOp",
-    "ComparisonDirection",
-    "ComparisonDirectionAttr",
-    "ComparisonType",
-    "ComparisonTypeAttr",
-    "ComplexOp",
-    "CompositeOp",
-    "ConcatenateOp",
-    "ConstantOp",
-    "ConvDimensionNumbers",
-    "ConvDimensionNumbersAttr",
-    "ConvertOp",
-    "ConvolutionOp",
-    "CosineOp",
-    "CreateTokenOp",
-    "CrossReplicaSumOp",
-    "CustomCallOp",
-    "DivOp",
-    "DotAlgorithm",
-    "DotAlgorithmAttr",
-    "DotDimensionNumbers",
-    "DotDimensionNumbersAttr",
-    "DotGeneralOp",
-    "DotOp",
-    "DynamicBroadcastInDimOp",
-    "DynamicConvOp",
-    "DynamicGatherOp",
-    "DynamicIotaOp",
-    "DynamicPadOp",
-    "DynamicReshapeOp",
-    "DynamicSliceOp",
-    "DynamicUpdateSliceOp",
-    "EinsumOp",
-    "ExpOp",
-    "Expm1Op",
-    "FftOp",
-    "FftType",
-    "FftTypeAttr",
-    "FloorOp",
-    "FutureType",
-    "GatherDimensionNumbers",
-    "GatherDimensionNumbersAttr",
-    "GatherOp",
-    "GetDimensionSizeOp",
-    "GetTupleElementOp",
-    "I64Array",
-    "IfOp",
-    "ImagOp",
-    "InfeedOp",
-    "IotaOp",
-    "IsFiniteOp",
-    "Log1pOp",
-    "LogOp",
-    "LogisticOp",
-    "MapOp",
-    "MaxOp",
-    "MeshAttr",
-    "MeshAxisAttr",
-    "MinOp",
-    "MulOp",
-    "NegOp",
-    "NotOp",
-    "OptimizationBarrierOp",
-    "OrOp",
-    "OutfeedOp",
-    "OutputOperandAliasAttr",
-    "PadOp",
-    "PartitionIdOp",
-    "PopulationCountOp",
-    "PowOp",
-    "Precision",
-    "PrecisionAttr",
-    "RealDynamicSliceOp",
-    "RealOp",
-    "RecvOp",
-    "ReduceOp",
-    "ReducePrecisionOp",
-    "ReduceScatterOp",
-    "ReduceWindowOp",
-    "RemOp",
-    "ReplicaGroupMeshAxesAttr",
-    "ReplicaIdOp",
-    "ReshapeOp",
-    "ResultAccuracyAttr",
-    "ResultAccuracyModeAttr",
-    "ReturnOp",
-    "ReverseOp",
-    "RngAlgorithm",
-    "RngAlgorithmAttr",
-    "RngBitGeneratorOp",
-    "RngDistribution",
-    "RngDistributionAttr",
-    "RngOp",
-    "RoundNearestEvenOp",
-    "RoundOp",
-    "RsqrtOp",
-    "ScatterDimensionNumbers",
-    "ScatterDimensionNumbersAttr",
-    "ScatterOp",
-    "SelectAndScatterOp",
-    "SelectOp",
-    "SendOp",
-    "SetDimensionSizeOp",
-    "ShiftLeftOp",
-    "ShiftRightArithmeticOp",
-    "ShiftRightLogicalOp",
-    "SignOp",
-    "SineOp",
-    "SliceOp",
-    "SortOp",
-    "SqrtOp",
-    "SubtractOp",
-    "TanOp",
-    "TanhOp",
-    "TokenType",
-    "TorchIndexSelectOp",
-    "Transpose",
-    "TransposeAttr",
-    "TransposeOp",
-    "TriangularSolveOp",
-    "TupleOp",
-    "UnaryEinsumOp",
-    "UnaryElementwiseOp",
-    "UniformDequantizeOp",
-    "UniformQuantizeOp",
-    "WhileOp",
-    "XorOp",
-    "i64_array",
-]
+
+def __getattr__(name: str) -> Any:
+    if not name[0].isupper():
+        raise AttributeError(f"module '{__name__}' has no class '{name}'")
+    return getattr(import_module(f"{__name__}.classes"), name)

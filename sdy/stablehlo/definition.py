@@ -5,10 +5,11 @@ the way. With nothing to infer the operation is made as it is read, in about 60%
 afterwards like one that was built in any other way.
 """
 
+from functools import cache
 from typing import TypeVar
 
 from xdsl.ir import Attribute, OpTraits, Region
-from xdsl.irdl import IRDLOperation, irdl_op_definition
+from xdsl.irdl import IRDLOperation, OpDef, irdl_op_definition
 from xdsl.irdl.declarative_assembly_format import FormatProgram, ParsingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -22,6 +23,8 @@ OpT = TypeVar("OpT", bound=IRDLOperation)
 def define(cls: type[OpT]) -> type[OpT]:
     """Decorator of a class that defines an operation. Raises PyRDLError for a definition that is wrong.
 
+    A wrong assembly format is told when the first operation is read or written in it.
+
     The `verify_` of an operation without regions looks at its types and attributes alone: it is asked once for all
     operations that have the same. What must look further is for a trait's `verify`.
     """
@@ -33,15 +36,20 @@ def define(cls: type[OpT]) -> type[OpT]:
         cls.traits = OpTraits(lambda: (*inherited, VerifiedBySignature()))
     if assembly_format is not None:
         cls.assembly_format = assembly_format
-        _add_syntax(cls, as_in_mlir(FormatProgram.from_str(assembly_format, definition)))
+        _add_syntax(cls, definition, assembly_format)
     return cls
 
 
-def _add_syntax(cls: type[IRDLOperation], program: FormatProgram) -> None:
+def _add_syntax(cls: type[IRDLOperation], definition: OpDef, assembly_format: str) -> None:
+    @cache
+    def program() -> FormatProgram:
+        """What the assembly format says, found out when the first operation is read or written in it."""
+        return as_in_mlir(FormatProgram.from_str(assembly_format, definition))
+
     def parse(cls: type[OpT], parser: Parser) -> OpT:
         start = parser.pos
         state = ParsingState(cls)
-        for directive in program.stmts:
+        for directive in program().stmts:
             directive.parse(parser, state)
         named = [operand for operands in state.operands for operand in operands or ()]
         operand_types = [type_ for types in state.operand_types for type_ in types or ()]
@@ -56,7 +64,7 @@ def _add_syntax(cls: type[IRDLOperation], program: FormatProgram) -> None:
         )
 
     def print_(self: IRDLOperation, printer: Printer) -> None:
-        program.print(printer, self)
+        program().print(printer, self)
 
     setattr(cls, "parse", classmethod(parse))  # noqa: B010
     setattr(cls, "print", print_)  # noqa: B010

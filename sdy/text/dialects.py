@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from importlib import import_module
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.ir import Dialect
+
+from sdy.families import FamilyContext
 
 _DIALECTS = {
     "func": ("xdsl.dialects.func", "Func"),
@@ -21,9 +22,9 @@ _DIALECTS = {
 }
 
 
-def context(*, allow_unregistered: bool = False) -> Context:
+def context(*, allow_unregistered: bool = False) -> FamilyContext:
     """A context that knows the dialects; with `allow_unregistered`, what belongs to no dialect is kept as it is."""
-    made = Context(allow_unregistered=allow_unregistered)
+    made = FamilyContext(allow_unregistered=allow_unregistered)
     made.load_dialect(Builtin)
     for name, (module, attribute) in _DIALECTS.items():
         made.register_dialect(name, _loader(module, attribute))

@@ -1,0 +1,62 @@
+"""A pass made from its name and its options, as both are written."""
+
+import dataclasses
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from xdsl.passes import ModulePass
+
+from sdy.diagnostics import DiagnosticError, error
+from sdy.passes.catalog import PASSES
+
+TRUTH = {"true": True, "1": True, "false": False, "0": False}
+"""The words for yes and no."""
+
+
+def pass_called(name: str, options: Mapping[str, str | None]) -> ModulePass:
+    """The pass `name` with options of these texts, None for one that has none. Raises DiagnosticError."""
+    if name not in PASSES:
+        raise unknown("pass", name, list(PASSES))
+    pass_class = PASSES[name]()
+    types = get_type_hints(pass_class)
+    fields = {field.name.replace("_", "-"): field.name for field in dataclasses.fields(pass_class)}
+    for option in options:
+        if option not in fields:
+            raise unknown(f"option of pass '{name}'", option, list(fields))
+    return pass_class(**{fields[key]: _convert(name, key, value, types[fields[key]]) for key, value in options.items()})
+
+
+def _convert(pass_name: str, option: str, text: str | None, kind: Any) -> Any:
+    where = f"option '{option}' of pass '{pass_name}'"
+    if kind is bool:
+        if text is None:
+            return True
+        if text not in TRUTH:
+            raise error(None, f"{where} is true or false, not '{text}'")
+        return TRUTH[text]
+    if text is None:
+        raise error(None, f"{where} needs a value: {option}=...")
+    if kind is int:
+        try:
+            return int(text)
+        except ValueError:
+            raise error(None, f"{where} is an integer, not '{text}'") from None
+    if get_origin(kind) is Literal:
+        if text not in get_args(kind):
+            raise unknown(f"value of {where}", text, list(get_args(kind)))
+        return text
+    if get_origin(kind) is tuple:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    return text
+
+
+def unknown(kind: str, name: str, known: list[str]) -> DiagnosticError:
+    """The error for a name that is not among `known`, with the nearest one that is."""
+    found = nearest(name, known)
+    return error(None, f"unknown {kind} '{name}'" + (f": did you mean '{found}'?" if found else ""))
+
+
+def nearest(name: str, known: list[str]) -> str | None:
+    """The name among `known` that a person who wrote `name` may have meant."""
+    return next(iter(get_close_matches(name, known, n=1, cutoff=0.5)), None)

@@ -1,0 +1,111 @@
+"""Dialects in families: what a file defines is loaded with that file, when something of it is first named.
+
+    STABLEHLO = FamilyDialect(
+        "stablehlo",
+        __name__,
+        operations={"dot": "dot dot_general", "sort": "sort"},
+        attributes={"attributes.precision": "precision"},
+    )
+
+A program that names `stablehlo.dot` loads `dot.py` beside the table, and not `sort.py`. To whom asks for all that the
+dialect has, as xDSL's own tools do, it is a dialect like any other.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TypeVar
+
+from xdsl.context import Context
+from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
+
+T = TypeVar("T")
+
+
+class FamilyDialect(Dialect):
+    """A dialect whose definitions are in the files of `package`: their names, without the dialect's, by file."""
+
+    def __init__(self, name: str, package: str, operations: Mapping[str, str], attributes: Mapping[str, str]):
+        super().__init__(name)
+        self._operation_files = _files(name, package, operations)
+        self._attribute_files = _files(name, package, attributes)
+
+    @property
+    def operations(self) -> Iterator[type[Operation]]:
+        """All operations; this loads all files that have some."""
+        for file in dict.fromkeys(self._operation_files.values()):
+            yield from _defined(file, Operation)
+
+    @property
+    def attributes(self) -> Iterator[type[Attribute]]:
+        """All attributes and types; this loads all files that have some."""
+        for file in dict.fromkeys(self._attribute_files.values()):
+            yield from _defined(file, Attribute)
+
+    def operations_with(self, name: str) -> Iterator[type[Operation]]:
+        """The operations of the family to which the one called `name` belongs; none if the dialect has none such."""
+        file = self._operation_files.get(name)
+        return iter(()) if file is None else _defined(file, Operation)
+
+    def attributes_with(self, name: str) -> Iterator[type[Attribute]]:
+        """As `operations_with`, for attributes and types."""
+        file = self._attribute_files.get(name)
+        return iter(()) if file is None else _defined(file, Attribute)
+
+
+class FamilyContext(Context):
+    """A context that loads of dialects in families those alone of which something is named."""
+
+    def load_registered_dialect(self, name: str) -> None:
+        """Load a dialect; of one in families nothing yet."""
+        dialect = self._registered_dialects[name]() if name in self._registered_dialects else None
+        if isinstance(dialect, FamilyDialect):
+            self._loaded_dialects[name] = dialect
+        else:
+            super().load_registered_dialect(name)
+
+    def clone(self) -> Context:
+        """A context that knows the same, and learns apart from this one."""
+        plain = super().clone()
+        return FamilyContext(**vars(plain))
+
+    def _get_known_op(self, name: str) -> type[Operation] | None:
+        if name not in self._loaded_ops and (dialect := self._family_dialect(name)) is not None:
+            for operation in dialect.operations_with(name):
+                self.load_op(operation)
+        return super()._get_known_op(name)
+
+    def get_optional_attr(self, name: str) -> type[Attribute] | None:
+        """The attribute called `name`, None where there is none."""
+        self._load_attributes_with(name)
+        return super().get_optional_attr(name)
+
+    def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
+        """The type called `name`, None where there is none."""
+        self._load_attributes_with(name)
+        return super().get_optional_type(name)
+
+    def _load_attributes_with(self, name: str) -> None:
+        if name in self._loaded_attrs or name in self._loaded_types:
+            return
+        if (dialect := self._family_dialect(name)) is not None:
+            for attribute in dialect.attributes_with(name):
+                self.load_attr_or_type(attribute)
+
+    def _family_dialect(self, name: str) -> FamilyDialect | None:
+        """The dialect of what is called `name`, if it is in families."""
+        dialect = self.get_optional_dialect(name.partition(".")[0])
+        return dialect if isinstance(dialect, FamilyDialect) else None
+
+
+def _files(dialect: str, package: str, families: Mapping[str, str]) -> dict[str, str]:
+    """The module in which each name of the dialect is defined."""
+    return {f"{dialect}.{name}": f"{package}.{file}" for file, names in families.items() for name in names.split()}
+
+
+def _defined(file: str, kind: type[T]) -> Iterator[type[T]]:
+    """What of a kind a file defines, without the bases that have no name of their own."""
+    for defined in vars(import_module(file)).values():
+        if not isinstance(defined, type) or defined.__module__ != file:
+            continue
+        if issubclass(defined, kind) and "name" in vars(defined):
+            yield defined
