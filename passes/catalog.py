@@ -64,6 +64,8 @@ _ROOMS = {
     "partitioning": """
         sdy-convert-global-to-local
         sdy-pad-for-divisibility
+        sdy-per-instruction-partitioning
+        sdy-resolve-single-device-sharding
     """,
 }
 

@@ -245,10 +245,12 @@ class PartitionPipeline(Pipeline):
     def passes(self) -> Iterator[ModulePass]:
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
+        from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
 
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
         yield PadForDivisibilityPass()
+        yield ResolveSingleDeviceShardingPass()
         yield ConvertGlobalToLocalPass(combine_multi_dimension_reduce_scatter=True, compute_whole=True)
         yield SymbolDcePass()

@@ -21,14 +21,14 @@ def refuse_single_device(function: FuncOp) -> None:
     counts = {"argument": len(function.function_type.inputs), "result": len(function.function_type.outputs)}
     for kind, get in (("argument", func_arg_sharding), ("result", func_result_sharding)):
         for index in range(counts[kind]):
-            if _is_on_one_device(get(function, index), function):
+            if is_on_one_device(get(function, index), function):
                 message = f"function {kind} {index} cannot have a single-device (maximal) sharding attribute"
                 raise op_error(function, message)
 
 
 def runs_on_one_device(op: Operation, result_shardings: Sequence[TensorSharding | None]) -> bool:
     """Whether a single device is to compute `op`, whose results have these shardings."""
-    return any(_is_on_one_device(sharding, op) for sharding in result_shardings)
+    return any(is_on_one_device(sharding, op) for sharding in result_shardings)
 
 
 def insert_single_device_reshards(op: Operation) -> None:
@@ -38,10 +38,10 @@ def insert_single_device_reshards(op: Operation) -> None:
     on each. Nothing is done in a module that has no mesh of several devices. Raises DiagnosticError if the results are
     on different single devices.
     """
+    if device_of(op) is None:
+        return
     given = [get_sharding(result) for result in op.results]
-    alone = [sharding for sharding in given if sharding is not None and _is_on_one_device(sharding, op)]
-    if len({mesh_of(sharding, op).device_ids for sharding in alone}) > 1:
-        raise op_error(op, "has conflicting single-device result shardings")
+    alone = [sharding for sharding in given if sharding is not None and is_on_one_device(sharding, op)]
     module = enclosing_module(op)
     assert module is not None
     meshes = named_meshes(module)
@@ -79,11 +79,24 @@ def _bring_result(
 ) -> None:
     whole = TensorSharding.replicated_closed(everywhere, rank(result.type))
     on_each = insert_for_other_uses(result, ReshardOp(result, whole), at)
-    if wanted is not None and wanted != whole and not _is_on_one_device(wanted, result.op):
+    if wanted is not None and wanted != whole and not is_on_one_device(wanted, result.op):
         insert_for_other_uses(on_each, ReshardOp(on_each, wanted), at)
     set_sharding(result, one_device)
 
 
-def _is_on_one_device(sharding: TensorSharding | None, anchor: Operation) -> bool:
+def device_of(op: Operation) -> int | None:
+    """The one device that is to compute `op`, as the shardings of its results say; None if there is none.
+
+    Raises DiagnosticError if the results are on different single devices.
+    """
+    shardings = map(get_sharding, op.results)
+    alone = [mesh_of(each, op).device_ids for each in shardings if each is not None and is_on_one_device(each, op)]
+    if len(set(alone)) > 1:
+        raise op_error(op, "has conflicting single-device result shardings")
+    return alone[0][0] if alone else None
+
+
+def is_on_one_device(sharding: TensorSharding | None, anchor: Operation) -> bool:
+    """Whether this is a sharding on a mesh of one device, which has the whole tensor."""
     # What names axes is on a mesh that has some: most shardings need no look at theirs.
     return sharding is not None and sharding.is_fully_replicated and mesh_of(sharding, anchor).is_maximal

@@ -1,0 +1,45 @@
+// RUN: sdy-opt %s -sdy-resolve-single-device-sharding | filecheck %s
+// RUN: sdy-opt %s -sdy-resolve-single-device-sharding='replica-count=2' | filecheck %s --check-prefix=REPLICA
+
+sdy.mesh @mesh = <["x"=2]>
+sdy.mesh @second = <[], device_ids=[1]>
+
+// CHECK-LABEL: func.func @one_device
+func.func @one_device(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK:       %0 = stablehlo.partition_id
+  // REPLICA:     stablehlo.replica_id
+  // CHECK:       %1 = stablehlo.convert %0
+  // CHECK:       %c = stablehlo.constant dense<1> : tensor<i64>
+  // CHECK:       %2 = stablehlo.compare EQ, %1, %c
+  // CHECK:       %3 = "stablehlo.if"(%2) ({
+  // CHECK-NEXT:    %5 = stablehlo.negate %arg0 : tensor<4xf32>
+  // CHECK-NEXT:    stablehlo.return %5
+  // CHECK-NEXT:  }, {
+  // CHECK-NEXT:    %cst = stablehlo.constant dense<0.000000e+00> : tensor<4xf32>
+  // CHECK-NEXT:    stablehlo.return %cst
+  // CHECK:       %4 = sdy.all_reduce {"x"} %3 out_sharding=<@mesh, [{}]>
+  // CHECK-NEXT:  return %4
+  %0 = sdy.reshard %arg0 <@second, []> : tensor<4xf32>
+  %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@second, []>]>} : tensor<4xf32>
+  %2 = sdy.reshard %1 <@mesh, [{}]> : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// What is inside goes along, and a token has nothing to be sent.
+// CHECK-LABEL: func.func @with_a_region
+func.func @with_a_region(%arg0: tensor<4xf32>, %arg1: tensor<f32>) -> tensor<f32> {
+  // CHECK:       "stablehlo.if"
+  // CHECK-NEXT:    stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add
+  // CHECK-NOT:     @second
+  // CHECK:       sdy.all_reduce {"x"}
+  %0 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = [0]
+    {sdy.sharding = #sdy.sharding_per_value<[<@second, []>]>} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  // CHECK:       %[[CALL:.*]]:2 = "stablehlo.if"
+  // CHECK:         stablehlo.create_token
+  // CHECK:       sdy.all_reduce {"x"} %[[CALL]]#0
+  // CHECK-NOT:   sdy.all_reduce
+  // CHECK:       return
+  %1:2 = stablehlo.custom_call @f(%0) {sdy.sharding = #sdy.sharding_per_value<[<@second, []>, <@mesh, []>]>}
+    : (tensor<f32>) -> (tensor<f32>, !stablehlo.token)
+  return %1#0 : tensor<f32>
+}

@@ -1,0 +1,148 @@
+"""`sdy-resolve-single-device-sharding`: what one device computes alone becomes a conditional that all devices run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue, Use
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import op_error
+from sdy.dialect.attributes import SHARDING
+from sdy.dialect.collectives import AllReduceOp, CollectiveOp
+from sdy.dialect.meshes import named_meshes
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.dialect.walk import operations
+from sdy.mesh import Mesh
+from sdy.passes.common.tensors import rank
+from sdy.passes.exporting.single_device import device_of, is_on_one_device
+from sdy.passes.partitioning.emitter import Emitter
+from sdy.passes.partitioning.target import device_id_op
+from sdy.sharding import TensorSharding
+from sdy.stablehlo import CreateTokenOp, IfOp, ReturnOp, TokenType
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.constants import DeviceIdOp
+
+
+@dataclass(frozen=True)
+class ResolveSingleDeviceShardingPass(ModulePass):
+    """Let only the device that is to compute an operation alone do so, and send its results to all others.
+
+    Before::
+
+        sdy.mesh @mesh = <["x"=2]>
+        sdy.mesh @one = <[], device_ids=[1]>
+        %1 = sdy.reshard %0 <@one, []> : tensor<8xf32>
+        %2 = stablehlo.negate %1 {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : tensor<8xf32>
+        %3 = sdy.reshard %2 <@mesh, [{}]> : tensor<8xf32>
+
+    After::
+
+        %id = stablehlo.partition_id : tensor<ui32>
+        %i = stablehlo.convert %id : (tensor<ui32>) -> tensor<i64>
+        %one = stablehlo.constant dense<1> : tensor<i64>
+        %is_one = stablehlo.compare EQ, %i, %one : (tensor<i64>, tensor<i64>) -> tensor<i1>
+        %2 = "stablehlo.if"(%is_one) ({
+          %4 = stablehlo.negate %0 : tensor<8xf32>
+          stablehlo.return %4 : tensor<8xf32>
+        }, {
+          %5 = stablehlo.constant dense<0.000000e+00> : tensor<8xf32>
+          stablehlo.return %5 : tensor<8xf32>
+        }) : (tensor<i1>) -> tensor<8xf32>
+        %3 = sdy.all_reduce {"x"} %2 out_sharding=<@mesh, [{}]> : tensor<8xf32>
+
+    Nothing is done in a module that has no mesh of several devices. Devices are partitions of one replica, or where
+    `replica_count` is greater than 1, replicas of one partition.
+    """
+
+    name = "sdy-resolve-single-device-sharding"
+    replica_count: int = 1
+    partition_count: int = 1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        meshes = named_meshes(op)
+        everywhere = next((name for name, mesh in meshes.items() if mesh.axes), None)
+        if everywhere is None:
+            return
+        device_id = device_id_op(op, self.replica_count, self.partition_count)
+        for alone in operations(op):
+            # What is inside an operation that was moved into a conditional has no sharding any more.
+            if alone.dialect_name() != "sdy" and (device := device_of(alone)) is not None:
+                users = [list(result.uses) for result in alone.results]
+                on_device = _run_on(device, alone, device_id)
+                everyone_has = _send_to_all(on_device, everywhere, meshes[everywhere])
+                for uses, value in zip(users, everyone_has, strict=True):
+                    _let_use(uses, value)
+
+
+def _run_on(device: int, op: Operation, device_id: type[DeviceIdOp]) -> IfOp:
+    """Move `op` into a conditional that computes it on `device`, and yields zeros and tokens on all others."""
+    emit = Emitter(InsertPoint.before(op), op, device_id)
+    is_device = emit.compare(ComparisonDirection.EQ, emit.device_id(), emit.integers([device], ()))
+    there, elsewhere = Block(), Block()
+    conditional = IfOp.create(
+        operands=[is_device], result_types=op.result_types, regions=[Region(there), Region(elsewhere)]
+    )
+    emit.insert(conditional)
+    op.detach()
+    there.add_op(op)
+    there.add_op(ReturnOp(*op.results))
+    nothing = [_nothing(Emitter(InsertPoint.at_end(elsewhere), op), result) for result in op.results]
+    elsewhere.add_op(ReturnOp(*nothing))
+    for inner in operations(op):
+        _forget_devices(inner)
+    return conditional
+
+
+def _nothing(emit: Emitter, result: OpResult) -> SSAValue:
+    """What a device has that does not compute `result`: it changes no sum."""
+    match result.type:
+        case TensorType():
+            return emit.filled(tensor_type(result), 0)
+        case TokenType():
+            return emit.insert(CreateTokenOp.create(result_types=[result.type]))
+        case other:
+            raise op_error(result.op, f"is on one device, from which a result of type {other} cannot be sent to others")
+
+
+def _forget_devices(op: Operation) -> None:
+    """Let an operation that runs on one device have no sharding, and its operands as they were on all devices."""
+    if isinstance(op, CollectiveOp):
+        raise op_error(op, "takes several devices, but is in an operation that a single one computes")
+    op.attributes.pop(SHARDING, None)
+    for index, operand in enumerate(op.operands):
+        sharding = get_sharding(operand)
+        if isinstance(operand, OpResult) and isinstance(reshard := operand.op, ReshardOp):
+            if is_on_one_device(sharding, op):
+                op.operands[index] = reshard.input
+                if not operand.uses:
+                    Rewriter.erase_op(reshard)
+        elif sharding is not None and not sharding.is_fully_replicated:
+            raise op_error(op, "is on one device, which has a part of an operand only: it has to be resharded first")
+
+
+def _send_to_all(conditional: IfOp, everywhere: str, mesh: Mesh) -> list[SSAValue]:
+    """The results of `conditional`, which are zero on all devices but one, on each device of the mesh `everywhere`."""
+    emit = Emitter(InsertPoint.after(conditional), conditional)
+    axes = list(map(AxisRef, mesh))
+    return [
+        result
+        if isinstance(result.type, TokenType)
+        else emit.insert(AllReduceOp(result, axes, TensorSharding.replicated_closed(everywhere, rank(result.type))))
+        for result in conditional.results
+    ]
+
+
+def _let_use(uses: Sequence[Use], value: SSAValue) -> None:
+    """Let `uses` be of `value`; one that only reshards it to what it has is not needed any more."""
+    for use in uses:
+        user = use.operation
+        if isinstance(user, ReshardOp) and user.sharding.data == get_sharding(value):
+            Rewriter.replace_op(user, [], [value])
+        else:
+            user.operands[use.index] = value
