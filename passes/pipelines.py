@@ -110,6 +110,10 @@ class ExportPipeline(Pipeline):
     avoid_export_for_partitioning: bool = False
     enable_insert_explicit_collectives: bool = False
     remove_all_gather_reduce_scatter_for_cmv1: bool = False
+    enable_per_instruction_partitioning: bool = False
+    per_instruction_partitioning_filter: str = ""
+    replica_count: int = 1
+    partition_count: int = 1
     keep_sharding_rules: bool = False
     dump_sharding_origins: bool = False
     dump_propagation_edges: bool = False
@@ -130,10 +134,18 @@ class ExportPipeline(Pipeline):
         yield CloseShardingsPass()
         yield SaveModulePass(self.dump_directory, "after_propagation")
         if not self.avoid_export_for_partitioning:
+            per_instruction = None
+            if self.enable_per_instruction_partitioning:
+                from sdy.passes.partitioning.per_instruction_partitioning import PerInstructionPartitioningPass
+
+                per_instruction = PerInstructionPartitioningPass(
+                    self.per_instruction_partitioning_filter, self.replica_count, self.partition_count
+                )
             yield from insert_reshards(
                 self.enable_insert_explicit_collectives,
                 self.dump_directory,
                 self.remove_all_gather_reduce_scatter_for_cmv1,
+                per_instruction=per_instruction,
             )
         if self.dump_sharding_origins or self.dump_propagation_edges:
             from sdy.passes.exporting.remove_propagation_debug_info import RemovePropagationDebugInfoPass
@@ -146,16 +158,25 @@ class ExportPipeline(Pipeline):
 
 
 def insert_reshards(
-    explicit_collectives: bool, dump_directory: str = "", for_cmv1: bool = False, least_communication: bool = False
+    explicit_collectives: bool,
+    dump_directory: str = "",
+    for_cmv1: bool = False,
+    least_communication: bool = False,
+    per_instruction: ModulePass | None = None,
 ) -> Iterator[ModulePass]:
     """The passes that make explicit where a value changes its sharding, as collectives if asked.
 
     With `for_cmv1`, those collectives are left out that XLA's first collective matmul inserts itself. They are those
-    of Shardy, or with `least_communication` those that send the fewest elements.
+    of Shardy, or with `least_communication` those that send the fewest elements. With `per_instruction`, there are
+    none: what that pass chooses, reshards too, becomes the program of one device instead.
     """
     yield VerifyUnreducedAxesPass()
-    yield InsertExplicitReshardsPass(enable_full_version=explicit_collectives)
-    if explicit_collectives:
+    yield InsertExplicitReshardsPass(enable_full_version=explicit_collectives or per_instruction is not None)
+    if per_instruction is not None:
+        yield SaveModulePass(dump_directory, "before_per_instruction_partitioning")
+        yield per_instruction
+        yield SaveModulePass(dump_directory, "after_per_instruction_partitioning")
+    elif explicit_collectives:
         from sdy.passes.exporting.reshard_to_collectives import ReshardToCollectivesPass
 
         yield SaveModulePass(dump_directory, "after_explicit_reshards")

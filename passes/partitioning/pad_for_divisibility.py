@@ -1,6 +1,7 @@
 """`sdy-pad-for-divisibility`: dimensions that their axes do not divide are padded until they do."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import lcm
 
 from xdsl.context import Context
@@ -45,6 +46,7 @@ _SAME_LAYOUT = (DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstra
 _MOVES_ELEMENTS = (AllGatherOp, AllSliceOp, AllToAllOp, CollectivePermuteOp)
 
 
+@dataclass(frozen=True)
 class PadForDivisibilityPass(ModulePass):
     """Pad tensors at the end of each dimension that its axes do not divide, up to a multiple of the number of parts.
 
@@ -67,16 +69,18 @@ class PadForDivisibilityPass(ModulePass):
     Where it is not known how an operation is computed on padded tensors, the dimensions that are padded are made whole
     for it on every device, without the padding, with a warning. Arguments and results of functions are not padded: a
     sharding that does not divide them is an error, to which `sdy-update-non-divisible-input-output-shardings` is the
-    answer.
+    answer; unless `pad_function_io`, with which they are padded too, so that who calls the functions has to do so.
     """
 
     name = "sdy-pad-for-divisibility"
+    pad_function_io: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         layouts = Layouts(op)
         layouts.pad_alike()
-        for function in layouts.functions.values():
-            _check_function(function, layouts)
+        if not self.pad_function_io:
+            for function in layouts.functions.values():
+                _check_function(function, layouts)
         # The sharding rules are those of unpadded tensors, so they are asked before any type changes.
         sites = [(site, sharding_rule(site.op)) for site in layouts.sites(Target()) if _has_uneven_dims(site)]
         layouts.change_types(Layout.padded_type)

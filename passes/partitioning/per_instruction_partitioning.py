@@ -1,0 +1,183 @@
+"""`sdy-per-instruction-partitioning`: some operations made the program of one device, each by itself."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from sdy.diagnostics import warn
+from sdy.dialect.collectives import CollectiveOp
+from sdy.dialect.ops import (
+    DataFlowEdgeOp,
+    ManualComputationOp,
+    PropagationBarrierOp,
+    ReturnOp,
+    ShardingConstraintOp,
+    ShardingGroupOp,
+)
+from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.dialect.traits import is_terminator
+from sdy.dialect.walk import operations
+from sdy.mesh import Mesh
+from sdy.passes.common.regions import move_body
+from sdy.passes.common.tensors import rank
+from sdy.passes.exporting.drop_sharding_and_mesh import DropShardingAndMeshPass
+from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
+from sdy.passes.exporting.reshard_to_collectives import ReshardToCollectivesPass
+from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
+from sdy.passes.partitioning.emitter import Emitter
+from sdy.passes.partitioning.instruction_filter import InstructionFilter
+from sdy.passes.partitioning.outline import outline, why_not_outlined
+from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
+from sdy.passes.partitioning.parts import shape_of
+from sdy.passes.partitioning.target import Channels, first_free_channel
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.attributes.operation_attributes import ChannelHandleAttr
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.padding import PadOp
+
+_NO_INSTRUCTIONS = (
+    CallOp,
+    CollectiveOp,
+    DataFlowEdgeOp,
+    ManualComputationOp,
+    PropagationBarrierOp,
+    ShardingConstraintOp,
+    ShardingGroupOp,
+)
+
+
+@dataclass(frozen=True)
+class PerInstructionPartitioningPass(ModulePass):
+    """Put the program that one device runs for an operation, and for nothing else, into a manual computation.
+
+    This finds out which operation another partitioner makes a mistake in: those that are left are partitioned by it.
+
+    Before::
+
+        sdy.mesh @mesh = <["x"=2]>
+        %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+
+    After::
+
+        %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
+            manual_axes={"x"} (%arg0: tensor<4xf32>) {
+          %2 = stablehlo.negate %arg0 : tensor<4xf32>
+          sdy.return %2 : tensor<4xf32>
+        } : (tensor<8xf32>) -> tensor<8xf32>
+
+    An operand that its axes do not divide is padded in front of the computation, and a result sliced behind it.
+
+    `filter` says which operations: all that have a tensor that is split, or those of them whose name contains one of
+    the words in the list `dot, pad`, or whose number among them is in the range of `selectLow=0, selectHigh=10`. The
+    operations in the regions of others, calls and collectives have no number and are left as they are, and so is,
+    with a warning, what cannot be put into a computation of its own.
+    """
+
+    name = "sdy-per-instruction-partitioning"
+    filter: str = ""
+    replica_count: int = 1
+    partition_count: int = 1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chosen = InstructionFilter.parse(self.filter)
+        for number, instruction in enumerate(list(_instructions(op))):
+            if not chosen.includes(instruction.name, number):
+                continue
+            if (reason := why_not_outlined(instruction)) is not None:
+                warn(instruction, f"'{instruction.name}' op is not partitioned by itself: {reason}")
+            else:
+                self._partition(ctx, op, instruction)
+
+    def _partition(self, ctx: Context, module: ModuleOp, op: Operation) -> None:
+        shardings = [get_sharding(value) for value in (*op.operands, *op.results)]
+        mesh = next(
+            sharding.mesh for sharding in shardings if sharding is not None and not sharding.is_fully_replicated
+        )
+        inputs = [_sharding(value, mesh) for value in op.operands]
+        outputs = [replace(_sharding(value, mesh), unreduced=()) for value in op.results]
+        outlined, function = outline(module, op, inputs, outputs)
+        for step in self._until_padded():
+            step.apply(ctx, outlined)
+        padded = function.function_type
+        for step in self._until_local():
+            step.apply(ctx, outlined)
+        _renumber_channels(outlined, first_free_channel(operations(module)))
+
+        emit = Emitter(InsertPoint.before(op), op)
+        operands = [_padded(emit, *each) for each in zip(op.operands, padded.inputs, inputs, strict=True)]
+        axes = dict.fromkeys(axis.name for sharding in (*inputs, *outputs) for axis in sharding.axes())
+        body = move_body(function.body, ReturnOp)
+        computation = ManualComputationOp(operands, body, padded.outputs.data, inputs, outputs, tuple(axes))
+        computation.location = op.location
+        Rewriter.insert_op(computation, InsertPoint.before(op))
+        results = zip(op.results, computation.outputs, outputs, strict=True)
+        Rewriter.replace_op(op, [], [_cut(emit, result, value, sharding) for result, value, sharding in results])
+
+    def _until_padded(self) -> Iterator[ModulePass]:
+        yield InsertExplicitReshardsPass(enable_full_version=True)
+        yield ReshardToCollectivesPass()
+        yield PadForDivisibilityPass(pad_function_io=True)
+
+    def _until_local(self) -> Iterator[ModulePass]:
+        yield ConvertGlobalToLocalPass(
+            replica_count=self.replica_count, partition_count=self.partition_count, compute_whole=True
+        )
+        yield DropShardingAndMeshPass()
+
+
+def _instructions(module: ModuleOp) -> Iterator[Operation]:
+    """The operations that are directly in a function and have a tensor that is split."""
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            for block in function.body.blocks:
+                for op in block.ops:
+                    is_split = any(each is not None and not each.is_fully_replicated for each in _shardings(op))
+                    if is_split and not is_terminator(op) and not isinstance(op, _NO_INSTRUCTIONS):
+                        yield op
+
+
+def _shardings(op: Operation) -> list[TensorSharding | None]:
+    return [get_sharding(value) for value in (*op.operands, *op.results)]
+
+
+def _sharding(value: SSAValue, mesh: str | Mesh) -> TensorSharding:
+    """The sharding of a value; one that is whole on each device is so on `mesh`."""
+    sharding = get_sharding(value)
+    if sharding is None or sharding.is_fully_replicated:
+        return TensorSharding.replicated_closed(mesh, rank(value.type))
+    return sharding
+
+
+def _renumber_channels(module: ModuleOp, first: int) -> None:
+    """Let the channels of `module` be numbers from `first` on."""
+    channels = Channels(first)
+    for op in operations(module):
+        if isinstance(op.properties.get("channel_handle"), ChannelHandleAttr):
+            op.properties["channel_handle"] = channels.next()
+
+
+def _padded(emit: Emitter, value: SSAValue, type_: Attribute, sharding: TensorSharding) -> SSAValue:
+    """`value` with zeros at its end, up to the shape of `type_`."""
+    if value.type == type_:
+        return value
+    assert isinstance(type_, TensorType)
+    zero = emit.filled(TensorType(tensor_type(value).element_type, ()), 0)
+    high = [size - before for size, before in zip(type_.get_shape(), shape_of(value), strict=True)]
+    padded = emit.insert(PadOp(value, zero, [0] * len(high), high))
+    set_sharding(padded, sharding)
+    return padded
+
+
+def _cut(emit: Emitter, original: SSAValue, value: SSAValue, sharding: TensorSharding) -> SSAValue:
+    """`value` without what it has more than `original`, for which it stands."""
+    if value.type == original.type:
+        return value
+    cut = emit.slice(value, [0] * len(shape_of(value)), shape_of(original))
+    set_sharding(cut, sharding)
+    return cut
