@@ -5,7 +5,7 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, Pure
 
 from sdy.dialect.traits import has_trait, is_terminator, trait_of
-from sdy.dialect.walk import operations, operations_inside_out, operations_of
+from sdy.dialect.walk import each_operation, operations, operations_inside_out, operations_of
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.elementwise import AddOp
 from sdy.text import parse
@@ -30,7 +30,13 @@ MODULE = parse(
 
 def test_operations_are_those_of_walk():
     assert operations(MODULE) == list(MODULE.walk())
+    assert list(each_operation(MODULE)) == list(MODULE.walk())
     assert operations_inside_out(MODULE) == list(MODULE.walk(region_first=True))
+
+
+def test_what_stands_beside_an_operation_is_not_in_it():
+    add = operations_of(MODULE, AddOp)[0]
+    assert operations(add) == list(each_operation(add)) == operations_inside_out(add) == [add]
 
 
 def test_operations_of_some_classes():

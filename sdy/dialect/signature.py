@@ -74,13 +74,13 @@ class Remembered(Generic[T]):
 
     def __call__(self, op: Operation) -> T:
         """The function's answer for this operation, which is asked for so often that this is written to be fast."""
-        operands = op._operands  # pyright: ignore[reportPrivateUsage]
-        key: list[object] = [op.__class__, len(operands), len(op.regions), len(op.successors)]
-        append = key.append
+        # A view of the operands made by xDSL, or a comprehension instead of a loop, would cost as much as all the rest.
+        operands, successors = op._operands, op._successors  # pyright: ignore[reportPrivateUsage]
+        key: list[object] = [op.__class__, len(operands), len(op.regions), len(successors)]
         for value in operands:
-            append(id(value._type))  # pyright: ignore[reportPrivateUsage]
+            key.append(id(value._type))  # noqa: PERF401  # pyright: ignore[reportPrivateUsage]
         for value in op.results:
-            append(id(value._type))  # pyright: ignore[reportPrivateUsage]
+            key.append(id(value._type))  # noqa: PERF401  # pyright: ignore[reportPrivateUsage]
         if properties := op.properties:
             key += properties
             key += map(id, properties.values())
@@ -89,8 +89,11 @@ class Remembered(Generic[T]):
                 if "." not in name:
                     key += "attribute", name, id(attribute)
         identity = tuple(key)
-        answers = self._by_identity
-        return answers[identity] if identity in answers else self._answer_of_equal(op, identity)
+        try:
+            return self._by_identity[identity]
+        except KeyError:
+            pass
+        return self._answer_of_equal(op, identity)
 
     def _answer_of_equal(self, op: Operation, identity: Signature) -> T:
         """The answer for an operation whose attributes were not met together before."""
@@ -114,28 +117,36 @@ class Remembered(Generic[T]):
 
 
 class RememberedByResult(Generic[T]):
-    """As `Remembered`, for a function that depends on nothing but an operation's class and its first result's type.
+    """As `Remembered`, for a function that depends on nothing but an operation's class and the type of its only result.
 
     This is faster, as nothing else of the operation is looked at.
     """
 
     def __init__(self, function: Callable[[Operation], T]):
         self._function = function
-        self._answers: dict[tuple[type[Operation], int], T] = {}
+        self._by_identity: dict[tuple[type[Operation], int], T] = {}
+        self._by_equality: dict[tuple[type[Operation], Attribute], T] = {}
         self._met: list[Attribute] = []
 
     def __call__(self, op: Operation) -> T:
         """The function's answer for this operation, which is asked for so often that this is written to be fast."""
-        result = next(iter(op.results))
-        key = (op.__class__, id(result._type))  # pyright: ignore[reportPrivateUsage]
-        answers = self._answers
-        return answers[key] if key in answers else self._first_answer(op, key)
+        (result,) = op.results
+        identity = (op.__class__, id(result._type))  # pyright: ignore[reportPrivateUsage]
+        try:
+            return self._by_identity[identity]
+        except KeyError:
+            pass
+        return self._answer_of_equal(op, identity)
 
-    def _first_answer(self, op: Operation, key: tuple[type[Operation], int]) -> T:
-        if len(self._answers) == _MOST:
-            self._answers.clear()
+    def _answer_of_equal(self, op: Operation, identity: tuple[type[Operation], int]) -> T:
+        """The answer for an operation whose result's type was not met before."""
+        type_ = op.results[0].type
+        signature = (op.__class__, type_)
+        answer = self._by_equality[signature] if signature in self._by_equality else self._function(op)
+        if len(self._by_identity) == _MOST:
+            self._by_identity.clear()
+            self._by_equality.clear()
             self._met.clear()
-        answer = self._function(op)
-        self._met.append(op.results[0].type)
-        self._answers[key] = answer
+        self._met.append(type_)
+        self._by_equality[signature] = self._by_identity[identity] = answer
         return answer

@@ -5,6 +5,7 @@ pass costs. A list takes half the time of `Operation.walk`, which resumes a gene
 operation; it stays as it is while the module is edited; and the operations may be nested as deeply as they like.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from typing import TypeVar, cast
 
@@ -15,18 +16,26 @@ OperationT = TypeVar("OperationT", bound=Operation)
 
 def operations(root: Operation) -> list[Operation]:
     """`root` and the operations in it, in the order of the text: each before what is in it."""
-    found = [root]
+    return [*each_operation(root)]
+
+
+def each_operation(root: Operation) -> Iterator[Operation]:
+    """As `operations`, one after the other, for those who look at each once while nothing is moved.
+
+    To come back to an operation later is to fetch it from memory a second time.
+    """
+    yield root
     pending = _first_operations(root)
     while pending:
         op = pending.pop()
         while op is not None:
-            found.append(op)
+            yield op
             if op.regions:
                 pending.append(op.next_op)
                 pending += _first_operations(op)
                 break
-            op = op.next_op
-    return found
+            # `next_op` is a call, which costs as much as all else here.
+            op = op._next_op  # pyright: ignore[reportPrivateUsage]
 
 
 def operations_inside_out(root: Operation) -> list[Operation]:

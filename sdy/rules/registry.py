@@ -59,7 +59,7 @@ def register(
 
     What it decides may depend on the operation's name, its attributes without a dialect's prefix, and its types. One
     that also looks at what defines or uses the operation's values, or into its regions, `looks_around`; one that is
-    decided by the name and the type of the first result alone is found faster `by_result`. Operations that are
+    decided by the name and the type of the only result alone is found faster `by_result`. Operations that are
     `elementwise` are propagated through before others; those with the trait `Elementwise` are so without being told.
 
     Raises:

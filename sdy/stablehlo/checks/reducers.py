@@ -8,6 +8,7 @@ The element types of the results are those of the region's, which may be wider t
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import cast
 
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerType, TensorType
@@ -24,8 +25,9 @@ Tensor = TensorType[Attribute]
 _PROMOTED: tuple[type[Attribute], ...] = (IntegerType, ComplexType, UniformQuantizedType)
 
 
+@cache
 def scalar(element_type: Attribute) -> Tensor:
-    """The type of a tensor with one element and no dimensions."""
+    """The type of a tensor with one element and no dimensions, the same object each time."""
     return TensorType(element_type, ())
 
 
