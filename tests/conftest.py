@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-# Before anything initialises JAX: programs run on eight virtual CPU devices.
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8 " + os.environ.get("XLA_FLAGS", "")
+# Before anything initialises JAX: programs run on eight virtual CPU devices, and are compiled soon, not to run fast.
+_FLAGS = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+os.environ["XLA_FLAGS"] = f"{_FLAGS} {os.environ.get('XLA_FLAGS', '')}"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 
