@@ -152,6 +152,9 @@ def gather(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, layout: Lay
     """
     dims = dims_with_axes(axes_of_dims)
     sizes = [total_size(axes_of_dims[dim], layout.mesh) for dim in dims]
+    if 0 in shape_of(value):
+        whole = [size * total_size(axes, layout.mesh) for size, axes in zip(shape_of(value), axes_of_dims, strict=True)]
+        return emit.filled(with_shape(value, whole), 0)
 
     def all_gather(value: SSAValue, dim: int, axes: Sequence[AxisRef]) -> SSAValue:
         properties = {"all_gather_dim": IntegerAttr(dim, i64), **_between(axes, layout, target)}

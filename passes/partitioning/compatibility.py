@@ -86,12 +86,14 @@ def users_behind_padding(result: OpResult) -> Iterator[Operation]:
 
 
 def _combines(op: Operation, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
-    match op:
-        case AllReduceOp():
-            combined = op.reduction_axes.data
-        case ReduceScatterOp():
-            combined = [axis for axes_of_dim in op.reduce_scatter_axes.data for axis in axes_of_dim]
-        case _:
-            return False
-    remaining = subtract(axes, combined, mesh)
+    if not isinstance(op, (AllReduceOp, ReduceScatterOp)):
+        return False
+    remaining = subtract(axes, combined_axes(op), mesh)
     return not remaining or all(_combines(user, remaining, mesh) for user in users_behind_padding(op.result))
+
+
+def combined_axes(op: AllReduceOp | ReduceScatterOp) -> list[AxisRef]:
+    """The axes along which a collective combines partial results."""
+    if isinstance(op, AllReduceOp):
+        return list(op.reduction_axes.data)
+    return [axis for axes in op.reduce_scatter_axes.data for axis in axes]

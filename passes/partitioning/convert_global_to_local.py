@@ -25,12 +25,12 @@ from sdy.passes.partitioning.reductions import REDUCTIONS
 from sdy.passes.partitioning.shapes import SHAPES
 from sdy.passes.partitioning.sharded_ops import SHARDED_OPS
 from sdy.passes.partitioning.shifts import SHIFTS
-from sdy.passes.partitioning.site import Lowerings, Site
+from sdy.passes.partitioning.site import Lowerings, Site, unless_empty
 from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
 from sdy.passes.partitioning.whole import compute_whole
 
-_ALWAYS = Lowerings({**COLLECTIVES, **CONSTANTS, **SHARDED_OPS})
-_WHERE_SPLIT = Lowerings({**_ALWAYS, **INDEXING, **REDUCTIONS, **SHAPES, **SHIFTS})
+_ALWAYS = Lowerings({**unless_empty(COLLECTIVES), **CONSTANTS, **SHARDED_OPS})
+_WHERE_SPLIT = Lowerings({**_ALWAYS, **INDEXING, **REDUCTIONS, **SHAPES, **unless_empty(SHIFTS)})
 
 
 @dataclass(frozen=True)

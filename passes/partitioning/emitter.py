@@ -82,9 +82,10 @@ class Emitter:
 
     def filled(self, type_: TensorType[Any], element: float) -> SSAValue:
         """A constant with the same element everywhere; of complex numbers, a real one."""
+        count = 0 if 0 in type_.get_shape() else 1
         if isinstance(type_.element_type, ComplexType):
-            return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [(element, 0)]))
-        return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [element]))
+            return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [(element, 0)] * count))
+        return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [element] * count))
 
     def binary(self, op_class: type[BinaryElementwiseOp], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An elementwise operation on two values of one type."""

@@ -14,8 +14,8 @@ from xdsl.ir import SSAValue
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.index_vectors import IndexVectors, all_of_vectors
 from sdy.passes.partitioning.layout import Layout
-from sdy.passes.partitioning.parts import offsets, shape_of
-from sdy.passes.partitioning.reductions import identities_of, on_leader
+from sdy.passes.partitioning.parts import offsets, on_leader, shape_of
+from sdy.passes.partitioning.reductions import identities_of
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.passes.partitioning.whole import compute_whole
 from sdy.stablehlo.attributes.enums import ComparisonDirection

@@ -9,6 +9,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.partitioning.emitter import Emitter
+from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type
 
 AxesOfDims = Sequence[Sequence[AxisRef]]
@@ -25,6 +26,13 @@ def take_part(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Me
     shape = [size // total_size(axes, mesh) for size, axes in zip(shape_of(value), axes_of_dims, strict=True)]
     starts = [emit.of_device(offsets(axes, size, mesh)) for size, axes in zip(shape, axes_of_dims, strict=True)]
     return emit.dynamic_slice(value, starts, shape)
+
+
+def on_leader(emit: Emitter, value: SSAValue, identity: float, axes: Sequence[AxisRef], mesh: Mesh) -> SSAValue:
+    """`value` on the first device along `axes`, and tensors filled with `identity` on the others."""
+    index = emit.of_device(shard_indices(axes, mesh))
+    is_leader = emit.compare(ComparisonDirection.EQ, index, emit.integers([0], ()))
+    return emit.select(is_leader, value, emit.filled(tensor_type(value), identity))
 
 
 def parts_in_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:

@@ -20,13 +20,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 
-from sdy.axes import AxisRef
-from sdy.mesh import Mesh
-from sdy.passes.common.device_groups import shard_indices
-from sdy.passes.partitioning.emitter import Emitter
+from sdy.passes.partitioning.parts import on_leader
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.passes.partitioning.whole import compute_whole
-from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp, XorOp
@@ -50,13 +46,6 @@ def _reduce(site: Site[ReduceOp]) -> None:
     for index, identity in enumerate(identities, len(op.inputs)):
         if not _is_constant(op.operands[index], identity):
             op.operands[index] = on_leader(site.before(), op.operands[index], identity, axes, site.mesh)
-
-
-def on_leader(emit: Emitter, value: SSAValue, identity: float, axes: Sequence[AxisRef], mesh: Mesh) -> SSAValue:
-    """`value` on the first device along `axes`, and tensors filled with `identity` on the others."""
-    index = emit.of_device(shard_indices(axes, mesh))
-    is_leader = emit.compare(ComparisonDirection.EQ, index, emit.integers([0], ()))
-    return emit.select(is_leader, value, emit.filled(tensor_type(value), identity))
 
 
 def identities_of(body: Region, element_types: Sequence[Attribute]) -> list[float] | None:

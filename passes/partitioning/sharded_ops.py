@@ -12,8 +12,7 @@ from sdy.dialect import (
     ShardingGroupOp,
 )
 from sdy.passes.common.regions import inline_body
-from sdy.passes.partitioning.parts import offsets
-from sdy.passes.partitioning.reductions import on_leader
+from sdy.passes.partitioning.parts import offsets, on_leader
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.slicing import DynamicUpdateSliceOp

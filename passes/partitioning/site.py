@@ -15,6 +15,7 @@ from sdy.mesh import Mesh
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.target import Target
+from sdy.stablehlo.checks.shape_checks import tensor_type
 
 OpT = TypeVar("OpT", bound=Operation, covariant=True)
 
@@ -74,3 +75,19 @@ class Lowerings(dict[type[Operation], Lowering]):
             return lowering
 
         return enter
+
+
+def unless_empty(lowerings: Lowerings) -> Lowerings:
+    """The same for results that have elements; one without any is a constant, for which nothing is sent."""
+
+    def or_constant(lowering: Lowering) -> Lowering:
+        def lower(site: Site[Any]) -> None:
+            (result,) = map(tensor_type, site.op.results)
+            if 0 in result.get_shape():
+                site.replace(site.before().filled(result, 0))
+            else:
+                lowering(site)
+
+        return lower
+
+    return Lowerings({op: or_constant(lowering) for op, lowering in lowerings.items()})

@@ -77,6 +77,7 @@ PROGRAMS: dict[str, Program] = {
     "strided, space split": program(strided, _SMALL, Argument((6, 4, 3, 3))),
     "upsampled": program(upsample, Argument((4, 4, 8, 8), (D, None, M)), Argument((4, 4, 3, 3))),
     "gradients": program(gradients, Argument((8, 4, 8, 8), (D, M)), Argument((6, 4, 3, 3), (None, M))),
+    "gradients, space split": program(gradients, Argument((4, 4, 8, 8), (D, None, M)), Argument((6, 4, 3, 3))),
     "three dimensions": program(
         in_space, Argument((2, 2, 8, 8, 8), (None, None, X, Y, Z)), Argument((3, 2, 3, 3, 3)), mesh=CUBE
     ),

@@ -50,6 +50,7 @@ PROGRAMS: dict[str, Program] = {
     "cumulative maximum": program(lambda x: (lax.cummax(x, 0), lax.cummin(x, 1, reverse=True)), _SPLIT),
     "cumulative log-sum-exp": program(lambda x: lax.cumlogsumexp(x, 1), _SPLIT),
     "cumulative sum, gradient": program(jax.grad(lambda x: jnp.sum(jnp.cumsum(x, 0) ** 2)), _SPLIT),
+    "runs": program(run_lengths, ints((32,), X), mesh=LINE),
     "recurrence": program(recurrence, Argument((8, 16, 4), (D, M)), Argument((8, 16, 4), (D, M))),
     "differences": program(lambda x: (jnp.diff(x, axis=0), jnp.gradient(x, axis=1)), _SPLIT),
 }

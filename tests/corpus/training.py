@@ -218,6 +218,14 @@ PROGRAMS: dict[str, Program] = {
         Argument((8, 8, 8, 3), (D,)),
         ints((8,), D),
     ),
+    "images, height split": program(
+        cnn_step,
+        Argument((3, 3, 3, 4)),
+        Argument((3, 3, 4, 4)),
+        Argument((4, 10)),
+        Argument((8, 8, 8, 3), (D, M)),
+        ints((8,), D),
+    ),
     "recurrent network": program(
         recurrent_step,
         Argument((8, 8), (None, M)),
