@@ -86,6 +86,40 @@ def test_too_few_devices_are_told():
         compile(scaled("tensor<8xf32>", '[{"x"}]'), jax.devices()[:3])
 
 
+def test_a_mesh_of_jax_says_the_devices():
+    module = scaled("tensor<8xf32>", '[{"x"}]', '<["x"=4]>')
+    devices = jax.devices()[7:3:-1]
+    program = compile(module, jax.make_mesh((4,), ("x",), devices=devices))
+    assert set(program.devices) == set(devices)
+    np.testing.assert_array_equal(program(np.ones(8, np.float32))[0], np.full(8, 2))
+    with pytest.raises(DiagnosticError, match=r"has the axes \{'y': 4\}, but the module is for \[\{'x': 4\}\]"):
+        compile(module, jax.make_mesh((4,), ("y",), devices=devices))
+
+
+@pytest.mark.parametrize("attribute", ["jax.buffer_donor = true", "tf.aliasing_output = 0 : i32"])
+def test_donated_arguments_are_gone(attribute: str):
+    type_, sharding = "tensor<8xf32>", '#sdy.sharding<@mesh, [{"x"}]>'
+    program = compile(
+        parse(f"""
+      sdy.mesh @mesh = <["x"=8]>
+      func.func @main(%arg0: {type_} {{{attribute}, sdy.sharding = {sharding}}},
+                      %arg1: {type_} {{sdy.sharding = {sharding}}}) -> ({type_} {{sdy.sharding = {sharding}}}) {{
+        %0 = stablehlo.add %arg0, %arg1 {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"x"}}]>]>}} : {type_}
+        return %0 : {type_}
+      }}""")
+    )
+    given, kept = (jax.device_put(np.ones(8, np.float32), program.in_shardings[0]) for _ in range(2))
+    np.testing.assert_array_equal(program(given, kept)[0], np.full(8, 2))
+    assert given.is_deleted()
+    assert not kept.is_deleted()
+
+
+def test_functions_of_python_cannot_be_called():
+    module = sdy.from_jax(jax.jit(lambda x: jax.debug.print("{}", x)), jax.ShapeDtypeStruct((4,), "float32"))
+    with pytest.raises(DiagnosticError, match="calls a Python function, which a module does not hold: sdy.jit runs"):
+        compile(module)
+
+
 def test_module_without_main_is_told():
     with pytest.raises(DiagnosticError, match="no function @main"):
         compile(parse("func.func @f() {\n  return\n}"))

@@ -10,6 +10,8 @@ import jax
 from jax.sharding import NamedSharding
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.diagnostics import error
+from sdy.dialect.meshes import named_meshes
 from sdy.passes.execution.device_mesh import Device
 from sdy.passes.execution.interface import Argument
 from sdy.passes.execution.python_callbacks import refuse_callbacks
@@ -21,8 +23,9 @@ __all__ = ["CompiledProgram", "compile", "compile_unpartitioned", "device_count"
 class CompiledProgram:
     """A program compiled for its devices: call it with global arrays, jax's or numpy's, to get a tuple of jax arrays.
 
-    An argument that is not yet laid out as `in_shardings` says is moved there first. `inputs` and `outputs` describe
-    the arguments and the results, `devices` are those that it runs on.
+    An argument that is not yet laid out as `in_shardings` says is moved there first; one that the module lends to its
+    results, as a donated argument of jax, is gone afterwards. `inputs` and `outputs` describe the arguments and the
+    results, `devices` are those that it runs on.
     """
 
     def __init__(self, program: ShardedProgram):
@@ -31,7 +34,12 @@ class CompiledProgram:
         self.devices: tuple[Device, ...] = program.devices
         # The types are those of the program, whatever jax would make of 64-bit ones by itself.
         with jax.enable_x64(True):
-            jitted = jax.jit(program, in_shardings=program.in_shardings, out_shardings=program.out_shardings)
+            jitted = jax.jit(
+                program,
+                in_shardings=program.in_shardings,
+                out_shardings=program.out_shardings,
+                donate_argnums=[index for index, port in enumerate(program.inputs) if port.donated],
+            )
             lowered = jitted.lower(*(jax.ShapeDtypeStruct(port.shape, port.dtype) for port in program.inputs))
             self._compiled = lowered.compile()
 
@@ -51,21 +59,36 @@ class CompiledProgram:
 
     def __call__(self, *arguments: Argument) -> tuple[jax.Array, ...]:
         """Run the program. Raises TypeError or ValueError, naming the argument, where one does not fit."""
-        if len(arguments) != len(self.inputs):
-            raise TypeError(f"the program takes {len(self.inputs)} arguments, not {len(arguments)}")
-        checked = [port.check(argument) for port, argument in zip(self.inputs, arguments, strict=True)]
         with jax.enable_x64(True):
-            return tuple(self._compiled(*jax.device_put(checked, list(self.in_shardings))))
+            try:
+                return self._compiled(*arguments)
+            except (TypeError, ValueError):
+                # jax runs what is laid out as it should be, and refuses anything else before it does anything.
+                return self._compiled(*self._laid_out(arguments))
+
+    def _laid_out(self, arguments: Sequence[Argument]) -> list[jax.Array]:
+        if len(arguments) != len(self.inputs):
+            raise TypeError(f"the program takes {len(self.inputs)} arguments, not {len(arguments)}") from None
+        checked = [port.check(argument) for port, argument in zip(self.inputs, arguments, strict=True)]
+        return jax.device_put(checked, list(self.in_shardings))
 
 
-def compile(module: ModuleOp, devices: Sequence[Device] | None = None) -> CompiledProgram:  # noqa: A001
+def compile(  # noqa: A001
+    module: ModuleOp, devices: Sequence[Device] | jax.sharding.Mesh | None = None
+) -> CompiledProgram:
     """Compile `module` for the devices of its mesh, numbered as in `devices` (by default, as in `jax.devices()`).
 
-    A module that is not partitioned yet is partitioned first, as a copy. Raises DiagnosticError where there are too
-    few devices, and where the program is one that cannot be run.
+    These may also be a mesh of jax that has the axes of the module's. A module that is not partitioned yet is
+    partitioned first, as a copy. Raises DiagnosticError where there are too few devices or the mesh is another, and
+    where the program is one that cannot be run.
     """
     refuse_callbacks(module)
-    return CompiledProgram(ShardedProgram.of(module, devices))
+    if not isinstance(devices, jax.sharding.Mesh):
+        return CompiledProgram(ShardedProgram.of(module, devices))
+    given, own = dict(devices.shape), [dict(mesh.axes) for mesh in named_meshes(module).values() if mesh.axes]
+    if given not in own:
+        raise error(module, f"the mesh has the axes {given}, but the module is for {own or 'one device'}")
+    return CompiledProgram(ShardedProgram.of(module, tuple(devices.devices.flat), devices.abstract_mesh))
 
 
 def compile_unpartitioned(module: ModuleOp, device: Device | None = None) -> CompiledProgram:

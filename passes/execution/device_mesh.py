@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from sdy.axes import AxisRef, axis_between
 from sdy.diagnostics import Where, error
@@ -59,10 +59,12 @@ class DeviceMesh:
         meshes: Sequence[Mesh],
         shardings: Iterable[PlacedSharding],
         where: Where,
+        like: AbstractMesh | None = None,
     ) -> "DeviceMesh":
         """The jax mesh of `devices`, device `i` being the one that the meshes number `i`.
 
-        `meshes` are all meshes of the module, one at least, and `shardings` those that the jax mesh is for. Raises
+        `meshes` are all meshes of the module, one at least, and `shardings` those that the jax mesh is for. Its axes
+        have the types of those of `like` if they are the same, otherwise jax is not told of any. Raises
         DiagnosticError where two meshes have other devices, another order of them, or axes that cannot be cut so
         that both are made of whole pieces.
         """
@@ -86,7 +88,9 @@ class DeviceMesh:
         grid = np.array([devices[index] for index in first.device_order()], dtype=object)
         grid = grid.reshape([cut.end // cut.start for cut in cuts])
         names = tuple(cut.name for cut in cuts)
-        return cls(jax.sharding.Mesh(grid, names, axis_types=(AxisType.Auto,) * len(names)), cuts)
+        is_like = like is not None and (like.axis_names, like.axis_sizes) == (names, grid.shape)
+        types = like.axis_types if is_like else (AxisType.Auto,) * len(names)
+        return cls(jax.sharding.Mesh(grid, names, axis_types=types), cuts)
 
     def named_sharding(self, placed: PlacedSharding | None) -> NamedSharding:
         """A sharding as jax says it; None is replicated."""

@@ -10,6 +10,7 @@ priorities and sub-axes, is written into the module.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import jax
@@ -55,7 +56,7 @@ class GivenShardings:
             _check(leaf, name, common)
         return cls(common, arguments, results)
 
-    @property
+    @cached_property
     def all_arguments(self) -> bool:
         """Whether the sharding of every argument is given, so that those of the arrays themselves do not count."""
         return self.arguments is not None and all(leaf is not None for _, leaf in _with_paths(self.arguments))

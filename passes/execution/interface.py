@@ -21,15 +21,22 @@ from sdy.sharding import TensorSharding
 Array: TypeAlias = "jax.Array | np.ndarray[Any, np.dtype[Any]]"
 Argument: TypeAlias = "Array | np.generic | bool | int | float | complex"
 
+_DONATED = {"jax.buffer_donor", "tf.aliasing_output"}
+"""The attributes of an argument that say that the results may take its memory: any of them, or a certain one."""
+
 
 @dataclass(frozen=True)
 class Port:
-    """An argument or a result: its name, the shape of the whole array, its element type, its sharding."""
+    """An argument or a result: its name, the shape of the whole array, its element type, its sharding.
+
+    The memory of a `donated` argument is the program's to use again.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
     sharding: NamedSharding
+    donated: bool = False
 
     def check(self, value: Any) -> Array:
         """`value` as an array of this type. Raises TypeError or ValueError, naming the port, where it has another."""
@@ -47,11 +54,15 @@ class Port:
 
 @dataclass(frozen=True)
 class Interface:
-    """The shardings of a main function's arguments and results, None where one is on every device whole."""
+    """The shardings of a main function's arguments and results, None where one is on every device whole.
+
+    `donated` are the places of the arguments whose memory the results may take.
+    """
 
     main: FuncOp
     inputs: Sequence[PlacedSharding | None]
     outputs: Sequence[PlacedSharding | None]
+    donated: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, main: FuncOp) -> "Interface":
@@ -61,27 +72,29 @@ class Interface:
             main,
             [_placed(main, f"argument {index}", func_arg_sharding(main, index)) for index in range(count_in)],
             [_placed(main, f"result {index}", func_result_sharding(main, index)) for index in range(count_out)],
+            frozenset(index for index, entry in enumerate(main.arg_attrs or ()) if _DONATED & entry.data.keys()),
         )
 
     @classmethod
     def without_shardings(cls, main: FuncOp) -> "Interface":
-        """What the signature of `main` says, its shardings aside."""
+        """What the signature of `main` says of types alone."""
         return cls(main, [None] * len(main.function_type.inputs), [None] * len(main.function_type.outputs))
 
     def ports(self, devices: DeviceMesh) -> tuple[list[Port], list[Port]]:
         """The arguments and the results as arrays over `devices`. Raises DiagnosticError for a type no array has."""
         types = self.main.function_type
         arguments = [_argument_name(self.main, index) for index in range(len(self.inputs))]
+        donated = [index in self.donated for index in range(len(self.inputs))]
         results = [f"result {index}" for index in range(len(self.outputs))]
 
-        def port(name: str, type_: Attribute, placed: PlacedSharding | None) -> Port:
+        def port(name: str, type_: Attribute, placed: PlacedSharding | None, donated: bool = False) -> Port:
             shape, dtype = array_type(type_, self.main)
             if placed is not None:
                 shape = placed.sharding.global_shape(shape, placed.mesh)
-            return Port(name, shape, dtype, devices.named_sharding(placed))
+            return Port(name, shape, dtype, devices.named_sharding(placed), donated)
 
         return (
-            [port(*each) for each in zip(arguments, types.inputs, self.inputs, strict=True)],
+            [port(*each) for each in zip(arguments, types.inputs, self.inputs, donated, strict=True)],
             [port(*each) for each in zip(results, types.outputs, self.outputs, strict=True)],
         )
 

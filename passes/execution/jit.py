@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray, Tracer, eval_context
 from jax.extend.core import get_opaque_trace_state
-from jax.sharding import NamedSharding
+from jax.sharding import AbstractMesh, NamedSharding
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
 
@@ -94,14 +94,17 @@ class Jitted:
         self._trees = (mesh, in_shardings, out_shardings)
         self._options = options
         self._by_shardings: dict[tuple[Any, ...], Any] = {}
+        self._last: tuple[tuple[Any, ...] | None, Any] = (None, None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if get_opaque_trace_state() != _NOTHING_TRACED:
             return self._by_jax(*args, **kwargs)
         shardings = self._shardings(args, kwargs)
-        compiled = self._by_shardings.get(shardings)
-        if compiled is None:
-            compiled = self._by_shardings[shardings] = self._jit(partial(self._specialize, shardings))
+        last, compiled = self._last
+        if shardings != last:  # the same objects as a rule, which is seen sooner than it is looked up
+            compiled = self._by_shardings.get(shardings) or self._jit(partial(self._specialize, shardings))
+            self._by_shardings[shardings] = compiled
+            self._last = shardings, compiled
         try:
             return compiled(*args, **kwargs)
         except ValueError:
@@ -159,7 +162,7 @@ class Jitted:
         module = from_jax(lowered)
         self._given.write(module, traced.args_info[0], traced.out_info)
         propagate(module)
-        program = ShardedProgram.of(module, self._devices(lowered))
+        program = ShardedProgram.of(module, self._devices(lowered), self._mesh(shardings))
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
@@ -167,6 +170,14 @@ class Jitted:
             effects=frozenset(traced.jaxpr.effects),
         )
         return _Specialized(module, replace(program, local=local), traced.out_info)
+
+    def _mesh(self, shardings: Sequence[Any]) -> AbstractMesh | None:
+        """The mesh that is given, or that of the context, or that of the arrays."""
+        if self._given.mesh is not None:
+            return self._given.mesh.abstract_mesh
+        of_context = jax.sharding.get_abstract_mesh()
+        of_arrays = (sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding))
+        return next((mesh.abstract_mesh for mesh in of_arrays), None) if of_context.empty else of_context
 
     def _devices(self, lowered: jax.stages.Lowered) -> Sequence[Device]:
         devices, mesh = lowered_devices(lowered), self._given.mesh

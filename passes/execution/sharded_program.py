@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
-from jax.sharding import NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import error
@@ -42,10 +42,12 @@ class ShardedProgram:
     mesh: jax.sharding.Mesh
 
     @classmethod
-    def of(cls, module: ModuleOp, devices: Sequence[Device] | None = None) -> "ShardedProgram":
+    def of(
+        cls, module: ModuleOp, devices: Sequence[Device] | None = None, like: AbstractMesh | None = None
+    ) -> "ShardedProgram":
         """The program of `module`, whose mesh numbers `devices` (by default, as in `jax.devices()`).
 
-        A module that is not partitioned yet is partitioned first, as a copy. Raises DiagnosticError where there are
+        Its arrays lie on a mesh with the axis types of `like`, if that has the axes of the module's mesh. A module that is not partitioned yet is partitioned first, as a copy. Raises DiagnosticError where there are
         too few devices, and where the program is one that cannot be run.
         """
         if not is_local(module):
@@ -58,7 +60,7 @@ class ShardedProgram:
             needed = f"the program's mesh has {device_count(module)} devices"
             raise error(module, f"{needed}, but there are only {len(available)} to run it on")
         placed = [*filter(None, (*interface.inputs, *interface.outputs))]
-        grid = DeviceMesh.over(available[: device_count(module)], meshes, placed, module)
+        grid = DeviceMesh.over(available[: device_count(module)], meshes, placed, module, like)
         local = without_shardings(module)
         renumber_devices(local, meshes[0])
         return cls._of(local, interface, grid)
@@ -104,6 +106,9 @@ class ShardedProgram:
         )
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
+        if AxisType.Explicit in self.mesh.axis_types:
+            # There jax checks that the types of the arguments say how they are laid out.
+            arguments = jax.sharding.reshard(arguments, self.in_shardings)
         return self._mapped(*arguments)
 
 
