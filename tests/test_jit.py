@@ -62,6 +62,17 @@ def test_our_shardings_may_leave_dimensions_open_and_cut_axes():
     assert assert_like_jax(run, X, X).addressable_shards[0].data.shape == (2, 8)
 
 
+def test_types_say_shardings_on_a_mesh_with_explicit_axes():
+    explicit = jax.make_mesh((4, 2), ("data", "model"))
+    x = jax.device_put(X, NamedSharding(explicit, P("data")))
+    run = sdy.jit(lambda x: jnp.tanh(x) @ jnp.ones((8, 3)))
+    assert jax.typeof(assert_like_jax(run, x)) == jax.typeof(jax.jit(run.__wrapped__)(x))
+    with jax.set_mesh(explicit):
+        assert_like_jax(run, x)
+    with jax.set_mesh(MESH):
+        assert sdy.jit(layer, in_shardings=(None, P("data")))(PARAMS, X)["out"].sharding.spec == P("data")
+
+
 def test_results_are_laid_out_as_given():
     run = sdy.jit(layer, mesh=MESH, out_shardings={"out": P("model"), "mean": None})
     assert assert_like_jax(run, PARAMS, X)["out"].sharding.is_equivalent_to(on("model"), 2)

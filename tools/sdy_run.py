@@ -4,6 +4,7 @@
 # pyright: basic
 
 import argparse
+import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,9 @@ from rich.console import Console
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import DiagnosticError, error
+from sdy.dialect import ManualComputationOp
 from sdy.dialect.meshes import named_meshes
+from sdy.dialect.walk import operations
 from sdy.passes.driver import Timing, partition, propagate, read
 from sdy.passes.execution.difference import largest_difference
 from sdy.passes.execution.hlo_collectives import collectives
@@ -97,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     with _stage(timing, "parse"):
         module = parse(source.text, source.name)
     original = module.clone()
-    operations, given = count_operations(module), count_shardings(module)
+    size, given = count_operations(module), count_shardings(module)
     with _stage(timing, "propagate"):
         propagate(module)
     found = max(count_shardings(module) - given, 0)
@@ -114,12 +117,12 @@ def run(arguments: argparse.Namespace) -> int:
     with _stage(timing, "run"):
         results = _run(program, inputs)
     comparison = _NOT_COMPARED
-    if arguments.check if arguments.check is not None else operations <= _SMALL_PROGRAM:
+    if arguments.check if arguments.check is not None else size <= _SMALL_PROGRAM:
         with _stage(timing, "compare"):
             comparison = _compare(original, program, inputs, results, must=arguments.check is True)
     account = Account(
         name=source.name,
-        operations=operations,
+        operations=size,
         shardings_given=given,
         shardings_found=found,
         meshes=named_meshes(module),
@@ -149,14 +152,21 @@ def _devices(module: ModuleOp, wanted: int | None) -> "list[Device]":
     from sdy.passes.execution.compile import device_count
 
     count = wanted or device_count(module)
-    with suppress(RuntimeError):  # jax is running already, in a process that calls this function
-        jax.config.update("jax_num_cpu_devices", min(count, _MOST_VIRTUAL_DEVICES))
+    if not _virtual_devices_are_set():
+        with suppress(RuntimeError):  # jax is running already, in a process that calls this function
+            jax.config.update("jax_num_cpu_devices", min(count, _MOST_VIRTUAL_DEVICES))
     devices = jax.devices()
     if len(devices) < count <= _MOST_VIRTUAL_DEVICES:
         devices = jax.devices("cpu")
     if len(devices) < count:
         raise error(module, f"the program needs {count} devices; at most {_MOST_VIRTUAL_DEVICES} virtual ones are made")
     return devices[:count]
+
+
+def _virtual_devices_are_set() -> bool:
+    """Whether a person has said how many virtual devices there are."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    return "JAX_NUM_CPU_DEVICES" in os.environ or "xla_force_host_platform_device_count" in flags
 
 
 def _compile(module: ModuleOp, devices: "Sequence[Device]") -> "CompiledProgram":
@@ -178,22 +188,30 @@ def _compare(
 ) -> str:
     """How far the results are from those of the program `original` on one device; why not, if that can't be told.
 
-    Raises DiagnosticError instead of the latter if it `must` be told.
+    A program that says what each device does is compared with what XLA's own partitioner makes of it. Raises
+    DiagnosticError where the difference `must` be told and cannot be.
     """
-    from sdy.passes.execution.compile import compile_unpartitioned
+    from sdy.passes.execution.compile import compile_by_xla, compile_unpartitioned
 
+    for_devices = any(isinstance(op, ManualComputationOp) for op in operations(original))
+    reference = "the program as XLA partitions it" if for_devices else "the unpartitioned program"
     try:
         with _refusals_told():
-            expected = _run(compile_unpartitioned(original, program.devices[0]), inputs)
+            other = (
+                compile_by_xla(original, program.devices)
+                if for_devices
+                else compile_unpartitioned(original, program.devices[0])
+            )
+            expected = _run(other, inputs)
     except DiagnosticError as problem:
         if must:
             raise
-        return f"not compared with the unpartitioned program: {problem.message}"
+        return f"not compared with {reference}: {problem.message}"
     difference = largest_difference(results, expected, [port.name for port in program.outputs])
     if difference is None:
         return "nothing to compare: the results have no elements"
     return (
-        f"largest difference from the unpartitioned program: {difference.largest:.3g} "
+        f"largest difference from {reference}: {difference.largest:.3g} "
         f"({difference.result}, whose largest element is {difference.scale:.3g})"
     )
 

@@ -17,7 +17,7 @@ from sdy.passes.execution.interface import Argument
 from sdy.passes.execution.python_callbacks import refuse_callbacks
 from sdy.passes.execution.sharded_program import ShardedProgram, device_count
 
-__all__ = ["CompiledProgram", "compile", "compile_unpartitioned", "device_count"]
+__all__ = ["CompiledProgram", "compile", "compile_by_xla", "compile_unpartitioned", "device_count"]
 
 
 class CompiledProgram:
@@ -98,3 +98,12 @@ def compile_unpartitioned(module: ModuleOp, device: Device | None = None) -> Com
     """
     refuse_callbacks(module)
     return CompiledProgram(ShardedProgram.unpartitioned(module, device))
+
+
+def compile_by_xla(module: ModuleOp, devices: Sequence[Device]) -> CompiledProgram:
+    """Compile `module`, which is not partitioned, for `devices`, with XLA's own partitioner: what to compare with.
+
+    That is what `jax.jit` does with a program. Raises DiagnosticError where it is one that cannot be run.
+    """
+    refuse_callbacks(module)
+    return CompiledProgram(ShardedProgram.partitioned_by_xla(module, devices))

@@ -88,8 +88,9 @@ class DeviceMesh:
         grid = np.array([devices[index] for index in first.device_order()], dtype=object)
         grid = grid.reshape([cut.end // cut.start for cut in cuts])
         names = tuple(cut.name for cut in cuts)
-        is_like = like is not None and (like.axis_names, like.axis_sizes) == (names, grid.shape)
-        types = like.axis_types if is_like else (AxisType.Auto,) * len(names)
+        types = (AxisType.Auto,) * len(names)
+        if like is not None and (like.axis_names, like.axis_sizes) == (names, grid.shape):
+            types = like.axis_types
         return cls(jax.sharding.Mesh(grid, names, axis_types=types), cuts)
 
     def named_sharding(self, placed: PlacedSharding | None) -> NamedSharding:

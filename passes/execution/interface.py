@@ -16,6 +16,7 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
 from sdy.passes.execution.array_types import array_type
 from sdy.passes.execution.device_mesh import DeviceMesh, PlacedSharding
+from sdy.passes.partitioning.local_module import is_local
 from sdy.sharding import TensorSharding
 
 Array: TypeAlias = "jax.Array | np.ndarray[Any, np.dtype[Any]]"
@@ -56,28 +57,33 @@ class Port:
 class Interface:
     """The shardings of a main function's arguments and results, None where one is on every device whole.
 
-    `donated` are the places of the arguments whose memory the results may take.
+    `donated` are the places of the arguments whose memory the results may take. The types of `main` are those of one
+    device if it `is_local`, otherwise those of whole arrays.
     """
 
     main: FuncOp
     inputs: Sequence[PlacedSharding | None]
     outputs: Sequence[PlacedSharding | None]
     donated: frozenset[int] = frozenset()
+    is_local: bool = False
 
     @classmethod
-    def of(cls, main: FuncOp) -> "Interface":
-        """What the signature of `main` says. Raises DiagnosticError for a sharding that arrays cannot have."""
+    def of(cls, module: ModuleOp) -> "Interface":
+        """What the main function of `module` says. Raises DiagnosticError for a sharding that arrays cannot have."""
+        main = main_function(module)
         count_in, count_out = len(main.function_type.inputs), len(main.function_type.outputs)
         return cls(
             main,
             [_placed(main, f"argument {index}", func_arg_sharding(main, index)) for index in range(count_in)],
             [_placed(main, f"result {index}", func_result_sharding(main, index)) for index in range(count_out)],
             frozenset(index for index, entry in enumerate(main.arg_attrs or ()) if _DONATED & entry.data.keys()),
+            is_local(module),
         )
 
     @classmethod
-    def without_shardings(cls, main: FuncOp) -> "Interface":
-        """What the signature of `main` says of types alone."""
+    def without_shardings(cls, module: ModuleOp) -> "Interface":
+        """What the main function of `module` says of types alone."""
+        main = main_function(module)
         return cls(main, [None] * len(main.function_type.inputs), [None] * len(main.function_type.outputs))
 
     def ports(self, devices: DeviceMesh) -> tuple[list[Port], list[Port]]:
@@ -89,7 +95,7 @@ class Interface:
 
         def port(name: str, type_: Attribute, placed: PlacedSharding | None, donated: bool = False) -> Port:
             shape, dtype = array_type(type_, self.main)
-            if placed is not None:
+            if placed is not None and self.is_local:
                 shape = placed.sharding.global_shape(shape, placed.mesh)
             return Port(name, shape, dtype, devices.named_sharding(placed), donated)
 

@@ -1,4 +1,4 @@
-"""A module without anything of the SDY dialect, for a compiler that is to run it as it stands."""
+"""A module for another compiler: without anything of the SDY dialect, or with all that it says but its symbols."""
 
 from collections.abc import Callable
 
@@ -10,8 +10,10 @@ from xdsl.rewriter import Rewriter
 from sdy import dialect
 from sdy.diagnostics import op_error
 from sdy.dialect.walk import operations
+from sdy.passes.common.inline_meshes import InlineMeshesPass
 from sdy.passes.common.regions import inline_body
 from sdy.stablehlo.constants import ConstantOp
+from sdy.text import context
 
 
 def without_shardings(module: ModuleOp) -> ModuleOp:
@@ -27,6 +29,19 @@ def without_shardings(module: ModuleOp) -> ModuleOp:
         op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith("sdy.")}
         if op.dialect_name() == "sdy" and op.parent is not None:
             _REPLACE.get(type(op), _refuse)(op)
+    return module
+
+
+def for_xla(module: ModuleOp) -> ModuleOp:
+    """A copy of `module` that can be put into another one: its meshes stand where they are used.
+
+    The arguments and results of its functions have no shardings, which the caller's have.
+    """
+    module = module.clone()
+    InlineMeshesPass().apply(context(), module)
+    for op in module.ops:
+        if isinstance(op, FuncOp):
+            op.arg_attrs = op.res_attrs = None
     return module
 
 

@@ -23,9 +23,9 @@ from sdy.mesh import Mesh
 from sdy.passes.driver import partition
 from sdy.passes.execution.device_mesh import Device, DeviceMesh
 from sdy.passes.execution.device_order import renumber_devices
-from sdy.passes.execution.interface import Interface, Port, main_function
+from sdy.passes.execution.interface import Interface, Port
 from sdy.passes.execution.local_program import LocalProgram
-from sdy.passes.execution.plain_module import without_shardings
+from sdy.passes.execution.plain_module import for_xla, without_shardings
 from sdy.passes.partitioning.local_module import is_local
 from sdy.text import format
 
@@ -47,13 +47,14 @@ class ShardedProgram:
     ) -> "ShardedProgram":
         """The program of `module`, whose mesh numbers `devices` (by default, as in `jax.devices()`).
 
-        Its arrays lie on a mesh with the axis types of `like`, if that has the axes of the module's mesh. A module that is not partitioned yet is partitioned first, as a copy. Raises DiagnosticError where there are
-        too few devices, and where the program is one that cannot be run.
+        Its arrays lie on a mesh with the axis types of `like`, if that has the axes of the module's mesh. A module
+        that is not partitioned yet is partitioned first, as a copy. Raises DiagnosticError where there are too few
+        devices, and where the program is one that cannot be run.
         """
         if not is_local(module):
             module = module.clone()
             partition(module)
-        interface = Interface.of(main_function(module))
+        interface = Interface.of(module)
         meshes = _meshes(module)
         available = jax.devices() if devices is None else devices
         if len(available) < device_count(module):
@@ -72,7 +73,15 @@ class ShardedProgram:
         Raises DiagnosticError for a program that is written for several devices, as `sdy.manual_computation` is.
         """
         grid = DeviceMesh.over([device or jax.devices()[0]], [_ONE_DEVICE], (), module)
-        return cls._of(without_shardings(module), Interface.without_shardings(main_function(module)), grid)
+        return cls._of(without_shardings(module), Interface.without_shardings(module), grid)
+
+    @classmethod
+    def partitioned_by_xla(cls, module: ModuleOp, devices: Sequence[Device]) -> "ShardedProgram":
+        """The program of `module`, which is not partitioned, as XLA makes it of the shardings that are given."""
+        interface = Interface.of(module)
+        placed = [*filter(None, (*interface.inputs, *interface.outputs))]
+        grid = DeviceMesh.over(devices, _meshes(module), placed, module)
+        return _WholeProgram._of(for_xla(module), interface, grid)
 
     @classmethod
     def _of(cls, local: ModuleOp, interface: Interface, grid: DeviceMesh) -> "ShardedProgram":
@@ -110,6 +119,13 @@ class ShardedProgram:
             # There jax checks that the types of the arguments say how they are laid out.
             arguments = jax.sharding.reshard(arguments, self.in_shardings)
         return self._mapped(*arguments)
+
+
+class _WholeProgram(ShardedProgram):
+    """A program that is still that of all devices."""
+
+    def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
+        return self.local(*arguments)
 
 
 def device_count(module: ModuleOp) -> int:
