@@ -30,7 +30,7 @@ class LineTable:
     def attribute(self, offset: int) -> FileLineColLoc:
         """The line and column of an offset, for an operation to carry."""
         line, column = self._line_and_column(offset)
-        # Every operation has a location. It is made without xDSL's check that its parts are of the right types.
+        # Every operation has a location. It and its numbers are made without xDSL's check of what they are made of.
         location = FileLineColLoc.__new__(FileLineColLoc)
         vars(location).update(filename=self._filename_attr, line=self._number(line), column=self._number(column))
         return location
@@ -38,7 +38,8 @@ class LineTable:
     def _number(self, number: int) -> IntAttr:
         known = self._numbers.get(number)
         if known is None:
-            known = self._numbers[number] = IntAttr(number)
+            known = self._numbers[number] = IntAttr.__new__(IntAttr)
+            vars(known)["data"] = number
         return known
 
     def _line_and_column(self, offset: int) -> tuple[int, int]:

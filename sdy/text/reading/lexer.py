@@ -31,26 +31,26 @@ class LazyToken(Token[MLIRTokenKind, str]):
 
 
 VALUE_NAME = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
-_BARE = r"[a-zA-Z_][a-zA-Z0-9_$.]*+"
+BARE_NAME = r"[a-zA-Z_][a-zA-Z0-9_$.]*+"
 _STRING = r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
 
 # The order decides ties: `0x1F` before `0`, `1.5` before `1`, `->` before `-`.
 _KINDS: tuple[tuple[MLIRTokenKind | None, str], ...] = (
-    (MLIRTokenKind.BARE_IDENT, _BARE),
+    (MLIRTokenKind.BARE_IDENT, BARE_NAME),
     (MLIRTokenKind.PERCENT_IDENT, "%" + VALUE_NAME),
     (None, r"->|\.\.\.|\{-#|#-\}|[-:,=>{(\[<+?/})\]*|]"),
     (MLIRTokenKind.FLOAT_LIT, r"[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?"),
     (MLIRTokenKind.INTEGER_LIT, r"0x[0-9a-fA-F]++|[0-9]++"),
     (MLIRTokenKind.STRING_LIT, _STRING),
     (MLIRTokenKind.HASH_IDENT, "#" + VALUE_NAME),
-    (MLIRTokenKind.AT_IDENT, f"@(?:{_BARE}|{_STRING})"),
+    (MLIRTokenKind.AT_IDENT, f"@(?:{BARE_NAME}|{_STRING})"),
     (MLIRTokenKind.EXCLAMATION_IDENT, "!" + VALUE_NAME),
     (MLIRTokenKind.CARET_IDENT, r"\^" + VALUE_NAME),
     (MLIRTokenKind.EOF, r"\Z"),
 )
-_SKIPPED = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
-_TOKEN = re.compile(_SKIPPED + "(?:" + "|".join(f"({pattern})" for _, pattern in _KINDS) + ")")
-_SPACE = re.compile(_SKIPPED)
+SKIPPED = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
+_TOKEN = re.compile(SKIPPED + "(?:" + "|".join(f"({pattern})" for _, pattern in _KINDS) + ")")
+_SPACE = re.compile(SKIPPED)
 # By the number of the matched group; None is punctuation, whose kind is found by its spelling.
 _KIND_OF_GROUP = (None, *(kind for kind, _ in _KINDS))
 KIND_OF_PUNCTUATION: dict[str, MLIRTokenKind] = {**KIND_BY_PUNCTUATION_SPELLING}

@@ -26,18 +26,10 @@ def _bracketed(depth: int) -> str:
     return rf'<(?:[^<>"-]++|->|-|{_IN_STRING}{inner})*+>'
 
 
-def _braced(depth: int) -> str:
-    inner = f"|{_braced(depth - 1)}" if depth else ""
-    return rf'{{(?:[^{{}}"\n]++|{_IN_STRING}{inner})*+}}'
-
-
-DICTIONARY_EXTENT = _braced(4)
-FUNCTION_TYPE_EXTENT = rf"\([^()\n]*+\) -> (?:\([^()\n]*+\)|[\w.$]++(?:{_bracketed(2)})?)"
-
 # What a type or an attribute that starts here extends to, for those worth remembering.
 _TYPE = re.compile(rf"\w+(?:{_bracketed(2)})?")
 _ATTRIBUTE = re.compile(rf"#[\w.]+{_bracketed(5)}|array{_bracketed(0)}|dense<[^<>]{{0,64}}> : tensor{_bracketed(1)}")
-_FUNCTION_TYPE = re.compile(FUNCTION_TYPE_EXTENT)
+_FUNCTION_TYPE = re.compile(rf"\([^()\n]*+\) -> (?:\([^()\n]*+\)|[\w.$]++(?:{_bracketed(2)})?)")
 _REMEMBERED_WORDS = frozenset({"array", "dense"})
 
 
@@ -48,7 +40,7 @@ class RememberingParser(TypeParser):
         super().__init__(context, text, filename)
         self._types: dict[str, TypeAttribute] = {}
         self._attributes: dict[str, Attribute] = {}
-        self.function_types: dict[str, FunctionType] = {}
+        self._function_types: dict[str, FunctionType] = {}
 
     def parse_optional_type(self) -> TypeAttribute | None:
         """A type, if one starts here; the same object when its text has been seen before."""
@@ -68,7 +60,7 @@ class RememberingParser(TypeParser):
     def parse_optional_function_type(self) -> FunctionType | None:
         """A function type, if one starts here; the same object when its text has been seen before."""
         match = _FUNCTION_TYPE.match(self.lexer.input.content, self.pos)
-        return self.remembered(self.function_types, match, self._new_function_type)
+        return self.remembered(self._function_types, match, self._new_function_type)
 
     def _new_function_type(self) -> FunctionType | None:
         inputs = self.parse_optional_comma_separated_list(self.Delimiter.PAREN, self.parse_type)
@@ -84,7 +76,7 @@ class RememberingParser(TypeParser):
             return parse()
         known = memory.get(match[0])
         if known is not None:
-            self._resume_from(match.end())
+            self.go_to(match.end())
             return known
         parsed = parse()
         if parsed is not None and self.stands_at(match.end()):

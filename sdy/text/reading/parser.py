@@ -2,7 +2,7 @@
 
 `Parser` is xDSL's, so that the operations of any registered dialect parse. It differs where MLIR does: names have
 their scope, a value that is never defined is found where it is used, operations know where they stand, locations may
-refer to aliases that come later, and a type or attribute seen before is recognised by its text.
+refer to aliases that come later, and a type, an attribute or a line seen before is recognised by its text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,12 +33,15 @@ from sdy.text.reading.dialect_symbols import DialectSymbolParser
 from sdy.text.reading.generic_form import GenericFormParser, default_properties
 from sdy.text.reading.lexer import LazyToken
 from sdy.text.reading.property_storage import NoPlaceError
+from sdy.text.reading.repeated_lines import RepeatedLineParser
 
 _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError, OverflowError, MemoryError)
 """What attributes and operations raise when they are built from what the text says."""
 
 
-class Parser(BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationParser, GenericFormParser):  # pyright: ignore[reportIncompatibleMethodOverride]
+class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
+    BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationParser, GenericFormParser, RepeatedLineParser
+):
     """Parses one text. Raises ParseError or DiagnosticError where it is wrong."""
 
     def __init__(self, context: Context, text: str, filename: str):
@@ -132,6 +135,15 @@ class Parser(BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationPar
 
     def parse_operation(self) -> Operation:
         """One operation, in its own form or the generic one."""
+        line = self.line_here()
+        op = line and self.read_again(line)
+        if op is None:
+            op = self._parse_new_operation()
+            if line is not None:
+                self.remember(line, op)
+        return op
+
+    def _parse_new_operation(self) -> Operation:
         start = self.pos
         bound = self._parse_bound_names()
         token = cast(LazyToken, self._current_token)

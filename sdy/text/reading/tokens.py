@@ -51,6 +51,12 @@ class TokenParser(XDSLParser):
         """Where the next token starts."""
         return cast(LazyToken, self._parser_state.current_token).start
 
+    def go_to(self, offset: int) -> None:
+        """Go on with the token at or after an offset."""
+        state = self._parser_state
+        state.lexer.pos = offset
+        state.current_token = state.lexer.lex()
+
     def _parse_optional_token(self, expected_kind: MLIRTokenKind) -> Token[MLIRTokenKind, str] | None:
         state = self._parser_state
         token = state.current_token

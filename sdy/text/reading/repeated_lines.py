@@ -1,0 +1,158 @@
+"""Operations of one line, recognised by what their line says apart from the names of values.
+
+    %5 = stablehlo.add %3, %4 : tensor<8x4xf32>        %9 = stablehlo.add %7, %7 : tensor<8x4xf32>
+
+The layers of a deep model repeat the same few hundred lines on other values. The first is read token by token; from
+then on what stands between the names leads to what was made of it, so that what is left to do for an operation is to
+look up its operands and to make it.
+
+What an operation is read as depends on its own text and on the first token after it alone, so that both are looked at.
+"""
+
+import re
+from typing import NamedTuple
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FileLineColLoc, LocationAttr
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+
+from sdy.text.reading.lexer import BARE_NAME, SKIPPED, VALUE_NAME
+from sdy.text.reading.memory import RememberingParser
+from sdy.text.reading.values import ValueParser
+
+_USE = re.compile(rf"%({VALUE_NAME}(?:#[0-9]++)?)")
+_LINE = re.compile(rf'(?:%({VALUE_NAME}) = )?+([^\n]{{1,4096}}+)\n{SKIPPED}(?=(%|"|{BARE_NAME}|.|))')
+_RESULT, _TEXT, _NEXT_TOKEN = 1, 2, 3
+
+
+class Line(NamedTuple):
+    """A line of text that may be an operation with one result or none."""
+
+    start: int
+    """Where the operation's name stands."""
+
+    end: int
+    """Where the next token stands."""
+
+    result: str | None
+    """The name of the operation's result, without `%`."""
+
+    uses: list[str]
+    """The names in it, without `%`, in order."""
+
+    key: tuple[str, ...]
+    """All else on which it depends what is read."""
+
+
+class _Made(NamedTuple):
+    """What an operation was made of, and how far behind the beginning of its name it says that it stands."""
+
+    op_class: type[Operation]
+    operand_types: list[Attribute]
+    result_types: list[Attribute]
+    properties: dict[str, Attribute]
+    attributes: dict[str, Attribute]
+    regions: list[Region]
+    place: int
+
+
+class RepeatedLineParser(RememberingParser, ValueParser):
+    """The part of the parser that remembers lines; it runs for each operation, so it calls as little as it can."""
+
+    def __init__(self, context: Context, text: str, filename: str):
+        super().__init__(context, text, filename)
+        self._made_of: dict[tuple[str, ...], _Made] = {}
+
+    def line_here(self) -> Line | None:
+        """The line that starts at the current token, None for one too long to be worth remembering."""
+        match = _LINE.match(self.lexer.input.content, self.pos)
+        if match is None:
+            return None
+        result, text, next_token = match.groups()
+        parts = _USE.split(text)
+        key = (self._parser_state.dialect_stack[-1], next_token, *parts[::2])
+        return Line(match.start(_TEXT), match.end(), result, parts[1::2], key)
+
+    def read_again(self, line: Line) -> Operation | None:
+        """The operation that stands here, if one like it was remembered and the values that it names are of its types.
+
+        Its end has been passed then, and its result defined.
+        """
+        made = self._made_of.get(line.key)
+        if made is None:
+            return None
+        op_class, operand_types, result_types, properties, attributes, regions, place = made
+        operands = self._values(line.uses)
+        if operands is None or [operand.type for operand in operands] != operand_types:
+            return None
+        location = self.lines.attribute(line.start + place)
+        op = op_class.create(
+            operands=operands,
+            result_types=result_types,
+            properties=properties,
+            attributes=attributes,
+            regions=[_copy(region, location) for region in regions],
+            location=location,
+        )
+        if line.result is not None:
+            self.define(line.result, op.results, self.pos)
+        self.go_to(line.end)
+        return op
+
+    def remember(self, line: Line, op: Operation) -> None:
+        """Remember that the line was read as `op`, if that holds on other values too and there is no more to it."""
+        if op.successors or not self.stands_at(line.end) or any("loc(" in part for part in line.key):
+            return
+        operands = [*op.operands]
+        # Which name is which operand is known where all are different.
+        if len(set(operands)) < len(operands) or self._values(line.uses) != operands:
+            return
+        place = self._place_in(line, op.location)
+        if place is None or not all(_stands_alone(region, op.location) for region in op.regions):
+            return
+        self._made_of[line.key] = _Made(
+            type(op),
+            [operand.type for operand in operands],
+            [result.type for result in op.results],
+            op.properties.copy(),
+            op.attributes.copy(),
+            [region.clone() for region in op.regions],
+            place,
+        )
+
+    def _place_in(self, line: Line, location: LocationAttr) -> int | None:
+        """How far behind the line's start a location is, None for one that is elsewhere."""
+        start = self.lines.attribute(line.start)
+        if not isinstance(location, FileLineColLoc) or location.line != start.line:
+            return None
+        return location.column.data - start.column.data
+
+    def _values(self, uses: list[str]) -> list[SSAValue] | None:
+        """The values that are called so, None where one is yet to be defined or is one of several results."""
+        values: list[SSAValue] = []
+        for name in uses:
+            found = self.ssa_values.get(name)
+            if found is None:
+                return None
+            values.append(found[0])
+        return values
+
+
+def _stands_alone(region: Region, location: LocationAttr) -> bool:
+    """Whether a region uses no values from outside, and all in it stands where the operation does."""
+    inside: set[SSAValue] = {value for block in region.blocks for value in block.args}
+    for op in region.walk():
+        inside.update(op.results)
+        if op.regions or op.successors or op.location != location or not inside.issuperset(op.operands):
+            return False
+    return all(argument.location == location for block in region.blocks for argument in block.args)
+
+
+def _copy(region: Region, location: LocationAttr) -> Region:
+    copy = region.clone()
+    for block in copy.blocks:
+        for argument in block.args:
+            argument.location = location
+        for op in block.ops:
+            op.location = location
+    return copy
