@@ -65,6 +65,7 @@ _ROOMS = {
         sdy-convert-global-to-local
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning
+        sdy-resolve-permutation-factors
         sdy-resolve-single-device-sharding
     """,
 }

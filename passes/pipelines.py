@@ -167,8 +167,9 @@ def insert_reshards(
     """The passes that make explicit where a value changes its sharding, as collectives if asked.
 
     With `for_cmv1`, those collectives are left out that XLA's first collective matmul inserts itself. They are those
-    of Shardy, or with `least_communication` those that send the fewest elements. With `per_instruction`, there are
-    none: what that pass chooses, reshards too, becomes the program of one device instead.
+    of Shardy, or with `least_communication` those that send the fewest elements, and neighbours exchange what an
+    operation needs. With `per_instruction`, there are none: what that pass chooses, reshards too, becomes the program
+    of one device instead.
     """
     yield VerifyUnreducedAxesPass()
     yield InsertExplicitReshardsPass(enable_full_version=explicit_collectives or per_instruction is not None)
@@ -179,6 +180,10 @@ def insert_reshards(
     elif explicit_collectives:
         from sdy.passes.exporting.reshard_to_collectives import ReshardToCollectivesPass
 
+        if least_communication:
+            from sdy.passes.partitioning.resolve_permutation_factors import ResolvePermutationFactorsPass
+
+            yield ResolvePermutationFactorsPass(least_communication=True)
         yield SaveModulePass(dump_directory, "after_explicit_reshards")
         yield CanonicalizePass(enable_patterns=("sdy-reshard",))
         yield ReshardToCollectivesPass(least_communication=least_communication)

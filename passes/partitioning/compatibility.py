@@ -1,12 +1,14 @@
 """Whether an operation can be computed in parts, each device using its own parts of the operands only."""
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from xdsl.ir import Operation, OpResult
 
 from sdy.axes import AxisRef, subtract
 from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ReduceScatterOp
 from sdy.mesh import Mesh
+from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.exporting.common_sharding import agreed_axes
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.shifts import STAYS, why_not_shifted_in_parts
@@ -14,9 +16,10 @@ from sdy.passes.propagation.factors import project
 from sdy.rule import FactorKind, OpShardingRule, TensorMapping
 from sdy.rules import sharding_rule
 from sdy.sharding import DimSharding, TensorSharding
+from sdy.stablehlo.collectives import CollectivePermuteOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.padding import PadOp
-from sdy.stablehlo.shape import ReshapeOp
+from sdy.stablehlo.shape import ReshapeOp, ReverseOp
 from sdy.stablehlo.slicing import SliceOp
 
 
@@ -30,6 +33,10 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
     layouts = (*operands, *results)
     split = [layout for layout in layouts if layout.is_split]
     if not split:
+        return None
+    if isinstance(op, ReverseOp) and _reverses_parts(op, operands[0], results[0]):
+        return None
+    if isinstance(op, CollectivePermuteOp) and _permutes_like_parts(op, operands[0], results[0]):
         return None
     mesh = split[0].mesh
     if any(layout.mesh != mesh for layout in split):
@@ -54,6 +61,30 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
     if partial and not all(_is_combined(*each, partial, mesh) for each in zip(op.results, results, strict=True)):
         return "nothing combines the partial results"
     return None
+
+
+def _reverses_parts(op: ReverseOp, operand: Layout, result: Layout) -> bool:
+    """Whether each device's part of the result is, reversed, its part of the operand."""
+    reversed_dims = op.dimensions.get_values()
+    return operand.mesh.axes == result.mesh.axes and all(
+        shard_indices(after, result.mesh)
+        == [
+            operand.parts(dim) - 1 - index if dim in reversed_dims else index
+            for index in shard_indices(before, operand.mesh)
+        ]
+        for dim, (before, after) in enumerate(zip(operand.axes, result.axes, strict=True))
+    )
+
+
+def _permutes_like_parts(op: CollectivePermuteOp, operand: Layout, result: Layout) -> bool:
+    """Whether each device sends to one that has the same part."""
+    numbers = cast(Sequence[int], op.source_target_pairs.get_values())
+    parts = [shard_indices(axes, operand.mesh) for axes in operand.axes]
+    return operand.axes == result.axes and all(
+        part[source] == part[target]
+        for source, target in zip(numbers[::2], numbers[1::2], strict=True)
+        for part in parts
+    )
 
 
 def _split_without_factor(layout: Layout, dims: TensorMapping) -> bool:

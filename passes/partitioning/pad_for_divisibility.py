@@ -110,7 +110,7 @@ def _has_uneven_dims(site: Site[Operation]) -> bool:
 def _pad(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -> None:
     """Make one operation right for the padded types that its values have by now."""
     op = site.op
-    if isinstance(op, ManualComputationOp):
+    if isinstance(op, ManualComputationOp) and any(_splits_unevenly(op, layout) for layout in site.layouts):
         raise op_error(op, "has an operand or result with a non-divisible sharding")
     passes_values_on = isinstance(op, (CallOp, *_SAME_LAYOUT)) or data_flow_of(op) is not None or is_terminator(op)
     if passes_values_on:
@@ -119,6 +119,11 @@ def _pad(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -
         _pad_collective(op, site.operands[0], site.results[0], padding)
     elif not pad_operation(PaddedSite(site, rule, padding)):
         _compute_without_padding(site, rule, padding)
+
+
+def _splits_unevenly(op: ManualComputationOp, layout: Layout) -> bool:
+    """Whether a dimension is uneven that manual axes split: the others are so inside as well, and are padded alike."""
+    return any(axis.name in op.manual_axes.data for dim in layout.uneven_dims for axis in layout.axes[dim])
 
 
 def _pad_collective(op: CollectiveOp, before: Layout, after: Layout, padding: Padding) -> None:

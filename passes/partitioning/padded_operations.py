@@ -30,6 +30,7 @@ from sdy.stablehlo.attributes.operation_attributes import I64Array, i64_array
 from sdy.stablehlo.batch_norm import BatchNormInferenceOp
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.collectives import CollectivePermuteOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
@@ -157,6 +158,11 @@ def _of(*op_classes: type[Operation]) -> Callable[[Callable[[PaddedSite[Any]], b
 )
 def _carry(site: PaddedSite[Operation]) -> bool:
     return site.carries()
+
+
+@_of(CollectivePermuteOp)
+def _collective_permute(site: PaddedSite[CollectivePermuteOp]) -> bool:
+    return site.operands[0].padded_shape == site.results[0].padded_shape
 
 
 @_of(ConstantOp, ShardedConstantOp)

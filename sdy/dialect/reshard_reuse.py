@@ -86,14 +86,14 @@ def _before(value: SSAValue, sharding: TensorSharding, mesh: Mesh) -> tuple[SSAV
 def _before_reshape(
     sharding: TensorSharding, shape: Sequence[int], shape_before: Sequence[int], mesh: Mesh
 ) -> TensorSharding | None:
-    strides = _strides(sharding, shape, mesh)
+    found = strides(sharding, shape, mesh)
     dims: list[DimSharding] = []
     for index, size in enumerate(shape_before):
         first = math.prod(shape_before[index + 1 :])
-        parts = (_part_between(axis, stride, first, first * size, mesh) for axis, stride in reversed(strides))
+        parts = (_part_between(axis, stride, first, first * size, mesh) for axis, stride in reversed(found))
         dims.append(DimSharding(tuple(part for part in parts if part is not None)))
     before = replace(sharding, dims=tuple(dims))
-    return before if _strides(before, shape_before, mesh) == strides else None
+    return before if strides(before, shape_before, mesh) == found else None
 
 
 def _part_between(axis: AxisRef, stride: int, low: int, high: int, mesh: Mesh) -> AxisRef | None:
@@ -130,14 +130,14 @@ def _same_layout(
         return False
     if first_sharding.rank != len(_shape(first)) or second_sharding.rank != len(_shape(second)):
         return False
-    return _strides(first_sharding, _shape(first), mesh) == _strides(second_sharding, _shape(second), mesh)
+    return strides(first_sharding, _shape(first), mesh) == strides(second_sharding, _shape(second), mesh)
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
     return value.type.get_shape() if isinstance(value.type, ShapedType) else ()
 
 
-def _strides(sharding: TensorSharding, shape: Sequence[int], mesh: Mesh) -> list[tuple[AxisRef, int]]:
+def strides(sharding: TensorSharding, shape: Sequence[int], mesh: Mesh) -> list[tuple[AxisRef, int]]:
     """How far apart, in row-major order, the parts along each axis begin; in elements, smallest first.
 
     Sub-axes that continue each other count as one axis.

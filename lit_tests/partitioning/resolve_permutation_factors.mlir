@@ -1,0 +1,47 @@
+// RUN: sdy-opt %s -sdy-resolve-permutation-factors="least-communication=true" | filecheck %s
+// RUN: sdy-opt %s -sdy-resolve-permutation-factors="enable-halo-exchange=false" | filecheck %s --check-prefix=WHOLE
+
+sdy.mesh @mesh = <["x"=4]>
+
+// Each device has three elements and needs two: for the last two devices some of them are the left neighbour's.
+// CHECK-LABEL: func.func @slice
+// WHOLE-LABEL: func.func @slice
+func.func @slice(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  // CHECK:       %[[PARTS:.*]] = sdy.manual_computation(%arg0, %{{.*}}) in_shardings=[<@mesh, [{"x"}]>, <@mesh, []>]
+  // CHECK-SAME:    out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%[[OWN:.*]]: tensor<3xf32>, %{{.*}}: tensor<f32>)
+  // CHECK-NEXT:  %[[END:.*]] = stablehlo.slice %[[OWN]] [1:3]
+  // CHECK-NEXT:  %[[LEFT:.*]] = "stablehlo.collective_permute"(%[[END]]) {{.*}} dense<{{\[\[}}1, 2], [2, 3]]>
+  // CHECK-NEXT:  %[[BUFFER:.*]] = stablehlo.concatenate %[[LEFT]], %[[OWN]], dim = 0
+  // CHECK:       stablehlo.partition_id
+  // CHECK:       stablehlo.dynamic_slice %[[BUFFER]], %{{.*}}, sizes = [2]
+  // CHECK:       return %[[PARTS]] : tensor<8xf32>
+  // WHOLE-NEXT:  %[[WHOLE:.*]] = sdy.reshard %arg0 <@mesh, [{}]> : tensor<12xf32>
+  // WHOLE-NEXT:  %[[SLICE:.*]] = stablehlo.slice %[[WHOLE]] [1:9] {{.*}}<@mesh, [{}]>
+  // WHOLE-NEXT:  sdy.reshard %[[SLICE]] <@mesh, [{"x"}]> : tensor<8xf32>
+  %0 = stablehlo.slice %arg0 [1:9] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<12xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// The first device gets padding where it has no neighbour; it need not be zero.
+// CHECK-LABEL: func.func @pad
+func.func @pad(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>) -> tensor<12xf32> {
+  // CHECK:       sdy.manual_computation(%arg0, %arg1)
+  // CHECK-SAME:    (%[[OWN:.*]]: tensor<3xf32>, %[[PADDING:.*]]: tensor<f32>)
+  // CHECK-NEXT:  %[[END:.*]] = stablehlo.slice %[[OWN]] [2:3]
+  // CHECK-NEXT:  %[[LEFT:.*]] = "stablehlo.collective_permute"(%[[END]]) {{.*}} dense<{{\[\[}}0, 1], [1, 2], [2, 3]]>
+  // CHECK-NEXT:  %[[BUFFER:.*]] = stablehlo.concatenate %[[LEFT]], %[[OWN]], dim = 0
+  // CHECK-NEXT:  %[[PART:.*]] = stablehlo.slice %[[BUFFER]] [0:3]
+  // CHECK:       %[[INSIDE:.*]] = stablehlo.and
+  // CHECK:       stablehlo.select %{{.*}}, %[[PART]], %{{.*}}
+  %0 = stablehlo.pad %arg0, %arg1, low = [1], high = [-1], interior = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<12xf32>, tensor<f32>) -> tensor<12xf32>
+  return %0 : tensor<12xf32>
+}
+
+// CHECK-LABEL: func.func @reverse
+func.func @reverse(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<12xf32> {
+  // CHECK-NEXT:  %[[PARTS:.*]] = stablehlo.reverse %arg0, dims = [0] {{.*}}device_ids=[3, 2, 1, 0]
+  // CHECK-NEXT:  %[[MOVED:.*]] = sdy.reshard %[[PARTS]] <@mesh, [{"x"}]> : tensor<12xf32>
+  // CHECK-NEXT:  return %[[MOVED]]
+  %0 = stablehlo.reverse %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<12xf32>
+  return %0 : tensor<12xf32>
+}

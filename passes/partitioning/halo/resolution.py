@@ -1,0 +1,93 @@
+"""What resolving an operation needs to know of the module around it, and the edits that frame a manual computation."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.ops import ConstantOp as ShardedConstantOp
+from sdy.dialect.shardings import get_sharding
+from sdy.mesh import Mesh
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.partitioning.emitter import before
+from sdy.passes.partitioning.halo.body import Devices, TensorEmitter
+from sdy.passes.partitioning.halo.exchange import Filler
+from sdy.passes.partitioning.halo.reach import Exchange, Reach, needed_rows, whole_shards
+from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.parts import shape_of
+from sdy.passes.partitioning.target import Channels
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.constants import ConstantOp, DeviceIdOp
+from sdy.stablehlo.padding import PadOp
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The module's symbols, and how devices communicate in it."""
+
+    symbols: Symbols
+    device_id: type[DeviceIdOp]
+    channels: Channels
+    least_communication: bool
+
+    def devices(self, mesh: Mesh) -> Devices:
+        """The devices of `mesh`."""
+        return Devices(mesh, self.device_id, self.channels)
+
+    def plan(self, reach: Reach, furthest: int | None = None) -> Exchange:
+        """How each part of a dimension gets what it needs."""
+        return needed_rows(reach) if self.least_communication else whole_shards(reach, furthest)
+
+
+Resolve = Callable[[Any, Resolution], bool]
+"""Lets devices exchange what an operation needs. False, and nothing is changed, where the operation's tensors must be
+made whole instead."""
+
+
+def layout_of(value: SSAValue) -> Layout:
+    """The type of a value and how it is split."""
+    sharding = get_sharding(value)
+    if sharding is None:
+        return Layout(value.type)
+    anchor = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+    assert anchor is not None
+    return Layout(value.type, sharding, mesh_of(sharding, anchor))
+
+
+def zero_filler(op: Operation, value: SSAValue) -> Filler:
+    """A zero of the elements of `value`, made in front of `op`."""
+    return Filler(before(op).filled(TensorType(tensor_type(value).element_type, ()), 0), is_zero=True)
+
+
+def filler_of(value: SSAValue) -> Filler:
+    """A scalar of the program as what fills places without a row."""
+    return Filler(value, _is_zero(value))
+
+
+def filled_up(
+    op: Operation, value: SSAValue, shape: Sequence[int], filler: Filler, sharding: TensorSharding
+) -> SSAValue:
+    """`value` with as much filler at the end of each dimension as makes it one of `shape`; in front of `op`."""
+    high = [size - old for size, old in zip(shape, shape_of(value), strict=True)]
+    if not any(high):
+        return value
+    return TensorEmitter(InsertPoint.before(op), op, sharding).insert(PadOp(value, filler.value, [0] * len(high), high))
+
+
+def cut_off(op: Operation, value: SSAValue, shape: Sequence[int], sharding: TensorSharding) -> SSAValue:
+    """The inverse: what is in `value` before the end of `shape`."""
+    if shape_of(value) == tuple(shape):
+        return value
+    return TensorEmitter(InsertPoint.before(op), op, sharding).slice(value, [0] * len(shape), shape)
+
+
+def _is_zero(value: SSAValue) -> bool:
+    if not isinstance(value.owner, ConstantOp | ShardedConstantOp):
+        return False
+    elements = value.owner.value
+    return isinstance(elements, DenseIntOrFPElementsAttr) and not any(elements.data.data)

@@ -1,0 +1,93 @@
+"""`sdy-resolve-permutation-factors`: what an operation needs of other devices' parts is exchanged, or made whole."""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from sdy.diagnostics import warn
+from sdy.dialect.shardings import get_sharding
+from sdy.dialect.walk import operations
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.partitioning.halo.replication import replicate_factors, reshard_around
+from sdy.passes.partitioning.halo.reshaping import resolve_reshape, whole_where_uneven
+from sdy.passes.partitioning.halo.resizing import dims_that_stay, resolve_pad, resolve_slice
+from sdy.passes.partitioning.halo.resolution import Resolution, Resolve
+from sdy.passes.partitioning.halo.reversing import resolve_reverse
+from sdy.passes.partitioning.target import Channels, device_id_op, first_free_channel
+from sdy.rules import sharding_rule
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.shape import ReshapeOp, ReverseOp
+from sdy.stablehlo.slicing import SliceOp
+
+_TABLE: dict[type[Operation], Resolve] = {
+    PadOp: resolve_pad,
+    ReshapeOp: resolve_reshape,
+    ReverseOp: resolve_reverse,
+    SliceOp: resolve_slice,
+}
+
+
+@dataclass(frozen=True)
+class ResolvePermutationFactorsPass(ModulePass):
+    """Let devices exchange what operations move between parts of a tensor: windows, pads, slices, reverses.
+
+    Before::
+
+        sdy.mesh @mesh = <["x"=4]>
+        %1 = stablehlo.slice %0 [1:9] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+            : (tensor<12xf32>) -> tensor<8xf32>
+
+    After, each device has two of the three elements of its part of %0 and one of its neighbour's::
+
+        ...
+
+    Where that would take as much communication as to make the dimension whole, or `enable_halo_exchange` is false, the
+    dimension is made whole, by reshards around the operation; the former with a warning.
+
+    Neighbours send all they have, as in Shardy, or with `least_communication` the rows that are needed. A device knows
+    its place by its partition id, or by its replica id where `replica_count` is more than one.
+    """
+
+    name = "sdy-resolve-permutation-factors"
+    enable_halo_exchange: bool = True
+    replica_count: int = 1
+    partition_count: int = 1
+    least_communication: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        resolution = Resolution(
+            Symbols(op),
+            device_id_op(op, self.replica_count, self.partition_count),
+            Channels(first_free_channel(operations(op))),
+            self.least_communication,
+        )
+        for inner in operations(op):
+            if inner.name.startswith("stablehlo.") and any(map(_is_split, inner.operands)):
+                self._resolve(inner, resolution)
+
+    def _resolve(self, op: Operation, resolution: Resolution) -> None:
+        resolve = _TABLE.get(type(op)) if self.enable_halo_exchange else None
+        if resolve is not None and resolve(op, resolution):
+            return
+        if _make_whole(op) and self.enable_halo_exchange:
+            warn(op, f"'{op.name}' op is computed whole along the dimensions in which elements change devices")
+
+
+def _is_split(value: SSAValue) -> bool:
+    sharding = get_sharding(value)
+    return sharding is not None and not sharding.is_fully_replicated
+
+
+def _make_whole(op: Operation) -> bool:
+    """Let `op` run without axes along which it moves elements between devices; whether there are any."""
+    if isinstance(op, ReshapeOp):
+        return reshard_around(op, whole_where_uneven(op))
+    rule = sharding_rule(op)
+    if rule is None or rule.is_custom:
+        return False
+    staying = dims_that_stay(op) if isinstance(op, PadOp | SliceOp) else ()
+    factors = set(rule.permutation) - {factor for dim in staying for factor in rule.operands[0][dim]}
+    return bool(factors) and replicate_factors(op, rule, factors)
