@@ -58,10 +58,9 @@ def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
 
 def _interface(module: ModuleOp) -> tuple[Interface, int]:
     """What the main function takes and gives, and the number of devices that run it together."""
-    main = main_function(module)
     if not is_local(module):
-        return Interface.without_shardings(main), 1
-    return Interface.of(main), max((mesh.size for mesh in named_meshes(module).values()), default=1)
+        return Interface.without_shardings(module), 1
+    return Interface.of(module), max((mesh.size for mesh in named_meshes(module).values()), default=1)
 
 
 def _checked(interface: Interface, index: int, argument: Any) -> Array:
