@@ -61,6 +61,9 @@ _ROOMS = {
         sdy-update-non-divisible-input-output-shardings
         sdy-verify-unreduced-axes
     """,
+    "operators": """
+        sdy-inline-operators
+    """,
     "partitioning": """
         sdy-convert-global-to-local
         sdy-pad-for-divisibility

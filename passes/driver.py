@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
+from sdy.passes.policy.policy import Policy, apply_policy
 from sdy.text import context, verify
 from sdy.text.deep import with_room_for
 
@@ -144,12 +145,15 @@ def run_passes(
     with_room_for(module, run)
 
 
-def propagate(module: ModuleOp, **options: Any) -> None:
+def propagate(module: ModuleOp, policy: Policy | None = None, **options: Any) -> None:
     """Decide the sharding of every tensor of `module`, in place.
 
-    Runs `sdy-propagation-pipeline`; `options` are its options, `conservative_propagation=True` for one. Raises
+    Runs `sdy-propagation-pipeline`; `options` are its options, `conservative_propagation=True` for one. Before that,
+    `policy` is called with the module's operations, and may choose with `sdy.split` how some are computed. Raises
     DiagnosticError where the module cannot be propagated, TypeError for an option that there is not.
     """
+    if policy is not None:
+        apply_policy(module, policy)
     run_passes(module, [PropagationPipeline(**options)])
 
 

@@ -269,6 +269,7 @@ class PartitionPipeline(Pipeline):
     dump_directory: str = ""
 
     def passes(self) -> Iterator[ModulePass]:
+        from sdy.passes.operators.inline_operators import InlineOperatorsPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
@@ -279,4 +280,5 @@ class PartitionPipeline(Pipeline):
         yield PadForDivisibilityPass()
         yield ResolveSingleDeviceShardingPass()
         yield ConvertGlobalToLocalPass(combine_multi_dimension_reduce_scatter=True, compute_whole=True)
+        yield InlineOperatorsPass()
         yield SymbolDcePass()

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from sdy.diagnostics import DiagnosticError as DiagnosticError
     from sdy.dialect.shardings import get_sharding as get_sharding
     from sdy.mesh import Mesh as Mesh
+    from sdy.operators.call import operator_name as operator_name
     from sdy.passes.driver import partition as partition
     from sdy.passes.driver import propagate as propagate
     from sdy.passes.execution.compile import compile as compile
     from sdy.passes.execution.from_jax import from_jax as from_jax
     from sdy.passes.execution.interpreter.interpret import interpret as interpret
     from sdy.passes.execution.jit import jit as jit
+    from sdy.passes.operators.register import register_op as register_op
+    from sdy.passes.policy.split import split as split
     from sdy.passes.propagation.provenance.explain import explain as explain
     from sdy.rule import OpShardingRule as OpShardingRule
     from sdy.sharding import DimSharding as DimSharding
@@ -49,9 +52,12 @@ _HOMES = {
     "get_sharding": "sdy.dialect.shardings",
     "interpret": "sdy.passes.execution.interpreter.interpret",
     "jit": "sdy.passes.execution.jit",
+    "operator_name": "sdy.operators.call",
     "parse": "sdy.text",
     "partition": "sdy.passes.driver",
     "propagate": "sdy.passes.driver",
+    "register_op": "sdy.passes.operators.register",
+    "split": "sdy.passes.policy.split",
 }
 
 

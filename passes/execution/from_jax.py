@@ -9,6 +9,7 @@ from typing import Any
 import jax
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.passes.operators.naming import name_operator_calls
 from sdy.text import parse
 
 
@@ -29,4 +30,6 @@ def from_jax(program: jax.stages.Lowered | Callable[..., Any], *args: Any, **kwa
         raise TypeError(
             f"from_jax takes a function or what jax.jit(f).lower(...) returns, not {type(program).__name__}"
         )
-    return parse(lowered.as_text(debug_info=True), "<jax>")
+    module = parse(lowered.as_text(debug_info=True), "<jax>")
+    name_operator_calls(module)
+    return module

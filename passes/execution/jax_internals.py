@@ -6,6 +6,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from jax._src import dispatch
+from jax.extend.core import Primitive
+
 from sdy.passes.execution.device_mesh import Device
 
 
@@ -22,3 +25,8 @@ def host_callbacks(lowered: Any) -> tuple[Callable[..., Any], ...]:
 def key_impl(dtype: Any) -> str:
     """The name of the generator whose keys are the elements of this type."""
     return dtype._impl.name
+
+
+def needs_devices_to_lower(primitive: Primitive) -> None:
+    """Let jax know the devices of a program when it lowers what is bound to `primitive`."""
+    dispatch.prim_requires_devices_during_lowering.add(primitive)

@@ -12,6 +12,7 @@ from sdy.diagnostics import op_error
 from sdy.dialect.walk import operations
 from sdy.passes.common.inline_meshes import InlineMeshesPass
 from sdy.passes.common.regions import inline_body
+from sdy.passes.operators.inline_operators import InlineOperatorsPass
 from sdy.stablehlo.constants import ConstantOp
 from sdy.text import context
 
@@ -19,10 +20,11 @@ from sdy.text import context
 def without_shardings(module: ModuleOp) -> ModuleOp:
     """A copy of `module` in which meshes, shardings and the operations that only concern them are gone.
 
-    What is left computes the same on whole tensors: there a reshard or a collective is its operand. Raises
-    DiagnosticError at an operation that only has a meaning on several devices.
+    Calls of annotated operators are what these do. What is left computes the same on whole tensors: there a reshard or
+    a collective is its operand. Raises DiagnosticError at an operation that only has a meaning on several devices.
     """
     module = module.clone()
+    InlineOperatorsPass().apply(context(), module)
     for op in operations(module):
         if isinstance(op, FuncOp):
             op.arg_attrs = op.res_attrs = None

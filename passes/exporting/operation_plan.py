@@ -34,10 +34,12 @@ class Plan:
     """What to do about one operation.
 
     `shardings` has for each operand and result the sharding with which the operation is to run: an operand is resharded
-    to it, a result from it. It is None for a tensor that stays as it is. Over `reduction_axes` the results are partial.
+    to it, a result from it. It is None for a tensor that stays as it is. `axes_per_factor` split each factor then; over
+    `reduction_axes`, those of the reduction factors, the results are partial.
     """
 
     shardings: tuple[TensorSharding | None, ...]
+    axes_per_factor: tuple[Axes, ...]
     reduction_axes: Axes
 
 
@@ -71,7 +73,7 @@ def plan_operation(tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, resh
         )
         planned.append(new if changes or other_devices else None)
     reduction_axes = tuple(axis for factor in rule.reduction for axis in axes_per_factor[factor])
-    return Plan(tuple(planned), reduction_axes)
+    return Plan(tuple(planned), axes_per_factor, reduction_axes)
 
 
 def summed_axes(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Axes | None:

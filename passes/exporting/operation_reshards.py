@@ -14,14 +14,16 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers, set_sharding
 from sdy.mesh import Mesh
+from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import is_static_tensor, rank, shape
 from sdy.passes.exporting.dot_plan import plan_dot_result
-from sdy.passes.exporting.operation_plan import Meshes, Tensors, choose_mesh, plan_operation, summed_axes
+from sdy.passes.exporting.operation_plan import Meshes, Plan, Tensors, choose_mesh, plan_operation, summed_axes
 from sdy.passes.exporting.reduction_kinds import operation_reduction
 from sdy.passes.exporting.single_device import insert_single_device_reshards, runs_on_one_device
 from sdy.passes.exporting.unreduced import combine_for_use
 from sdy.passes.exporting.unreduced_plan import in_mesh_order
+from sdy.passes.operators.parts import summed_axes_of_results
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
@@ -48,7 +50,8 @@ def reshard_around(op: Operation, in_full: bool) -> None:
     meshes = {sharding.mesh: mesh_of(sharding, op) for sharding in shardings if sharding is not None}
     mesh_name = choose_mesh(shardings, meshes)
     rule = sharding_rule(op) if mesh_name is not None else None
-    if mesh_name is None or rule is None or rule.is_custom:
+    operator = operator_rule_of(op)
+    if mesh_name is None or rule is None or (rule.is_custom and operator is None):
         return
     mesh = meshes[mesh_name]
     if operation_reduction(op) is None:
@@ -57,14 +60,18 @@ def reshard_around(op: Operation, in_full: bool) -> None:
         rule = replace(rule, reduction=(), need_replication=whole)
     tensors = Tensors(rule, shardings, tuple(_num_elements(value) for value in values))
     if in_full:
-        reduction_axes = _reshard_operation(op, tensors, mesh_name, meshes)
+        plan = _reshard_operation(op, tensors, mesh_name, meshes)
+        if operator is None:
+            partial = [plan.reduction_axes] * len(op.results)
+        else:
+            partial = summed_axes_of_results(operator, plan.axes_per_factor)
     else:
-        reduction_axes = _declared_reduction_axes(op, tensors, mesh)
+        partial = [_declared_reduction_axes(op, tensors, mesh)] * len(op.results)
         if is_dot and shardings[-1] is not None:
             result_sharding = plan_dot_result(tensors, mesh_name, mesh)
             if result_sharding is not None:
                 _compute_with(op.results[0], result_sharding, shardings[-1], InsertPoint.after(op))
-    _combine_results(op, reduction_axes, mesh_name, mesh)
+    _combine_results(op, partial, mesh_name, mesh)
 
 
 def _combine_operands(op: Operation) -> None:
@@ -78,8 +85,8 @@ def _combine_operands(op: Operation) -> None:
         combine_for_use(Use(op, index), results[0], InsertPoint.before(op))
 
 
-def _reshard_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes) -> Sequence[AxisRef]:
-    """Reshard operands and results so that they go together; the axes along which the results are then partial."""
+def _reshard_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes) -> Plan:
+    """Reshard operands and results so that they go together, as the plan says that is returned."""
     plan = plan_operation(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
     before, after = InsertPoint.before(op), InsertPoint.after(op)
     for index, sharding in enumerate(plan.shardings):
@@ -91,7 +98,7 @@ def _reshard_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, m
             result = op.results[index - len(op.operands)]
             wanted = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, sharding.rank)
             _compute_with(result, sharding, wanted, after)
-    return plan.reduction_axes
+    return plan
 
 
 def _compute_with(result: OpResult, sharding: TensorSharding, wanted: TensorSharding, at: InsertPoint) -> None:
@@ -111,20 +118,21 @@ def _declared_reduction_axes(op: Operation, tensors: Tensors, mesh: Mesh) -> Seq
     return axes
 
 
-def _combine_results(op: Operation, axes: Sequence[AxisRef], mesh_name: str | Mesh, mesh: Mesh) -> None:
-    """Combine the partial results along those of `axes` that the results are not to be unreduced along."""
+def _combine_results(
+    op: Operation, axes_of_results: Sequence[Sequence[AxisRef]], mesh_name: str | Mesh, mesh: Mesh
+) -> None:
+    """Combine each result along those of its axes, over which it is partial, that results are not unreduced along."""
     if not op.results:
         return
     first = get_sharding(op.results[0])
-    partial = in_mesh_order(subtract(axes, first.unreduced if first else (), mesh), mesh)
-    if not partial:
-        return
-    reduction = operation_reduction(op)
-    assert reduction is not None
+    unreduced = first.unreduced if first else ()
     at = InsertPoint.after(op)
-    for result in op.results:
-        sharding = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, rank(result.type))
-        insert_for_other_uses(result, AllReduceOp(result, partial, sharding, reduction), at)
+    for result, axes in zip(op.results, axes_of_results, strict=True):
+        if partial := in_mesh_order(subtract(axes, unreduced, mesh), mesh):
+            reduction = operation_reduction(op)
+            assert reduction is not None
+            sharding = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, rank(result.type))
+            insert_for_other_uses(result, AllReduceOp(result, partial, sharding, reduction), at)
 
 
 def _num_elements(value: SSAValue) -> int:

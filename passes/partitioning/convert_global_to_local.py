@@ -21,6 +21,7 @@ from sdy.passes.partitioning.indexing import INDEXING
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.local_module import is_local, mark_local
+from sdy.passes.partitioning.operators import OPERATORS
 from sdy.passes.partitioning.reductions import REDUCTIONS
 from sdy.passes.partitioning.shapes import SHAPES
 from sdy.passes.partitioning.sharded_ops import SHARDED_OPS
@@ -30,7 +31,7 @@ from sdy.passes.partitioning.target import Channels, Target, device_id_op, first
 from sdy.passes.partitioning.whole import compute_whole
 
 _ALWAYS = Lowerings({**unless_empty(COLLECTIVES), **CONSTANTS, **SHARDED_OPS})
-_WHERE_SPLIT = Lowerings({**_ALWAYS, **INDEXING, **REDUCTIONS, **SHAPES, **unless_empty(SHIFTS)})
+_WHERE_SPLIT = Lowerings({**_ALWAYS, **INDEXING, **OPERATORS, **REDUCTIONS, **SHAPES, **unless_empty(SHIFTS)})
 
 
 @dataclass(frozen=True)

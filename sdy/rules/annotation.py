@@ -18,17 +18,18 @@ listed as `blocked_propagation`.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
-from typing import Any, NamedTuple, cast
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from lark import Lark, Token, Transformer, Tree, UnexpectedInput
-from lark.exceptions import UnexpectedToken, VisitError
+from lark import Token, Transformer
+from lark.exceptions import VisitError
 from xdsl.ir import Operation
 
 from sdy.diagnostics import error
 from sdy.rule import OpShardingRule
 from sdy.rules.annotated_factors import AnnotatedTensor, Annotation, AnnotationError
 from sdy.rules.builder import shape_of
+from sdy.rules.notation import Notation
 from sdy.rules.registry import register_maker
 
 GRAMMAR = r"""
@@ -103,12 +104,11 @@ def parse_annotation(text: str) -> Annotation:
     Raises:
         AnnotationError: it can't be read, or contradicts itself.
     """
+    tree = _NOTATION.parse(text)
     try:
-        annotation = _ToAnnotation().transform(_parse(text))
+        annotation = _ToAnnotation().transform(tree)
     except VisitError as wrapped:
         raise wrapped.orig_exc from None
-    except UnexpectedInput as unexpected:
-        raise AnnotationError(f"{_advice(unexpected)}:\n{unexpected.get_context(text).rstrip()}") from None
     _check_factors(annotation)
     return annotation
 
@@ -134,47 +134,6 @@ def annotate(name: str, annotation: str) -> None:
         return replace(rule, is_custom=False)
 
     register_maker((name,), make)
-
-
-def _parse(text: str) -> Tree[Token]:
-    return _PARSER.parse(text)  # pyright: ignore[reportUnknownMemberType]
-
-
-def _advice(unexpected: UnexpectedInput) -> str:
-    """What to write instead of a mistake that is known, or else what could stand where it is."""
-    if isinstance(unexpected, UnexpectedToken):
-        state, token = _situation(unexpected)
-        advice = _known_mistakes().get((state, token)) or _known_mistakes().get((state, None))
-        if advice:
-            return advice
-    # lark does not declare all of its types.
-    possible: set[str] = (
-        unexpected.accepts if isinstance(unexpected, UnexpectedToken) else cast(Any, unexpected).allowed
-    )
-    return f"expected {' or '.join(word for name, word in WORDS.items() if name in possible)}"
-
-
-def _situation(mistake: UnexpectedToken) -> tuple[object, str]:
-    """Where in the grammar a mistake is made, and the type of the token that is wrong there."""
-    state = mistake.state.position, frozenset(mistake.accepts)
-    return state, cast(Token, mistake.token).type
-
-
-@cache
-def _known_mistakes() -> dict[tuple[object, str | None], str]:
-    """The advice for a situation, and for any other token in the same place. What is listed first counts."""
-    advices: dict[tuple[object, str | None], str] = {}
-    for advice, examples in MISTAKES.items():
-        for example in examples:
-            try:
-                _parse(example)
-            except UnexpectedToken as mistake:
-                state, token = _situation(mistake)
-                advices.setdefault((state, token), advice)
-                advices.setdefault((state, None), advice)
-            except UnexpectedInput:
-                pass
-    return advices
 
 
 def _check_factors(annotation: Annotation) -> None:
@@ -246,4 +205,4 @@ class _ToAnnotation(Transformer[Token, Annotation]):
         return _Kind(str(parts[0]), tuple(map(str, parts[1:])))
 
 
-_PARSER = Lark(GRAMMAR, start="annotation", parser="lalr")
+_NOTATION = Notation(GRAMMAR, WORDS, MISTAKES)

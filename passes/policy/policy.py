@@ -1,0 +1,18 @@
+"""A person's choices for the operations of a module."""
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from sdy.dialect.walk import operations
+
+Policy = Callable[[Sequence[Operation]], None]
+"""Called with all operations of the functions of a module, in the order of the text, some of which it splits."""
+
+
+def apply_policy(module: ModuleOp, policy: Policy) -> None:
+    """Let `policy` choose, before anything is propagated."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    policy([op for function in functions for op in operations(function)[1:]])

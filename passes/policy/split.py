@@ -1,0 +1,137 @@
+"""Choosing by hand: an operation is computed in parts along one of its dimensions."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from xdsl.ir import Operation, Use
+from xdsl.rewriter import InsertPoint
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import op_error
+from sdy.dialect.meshes import enclosing_module, named_meshes
+from sdy.dialect.ops import ShardingConstraintOp
+from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.mesh import Mesh
+from sdy.operators.registry import operator_rule_of
+from sdy.passes.common.editing import insert_for_use
+from sdy.rule import FactorKind, OpShardingRule
+from sdy.rules import sharding_rule
+from sdy.sharding import TensorSharding
+
+
+def split(op: Operation, *, operand: int, dim: int, axis: str) -> None:
+    """Compute `op` in parts along dimension `dim` of operand number `operand`, over a mesh axis.
+
+    All of its tensors that have the factor of that dimension are split; the others are whole or partial, as the
+    sharding rule says. Operands are split for this operation alone, by sharding constraints. All other dimensions
+    remain open to propagation. An operation can be split along several dimensions, and a dimension over several axes,
+    one after the other.
+
+    Raises:
+        DiagnosticError: the operation cannot be split so; the message says why.
+    """
+    try:
+        shardings = _chosen_shardings(op, operand, dim, axis)
+    except _CannotSplitError as reason:
+        raise op_error(op, f"cannot be split along dimension {dim} of operand {operand}: {reason}") from None
+    for tensor, sharding in shardings.items():
+        _choose(op, tensor, sharding)
+
+
+class _CannotSplitError(Exception):
+    """Why an operation cannot be split."""
+
+
+def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str) -> dict[int, TensorSharding]:
+    """The new shardings of those tensors of `op` that are split: operands, then results, by their number."""
+    rule = sharding_rule(op)
+    if rule is None:
+        raise _CannotSplitError("it has no sharding rule")
+    if not 0 <= operand < len(rule.operands) or not 0 <= dim < len(rule.operands[operand]):
+        raise _CannotSplitError("it has no such dimension")
+    factor = rule.operands[operand][dim][0]
+    if reason := _why_whole(op, rule, factor):
+        raise _CannotSplitError(reason)
+    mesh_name, mesh = _mesh_with(op, axis)
+    shardings: dict[int, TensorSharding] = {}
+    for tensor, place in _places(rule, factor):
+        name = f"operand {tensor}" if tensor < len(op.operands) else f"result {tensor - len(op.operands)}"
+        current = _chosen(op, tensor) or TensorSharding.replicated_open(mesh_name, len(rule.tensors[tensor]))
+        if rule.tensors[tensor][place][0] != factor:
+            raise _CannotSplitError(f"it is not the first factor of dimension {place} of {name}")
+        for index, axes in enumerate(current.dim_axes):
+            if any(axis == other.name for other in axes):
+                raise _CannotSplitError(f"axis '{axis}' splits dimension {index} of {name} already")
+        part = replace(current.dims[place], axes=(*current.dims[place].axes, AxisRef(axis)))
+        if part.is_closed:
+            raise _CannotSplitError(f"dimension {place} of {name} has a sharding already, {current.dims[place]}")
+        size, parts = rule.factor_sizes[factor], part.sharded_size(mesh)
+        if size % parts:
+            raise _CannotSplitError(f"its size {size} is not divided by {parts}, the number of parts")
+        shardings[tensor] = current.with_dim(place, part)
+    return shardings
+
+
+def _why_whole(op: Operation, rule: OpShardingRule, factor: int) -> str | None:
+    """Why a factor has to be whole, None if it has not."""
+    operator = operator_rule_of(op)
+    names = [] if operator is None else [name for name, number in operator.factors.items() if number == factor]
+    if operator is not None and names:
+        return operator.fitted.annotation.why_not_split(names[0])
+    if operator is not None and factor in rule.need_replication:
+        return "it is a number, and numbers are not split"
+    kind = rule.kind(factor)
+    if kind is FactorKind.NEED_REPLICATION:
+        return "the operation needs it whole"
+    if kind is FactorKind.PERMUTATION:
+        return "a device would need data of others"
+    if kind is FactorKind.PASS_THROUGH and not any(factor in dim for result in rule.results for dim in result):
+        return "no result has it, and nothing says that its parts are to be summed"
+    return None
+
+
+def _mesh_with(op: Operation, axis: str) -> tuple[str, Mesh]:
+    """The name of the module's mesh that has the axis, and the mesh."""
+    module = enclosing_module(op)
+    meshes = {} if module is None else named_meshes(module)
+    found = [(name, mesh) for name, mesh in meshes.items() if axis in mesh]
+    if not found:
+        known = ", ".join(f"'{name}'" for mesh in meshes.values() for name in mesh)
+        raise _CannotSplitError(f"no mesh of the module has an axis '{axis}', only {known}" if known else "no mesh")
+    if len(found) > 1:
+        raise _CannotSplitError(f"several meshes of the module have an axis '{axis}'")
+    return found[0]
+
+
+def _places(rule: OpShardingRule, factor: int) -> Iterator[tuple[int, int]]:
+    """The tensors and dimensions that have a factor."""
+    for tensor, mapping in enumerate(rule.tensors):
+        for dim, factors in enumerate(mapping):
+            if factor in factors:
+                yield tensor, dim
+
+
+def _constraint(op: Operation, operand: int) -> ShardingConstraintOp | None:
+    """The constraint of an operand that was chosen for this operation alone."""
+    constraint = op.operands[operand].owner
+    if not isinstance(constraint, ShardingConstraintOp) or constraint.result.has_more_than_one_use():
+        return None
+    return constraint if not any(dim.is_closed for dim in constraint.sharding.data.dims) else None
+
+
+def _chosen(op: Operation, tensor: int) -> TensorSharding | None:
+    """The sharding that was chosen for a tensor so far."""
+    if tensor >= len(op.operands):
+        return get_sharding(op.results[tensor - len(op.operands)])
+    constraint = _constraint(op, tensor)
+    return None if constraint is None else constraint.sharding.data
+
+
+def _choose(op: Operation, tensor: int, sharding: TensorSharding) -> None:
+    if tensor >= len(op.operands):
+        set_sharding(op.results[tensor - len(op.operands)], sharding)
+    elif (constraint := _constraint(op, tensor)) is not None:
+        set_sharding(constraint.result, sharding)
+    else:
+        new = ShardingConstraintOp(op.operands[tensor], sharding)
+        insert_for_use(Use(op, tensor), new, InsertPoint.before(op))

@@ -1,0 +1,107 @@
+"""A call of an annotated operator, as the attribute `sdy.operator` of an operation tells of it.
+
+matmul_custom(h=8)                                                  the operator, with an argument that is no tensor
+gradient(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))           its gradient
+batched(matmul_custom(h=8), batch=(True, False))                    many at once
+"""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
+
+from sdy.diagnostics import error
+from sdy.operators.registry import OPERATOR
+from sdy.operators.transforms import Batched, Gradient, Transform
+
+TRANSFORMS: dict[str, type[Transform]] = {"gradient": Gradient, "batched": Batched}
+
+
+@dataclass(frozen=True)
+class OperatorCall:
+    """The name of an operator, its arguments that are no tensors by their names, and what is made of the operator."""
+
+    operator: str
+    arguments: tuple[tuple[str, Any], ...] = ()
+    transforms: tuple[Transform, ...] = ()
+
+    def then(self, transform: Transform) -> "OperatorCall":
+        """What `transform` makes of this."""
+        return replace(self, transforms=(*self.transforms, transform))
+
+    def divided(self, parts: Mapping[str, int]) -> "OperatorCall":
+        """The call of one device: the arguments that are sizes are divided by the number of parts, by their names."""
+        arguments = tuple(
+            (name, value // parts[name]) if name in parts and value is not None else (name, value)
+            for name, value in self.arguments
+        )
+        return replace(self, arguments=arguments)
+
+    @property
+    def name(self) -> str:
+        """What is called, without arguments: `matmul_custom`, `gradient(matmul_custom)`."""
+        name = self.operator
+        for transform in self.transforms:
+            name = f"{_name_of(transform)}({name})"
+        return name
+
+    def __str__(self) -> str:
+        text = f"{self.operator}({_written(dict(self.arguments))})"
+        for transform in self.transforms:
+            text = f"{_name_of(transform)}({text}, {_written(asdict(transform))})"
+        return text
+
+
+def call_of(op: Operation) -> OperatorCall | None:
+    """The call that an operation is, None if it is none.
+
+    Raises:
+        DiagnosticError: what the operation says of it can't be read.
+    """
+    attribute = op.attributes.get(OPERATOR)
+    if not isinstance(attribute, StringAttr):
+        return None
+    try:
+        return parse_call(attribute.data)
+    except ValueError:
+        raise error(op, f"`{attribute.data}` is no call of an operator, such as `matmul(h=8)`") from None
+
+
+def operator_name(op: Operation) -> str | None:
+    """The name of the annotated operator that `op` calls, `gradient(name)` where it is its gradient, None if none."""
+    call = call_of(op)
+    return None if call is None else call.name
+
+
+@lru_cache(maxsize=1024)
+def parse_call(text: str) -> OperatorCall:
+    """Read a call.
+
+    Raises:
+        ValueError: it can't be read.
+    """
+    try:
+        return _call(ast.parse(text, mode="eval").body)
+    except (SyntaxError, TypeError, KeyError):
+        raise ValueError(f"no call of an operator: {text}") from None
+
+
+def _call(tree: ast.expr) -> OperatorCall:
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):
+        raise ValueError("expected a call")
+    values = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in tree.keywords}
+    if tree.func.id in TRANSFORMS:
+        return _call(tree.args[0]).then(TRANSFORMS[tree.func.id](**values))
+    return OperatorCall(tree.func.id, tuple(values.items()))
+
+
+def _name_of(transform: Transform) -> str:
+    return next(name for name, kind in TRANSFORMS.items() if isinstance(transform, kind))
+
+
+def _written(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())

@@ -1,0 +1,93 @@
+"""The sharding rule that a fitted annotation makes.
+
+    m^ kd+, kd+ n -> m^ n    of (4, 8) and (8, 6)
+    ([i, j],[j, k])->([i, k]) {i=4, j=8, k=6} reduction={j} need_replication={i} blocked_propagation={i}, custom
+
+A factor that can't be split needs to be whole. One with a `+` is a reduction, if no output has it. If some have it, it
+passes through to those; that the others are to be summed is nothing that a rule can say.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sdy.operators.annotation import Identifier, Reduction, Tensor
+from sdy.operators.shapes import Fitted, Shape
+from sdy.rule import OpShardingRule, TensorMapping
+
+
+@dataclass(frozen=True)
+class OperatorRule:
+    """The sharding rule of an operator at certain shapes, and the numbers of its factors by their identifiers."""
+
+    fitted: Fitted
+    rule: OpShardingRule
+    factors: Mapping[str, int]
+
+    @cached_property
+    def summed(self) -> tuple[tuple[int, ...], ...]:
+        """For each output, the factors over which it is to be summed if they are split."""
+        annotation = self.fitted.annotation
+        with_sum = [factor for name, factor in self.factors.items() if annotation.reduction(name) is Reduction.SUM]
+        return tuple(
+            tuple(factor for factor in with_sum if not any(factor in dim for dim in result))
+            for result in self.rule.results
+        )
+
+
+def operator_rule(fitted: Fitted, input_shapes: Sequence[Shape], output_shapes: Sequence[Shape]) -> OperatorRule:
+    """The rule of an operator, all of whose inputs and outputs are tensors of these shapes."""
+    return _Factors(fitted).rule(input_shapes, output_shapes)
+
+
+class _Factors:
+    """The factors as they are found."""
+
+    def __init__(self, fitted: Fitted) -> None:
+        self._fitted = fitted
+        self._sizes: list[int] = []
+        self._numbers: dict[str, int] = {}
+        self._whole: list[int] = []
+
+    def rule(self, input_shapes: Sequence[Shape], output_shapes: Sequence[Shape]) -> OperatorRule:
+        annotation = self._fitted.annotation
+        operands = tuple(map(self._mapping, annotation.tensor_inputs, input_shapes))
+        results = tuple(map(self._mapping, annotation.tensor_outputs, output_shapes))
+        in_results = {factor for mapping in results for dim in mapping for factor in dim}
+        with_sum = [factor for name, factor in self._numbers.items() if annotation.reduction(name) is Reduction.SUM]
+        rule = OpShardingRule(
+            tuple(self._sizes),
+            operands,
+            results,
+            reduction=tuple(sorted(factor for factor in with_sum if factor not in in_results)),
+            need_replication=tuple(self._whole),
+            blocked_propagation=tuple(self._whole),
+            is_custom=True,
+        )
+        return OperatorRule(self._fitted, rule, self._numbers)
+
+    def _mapping(self, tensor: Tensor, shape: Shape) -> TensorMapping:
+        """The factors of each dimension; a scalar has none, although `1` is written for it."""
+        mapping: list[tuple[int, ...]] = []
+        for dim in tensor if shape else ():
+            # A factor of size 1 stands only where there is no other.
+            parts = [identifier for identifier in dim if self._fitted.sizes[identifier.name] != 1] or [dim[0]]
+            factors: list[int] = []
+            for part in parts:
+                factors.append(self._factor(part, {*factors, *(factor for others in mapping for factor in others)}))
+            mapping.append(tuple(factors))
+        return tuple(mapping)
+
+    def _factor(self, identifier: Identifier, in_tensor: set[int]) -> int:
+        """The factor of an identifier; a number, and what is in the tensor already, has one of its own."""
+        name = identifier.name
+        factor = self._numbers.get(name)
+        if factor is not None and factor not in in_tensor:
+            return factor
+        factor = len(self._sizes)
+        self._sizes.append(self._fitted.sizes[name])
+        if not identifier.is_number:
+            self._numbers.setdefault(name, factor)
+        if self._fitted.annotation.why_not_split(name) is not None:
+            self._whole.append(factor)
+        return factor

@@ -1,0 +1,78 @@
+"""What makes another operator of an annotated one: the gradient, and many at once.
+
+m^ kd+, kd+ n -> m^ n                        the operator
+m^ kd+, kd+ n+, m^ n+ -> m^ kd+, kd+ n+      its gradient, which takes that of the output too
+batch m^ kd+, kd+ n -> batch m^ n            many at once, which share the second input
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sdy.operators.annotation import Identifier, OperatorAnnotation, Reduction, Tensor
+from sdy.operators.shapes import Fitted, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The gradient of the inputs `of`, from all inputs and then the gradients of the outputs `at`.
+
+    Inputs and outputs are tensors; there are `count` inputs. Where an identifier is split, with a sum or without, each
+    device finds the gradient of its own part of the inputs that have it. What it finds about the other inputs is one of
+    the terms of a sum. Therefore whatever can be split has a `+` here.
+    """
+
+    count: int
+    of: tuple[int, ...]
+    at: tuple[int, ...]
+
+    def apply(self, fitted: Fitted, shapes: Sequence[Shape]) -> Fitted:
+        """The annotation of the gradient of an operator. `shapes` are those of what the gradient takes."""
+        annotation = fitted.annotation
+
+        def summed(identifier: Identifier) -> Identifier:
+            whole = annotation.why_not_split(identifier.name) is not None
+            return replace(identifier, reduction=Reduction.WHOLE if whole else Reduction.SUM)
+
+        changed = annotation.mapped(lambda tensor: tuple(tuple(map(summed, dim)) for dim in tensor))
+        inputs, outputs = changed.tensor_inputs, changed.tensor_outputs
+        gradient = OperatorAnnotation(
+            (*inputs, *(outputs[index] for index in self.at)), tuple(inputs[index] for index in self.of)
+        )
+        return replace(fitted, annotation=gradient)
+
+    def shapes_before(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
+        """The shapes of what the operator takes, when those are the shapes of what its gradient takes."""
+        return shapes[: self.count]
+
+
+@dataclass(frozen=True, slots=True)
+class Batched:
+    """The operator on many inputs at once, each of which has a new first dimension or, if it is no `batch`, is shared.
+
+    Each output has that dimension.
+    """
+
+    batch: tuple[bool, ...]
+
+    def apply(self, fitted: Fitted, shapes: Sequence[Shape]) -> Fitted:
+        """The annotation of many of an operator at once. `shapes` are those of what these take together."""
+        annotation = fitted.annotation
+        size = next(shape[0] for shape, is_batch in zip(shapes, self.batch, strict=True) if is_batch)
+        name = "batch"
+        while name in fitted.sizes:
+            name += "_"
+        first = (Identifier(name, Reduction.SPATIAL),)
+
+        def many(tensor: Tensor, is_batch: bool) -> Tensor:
+            return (first, *tensor) if is_batch else tensor
+
+        inputs = tuple(map(many, annotation.tensor_inputs, self.batch))
+        outputs = tuple(many(tensor, True) for tensor in annotation.tensor_outputs)
+        return Fitted(OperatorAnnotation(inputs, outputs), {**fitted.sizes, name: size})
+
+    def shapes_before(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
+        """The shapes of what one operator takes, when those are the shapes of what many take together."""
+        return [shape[1:] if is_batch else shape for shape, is_batch in zip(shapes, self.batch, strict=True)]
+
+
+Transform = Gradient | Batched
