@@ -21,6 +21,7 @@ from xdsl.ir import Attribute
 from sdy.operators.annotation import ONE_ELEMENT
 from sdy.operators.call import OperatorCall
 from sdy.operators.operator import AnnotationMaker, Operator
+from sdy.passes.execution.jax_internals import hide_from_locations
 from sdy.passes.operators.primitive import apply
 from sdy.passes.operators.program import program_of
 from sdy.passes.operators.transformed import transformed
@@ -176,3 +177,6 @@ def evaluate(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDt
 
     tensors = jax.eval_shape(compute, *types)
     return outcomes[-1]._replace(result=None, tensors=tensors)
+
+
+hide_from_locations(__file__)

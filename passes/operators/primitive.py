@@ -15,7 +15,7 @@ from jax.interpreters import batching, mlir
 
 from sdy.operators.call import OperatorCall
 from sdy.operators.transforms import Batched, Gradient
-from sdy.passes.execution.jax_internals import needs_devices_to_lower
+from sdy.passes.execution.jax_internals import hide_from_locations, needs_devices_to_lower
 from sdy.passes.operators.lowering import lower
 
 if TYPE_CHECKING:
@@ -88,3 +88,4 @@ def _is_inexact(array: jax.Array) -> bool:
 batching.primitive_batchers[_operator] = _batch
 needs_devices_to_lower(_operator)
 mlir.register_lowering(_operator, lower)
+hide_from_locations(__file__)

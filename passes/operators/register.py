@@ -39,7 +39,7 @@ def register_op(
         signature = inspect.signature(function)
         for parameter in signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise _error(operator_name, f"argument '{parameter}' stands for many: name each of them")
+                raise _error(operator_name, f"argument '{parameter.name}' stands for many: name each of them")
             if parameter.annotation is parameter.empty:
                 example = f"`{parameter.name}: jax.Array`, if it is a tensor"
                 raise _error(operator_name, f"argument '{parameter.name}' has no type annotation: write {example}")

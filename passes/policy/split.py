@@ -7,12 +7,13 @@ from xdsl.ir import Operation, Use
 from xdsl.rewriter import InsertPoint
 
 from sdy.axes import AxisRef
-from sdy.diagnostics import op_error
+from sdy.diagnostics import error
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.dialect.ops import ShardingConstraintOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.mesh import Mesh
-from sdy.operators.registry import operator_rule_of
+from sdy.operators.call import call_of
+from sdy.operators.registry import find_operator, operator_rule_of
 from sdy.passes.common.editing import insert_for_use
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.rules import sharding_rule
@@ -33,13 +34,25 @@ def split(op: Operation, *, operand: int, dim: int, axis: str) -> None:
     try:
         shardings = _chosen_shardings(op, operand, dim, axis)
     except _CannotSplitError as reason:
-        raise op_error(op, f"cannot be split along dimension {dim} of operand {operand}: {reason}") from None
+        who, argument = _names(op, operand)
+        raise error(op, f"{who} cannot be split along dimension {dim} of {argument}: {reason}") from None
     for tensor, sharding in shardings.items():
         _choose(op, tensor, sharding)
 
 
 class _CannotSplitError(Exception):
     """Why an operation cannot be split."""
+
+
+def _names(op: Operation, operand: int) -> tuple[str, str]:
+    """What an operation and its operand are called."""
+    call = call_of(op)
+    operator = find_operator(call.operator) if call else None
+    if call is None or operator is None:
+        return f"'{op.name}' op", f"operand {operand}"
+    arguments = operator.tensor_names(call)
+    name = f"argument '{arguments[operand]}'" if operand < len(arguments) else f"operand {operand}"
+    return f"operator '{call.name}'", name
 
 
 def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str) -> dict[int, TensorSharding]:

@@ -86,13 +86,13 @@ def parse_call(text: str) -> OperatorCall:
     """
     try:
         return _call(ast.parse(text, mode="eval").body)
-    except (SyntaxError, TypeError, KeyError):
+    except (SyntaxError, TypeError, ValueError, IndexError):
         raise ValueError(f"no call of an operator: {text}") from None
 
 
 def _call(tree: ast.expr) -> OperatorCall:
     if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):
-        raise ValueError("expected a call")
+        raise TypeError
     values = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in tree.keywords}
     if tree.func.id in TRANSFORMS:
         return _call(tree.args[0]).then(TRANSFORMS[tree.func.id](**values))

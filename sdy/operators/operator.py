@@ -51,6 +51,11 @@ class Operator(ABC):
             raise self.error(f"its annotation was made as {made!r}, which is no text")
         return self._checked(made)
 
+    def tensor_names(self, call: OperatorCall) -> list[str]:
+        """The names of the tensors that a call takes: of the parameters that have no value."""
+        values = dict(call.arguments)
+        return [name for name in self.parameters if name not in values]
+
     def named(self, operands: Sequence[T], values: Mapping[str, object]) -> dict[str, T]:
         """The tensors among the arguments by their names: the parameters that have no value."""
         return dict(zip((name for name in self.parameters if name not in values), operands, strict=True))
@@ -64,9 +69,7 @@ class Operator(ABC):
         unannotated = {name for name, tensor in zip(self.parameters, annotation.inputs, strict=False) if tensor is None}
         for name in tensors:
             if name in unannotated or name in self.parameters[count:]:
-                raise self.error(
-                    f"argument '{name}' is an array, but no tensor in the annotation: write its dimensions"
-                )
+                raise self.error(f"argument '{name}' is an array: write its dimensions in the annotation")
         try:
             return fit(annotation, self.parameters[:count], given[:count], values)
         except AnnotationError as mistake:
@@ -104,7 +107,5 @@ class Operator(ABC):
             raise self.error(f"the annotation has {inputs} inputs, but the function only {parameters} arguments")
         for name in annotation.unknown_outputs:
             if name not in self.parameters:
-                raise self.error(
-                    f"output identifier '{name}' is in no input, and no argument of that name gives its size"
-                )
+                raise self.error(f"output identifier '{name}' is in no input, and no argument has that name")
         return annotation

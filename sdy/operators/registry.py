@@ -31,9 +31,7 @@ def register_operator(operator: "Operator") -> None:
     if not name.isidentifier() or name in TRANSFORMS:
         raise ValueError(f"operator '{name}': the name must be an identifier, and not {' or '.join(TRANSFORMS)}")
     if name in _operators:
-        raise ValueError(
-            f"operator '{name}' is registered twice: give one of them another name, as in `name='{name}2'`"
-        )
+        raise ValueError(f"operator '{name}' is registered twice: give one of them another name")
     _operators[name] = operator
 
 

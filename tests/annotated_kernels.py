@@ -1,0 +1,40 @@
+"""Kernels as a person brings them, each as a plain function and as an annotated operator."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import jax
+import jax.numpy as jnp
+
+import sdy
+
+
+def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    """Causal attention of (batch, heads, sequence, head size)."""
+    scores = jnp.einsum("bhsd,bhtd->bhst", q, k) / q.shape[-1] ** 0.5
+    causal = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    return jnp.einsum("bhst,bhtd->bhsd", jax.nn.softmax(jnp.where(causal, scores, -1e9)), v)
+
+
+def grouped_matmul(x: jax.Array, w: jax.Array) -> jax.Array:
+    """A matrix product for each group: (groups, rows, inner) and (groups, inner, columns)."""
+    return jnp.einsum("gmk,gkn->gmn", x, w)
+
+
+def cross_entropy(x: jax.Array, unembedding: jax.Array, labels: jax.Array) -> jax.Array:
+    """The sum of the losses of rows (rows, width), of which no row of all logits needs to be kept."""
+    logits = x @ unembedding
+    picked = jnp.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+    return jnp.sum(jax.nn.logsumexp(logits, axis=1) - picked)
+
+
+def layer_norm(x: jax.Array, scale: jax.Array, bias: jax.Array, epsilon: float = 1e-5) -> jax.Array:
+    """Each row of the last dimension normalized, scaled and shifted."""
+    centred = x - x.mean(-1, keepdims=True)
+    return centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + epsilon) * scale + bias
+
+
+attention_op = sdy.register_op("b h s^ d^, b h s^ d^, b h s^ d^ -> b h s^ d^")(attention)
+grouped_matmul_op = sdy.register_op("g m k+, g k+ n -> g m n")(grouped_matmul)
+cross_entropy_op = sdy.register_op("n+ e^, e^ v^, n+ -> 1")(cross_entropy)
+layer_norm_op = sdy.register_op("* d^, d^, d^ -> * d^")(layer_norm)

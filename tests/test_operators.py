@@ -1,0 +1,386 @@
+"""Annotated operators in JAX: as functions, traced, differentiated, mapped over, on one device and on eight."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+import sdy
+from sdy.diagnostics import DiagnosticError
+from sdy.operators.call import OperatorCall, call_of, parse_call
+from sdy.operators.transforms import Batched, Gradient
+from sdy.rules import AnnotationError
+
+
+@sdy.register_op("m^ kd+, kd+ n -> m^ n")
+def operator(x: jax.Array, w: jax.Array, h: float = 0) -> jax.Array:
+    return jnp.matmul(x, w)
+
+
+@sdy.register_op("(h^ m^) kd+, kd+ n -> h^ m^ n", name="matmul_custom")
+def matmul_and_view(x: jax.Array, w: jax.Array, h: float) -> jax.Array:
+    out = jnp.matmul(x, w)
+    return out.reshape(h, out.shape[0] // h, out.shape[1])
+
+
+@sdy.register_op("(h t) k -> h t k")
+def reshape(tensor: jax.Array, h: int = 8) -> jax.Array:
+    return tensor.reshape(h, tensor.shape[0] // h, tensor.shape[-1])
+
+
+@sdy.register_op("* t -> a * t")
+def tile(x: jax.Array, a: int) -> jax.Array:
+    return jnp.broadcast_to(x, (a, *x.shape))
+
+
+@sdy.register_op("a+ b, ? -> a+ b, b, ?")
+def parts_and_sum(x: jax.Array, scale: float) -> tuple[jax.Array, jax.Array, str]:
+    return x * scale, x.sum(0), "done"
+
+
+@sdy.register_op(lambda x, w, **_: f"m k+, k+ n -> m n{' ' if w else ''}")
+def made(x: jax.Array, w: jax.Array, twice: bool = False) -> jax.Array:
+    return (2 if twice else 1) * (x @ w)
+
+
+D, M = "data", "model"
+
+
+@pytest.fixture(scope="module")
+def mesh() -> jax.sharding.Mesh:
+    return jax.make_mesh((4, 2), (D, M), axis_types=(AxisType.Auto,) * 2)
+
+
+def array(*shape: int) -> jax.Array:
+    """Some numbers that are not all alike."""
+    return jnp.sin(jnp.arange(np.prod(shape, dtype=int), dtype=jnp.float32)).reshape(shape)
+
+
+def assert_close(found: Any, expected: Any) -> None:
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def plain(function: Any) -> Callable[..., Any]:
+    """The function that was registered."""
+    return function.__wrapped__
+
+
+SEED: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], tuple[tuple[str | None, ...], ...]]] = {
+    "matmul": (operator, (array(8, 16), array(16, 4)), {}, ((None, M), (M, D))),
+    "matmul and view": (matmul_and_view, (array(8, 16), array(16, 4)), {"h": 2}, ((None, D), (D, M))),
+    "reshape": (reshape, (array(64, 6),), {"h": 8}, ((D, M),)),
+    "tile": (tile, (array(4, 6, 2),), {"a": 3}, ((D, None, M),)),
+    "parts and sum": (parts_and_sum, (array(8, 6), 2.0), {}, ((D, M),)),
+    "made": (made, (array(8, 16), array(16, 4)), {"twice": True}, ((None, M), (M, D))),
+}
+
+
+@pytest.mark.parametrize("name", SEED)
+def test_called_with_arrays_it_is_the_function(name: str):
+    function, args, kwargs, _ = SEED[name]
+    found, expected = function(*args, **kwargs), plain(function)(*args, **kwargs)
+    if name == "parts and sum":
+        assert (found[2], expected[2]) == ("done", "done")
+        found, expected = found[:2], expected[:2]
+    assert_close(found, expected)
+    assert function.__name__ == plain(function).__name__
+
+
+def of_tensors(name: str) -> tuple[Callable[..., Any], Callable[..., Any], tuple[jax.Array, ...]]:
+    """An operator and its function, each of its tensors only and without what is no tensor, and these tensors."""
+    function, args, kwargs, _ = SEED[name]
+    count = sum(isinstance(arg, jax.Array) for arg in args)
+
+    def apply(function: Callable[..., Any], tensors: tuple[jax.Array, ...]) -> Any:
+        result = function(*tensors, *args[count:], **kwargs)
+        return [each for each in jax.tree.leaves(result) if isinstance(each, jax.Array)]
+
+    return lambda *tensors: apply(function, tensors), lambda *tensors: apply(plain(function), tensors), args[:count]
+
+
+def loss(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *tensors: sum((each**2).sum() for each in function(*tensors))
+
+
+@pytest.mark.parametrize("name", SEED)
+@pytest.mark.parametrize(
+    "transform",
+    {
+        "jit": jax.jit,
+        "grad": lambda f: jax.grad(loss(f), argnums=0),
+        "jit of grad": lambda f: jax.jit(jax.grad(loss(f), argnums=0)),
+        "vmap": lambda f: lambda x, *rest: jax.vmap(f, (1, *[None] * len(rest)))(jnp.stack([x, x + 1], 1), *rest),
+        "grad of vmap": lambda f: (
+            lambda x, *rest: jax.grad(lambda x: jax.vmap(loss(f), (0, *[None] * len(rest)))(x, *rest).sum())(
+                jnp.stack([x, x + 1])
+            )
+        ),
+        "grad of grad": lambda f: jax.grad(lambda *xs: (jax.grad(loss(f), argnums=0)(*xs) ** 2).sum()),
+    }.values(),
+    ids=["jit", "grad", "jit of grad", "vmap", "grad of vmap", "grad of grad"],
+)
+def test_traced_it_computes_the_same(name: str, transform: Callable[..., Any]):
+    annotated, function, tensors = of_tensors(name)
+    assert_close(transform(annotated)(*tensors), transform(function)(*tensors))
+
+
+def sharded(mesh: jax.sharding.Mesh, name: str) -> tuple[jax.Array, ...]:
+    """The tensors of an example, split over the mesh."""
+    tensors, specs = of_tensors(name)[2], SEED[name][3]
+    return tuple(
+        jax.device_put(tensor, NamedSharding(mesh, PartitionSpec(*spec)))
+        for tensor, spec in zip(tensors, specs, strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", SEED)
+def test_eight_devices_compute_the_same(mesh: jax.sharding.Mesh, name: str):
+    annotated, function, tensors = of_tensors(name)
+    expected = jax.value_and_grad(loss(function), range(len(tensors)))(*tensors)
+    step = jax.value_and_grad(loss(annotated), range(len(tensors)))
+    split = sharded(mesh, name)
+    assert_close(jax.jit(step)(*split), expected)  # partitioned by XLA
+    assert_close(sdy.jit(step)(*split), expected)
+    module = sdy.from_jax(step, *split)
+    assert_close(
+        sdy.interpret(module, *map(np.asarray, tensors)), jax.tree.leaves(expected) and tuple(jax.tree.leaves(expected))
+    )
+
+
+def calls(module: Any) -> list[Any]:
+    return [op for op in module.walk() if call_of(op) is not None]
+
+
+def test_one_operation_with_a_rule(mesh: jax.sharding.Mesh):
+    module = sdy.from_jax(operator, *sharded(mesh, "matmul"))
+    (call,) = calls(module)
+    assert call.name == "stablehlo.custom_call"
+    assert call.call_target_name.data == "operator"
+    assert str(call.attributes["sdy.sharding_rule"]) == (
+        "#sdy.op_sharding_rule<([i, j], [j, k])->([i, k]) {i=8, j=16, k=4} reduction={j} need_replication={i} "
+        "blocked_propagation={i}, custom>"
+    )
+    sdy.propagate(module)
+    (call,) = calls(module)
+    assert sdy.get_sharding(call.results[0]) == sdy.Sharding.of(None, D)
+
+
+def test_on_several_devices_jax_lowers_it_to_a_custom_call(mesh: jax.sharding.Mesh):
+    text = jax.jit(operator).lower(*sharded(mesh, "matmul")).as_text()
+    assert re.search(r'stablehlo\.custom_call @.* sdy\.operator = "operator\(h=0\)", sdy\.sharding_rule', text)
+    assert "dot_general" not in text
+
+
+def test_calls_are_written_and_read():
+    call = OperatorCall("f", (("h", 8), ("name", "a, b"))).then(Gradient(2, (0,), (0, 1))).then(Batched((True, False)))
+    assert call.name == "batched(gradient(f))"
+    assert str(call) == ("batched(gradient(f(h=8, name='a, b'), count=2, of=(0,), at=(0, 1)), batch=(True, False))")
+    assert parse_call(str(call)) == call
+    for text in ("f", "f(", "f(1)(2)", "gradient()", "f(h=g())", "gradient(f(), of=())"):
+        with pytest.raises(ValueError, match="no call of an operator"):
+            parse_call(text)
+
+
+def test_arguments_that_are_sizes_are_divided(mesh: jax.sharding.Mesh):
+    module = sdy.from_jax(
+        lambda x: reshape(x, h=8),
+        jax.ShapeDtypeStruct((64, 3), "float32", sharding=NamedSharding(mesh, PartitionSpec(D))),
+    )
+    sdy.propagate(module)
+    sdy.partition(module)
+    assert "stablehlo.reshape %arg0 : (tensor<16x3xf32>) -> tensor<2x8x3xf32>" in sdy.format(module)
+
+
+def test_what_is_no_tensor_is_returned_under_jit():
+    seen: list[Any] = []
+
+    @jax.jit
+    def f(x: jax.Array) -> jax.Array:
+        both, total, word = parts_and_sum(x, 3.0)
+        seen.append(word)
+        return both + total
+
+    assert_close(f(array(4, 2)), 3 * array(4, 2) + array(4, 2).sum(0))
+    assert seen == ["done"]
+
+
+def test_the_backward_operator_is_the_gradient(mesh: jax.sharding.Mesh):
+    @sdy.register_op("m kd, kd n, m n -> m kd, kd n", name="tripled_backward")
+    def backward(x: jax.Array, w: jax.Array, g: jax.Array, scale: float) -> tuple[jax.Array, jax.Array]:
+        return scale * (g @ w.T), scale * (x.T @ g)
+
+    @sdy.register_op("m kd+, kd+ n -> m n", name="tripled", backward=backward)
+    def forward(x: jax.Array, w: jax.Array, scale: float = 3.0) -> jax.Array:
+        return jax.lax.stop_gradient(scale * (x @ w))
+
+    x, w = array(8, 16), array(16, 4)
+    expected = jax.grad(lambda x, w: ((3 * x @ w) ** 2).sum(), (0, 1))(x, w)
+    found = jax.grad(lambda x, w: (forward(x, w) ** 2).sum(), (0, 1))
+    assert_close(found(x, w), expected)
+    assert [sdy.operator_name(op) for op in calls(sdy.from_jax(found, x, w))] == ["tripled", "tripled_backward"]
+
+
+def test_in_a_program_of_each_device_it_is_the_function(mesh: jax.sharding.Mesh):
+    specs = (PartitionSpec(None, M), PartitionSpec(M, None))
+
+    def local(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jax.lax.psum(operator(x, w), M)
+
+    mapped = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=PartitionSpec()))
+    assert_close(mapped(array(8, 16), array(16, 4)), array(8, 16) @ array(16, 4))
+
+
+def test_an_operator_calls_others_as_functions():
+    @sdy.register_op("m^ kd, kd n -> m^ n", name="matmul_of_matmul")
+    def outer(x: jax.Array, w: jax.Array) -> jax.Array:
+        return operator(x, w)
+
+    assert len(calls(sdy.from_jax(outer, array(8, 16), array(16, 4)))) == 1
+
+
+def takes_one(x: jax.Array) -> jax.Array:
+    return x
+
+
+def returns_two(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return x, x
+
+
+def no_type(x, y: int) -> jax.Array:  # pyright: ignore[reportMissingParameterType]
+    return x
+
+
+def no_result_type(x: jax.Array):
+    return x
+
+
+def takes_any(*xs: jax.Array) -> jax.Array:
+    return xs[0]
+
+
+WRONG_REGISTRATIONS: dict[str, tuple[Any, Any, str | None, str]] = {
+    "annotation": (
+        "a b) -> a",
+        takes_one,
+        None,
+        "operator 'takes_one': close each parenthesis in its dimension, and open it first:\na b) -> a\n   ^",
+    ),
+    "output": (
+        "a -> a b",
+        takes_one,
+        None,
+        "operator 'takes_one': output identifier 'b' is in no input, and no argument has that name",
+    ),
+    "inputs": (
+        "a, a -> a",
+        takes_one,
+        None,
+        "operator 'takes_one': the annotation has 2 inputs, but the function only 1 arguments",
+    ),
+    "type": (
+        "a -> a",
+        no_type,
+        None,
+        "operator 'no_type': argument 'x' has no type annotation: write `x: jax.Array`, if it is a tensor",
+    ),
+    "result type": (
+        "a -> a",
+        no_result_type,
+        None,
+        "operator 'no_result_type': the result has no type annotation: write `-> jax.Array`, if it is a tensor",
+    ),
+    "many": ("a -> a", takes_any, None, "operator 'takes_any': argument 'xs' stands for many: name each of them"),
+    "twice": (
+        "a -> a",
+        takes_one,
+        "operator",
+        "operator 'operator' is registered twice: give one of them another name",
+    ),
+    "name": (
+        "a -> a",
+        takes_one,
+        "my op",
+        "operator 'my op': the name must be an identifier, and not gradient or batched",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "function", "name", "message"), WRONG_REGISTRATIONS.values(), ids=WRONG_REGISTRATIONS
+)
+def test_wrong_registrations(annotation: Any, function: Any, name: str | None, message: str):
+    with pytest.raises(ValueError, match=re.escape(message)) as raised:
+        sdy.register_op(annotation, name=name)(function)
+    assert str(raised.value) == message
+
+
+WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "missing": (lambda: operator(array(4, 8)), "operator 'operator': missing a required argument: 'w'"),
+    "rank": (
+        lambda: operator(array(4), array(4, 2)),
+        "operator 'operator': argument 'x' has 2 dimensions in the annotation, but its shape is (4,)",
+    ),
+    "sizes": (
+        lambda: operator(array(4, 8), array(6, 2)),
+        "operator 'operator': `kd` is 8 as dimension 1 of argument 'x', but 6 as dimension 0 of argument 'w'",
+    ),
+    "no array": (
+        lambda: operator(array(4, 8), None),
+        "operator 'operator': argument 'w' is no array, but the annotation gives it dimensions",
+    ),
+    "an array": (
+        lambda: operator(array(4, 8), array(8, 2), array(3)),
+        "operator 'operator': argument 'h' is an array: write its dimensions in the annotation",
+    ),
+    "not inferred": (
+        lambda: matmul_and_view(array(8, 16), array(16, 4), 3),
+        "operator 'matmul_custom': dimension 0 of argument 'x' is 8, which `(h m)` does not divide with h=3",
+    ),
+    "not written": (
+        lambda: jax.jit(lambda x, w: operator(x, w, print))(array(4, 8), array(8, 2)),
+        "operator 'operator': argument 'h' is <built-in function print>, which can't be written into a program: "
+        "pass a number, a string, None or a tuple of such",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG_CALLS.values(), ids=WRONG_CALLS)
+def test_wrong_calls(call: Callable[[], Any], message: str):
+    with pytest.raises(AnnotationError) as raised:
+        call()
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("trace", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_functions_that_do_not_give_what_the_annotation_says(trace: Callable[..., Any]):
+    number = 1 if trace is jax.jit else 0
+
+    def refused(annotation: str, function: Callable[..., Any], name: str, message: str):
+        wrong = sdy.register_op(annotation, name=f"{name}{number}")(function)
+        with pytest.raises(AnnotationError, match=re.escape(f"operator '{name}{number}': {message}")):
+            trace(wrong)(array(4, 2))
+
+    refused("a b -> b a", takes_one, "transposes", "output 0 has the shape (4, 2), but (2, 4) by the annotation")
+    refused("a b -> a b, a b, a b", returns_two, "gives_two", "the annotation has 3 outputs, but the function gives 2")
+    refused("a b -> a b", returns_two, "gives_both", "output 0 is no array, but the annotation gives it dimensions")
+    refused("a b ->", takes_one, "gives_one", "the annotation has 0 outputs, but the function gives 1")
+
+
+def test_an_operator_that_is_not_registered_is_named(mesh: jax.sharding.Mesh):
+    module = sdy.parse("""
+      func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {
+        %1 = stablehlo.custom_call @unknown(%0) {sdy.operator = "unknown()"} : (tensor<4xf32>) -> tensor<4xf32>
+        return %1 : tensor<4xf32>
+      }""")
+    with pytest.raises(DiagnosticError, match="no operator 'unknown' is registered: import what registers it"):
+        sdy.interpret(module, np.ones(4, np.float32))
