@@ -1,6 +1,7 @@
 // RUN: sdy-opt %s -canonicalize | filecheck %s
 
 sdy.mesh @mesh = <["x"=2, "y"=2, "z"=2, "one"=1]>
+sdy.mesh @single = <[], device_ids=[0]>
 
 // CHECK-LABEL: func.func @reshard_of_reshard
 func.func @reshard_of_reshard(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
@@ -9,6 +10,23 @@ func.func @reshard_of_reshard(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<8x8xf32>
   %1 = sdy.reshard %0 <@mesh, [{"y"}, {}]> : tensor<8x8xf32>
   return %1 : tensor<8x8xf32>
+}
+
+// A single device shares only whole tensors, that all devices have.
+// CHECK-LABEL: func.func @reshard_by_way_of_all_devices
+func.func @reshard_by_way_of_all_devices(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // CHECK-NEXT: %[[WHOLE:.*]] = sdy.reshard %arg0 <@mesh, [{}]>
+  // CHECK-NEXT: %[[ALONE:.*]] = sdy.reshard %[[WHOLE]] <@single, []>
+  // CHECK-NEXT: %[[RESULT:.*]] = stablehlo.custom_call @f(%[[ALONE]])
+  // CHECK-NEXT: %[[SHARED:.*]] = sdy.reshard %[[RESULT]] <@mesh, [{}]>
+  // CHECK-NEXT: sdy.reshard %[[SHARED]] <@mesh, [{"x"}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<8xf32>
+  %1 = sdy.reshard %0 <@single, []> : tensor<8xf32>
+  %2 = stablehlo.custom_call @f(%1) {sdy.sharding = #sdy.sharding_per_value<[<@single, []>]>}
+    : (tensor<8xf32>) -> tensor<8xf32>
+  %3 = sdy.reshard %2 <@mesh, [{}]> : tensor<8xf32>
+  %4 = sdy.reshard %3 <@mesh, [{"x"}]> : tensor<8xf32>
+  return %2, %4 : tensor<8xf32>, tensor<8xf32>
 }
 
 // CHECK-LABEL: func.func @nothing_to_do

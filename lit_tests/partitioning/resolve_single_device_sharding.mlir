@@ -43,3 +43,17 @@ func.func @with_a_region(%arg0: tensor<4xf32>, %arg1: tensor<f32>) -> tensor<f32
     : (tensor<f32>) -> (tensor<f32>, !stablehlo.token)
   return %1#0 : tensor<f32>
 }
+
+// What has no result, such as a callback that prints, runs on its device too.
+// CHECK-LABEL: func.func @without_results
+func.func @without_results(%arg0: tensor<4xf32>) {
+  // CHECK:       "stablehlo.if"(%{{.*}}) ({
+  // CHECK-NEXT:    stablehlo.custom_call @print(%arg0) {has_side_effect = true} : (tensor<4xf32>) -> ()
+  // CHECK-NEXT:    stablehlo.return
+  // CHECK-NEXT:  }, {
+  // CHECK-NEXT:    stablehlo.return
+  // CHECK-NEXT:  }) : (tensor<i1>) -> ()
+  stablehlo.custom_call @print(%arg0) {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@second, []>]>}
+    : (tensor<4xf32>) -> ()
+  return
+}

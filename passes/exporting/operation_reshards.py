@@ -12,7 +12,7 @@ from sdy.diagnostics import op_error
 from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
-from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers, set_sharding
+from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers, result_shardings, set_sharding
 from sdy.mesh import Mesh
 from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
@@ -41,7 +41,7 @@ def reshard_around(op: Operation, in_full: bool) -> None:
         _combine_operands(op)
     values = [*op.operands, *op.results]
     shardings = tuple(map(get_sharding_behind_barriers, values))
-    if runs_on_one_device(op, shardings[len(op.operands) :]):
+    if runs_on_one_device(op, shardings[len(op.operands) :] or result_shardings(op)):
         insert_single_device_reshards(op)
         return
     is_dot = op.__class__ in _DOTS

@@ -10,7 +10,13 @@ from xdsl.rewriter import InsertPoint
 from sdy.diagnostics import op_error
 from sdy.dialect.meshes import enclosing_module, mesh_of, named_meshes
 from sdy.dialect.ops import ReshardOp
-from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding, set_sharding
+from sdy.dialect.shardings import (
+    func_arg_sharding,
+    func_result_sharding,
+    get_sharding,
+    result_shardings,
+    set_sharding,
+)
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import rank
 from sdy.sharding import TensorSharding
@@ -41,7 +47,7 @@ def insert_single_device_reshards(op: Operation) -> None:
     if device_of(op) is None:
         return
     given = [get_sharding(result) for result in op.results]
-    alone = [sharding for sharding in given if sharding is not None and is_on_one_device(sharding, op)]
+    alone = [sharding for sharding in _shardings(op) if sharding is not None and is_on_one_device(sharding, op)]
     module = enclosing_module(op)
     assert module is not None
     meshes = named_meshes(module)
@@ -89,11 +95,15 @@ def device_of(op: Operation) -> int | None:
 
     Raises DiagnosticError if the results are on different single devices.
     """
-    shardings = map(get_sharding, op.results)
-    alone = [mesh_of(each, op).device_ids for each in shardings if each is not None and is_on_one_device(each, op)]
+    alone = [mesh_of(each, op).device_ids for each in _shardings(op) if each is not None and is_on_one_device(each, op)]
     if len(set(alone)) > 1:
         raise op_error(op, "has conflicting single-device result shardings")
     return alone[0][0] if alone else None
+
+
+def _shardings(op: Operation) -> Sequence[TensorSharding | None]:
+    """Those of the results of `op`, or the one that it has although it has none, as what only prints does."""
+    return [get_sharding(result) for result in op.results] if op.results else result_shardings(op)
 
 
 def is_on_one_device(sharding: TensorSharding | None, anchor: Operation) -> bool:

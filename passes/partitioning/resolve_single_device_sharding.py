@@ -88,7 +88,8 @@ def _run_on(device: int, op: Operation, device_id: type[DeviceIdOp]) -> IfOp:
     conditional = IfOp.create(
         operands=[is_device], result_types=op.result_types, regions=[Region(there), Region(elsewhere)]
     )
-    emit.insert(conditional)
+    conditional.location = op.location
+    Rewriter.insert_op(conditional, InsertPoint.before(op))
     op.detach()
     there.add_op(op)
     there.add_op(ReturnOp(*op.results))

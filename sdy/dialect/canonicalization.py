@@ -24,13 +24,19 @@ from sdy.sharding import equivalent
 
 
 class ReshardOfReshard(RewritePattern):
-    """A reshard of a reshard that has no other use: only the last layout counts."""
+    """A reshard of a reshard that has no other use: only the last layout counts.
+
+    Not to or from a single device, which shares only whole tensors, that all devices have.
+    """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshardOp, rewriter: PatternRewriter) -> None:
         """Take the input of the inner reshard, which then has no use left."""
         inner = op.input.owner
-        if isinstance(inner, ReshardOp) and inner.result.has_one_use():
+        if not isinstance(inner, ReshardOp) or not inner.result.has_one_use():
+            return
+        ends = (get_sharding(inner.input), op.sharding.data)
+        if not any(sharding is not None and mesh_of(sharding, op).is_maximal for sharding in ends):
             rewriter.replace(op, ReshardOp(inner.input, op.sharding.data))
             rewriter.erase(inner)
 

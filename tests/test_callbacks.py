@@ -1,0 +1,101 @@
+"""Functions of Python that a program calls: once, on one device, with whole arrays, as `jax.jit` calls them."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental import io_callback
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import sdy
+
+MESH = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+SPLIT = NamedSharding(MESH, P("x", "y"))
+X = np.arange(32, dtype=np.float32).reshape(8, 4)
+
+
+def seen_by(program: Callable[[Callable[..., None]], Callable[..., Any]]) -> tuple[Any, list[Any]]:
+    """What a program of `X` gives, and with what it calls the function that it is made with."""
+    calls: list[Any] = []
+    run = sdy.jit(program(lambda *values: calls.append([np.asarray(value) for value in values])), in_shardings=SPLIT)
+    for _ in range(2):
+        calls.clear()
+        result = run(X)
+        jax.effects_barrier()
+    return result, calls
+
+
+def test_a_callback_sees_whole_arrays_once():
+    def program(see: Callable[..., None]) -> Callable[..., Any]:
+        def run(x: jax.Array) -> jax.Array:
+            jax.debug.callback(see, x, x.sum())
+            return x + 1
+
+        return run
+
+    result, ((whole, total),) = seen_by(program)
+    np.testing.assert_array_equal(result, X + 1)
+    np.testing.assert_array_equal(whole, X)
+    assert total == X.sum()
+
+
+def test_what_a_callback_returns_is_on_all_devices():
+    def program(see: Callable[..., None]) -> Callable[..., Any]:
+        def row(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            see(x)
+            return np.asarray(2 * x)
+
+        def run(x: jax.Array) -> jax.Array:
+            return x + io_callback(row, x[0], x[0]) + jax.pure_callback(np.sin, x, x)
+
+        return run
+
+    result, calls = seen_by(program)
+    np.testing.assert_allclose(result, X + 2 * X[0] + np.sin(X), rtol=1e-6)
+    assert len(calls) == 1
+
+
+def test_a_loop_calls_in_every_round():
+    def program(see: Callable[..., None]) -> Callable[..., Any]:
+        def round_(x: jax.Array, _: Any) -> tuple[jax.Array, None]:
+            jax.debug.callback(see, x[0, 0])
+            return x + 1, None
+
+        return lambda x: lax.scan(round_, x, None, length=3)[0]
+
+    _, calls = seen_by(program)
+    assert sorted(float(value) for (value,) in calls) == [0, 1, 2]
+
+
+def test_each_device_calls_in_a_manual_computation():
+    def program(see: Callable[..., None]) -> Callable[..., Any]:
+        def part(x: jax.Array) -> jax.Array:
+            jax.debug.callback(see, x.sum())
+            return x
+
+        return jax.shard_map(part, mesh=MESH, in_specs=P("x", "y"), out_specs=P("x", "y"))
+
+    _, calls = seen_by(program)
+    assert sum(float(value) for (value,) in calls) == X.sum()
+    assert len(calls) == 8
+
+
+def test_programs_with_callbacks_go_together(capsys: pytest.CaptureFixture[str]):
+    """The second of two in one program of jax has numbers of its own."""
+    say = [sdy.jit(lambda x, text=text: jax.debug.print(text + " {}", x[0, 0]), in_shardings=SPLIT) for text in "ab"]
+    lowered = [run.lower(X).program for run in say]
+    jax.jit(lambda x: [program(x) for program in lowered])(jax.device_put(X, SPLIT))
+    jax.effects_barrier()
+    assert sorted(capsys.readouterr().out.split("\n")) == ["", "a 0.0", "b 0.0"]
+
+
+def test_ordered_effects_are_for_one_device():
+    with pytest.raises(ValueError, match="ordered effects are not supported for more than 1 device"):
+        sdy.jit(lambda x: jax.debug.print("{}", x, ordered=True), in_shardings=SPLIT)(X)
