@@ -10,6 +10,9 @@ from importlib import import_module
 from xdsl.passes import ModulePass
 
 _ROOMS = {
+    "blocks": """
+        sdy-split-reductions
+    """,
     "common": """
         canonicalize
         cse

@@ -140,9 +140,13 @@ class Projection:
         along a dimension leave gaps.
         """
         moving = [axis for axis, extent in enumerate(block_shape) if extent > 1]
-        if any(np.count_nonzero(self.matrix[axis]) > 1 for axis in moving):
-            return True
-        return any(self._leaves_gaps(dim, [(block_shape[axis], axis) for axis in moving]) for dim in range(self.rank))
+        diagonal = any(np.count_nonzero(self.matrix[axis]) > 1 for axis in moving)
+        return diagonal or bool(self.gaps(block_shape))
+
+    def gaps(self, block_shape: Sequence[int]) -> list[int]:
+        """The dimensions along which the steps of such a block leave elements between them that none touches."""
+        moving = [(extent, axis) for axis, extent in enumerate(block_shape) if extent > 1]
+        return [dim for dim in range(self.rank) if self._leaves_gaps(dim, moving)]
 
     def overlap(self, block_shape: Sequence[int]) -> Ints:
         """The number of elements that the image of such a block shares with that of the next block along each axis.

@@ -1,0 +1,180 @@
+"""A program -> its block graph."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from sdy.blocks import Access, BlockOperation, block_operation
+from sdy.box import Box
+from sdy.diagnostics import op_error
+from sdy.passes.blocks.block_shapes import BlockShapeOf, can_be_computed
+from sdy.passes.blocks.dead_parts import remove_dead_parts
+from sdy.passes.blocks.graph import BlockGraph, BlockOp, Part, Shard, StoredTensor, Tensor, TensorCopy, TensorView, Work
+from sdy.passes.blocks.local_operation import captured_values
+from sdy.passes.blocks.views import view_parts
+from sdy.passes.common.inline import InlinePass
+from sdy.passes.execution.array_types import array_type
+from sdy.passes.execution.interface import main_function
+from sdy.projection import Projection
+from sdy.stablehlo import ConstantOp
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.text import context
+
+
+def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
+    """The graph of the main function of `module`, its operations cut into blocks of `block_shape`.
+
+    Calls are computed as what they call, and operations that only move elements are views. An operation that has no
+    blocks is computed whole. Raises DiagnosticError where a block cannot be computed by itself, and for values that are
+    no arrays or have no elements.
+    """
+    module = module.clone()
+    InlinePass().apply(context(), module)
+    return remove_dead_parts(_Builder(block_shape).graph(main_function(module)))
+
+
+class _Builder:
+    """The tensors and the work of one program, as its operations are read in order."""
+
+    def __init__(self, block_shape: BlockShapeOf):
+        self._block_shape = block_shape
+        self._of_value: dict[SSAValue, Tensor] = {}
+        self._tensors: list[Tensor] = []
+        self._works: list[Work] = []
+        self._copies: dict[Tensor, StoredTensor] = {}
+
+    def graph(self, main: FuncOp) -> BlockGraph:
+        sources = [self._stored(argument, main, f"%arg{number}") for number, argument in enumerate(main.args)]
+        for source in sources:
+            source.is_source = True
+        sinks: tuple[StoredTensor, ...] = ()
+        for op in main.body.block.ops:
+            if isinstance(op, ReturnOp):
+                sinks = tuple(self._with_storage(self._of_value[operand]) for operand in op.operands)
+            else:
+                self._add(op)
+        return BlockGraph(tuple(sources), sinks, tuple(self._tensors), tuple(self._works))
+
+    def _add(self, op: Operation) -> None:
+        if isinstance(op, ConstantOp) and self._add_splat(op):
+            return
+        operands = [self._of_value[operand] for operand in op.operands]
+        if parts := view_parts(op, operands):
+            result = op.results[0]
+            self._of_value[result] = self._new(TensorView(*self._description(result, op), parts))
+            return
+        blocks = block_operation(op)
+        if blocks is None or 0 in blocks.index_shape or not blocks.axes:
+            self._add_whole(op, operands)
+        else:
+            self._add_in_blocks(op, operands, blocks)
+
+    def _add_splat(self, op: ConstantOp) -> bool:
+        """A constant that repeats an element is a view of it."""
+        value = op.value
+        type_ = tensor_type(op.output)
+        if not isinstance(value, DenseIntOrFPElementsAttr) or not value.is_splat() or not type_.get_num_dims():
+            return False
+        scalar = ConstantOp(DenseIntOrFPElementsAttr(cast(Any, TensorType(type_.element_type, ())), value.data))
+        self._add_whole(scalar, [])
+        name, shape, dtype = self._description(op.output, op)
+        everywhere = Projection.of(np.zeros((len(shape), 0), np.int64), [])
+        part = Part(Box.whole(shape), self._of_value[scalar.output], everywhere)
+        self._of_value[op.output] = self._new(TensorView(name, shape, dtype, (part,)))
+        return True
+
+    def _add_whole(self, op: Operation, operands: Sequence[Tensor]) -> None:
+        read = (*operands, *(self._of_value[value] for value in captured_values(op)))
+        results = tuple(self._stored(result, op) for result in op.results)
+        work = BlockOp(op.name, read, results, op, None)
+        reads = tuple(Box.whole(tensor.shape) for tensor in read)
+        work.shards.append(Shard(work, None, reads, (0,) * len(results)))
+        self._works.append(work)
+
+    def _add_in_blocks(self, op: Operation, operands: Sequence[Tensor], blocks: BlockOperation) -> None:
+        shape = self._block_shape(op, blocks)
+        if not can_be_computed(blocks, shape):
+            raise op_error(
+                op, f"blocks of shape {tuple(shape)} of {blocks.index_shape} cannot be computed by themselves"
+            )
+        indices = blocks.index_space.blocks(shape)
+        results = tuple(
+            self._stored(result, op, chunks=access.image(indices))
+            for result, access in zip(op.results, blocks.results, strict=True)
+        )
+        work = BlockOp(op.name, tuple(operands), results, op, blocks)
+        for number, index in enumerate(indices):
+            reads = tuple(_touched(access, index) for access in blocks.operands)
+            work.shards.append(Shard(work, index, reads, (number,) * len(results)))
+        self._works.append(work)
+
+    def _with_storage(self, tensor: Tensor) -> StoredTensor:
+        """`tensor`, or a copy of it where it is a view, in chunks like those that the view is made of."""
+        if isinstance(tensor, StoredTensor):
+            return tensor
+        if tensor in self._copies:
+            return self._copies[tensor]
+        chunks = _chunks_of_view(tensor)
+        copy = self._copies[tensor] = StoredTensor(f"{tensor.name} copied", tensor.shape, tensor.dtype, chunks)
+        self._tensors.append(copy)
+        work = TensorCopy("copy", (tensor,), (copy,))
+        work.shards += [Shard(work, chunk, (chunk,), (number,)) for number, chunk in enumerate(chunks)]
+        self._works.append(work)
+        return copy
+
+    def _stored(self, value: SSAValue, op: Operation, name: str = "", chunks: Box | None = None) -> StoredTensor:
+        own_name, shape, dtype = self._description(value, op)
+        tensor = StoredTensor(name or own_name, shape, dtype, _one_chunk(shape) if chunks is None else chunks)
+        self._of_value[value] = self._new(tensor)
+        return tensor
+
+    def _new(self, tensor: Tensor) -> Tensor:
+        self._tensors.append(tensor)
+        return tensor
+
+    def _description(self, value: SSAValue, op: Operation) -> tuple[str, tuple[int, ...], np.dtype[np.generic]]:
+        """The name, the shape and the element type of a value. Raises DiagnosticError where it is no array."""
+        shape, dtype = array_type(value.type, op)
+        if 0 in shape:
+            raise op_error(op, f"a value of type {value.type}, which has no elements, has no chunks")
+        return f"%{len(self._tensors)}", shape, dtype
+
+
+def _one_chunk(shape: Sequence[int]) -> Box:
+    return Box(np.zeros((1, len(shape)), np.int64), np.array(shape, np.int64).reshape(1, len(shape)))
+
+
+def _touched(access: Access, index: Box) -> Box | None:
+    """The elements of the tensor that a block touches, None where that is only padding."""
+    image = access.image(index)
+    start, end = np.maximum(image.start, 0), np.minimum(image.end, access.shape)
+    return Box(start, end) if (start < end).all() else None
+
+
+def _chunks_of_view(view: Tensor) -> Box:
+    """Each part of a view, cut into blocks no larger than the chunks that it is read from."""
+    assert isinstance(view, TensorView)
+    pieces: list[Box] = []
+    for part in view.parts:
+        size = max(1, _largest_chunk(part.source))
+        shape = part.region.shape.tolist()
+        for dim in range(len(shape)):
+            while np.prod(shape) > size and shape[dim] > 1:
+                shape[dim] = -(-shape[dim] // 2)
+        pieces.append(part.region.blocks(shape))
+    return Box(np.concatenate([piece.start for piece in pieces]), np.concatenate([piece.end for piece in pieces]))
+
+
+def _largest_chunk(tensor: Tensor) -> int:
+    """The number of elements of the largest chunk that a tensor is read from."""
+    match tensor:
+        case StoredTensor():
+            return int(tensor.chunks.size.max())
+        case TensorView():
+            return max(_largest_chunk(part.source) for part in tensor.parts)
+        case _:
+            return 1

@@ -1,0 +1,85 @@
+"""A block graph as a Dask graph, so that a cluster runs what is too large for one machine.
+
+A task is a shard, or the chunk of a shard that writes several. Each task carries its program as text and the recipe by
+which its operands are read out of chunks, so that workers need nothing but this package.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sdy.box import Box
+from sdy.passes.blocks.chunk_store import Array
+from sdy.passes.blocks.graph import BlockGraph, StoredTensor, Tensor, chunks_read
+from sdy.passes.blocks.kernel import run_program, shard_program, touched_shapes
+from sdy.passes.blocks.reading import read_region
+
+Task = tuple[Any, ...]
+Argument = Array | str | Path
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """What a shard reads of its operands, and the place of each chunk among those that its task is given."""
+
+    tensors: tuple[Tensor, ...]
+    reads: tuple[Box | None, ...]
+    empty_shapes: tuple[tuple[int, ...], ...]
+    places: dict[tuple[str, int], int]
+
+    def operands(self, chunks: Sequence[Array]) -> list[Array]:
+        def chunk_of(tensor: StoredTensor, number: int) -> Array:
+            return chunks[self.places[tensor.name, number]]
+
+        return [
+            np.empty(shape, tensor.dtype) if region is None else read_region(tensor, region, chunk_of)
+            for tensor, region, shape in zip(self.tensors, self.reads, self.empty_shapes, strict=True)
+        ]
+
+
+def dask_graph(graph: BlockGraph, arguments: Sequence[Argument]) -> tuple[dict[str, Task], list[str]]:
+    """The tasks by their keys, and the key of each result of the program.
+
+    An argument is an array, or the path of an `.npy` file that every worker can read, of which a shard reads its part.
+    """
+    tasks: dict[str, Task] = {}
+    for source, argument in zip(graph.sources, arguments, strict=True):
+        tasks[_key(source, 0)] = (
+            (np.load, str(argument), "r") if isinstance(argument, str | Path) else (np.asarray, argument)
+        )
+    for number, shard in enumerate(graph.shards()):
+        read = list(chunks_read(shard))
+        places = {(tensor.name, chunk): place for place, (tensor, chunk) in enumerate(read)}
+        recipe = _Recipe(shard.work.operands, shard.reads, tuple(touched_shapes(shard)), places)
+        tasks[f"shard-{number}"] = (_compute, shard_program(shard), recipe, *(_key(*key) for key in read))
+        for place, key in enumerate(zip(shard.work.results, shard.writes, strict=True)):
+            tasks[_key(*key)] = (_entry, f"shard-{number}", place)
+    results: list[str] = []
+    for number, sink in enumerate(graph.sinks):
+        keys = [_key(sink, chunk) for chunk in range(len(sink.chunks))]
+        tasks[f"result-{number}"] = (_assemble, sink.shape, sink.dtype, sink.chunks, *keys)
+        results.append(f"result-{number}")
+    return tasks, results
+
+
+def _key(tensor: StoredTensor, chunk: int) -> str:
+    return f"chunk-{tensor.name}-{chunk}"
+
+
+def _compute(program: str | None, recipe: _Recipe, *chunks: Array) -> list[Array]:
+    operands = recipe.operands(chunks)
+    return [np.array(operand) for operand in operands] if program is None else run_program(program, operands)
+
+
+def _entry(results: Sequence[Array], place: int) -> Array:
+    return results[place]
+
+
+def _assemble(shape: tuple[int, ...], dtype: np.dtype[np.generic], boxes: Box, *chunks: Array) -> Array:
+    result = np.empty(shape, dtype)
+    for box, chunk in zip(boxes, chunks, strict=True):
+        result[tuple(map(slice, box.start.tolist(), box.end.tolist()))] = chunk
+    return result

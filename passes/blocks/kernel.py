@@ -1,0 +1,57 @@
+"""Running a shard: its operands are read, and its program runs through JAX."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from sdy.passes.blocks.graph import BlockOp, Shard
+from sdy.passes.blocks.local_operation import local_program, whole_program
+from sdy.passes.blocks.reading import Array, ChunkOf, read_region
+from sdy.passes.execution.compile import CompiledProgram, compile_unpartitioned
+from sdy.text import format, parse
+
+
+def read_operands(shard: Shard, chunk_of: ChunkOf) -> list[Array]:
+    """What a shard reads of each operand; an array without elements where that is only padding."""
+    return [
+        np.empty(shape, tensor.dtype) if region is None else read_region(tensor, region, chunk_of)
+        for tensor, region, shape in zip(shard.work.operands, shard.reads, touched_shapes(shard), strict=True)
+    ]
+
+
+def run_shard(shard: Shard, operands: Sequence[Array]) -> list[Array]:
+    """The chunks that a shard writes."""
+    program = shard_program(shard)
+    return list(operands) if program is None else run_program(program, operands)
+
+
+def shard_program(shard: Shard) -> str | None:
+    """The program of a shard as text, which is the same for shards of the same shape; None for one that only copies."""
+    work = shard.work
+    if not isinstance(work, BlockOp):
+        return None
+    if work.blocks is None or shard.index is None:
+        return format(whole_program(work.op))
+    return format(local_program(work.op, work.blocks, shard.index))
+
+
+def run_program(text: str, operands: Sequence[Array]) -> list[Array]:
+    """The results of a program that `shard_program` gave."""
+    return [np.asarray(result) for result in _compiled(text)(*operands)]
+
+
+@cache
+def _compiled(text: str) -> CompiledProgram:
+    return compile_unpartitioned(parse(text))
+
+
+def touched_shapes(shard: Shard) -> list[tuple[int, ...]]:
+    """The shape of what a shard reads of each operand, 0 where that is only padding."""
+    work, index = shard.work, shard.index
+    if not isinstance(work, BlockOp) or work.blocks is None or index is None:
+        return [tensor.shape for tensor in work.operands]
+    return [tuple(access.touched(index).tolist()) for access in work.blocks.operands]

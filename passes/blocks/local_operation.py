@@ -1,0 +1,129 @@
+"""The program of a shard: an operation on the shapes of its block, as a module whose main function is it alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, TensorType, i64
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from sdy.blocks import Access, BlockOperation
+from sdy.box import Box
+from sdy.dialect.walk import operations
+from sdy.stablehlo import ConstantOp, ConvolutionOp, GatherOp, ReduceWindowOp
+from sdy.stablehlo.attributes.operation_attributes import i64_array
+from sdy.stablehlo.checks.shape_checks import tensor_type
+
+Properties = Mapping[str, Attribute]
+
+
+def captured_values(op: Operation) -> list[SSAValue]:
+    """What the regions of `op` use of the values around it that are no constants, each once."""
+    return [value for value in _captured(op) if not isinstance(value.owner, ConstantOp)]
+
+
+def _captured(op: Operation) -> list[SSAValue]:
+    inside = operations(op)
+    blocks = [block for inner in inside for region in inner.regions for block in region.blocks]
+    own = {value for inner in inside for value in inner.results} | {value for block in blocks for value in block.args}
+    used = (operand for inner in inside if inner is not op for operand in inner.operands)
+    return list(dict.fromkeys(value for value in used if value not in own))
+
+
+def whole_program(op: Operation) -> ModuleOp:
+    """`op` as it stands; its operands, and then what its regions capture, are the arguments."""
+    values = [*op.operands, *captured_values(op)]
+    return _program(op, values, [value.type for value in values], op.result_types, op.properties)
+
+
+def local_program(op: Operation, blocks: BlockOperation, index: Box) -> ModuleOp:
+    """`op` on the block `index` of its index space; the arguments are what the block touches of the operands."""
+    touched = [tuple(access.touched(index).tolist()) for access in blocks.accesses]
+    types = [
+        TensorType(tensor_type(value).element_type, shape)
+        for value, shape in zip((*op.operands, *op.results), touched, strict=True)
+    ]
+    count = len(op.operands)
+    adjust = _ADJUSTED.get(type(op))
+    properties = {**op.properties, **(adjust(op, blocks, index) if adjust else {})}
+    return _program(op, op.operands, types[:count], types[count:], properties)
+
+
+def _program(
+    op: Operation,
+    values: Sequence[SSAValue],
+    types: Sequence[Attribute],
+    result_types: Sequence[Attribute],
+    properties: Properties,
+) -> ModuleOp:
+    block = Block(arg_types=types)
+    arguments: dict[SSAValue, SSAValue] = dict(zip(values, block.args, strict=True))
+    # XLA knows no values around the body of a sort or a reduction, but constants it takes in.
+    for value in _captured(op):
+        if isinstance(value.owner, ConstantOp):
+            block.add_op(constant := value.owner.clone())
+            arguments[value] = constant.output
+    local = type(op).create(
+        operands=[arguments[operand] for operand in op.operands],
+        result_types=result_types,
+        properties=dict(properties),
+        attributes={name: value for name, value in op.attributes.items() if not name.startswith("sdy.")},
+        regions=[_cloned(region, arguments) for region in op.regions],
+        location=op.location,
+    )
+    block.add_ops([local, ReturnOp(*local.results)])
+    return ModuleOp([FuncOp("main", (types, result_types), Region(block))])
+
+
+def _cloned(region: Region, values: Mapping[SSAValue, SSAValue]) -> Region:
+    copy = Region()
+    region.clone_into(copy, 0, dict(values))
+    return copy
+
+
+def _padding(access: Access, index: Box, dim: int) -> tuple[int, int]:
+    """How far a block sees beyond the elements that it touches along `dim`, before and after them."""
+    seen, image = access.projection.image(index), access.image(index)
+    first, last = max(image.start[dim], 0), min(image.end[dim], access.shape[dim]) - 1
+    spacing = access.spacing[dim]
+    return int(first * spacing - seen.start[dim]), int(seen.end[dim] - last * spacing - 1)
+
+
+def _pairs(pairs: Sequence[tuple[int, int]]) -> Attribute:
+    return DenseIntOrFPElementsAttr.from_list(
+        TensorType(i64, (len(pairs), 2)), [size for pair in pairs for size in pair]
+    )
+
+
+def _reduce_window(op: ReduceWindowOp, blocks: BlockOperation, index: Box) -> Properties:
+    access = blocks.operands[0]
+    return {"padding": _pairs([_padding(access, index, dim) for dim in range(len(access.shape))])}
+
+
+def _convolution(op: ConvolutionOp, blocks: BlockOperation, index: Box) -> Properties:
+    """A block of the groups is as many groups; of all windows it has those of its spatial dimensions."""
+    dims = op.dimension_numbers.data
+    lhs, rhs = blocks.operands
+    batch = index.shape[lhs.axes_of(dims.input_batch_dimension)[0]] if op.batch_group_count.value.data > 1 else 1
+    feature_axes = rhs.axes_of(dims.kernel_output_feature_dimension)
+    features = index.shape[feature_axes[0]] if op.feature_group_count.value.data > 1 else 1
+    return {
+        "padding": _pairs([_padding(lhs, index, dim) for dim in dims.input_spatial_dimensions]),
+        "batch_group_count": IntegerAttr(int(batch), i64),
+        "feature_group_count": IntegerAttr(int(features), i64),
+    }
+
+
+def _gather(op: GatherOp, blocks: BlockOperation, index: Box) -> Properties:
+    """Slices are as long as the part of the operand that the block has, along dimensions that are read in full."""
+    touched = blocks.operands[0].touched(index).tolist()
+    whole = zip(op.slice_sizes.get_values(), blocks.operands[0].shape, touched, strict=True)
+    return {"slice_sizes": i64_array(*(part if size == full else size for size, full, part in whole))}
+
+
+_ADJUSTED: dict[type[Operation], Callable[[Any, BlockOperation, Box], Properties]] = {
+    ConvolutionOp: _convolution,
+    GatherOp: _gather,
+    ReduceWindowOp: _reduce_window,
+}
+"""The operations that name sizes of the whole, and what these are for a block."""

@@ -1,0 +1,71 @@
+"""Reading a region of a tensor out of the chunks that have it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sdy.box import Box, Ints
+from sdy.passes.blocks.graph import StoredTensor, Tensor, TensorView, overlaps
+from sdy.projection import Projection
+
+Array = npt.NDArray[Any]
+ChunkOf = Callable[[StoredTensor, int], Array]
+"""(tensor, number of a chunk) -> the elements of the chunk."""
+
+
+def read_region(tensor: Tensor, region: Box, chunk_of: ChunkOf) -> Array:
+    """The elements of a single `region`; without a copy where one chunk has them all."""
+    match tensor:
+        case TensorView():
+            return _read_view(tensor, region, chunk_of)
+        case StoredTensor():
+            return _read_stored(tensor, region, chunk_of)
+        case _:
+            raise TypeError(f"{tensor.name} is neither stored nor a view")
+
+
+def _read_stored(tensor: StoredTensor, region: Box, chunk_of: ChunkOf) -> Array:
+    numbers = tensor.overlapping(region)
+    if len(numbers) == 1:
+        chunk = tensor.chunks[numbers[0]]
+        return chunk_of(tensor, numbers[0])[_slices(region, chunk)]
+    result = np.empty(region.shape, tensor.dtype)
+    for number in numbers:
+        chunk = tensor.chunks[number]
+        shared = Box(np.maximum(chunk.start, region.start), np.minimum(chunk.end, region.end))
+        result[_slices(shared, region)] = chunk_of(tensor, number)[_slices(shared, chunk)]
+    return result
+
+
+def _read_view(view: TensorView, region: Box, chunk_of: ChunkOf) -> Array:
+    result = np.empty(region.shape, view.dtype)
+    for part, shared in overlaps(view, region):
+        needed = part.projection.image(shared)
+        source = read_region(part.source, needed, chunk_of)
+        result[_slices(shared, region)] = source[_elements(part.projection, shared, needed)]
+    return result
+
+
+def _slices(inner: Box, outer: Box) -> tuple[slice, ...]:
+    """Where `inner` lies in an array of the elements of `outer`."""
+    return tuple(map(slice, (inner.start - outer.start).tolist(), (inner.end - outer.start).tolist()))
+
+
+def _elements(projection: Projection, shared: Box, needed: Box) -> tuple[Array, ...]:
+    """The indices of the elements that a view's region consists of, in an array of those of `needed`.
+
+    Each is an array that varies only along the dimensions of the view that move it: numpy broadcasts them together.
+    """
+    rank = shared.rank
+    indices: list[Array] = []
+    for dim in range(projection.rank):
+        first = projection.offset[dim] + projection.start[dim] - needed.start[dim]
+        index: Ints = np.full((1,) * rank, first, np.int64)
+        for axis, stride in enumerate(projection.matrix[:, dim].tolist()):
+            if stride:
+                along = np.arange(int(shared.start[axis]), int(shared.end[axis])) * stride
+                index = index + along.reshape((1,) * axis + (-1,) + (1,) * (rank - axis - 1))
+        indices.append(index)
+    return tuple(indices)

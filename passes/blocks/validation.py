@@ -1,0 +1,77 @@
+"""What holds of every block graph: each result is written exactly once, from what is there."""
+
+import numpy as np
+
+from sdy.box import Box
+from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorView, chunks_read, stored_regions
+from sdy.passes.blocks.schedule import depth_first
+
+
+class BlockGraphError(ValueError):
+    """A block graph cannot be run to its end."""
+
+
+def validate(graph: BlockGraph) -> None:
+    """Refuse a graph that is not one of work that can be done.
+
+    Raises:
+        BlockGraphError: chunks of a tensor overlap or leave a part of it out; a chunk that is read, or a part of a
+            result, is written by no shard or by several; a shard depends on its own result; a view is not made of
+            elements of its sources.
+    """
+    for tensor in graph.tensors:
+        if isinstance(tensor, TensorView):
+            _check_tiles(tensor.name, tensor.shape, _boxes([part.region for part in tensor.parts]), "parts")
+            for part in tensor.parts:
+                image = part.projection.image(part.region)
+                if Box.whole(part.source.shape).shared(image) != image.size:
+                    raise BlockGraphError(f"{tensor.name} is a view of elements that {part.source.name} does not have")
+    _check_written_once(graph)
+    for sink in graph.sinks:
+        _check_tiles(sink.name, sink.shape, sink.chunks, "chunks")
+        for chunk in range(len(sink.chunks)):
+            _check_available(graph, sink, chunk, "the result")
+    for shard in graph.shards():
+        for tensor, chunk in chunks_read(shard):
+            _check_available(graph, tensor, chunk, shard.work.name)
+        for operand, region in zip(shard.work.operands, shard.reads, strict=True):
+            for stored, needed in stored_regions(operand, region) if region is not None else ():
+                if stored.chunks.shared(needed).sum() != needed.size:
+                    raise BlockGraphError(f"{shard.work.name} reads elements of {stored.name} that no chunk has")
+    try:
+        list(depth_first(graph))
+    except ValueError as cycle:
+        raise BlockGraphError(str(cycle)) from None
+
+
+def _check_written_once(graph: BlockGraph) -> None:
+    written: set[tuple[StoredTensor, int]] = set()
+    for shard in graph.shards():
+        for key in zip(shard.work.results, shard.writes, strict=True):
+            if key in written:
+                raise BlockGraphError(f"chunk {key[1]} of {key[0].name} is written twice")
+            written.add(key)
+
+
+def _check_available(graph: BlockGraph, tensor: StoredTensor, chunk: int, reader: str) -> None:
+    if not tensor.is_source and (tensor, chunk) not in graph.writers:
+        raise BlockGraphError(f"chunk {chunk} of {tensor.name}, which {reader} needs, is written by nothing")
+
+
+def _check_tiles(name: str, shape: tuple[int, ...], boxes: Box, what: str) -> None:
+    """Boxes tile a tensor if they lie in it, have as many elements, and no two share one."""
+    if (boxes.start < 0).any() or (boxes.end > np.array(shape, np.int64)).any():
+        raise BlockGraphError(f"{what} of {name} lie outside of it")
+    if int(boxes.size.sum()) != int(np.prod(shape, dtype=np.int64)) or _any_overlap(boxes):
+        raise BlockGraphError(f"the {what} of {name} do not cover each of its elements once")
+
+
+def _any_overlap(boxes: Box) -> bool:
+    return any(
+        (Box(boxes.start[number + 1 :], boxes.end[number + 1 :]).shared(box) > 0).any()
+        for number, box in enumerate(boxes)
+    )
+
+
+def _boxes(boxes: list[Box]) -> Box:
+    return Box(np.stack([box.start for box in boxes]), np.stack([box.end for box in boxes]))

@@ -1,0 +1,113 @@
+"""The operations that move elements without computing any: their results are views of their operands."""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from sdy.blocks import block_operation
+from sdy.box import Box
+from sdy.passes.blocks.graph import Part, Tensor
+from sdy.passes.common.tensors import shape
+from sdy.projection import Projection
+from sdy.stablehlo import (
+    BroadcastInDimOp,
+    ConcatenateOp,
+    PadOp,
+    ReshapeOp,
+    ReverseOp,
+    SliceOp,
+    TransposeOp,
+)
+
+Parts = tuple[Part, ...]
+
+
+def view_parts(op: Operation, operands: Sequence[Tensor]) -> Parts | None:
+    """What the result of `op` is made of, None where it is to be computed."""
+    find = _VIEWS.get(type(op))
+    return None if find is None or 0 in shape(op.results[0].type) else find(op, operands)
+
+
+def _moved(op: Operation, operands: Sequence[Tensor]) -> Parts:
+    """The steps of the operation are the elements of its result, and each reads one element."""
+    blocks = block_operation(op)
+    assert blocks is not None
+    to_index = _index_of(op.results[0], blocks.results[0].projection)
+    return (Part(Box.whole(shape(op.results[0].type)), operands[0], to_index.then(blocks.operands[0].projection)),)
+
+
+def _index_of(result: SSAValue, projection: Projection) -> Projection:
+    """The step that writes each element: the inverse of a projection that only orders dimensions."""
+    return Projection.of(projection.matrix.T, [1] * projection.index_rank)
+
+
+def _concatenated(op: ConcatenateOp, operands: Sequence[Tensor]) -> Parts:
+    along, size = op.dimension.value.data, shape(op.result.type)
+    ends = list(accumulate(operand.shape[along] for operand in operands))
+    parts: list[Part] = []
+    for operand, end in zip(operands, ends, strict=True):
+        if 0 not in operand.shape:
+            start = [0] * len(size)
+            start[along] = end - operand.shape[along]
+            offset = [-first for first in start]
+            region = Box.of(start, np.add(start, operand.shape))
+            parts.append(
+                Part(region, operand, Projection.of(np.eye(len(size), dtype=np.int64), [1] * len(size), offset))
+            )
+    return tuple(parts)
+
+
+def _padded(op: PadOp, operands: Sequence[Tensor]) -> Parts | None:
+    """The operand, and around it slabs that are all the padding value; interior padding is computed."""
+    operand, value = operands
+    if any(op.interior_padding.get_values()) or 0 in operand.shape:
+        return None
+    size, rank = shape(op.result.type), len(operand.shape)
+    low = np.array(op.edge_padding_low.get_values(), np.int64)
+    start, end = np.maximum(low, 0), np.minimum(low + operand.shape, size)
+    around = Projection.of(np.zeros((rank, 0), np.int64), [])
+    if (start >= end).any():
+        return (Part(Box.whole(size), value, around),)
+    parts = [Part(Box(start, end), operand, Projection.of(np.eye(rank, dtype=np.int64), [1] * rank, (-low).tolist()))]
+    slab = np.stack([np.zeros(rank, np.int64), np.array(size, np.int64)])
+    for dim in range(rank):
+        for first, last in ((0, start[dim]), (end[dim], size[dim])):
+            if first < last:
+                slab[:, dim] = first, last
+                parts.append(Part(Box(*slab.copy()), value, around))
+        slab[:, dim] = start[dim], end[dim]
+    return tuple(parts)
+
+
+def _reshaped(op: ReshapeOp, operands: Sequence[Tensor]) -> Parts | None:
+    """A reshape that only splits dimensions, or adds some of size 1: element (i, j) is element i * size of j + j."""
+    source, result = operands[0].shape, shape(op.results[0].type)
+    matrix = np.zeros((len(result), len(source)), np.int64)
+    made = 0
+    for dim, size in enumerate(source):
+        group: list[int] = []
+        while made < len(result) and prod(result[number] for number in group) < size:
+            group.append(made)
+            made += 1
+        if prod(result[number] for number in group) != size:
+            return None
+        for place, number in enumerate(group):
+            matrix[number, dim] = prod(result[later] for later in group[place + 1 :])
+    if any(size != 1 for size in result[made:]):
+        return None
+    return (Part(Box.whole(result), operands[0], Projection.of(matrix, [1] * len(source))),)
+
+
+_VIEWS: dict[type[Operation], Callable[[Any, Sequence[Tensor]], Parts | None]] = {
+    BroadcastInDimOp: _moved,
+    TransposeOp: _moved,
+    ReverseOp: _moved,
+    SliceOp: _moved,
+    ConcatenateOp: _concatenated,
+    PadOp: _padded,
+    ReshapeOp: _reshaped,
+}

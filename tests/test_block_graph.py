@@ -1,0 +1,258 @@
+"""Block graphs: what they consist of, that they give what the whole program gives, and in how much memory."""
+
+# dask does not declare its types.
+# pyright: basic
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+
+import sdy
+from sdy.box import Box
+from sdy.diagnostics import DiagnosticError
+from sdy.passes.blocks.block_shapes import within
+from sdy.passes.blocks.build import block_graph
+from sdy.passes.blocks.dask_graph import dask_graph
+from sdy.passes.blocks.drawing import to_dot, to_json
+from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorCopy, TensorView
+from sdy.passes.blocks.schedule import MemoryLimitError, run
+from sdy.passes.blocks.split_reductions import SplitReductionsPass
+from sdy.passes.blocks.validation import BlockGraphError, validate
+from sdy.tools.sdy_blocks import main as sdy_blocks
+
+
+def f32(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def graph_of(function, *arguments, block_bytes: int, parts: int = 0) -> BlockGraph:
+    module = sdy.from_jax(jax.jit(function), *arguments)
+    if parts:
+        SplitReductionsPass(parts).apply(sdy.text.context(), module)
+    graph = block_graph(module, within(block_bytes))
+    validate(graph)
+    return graph
+
+
+def normalised(x):
+    x = x - x.mean(-1, keepdims=True)
+    return x / jnp.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+
+
+def convolution(x, k):
+    return lax.conv_general_dilated(
+        x, k, (2, 1), "SAME", rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+def grouped(x, k):
+    return lax.conv_general_dilated(
+        x, k, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=2
+    )
+
+
+PROGRAMS = {
+    "mlp": (lambda x, a, b: jnp.tanh(x @ a) @ b, (f32(32, 48), f32(48, 40), f32(40, 16))),
+    "layer norm": (normalised, (f32(64, 32),)),
+    "attention": (
+        lambda q, k, v: jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", q, k)), v),
+        (f32(4, 16, 8), f32(4, 16, 8), f32(4, 16, 8)),
+    ),
+    "convolution": (convolution, (f32(2, 16, 16, 3), f32(3, 3, 3, 8))),
+    "transposed convolution": (
+        lambda x, k: lax.conv_transpose(x, k, (2, 2), "SAME"),
+        (f32(2, 8, 8, 3), f32(3, 3, 3, 4)),
+    ),
+    "grouped convolution": (grouped, (f32(2, 12, 12, 4), f32(3, 3, 2, 8))),
+    "pooling": (
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"),
+        (f32(2, 16, 16, 4),),
+    ),
+    "lookup": (lambda table, i: table[i % 40], (f32(40, 16), np.arange(60, dtype=np.int32))),
+    "views": (
+        lambda x: jnp.concatenate([x[::2, ::-1].T, lax.pad(x, 1.5, ((1, 2, 0), (3, -1, 0)))[:16, :10]], 1) * 2,
+        (f32(16, 16),),
+    ),
+    "reshapes": (lambda x: x.reshape(4, 8, 2, 8).sum(1).reshape(8, 8), (f32(32, 16),)),
+    "loop": (lambda x: jnp.tanh(lax.fori_loop(0, 3, lambda _, y: y @ x, x)), (f32(16, 16) / 4,)),
+    "sorted": (lambda x: jnp.sort(x, 0) + 1, (f32(16, 16),)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_in_blocks_as_whole(name: str):
+    function, arguments = PROGRAMS[name]
+    graph = graph_of(function, *arguments, block_bytes=max(argument.nbytes for argument in arguments) - 1)
+    assert max(len(work.shards) for work in graph.works) > 1
+    (result,), account = run(graph, arguments, memory_limit=2**20)
+    assert np.allclose(result, function(*arguments), atol=1e-4)
+    assert account.shards == sum(1 for _ in graph.shards())
+
+
+def test_results_go_through_files_in_little_memory(tmp_path: Path):
+    x, a, b = f32(256, 256), f32(256, 256), f32(256, 256)
+
+    def function(x, a, b):
+        return jnp.tanh(x @ a) @ b
+
+    graph = graph_of(function, x, a, b, block_bytes=2**15, parts=8)
+    limit = 2**17
+    (result,), account = run(graph, (x, a, b), limit, tmp_path)
+    assert account.most_bytes <= limit < 4 * result.nbytes
+    assert account.spilled_bytes > 0
+    assert isinstance(result, np.memmap)
+    assert np.allclose(result, function(x, a, b), atol=1e-2)
+    assert [path.name for path in tmp_path.iterdir()] == ["result0.npy"]
+
+
+def test_operands_of_ten_times_the_memory(tmp_path: Path):
+    """Both are files of 16 MiB; 3 MiB are in memory at once, besides what is mapped."""
+    size = 2048
+    for number in range(2):
+        array = np.lib.format.open_memmap(tmp_path / f"{number}.npy", "w+", np.float32, (size, size))
+        array[...] = f32(size, size)
+    x, w = (np.load(tmp_path / f"{number}.npy", "r") for number in range(2))
+    limit = 3 * 2**20
+    assert x.nbytes + w.nbytes > 10 * limit
+    graph = graph_of(
+        lambda x, w: x @ w,
+        jax.ShapeDtypeStruct(x.shape, x.dtype),
+        jax.ShapeDtypeStruct(w.shape, w.dtype),
+        block_bytes=limit // 2,
+        parts=4,
+    )
+    (result,), account = run(graph, (x, w), limit, tmp_path)
+    assert account.most_bytes <= limit
+    assert np.abs(result - x @ w).max() < 1e-2
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(2, 9), st.integers(1, 9), st.integers(2, 9), st.integers(60, 400))
+def test_matmuls_of_any_shape(m: int, k: int, n: int, block_bytes: int):
+    x, w = f32(m, k), f32(k, n)
+    graph = graph_of(lambda x, w: (x @ w).T, x, w, block_bytes=max(block_bytes, 8 * k + 4))
+    (result,), _ = run(graph, (x, w), 2**20)
+    assert np.allclose(result, (x @ w).T, atol=1e-5)
+
+
+def test_dask():
+    """Two workers of a cluster give the same, one argument being read from a file."""
+    distributed = pytest.importorskip("distributed")
+    x, w = f32(32, 48), f32(48, 40)
+    graph = graph_of(lambda x, w: jnp.tanh(x @ w).T, x, w, block_bytes=6000)
+    tasks, keys = dask_graph(graph, (x, w))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        (result,) = client.get(tasks, keys)
+    assert np.allclose(result, np.tanh(x @ w).T, atol=1e-5)
+
+
+def small_graph() -> BlockGraph:
+    """x (8, 8) -> negated in two blocks -> transposed, of which a copy is the result."""
+    return graph_of(lambda x: (-x).T, f32(8, 8), block_bytes=300)
+
+
+def test_kinds_of_nodes():
+    """The seed's figures: source, sink, tensors, block operations, shards, chunks, views and copies."""
+    graph = small_graph()
+    assert [tensor.shape for tensor in graph.sources] == [(8, 8)]
+    source, negated, transposed, copied = graph.tensors
+    assert isinstance(source, StoredTensor)
+    assert list(source.chunks) == [Box.whole((8, 8))]
+    assert isinstance(negated, StoredTensor)
+    assert [chunk.shape.tolist() for chunk in negated.chunks] == [[4, 8], [4, 8]]
+    assert isinstance(transposed, TensorView)
+    assert transposed.parts[0].source is negated
+    assert graph.sinks == (copied,)
+    negation, copy = graph.works
+    assert negation.name == "stablehlo.negate"
+    assert isinstance(copy, TensorCopy)
+    kinds = {node["kind"] for node in to_json(graph)["nodes"]}
+    assert kinds == {"Source", "Sink", "Tensor", "TensorChunk", "TensorView", "TensorCopy", "BlockOp", "BlockShard"}
+    assert json.loads(json.dumps(to_json(graph))) == to_json(graph)
+    drawing = to_dot(graph)
+    assert drawing.startswith("digraph")
+    assert all(work.name in drawing for work in graph.works)
+
+
+def test_what_is_not_observed_is_not_computed():
+    """An operation without a path to the sink is gone; so are the blocks of which nothing is read."""
+
+    def function(x):
+        jnp.exp(x)
+        return jnp.sin(x)[:2]
+
+    graph = graph_of(function, f32(8, 8), block_bytes=100)
+    assert [work.name for work in graph.works] == ["stablehlo.sine", "copy"]
+    sine = graph.works[0]
+    assert isinstance(sine.results[0], StoredTensor)
+    assert len(sine.shards) == len(sine.results[0].chunks) // 4
+
+
+def test_a_shared_view_is_copied_once():
+    graph = graph_of(lambda x: [x.T] * 2, f32(8, 8), block_bytes=300)
+    assert len([work for work in graph.works if isinstance(work, TensorCopy)]) == 1
+
+
+def test_graphs_that_cannot_be_run():
+    graph = small_graph()
+    negation = graph.works[0]
+    negation.shards.append(negation.shards[0])
+    with pytest.raises(BlockGraphError, match=r"chunk 0 of %\d is written twice"):
+        validate(replace(graph))
+    graph = small_graph()
+    graph.works[0].shards.pop()
+    with pytest.raises(BlockGraphError, match=r"chunk 1 of %\d, which copy needs, is written by nothing"):
+        validate(replace(graph))
+    graph = small_graph()
+    transposed = graph.tensors[2]
+    assert isinstance(transposed, TensorView)
+    transposed.parts *= 2
+    with pytest.raises(BlockGraphError, match="do not cover each of its elements once"):
+        validate(replace(graph))
+    graph = small_graph()
+    view, copy = graph.tensors[2], graph.works[1]
+    assert isinstance(view, TensorView)
+    view.parts = (replace(view.parts[0], source=copy.results[0]),)
+    with pytest.raises(BlockGraphError, match="depends on its own result"):
+        validate(replace(graph))
+
+
+def test_blocks_that_do_not_fit():
+    with pytest.raises(DiagnosticError, match=r"its smallest blocks take 260 bytes, more than the limit of 100"):
+        graph_of(lambda x, w: x @ w, f32(8, 32), f32(32, 8), block_bytes=100)
+    graph = small_graph()
+    with pytest.raises(
+        MemoryLimitError, match=r"takes 256 bytes for what it reads and writes, more than the limit of 200"
+    ):
+        run(graph, (f32(8, 8),), 200)
+    with pytest.raises(
+        ValueError, match=re.escape("%arg0 must have shape (8, 8) and elements of type float32, not (4, 4)")
+    ):
+        run(graph, (f32(4, 4),), 2000)
+    with pytest.raises(DiagnosticError, match="cannot be computed by themselves"):
+        block_graph(sdy.from_jax(jax.jit(jnp.matmul), f32(4, 4), f32(4, 4)), lambda op, blocks: (2, 2, 2))
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    program = tmp_path / "program.mlir"
+    program.write_text(sdy.format(sdy.from_jax(jax.jit(PROGRAMS["mlp"][0]), *PROGRAMS["mlp"][1])))
+    assert sdy_blocks([str(program), "--memory-limit", "16K", "--split-reductions", "2", "--check"]) == 0
+    shown = capsys.readouterr().out
+    assert "stablehlo.dot_general" in shown
+    assert float(re.findall(r"largest difference .*: (\S+) \(", shown)[0]) < 1e-4
+    assert sdy_blocks([str(program), "--json", "-", "--memory-limit", "16K"]) == 0
+    assert json.loads(capsys.readouterr().out)["nodes"]
+    assert sdy_blocks([str(program), "--memory-limit", "100"]) == 1
+    assert "its smallest blocks take" in capsys.readouterr().err

@@ -1,0 +1,152 @@
+"""sdy-blocks: run a program in blocks that fit in memory, or show the graph of them."""
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.diagnostics import error
+from sdy.passes.blocks.block_shapes import within
+from sdy.passes.blocks.build import block_graph
+from sdy.passes.blocks.graph import BlockGraph
+from sdy.passes.blocks.split_reductions import SplitReductionsPass
+from sdy.passes.blocks.validation import validate
+from sdy.passes.driver import read, run_passes, write
+from sdy.passes.execution.difference import largest_difference
+from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
+from sdy.text import parse
+from sdy.tools.command import guarded
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+_DESCRIPTION = """\
+Cut each operation of a StableHLO program into blocks that take little memory, and run them one after the other. What
+has to wait goes to files, so that a program may be larger than the memory that there is.
+"""
+
+_EXAMPLES = """\
+examples:
+  sdy-blocks program.mlir --memory-limit 256M --check
+  sdy-blocks program.mlir --memory-limit 1G --split-reductions 16 --inputs inputs.npz
+  sdy-blocks program.mlir --dot - | dot -Tsvg > blocks.svg
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`, by default the process's own, and return the exit status."""
+    arguments = _parser().parse_args(argv)
+    return guarded(lambda: run(arguments))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "sdy-blocks",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
+    parser.add_argument(
+        "--memory-limit", type=_bytes, default="1G", metavar="SIZE", help="bytes, or with K, M or G (default: 1G)"
+    )
+    parser.add_argument(
+        "--block-bytes", type=_bytes, metavar="SIZE", help="of a block (default: a quarter of the limit)"
+    )
+    parser.add_argument(
+        "--split-reductions", type=int, default=0, metavar="N", help="reduce in up to N parts and a second stage"
+    )
+    parser.add_argument("--inputs", metavar="FILE.npz", help="read the inputs from this file (default: random ones)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="for random inputs (default: 0)")
+    parser.add_argument("--check", action="store_true", help="compare with the program computed whole")
+    parser.add_argument("--dot", metavar="FILE", help="write the graph for Graphviz, and do not run it")
+    parser.add_argument("--json", metavar="FILE", help="write the graph as JSON, and do not run it")
+    return parser
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+)\s*([KMG]?)(?:i?B)?", text, re.IGNORECASE)
+    if not match or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size: bytes, or a number with K, M or G")
+    return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
+    source = read(arguments.file)
+    module = parse(source.text, source.name)
+    original = module.clone()
+    if arguments.split_reductions:
+        run_passes(module, [SplitReductionsPass(arguments.split_reductions)])
+    graph = block_graph(module, within(arguments.block_bytes or max(arguments.memory_limit // 4, 1)))
+    validate(graph)
+    if arguments.dot or arguments.json:
+        return _draw(graph, arguments)
+    inputs, results = _run(graph, original, arguments)
+    if arguments.check:
+        _compare(original, inputs, results)
+    return 0
+
+
+def _draw(graph: BlockGraph, arguments: argparse.Namespace) -> int:
+    from sdy.passes.blocks.drawing import to_dot, to_json
+
+    if arguments.dot:
+        write(arguments.dot, to_dot(graph))
+    if arguments.json:
+        write(arguments.json, json.dumps(to_json(graph), indent=1) + "\n")
+    return 0
+
+
+def _run(
+    graph: BlockGraph, original: ModuleOp, arguments: argparse.Namespace
+) -> tuple[list[NumpyArray], Sequence[NumpyArray]]:
+    from sdy.passes.blocks.schedule import MemoryLimitError
+    from sdy.passes.blocks.schedule import run as run_graph
+    from sdy.passes.execution.sharded_program import ShardedProgram
+
+    ports = ShardedProgram.unpartitioned(original).inputs
+    if arguments.inputs:
+        inputs = arrange_inputs(read_arrays(arguments.inputs), ports, arguments.inputs)
+    else:
+        inputs = random_inputs(ports, arguments.seed)
+    console = Console(highlight=False)
+    try:
+        with Console(stderr=True).status("running ..."):
+            results, account = run_graph(graph, inputs, arguments.memory_limit)
+    except MemoryLimitError as problem:
+        raise error(original, str(problem)) from problem
+    console.print(_table(graph))
+    console.print(
+        f"{account.shards:,} blocks, at most {account.most_bytes:,} bytes in memory, "
+        f"{account.spilled_bytes:,} bytes through files"
+    )
+    return inputs, results
+
+
+def _table(graph: BlockGraph) -> Table:
+    """The work of each kind of operation: how many blocks, and the bytes of the largest."""
+    table = Table()
+    for heading in ("operation", "blocks", "bytes of the largest"):
+        table.add_column(heading, justify="left" if heading == "operation" else "right")
+    for name in dict.fromkeys(work.name for work in graph.works):
+        shards = [shard for work in graph.works if work.name == name for shard in work.shards]
+        table.add_row(name, f"{len(shards):,}", f"{max(shard.nbytes for shard in shards):,}")
+    return table
+
+
+def _compare(original: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence[NumpyArray]) -> None:
+    from sdy.passes.execution.compile import compile_unpartitioned
+
+    program = compile_unpartitioned(original)
+    difference = largest_difference(results, program(*inputs), [port.name for port in program.outputs])
+    if difference is None:
+        print("nothing to compare: the results have no elements")
+    else:
+        print(
+            f"largest difference from the program computed whole: {difference.largest:.3g} "
+            f"({difference.result}, whose largest element is {difference.scale:.3g})"
+        )
