@@ -4,8 +4,10 @@ What a compiler does with shardings is mostly to compare them and to look up wha
 values are one object, both take as long as they do for the object's address, however large the value.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import Field, fields
+from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -22,7 +24,7 @@ class _OneObjectEach(type):
 
         def __call__(cls, *arguments: object, **named: object) -> Any:
             value = super().__call__(*arguments, **named)
-            return cls._objects.setdefault(tuple(value._values()), value)
+            return cls._objects.setdefault(value._values(), value)
 
 
 class Interned(metaclass=_OneObjectEach):
@@ -31,8 +33,16 @@ class Interned(metaclass=_OneObjectEach):
     __slots__ = ("__weakref__",)
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
-    def _values(self) -> Iterator[object]:
-        return (getattr(self, field.name) for field in fields(self) if field.init)
+    def _values(self) -> tuple[object, ...]:
+        return _values_of(self.__class__)(self)
 
     def __reduce__(self) -> tuple[type["Interned"], tuple[object, ...]]:
-        return type(self), tuple(self._values())
+        return type(self), self._values()
+
+
+@cache
+def _values_of(cls: type[Interned]) -> Callable[[Interned], tuple[object, ...]]:
+    """What gives the values of an object's fields."""
+    names = [field.name for field in fields(cls) if field.init]
+    # Of a single name it gives the value by itself.
+    return attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)

@@ -62,7 +62,12 @@ class Projection:
         """A projection with an offset and a start of 0 where none is given."""
         zeros = [0] * len(shape)
         rows = ints(matrix)
-        return cls(rows if rows.ndim == 2 else rows.reshape(-1, len(shape)), ints(zeros if offset is None else offset), ints(shape), ints(start or zeros))
+        return cls(
+            rows if rows.ndim == 2 else rows.reshape(-1, len(shape)),
+            ints(zeros if offset is None else offset),
+            ints(shape),
+            ints(start or zeros),
+        )
 
     @classmethod
     def fixed(cls, index_rank: int, shape: Sequence[int], offset: Sequence[int] | None = None) -> "Projection":

@@ -35,18 +35,20 @@ def propagate(
     results could not take, so that a replicated result does not leave its operands split for nothing.
     """
     proposed = [compatible_axes(projection, factor, direction) for factor, direction in enumerate(directions)]
-    if not any(proposed):
+    if not any(_gains(tensor, factor, axes) for factor, axes in enumerate(proposed) for tensor in projection.tensors):
         return set()
     order = _by_preference(projection, proposed, factor_sizes, mesh, is_elementwise)
     changed: set[int] = set()
 
     def expand(position: int, tensor: TensorFactors, limits: Sequence[TensorFactors]) -> None:
         for factor in order:
+            if not _gains(tensor, factor, proposed[factor]):
+                continue
             axes = _acceptable(tensor, factor, proposed[factor], factor_sizes[factor], mesh, conservative)
             for limit in limits if axes else ():
                 if factor in limit.factors and is_strict_prefix(limit.factors[factor].axes, axes):
                     axes = limit.factors[factor].axes
-            if axes and is_strict_prefix(tensor.factors[factor].axes, axes):
+            if axes and _gains(tensor, factor, axes):
                 tensor.factors[factor].axes = axes
                 changed.add(position)
 
@@ -56,6 +58,12 @@ def propagate(
     for position, tensor in enumerate(projection.operands):
         expand(position, tensor, projection.results if is_elementwise else ())
     return changed
+
+
+def _gains(tensor: TensorFactors, factor: int, axes: Axes) -> bool:
+    """Whether the tensor has `factor`, and would be split further along it by `axes`."""
+    sharding = tensor.factors.get(factor)
+    return sharding is not None and is_strict_prefix(sharding.axes, axes)
 
 
 def _by_preference(
@@ -93,9 +101,7 @@ def _acceptable(
     tensor: TensorFactors, factor: int, axes: Axes, factor_size: int, mesh: Mesh, conservative: bool
 ) -> Axes:
     """What of `axes` the tensor can take for `factor` beside what its other factors hold by now; () for nothing new."""
-    sharding = tensor.factors.get(factor)
-    if sharding is None:
-        return ()
+    sharding = tensor.factors[factor]
 
     def free_within(axis: AxisRef, sharded_size: int) -> AxisRef | None:
         return prefix_within_factor(axis, tensor, sharding, sharded_size, factor_size, mesh)

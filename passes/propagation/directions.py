@@ -6,6 +6,7 @@ first those that merely pass their operand on, last broadcasts forward, each sta
 
 from collections.abc import Callable
 from enum import Enum, IntFlag
+from functools import cache
 
 from sdy.rule import FactorKind, OpShardingRule
 
@@ -32,51 +33,54 @@ class Role(Enum):
     OTHER = "other"
 
 
-def _when_single_use(role: Role, reuses: bool, rule: OpShardingRule, factor: int) -> Direction:
-    return Direction.NONE if reuses else _pass_through(role, reuses, rule, factor)
+def _when_single_use(role: Role, reuses: bool, kind: FactorKind) -> Direction:
+    return Direction.NONE if reuses else _pass_through(role, reuses, kind)
 
 
-def _pass_through(role: Role, reuses: bool, rule: OpShardingRule, factor: int) -> Direction:
+def _pass_through(role: Role, reuses: bool, kind: FactorKind) -> Direction:
     if role is Role.PASS_THROUGH:
         return Direction.BOTH
     return Direction.FORWARD if role is Role.WINDOW else Direction.NONE
 
 
-def _pass_through_factors(role: Role, reuses: bool, rule: OpShardingRule, factor: int) -> Direction:
-    if rule.kind(factor) is not FactorKind.PASS_THROUGH:
+def _pass_through_factors(role: Role, reuses: bool, kind: FactorKind) -> Direction:
+    if kind is not FactorKind.PASS_THROUGH:
         return Direction.NONE
-    return _all_but_broadcast_forward(role, reuses, rule, factor)
+    return _all_but_broadcast_forward(role, reuses, kind)
 
 
-def _all_but_broadcast_forward(role: Role, reuses: bool, rule: OpShardingRule, factor: int) -> Direction:
+def _all_but_broadcast_forward(role: Role, reuses: bool, kind: FactorKind) -> Direction:
     return Direction.BACKWARD if role is Role.BROADCAST else Direction.BOTH
 
 
-def _everything(role: Role, reuses: bool, rule: OpShardingRule, factor: int) -> Direction:
+def _everything(role: Role, reuses: bool, kind: FactorKind) -> Direction:
     return Direction.BOTH
 
 
-STAGES: tuple[Callable[[Role, bool, OpShardingRule, int], Direction], ...] = (
+STAGES: tuple[Callable[[Role, bool, FactorKind], Direction], ...] = (
     _when_single_use,
     _pass_through,
     _pass_through_factors,
     _all_but_broadcast_forward,
     _everything,
 )
-"""What each stage allows an operation, given its role, whether it reads a tensor that others read too, its rule and the
-factor."""
+"""What each stage allows an operation, given its role, whether it reads a tensor that others read too, and the kind of
+the factor."""
 
 ALL_STAGES = len(STAGES)
 
 
 def directions(role: Role, reuses: bool, rule: OpShardingRule, stages: int) -> tuple[Direction, ...]:
     """The direction along each factor of `rule` when the first `stages` stages are open."""
-    return tuple(_direction(role, reuses, rule, factor, stages) for factor in range(rule.num_factors))
+    return tuple(
+        Direction.NONE if factor in rule.blocked_propagation else _direction(role, reuses, rule.kind(factor), stages)
+        for factor in range(rule.num_factors)
+    )
 
 
-def _direction(role: Role, reuses: bool, rule: OpShardingRule, factor: int, stages: int) -> Direction:
+@cache
+def _direction(role: Role, reuses: bool, kind: FactorKind, stages: int) -> Direction:
     allowed = Direction.NONE
-    if factor not in rule.blocked_propagation:
-        for stage in STAGES[:stages]:
-            allowed |= stage(role, reuses, rule, factor)
+    for stage in STAGES[:stages]:
+        allowed |= stage(role, reuses, kind)
     return allowed

@@ -30,6 +30,8 @@ from sdy.sharding import DimSharding, Reduction, TensorSharding
 
 Axes = tuple[AxisRef, ...]
 
+_OPEN = DimSharding(is_closed=False)
+
 
 @dataclass(slots=True)
 class FactorSharding:
@@ -77,10 +79,11 @@ def project_tensor(
     mapping: TensorMapping, sharding: TensorSharding | None, factor_sizes: Sequence[int], mesh: Mesh
 ) -> TensorFactors:
     """One tensor's sharding by factor; None is fully open."""
-    if sharding is None:
-        open_dim = DimSharding(is_closed=False)
-        sharding = TensorSharding(mesh, (open_dim,) * len(mapping))
     factors: dict[int, FactorSharding] = {}
+    if sharding is None:
+        for dim_factors in mapping:
+            _project_dim(dim_factors, _OPEN, factor_sizes, mesh, factors)
+        return TensorFactors(factors)
     for dim_factors, dim in zip(mapping, sharding.dims, strict=True):
         _project_dim(dim_factors, dim, factor_sizes, mesh, factors)
     return TensorFactors(factors, sharding.replicated, sharding.unreduced, sharding.reduction)

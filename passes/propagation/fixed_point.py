@@ -6,22 +6,26 @@ top; the top one is taken and visited; what its step changed is put on the stack
 visited operation itself is not put back.
 
 Two things keep that short. The part of the stack that is still as it was at the start is not stored: it is the
-operations past `position`. And an operation is passed over when none of its tensors' shardings, and none of its
-directions, changed since a visit that found nothing to do, as is so for most in all rounds but the first.
+operations past `position`. And an operation is passed over when none of its tensors has a sharding, or none of their
+shardings, and none of its directions, changed since it was visited, as is so for most in all rounds but the first.
 
 The driver also erases operations whose results nobody uses, and so do we: it takes uses away from their operands, and
 who reads a tensor alone is propagated through earlier.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sdy.passes.propagation.directions import ALL_STAGES
 from sdy.passes.propagation.graph import UNSHARDABLE, Graph
-from sdy.passes.propagation.step import NO_SHARDING, Kind, Outcomes, SetSharding, Steps, Strategy
+from sdy.passes.propagation.step import NO_SHARDING, Kind, Outcomes, Steps, Strategy
 from sdy.sharding import TensorSharding
 
 SIGNATURE = -1
 """In place of an operation's number: the main function's signature, which ties returned values to results."""
+
+_BARE, _STALE, _DONE = range(3)
+"""What an operation is to the next visit: without a sharding around it; to be visited; the same as when it was."""
 
 
 class Change(NamedTuple):
@@ -44,23 +48,36 @@ class FixedPoint:
     def __init__(self, graph: Graph, steps: Steps) -> None:
         self.graph = graph
         self.steps = steps
-        self.numbers = [steps.number(sharding) for sharding in graph.shardings]
+        self.numbers = [NO_SHARDING if sharding is None else steps.number(sharding) for sharding in graph.shardings]
         """The number of each node's sharding."""
+        self.written = list(self.numbers)
+        """The number of the sharding that each node has in the module."""
         self.given = graph.shardings
         """The shardings of the nodes before propagation."""
-        self.changes: list[Change] = []
-        """The visits that set something, in order."""
         self.visits = 0
         """How many visits of operations it took so far."""
-        self._stale = bytearray(kind is not None for kind in graph.kinds)
-        """The operations whose next visit may change something."""
+        self._log: list[tuple[int, tuple[int, ...], Kind, Strategy, int, tuple[int, ...]]] = []
+        """The fields of `changes`."""
+        self._state = bytearray(len(graph.kinds))
+        """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`."""
+        for node, number in enumerate(self.numbers):
+            if number != NO_SHARDING:
+                self._make_readers_stale(node)
         for number in graph.dead:
-            self._stale[number] = True
+            self._state[number] = _STALE
+        self._numbers_of_kinds: dict[Kind, list[int]] = {}
         self._last_round: tuple[Strategy, int] = ("basic", 0)
         self._reached: dict[int, tuple[int, ...]] = {}
+        self._reaching_further = {UNSHARDABLE, *graph.winding, *graph.groups, *graph.siblings}
+        """The nodes whose change is more than a change of their own that matters to their readers."""
         self._position = 0
         self._stack: list[int] = []
         self._stacked = bytearray(len(graph.kinds))
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """The visits that set something, in order."""
+        return [Change(*fields) for fields in self._log]
 
     def sharding(self, node: int) -> TensorSharding | None:
         """The present sharding of `node`."""
@@ -69,8 +86,7 @@ class FixedPoint:
     def assign(self, node: int, sharding: TensorSharding | None) -> None:
         """Give `node` a sharding that does not come from propagation."""
         self.numbers[node] = self.steps.number(sharding)
-        for reader in self.graph.readers[node]:
-            self._stale[reader] = True
+        self._make_readers_stale(node)
 
     def run(self, strategy: Strategy, stages: int) -> None:
         """Propagate with `strategy` through the operations that the first `stages` stages allow, as far as it goes."""
@@ -79,19 +95,25 @@ class FixedPoint:
         self._visit_operations(strategy, stages)
         self._visit_returns(strategy)
 
+    def _make_readers_stale(self, node: int) -> None:
+        state = self._state
+        for reader in self.graph.readers[node]:
+            state[reader] = _STALE
+
     def _wake(self, strategy: Strategy, stages: int) -> None:
         """Make stale the operations to which this round is not like the last."""
         last_strategy, last_stages = self._last_round
-        awake = {
-            kind
-            for kind in set(self.graph.kinds)
-            if kind is not None
-            and (strategy != last_strategy or kind.directions[stages] != kind.directions[last_stages])
-        }
-        for number, kind in enumerate(self.graph.kinds):
-            if kind in awake:
-                self._stale[number] = True
         self._last_round = (strategy, stages)
+        if not self._numbers_of_kinds:
+            for number, kind in enumerate(self.graph.kinds):
+                if kind is not None:
+                    self._numbers_of_kinds.setdefault(kind, []).append(number)
+        state = self._state
+        for kind, numbers in self._numbers_of_kinds.items():
+            if strategy != last_strategy or kind.directions[stages] != kind.directions[last_stages]:
+                for number in numbers:
+                    if state[number] == _DONE:
+                        state[number] = _STALE
 
     def _visit_returns(self, strategy: Strategy) -> None:
         for kind, tensors in self.graph.returns:
@@ -99,65 +121,67 @@ class FixedPoint:
             shardings = (self.numbers[returned], self.numbers[result])
             outcome = self.steps.step(kind, strategy, ALL_STAGES, shardings)
             if outcome:
-                self.changes.append(Change(SIGNATURE, tensors, kind, strategy, ALL_STAGES, shardings))
+                self._log.append((SIGNATURE, tensors, kind, strategy, ALL_STAGES, shardings))
             for position, sharding in outcome:
                 for node in self.graph.group(tensors[position]):
                     self._set(node, sharding)
 
     def _visit_operations(self, strategy: Strategy, stages: int) -> None:
         """Written to be fast: this loop goes round once for each visit."""
-        graph, numbers, stale, stack, stacked = self.graph, self.numbers, self._stale, self._stack, self._stacked
-        kinds, tensors, dead = graph.kinds, graph.tensors, graph.dead
+        graph, numbers, state, stack, stacked = self.graph, self.numbers, self._state, self._stack, self._stacked
+        kinds, tensors_of, dead, readers = graph.kinds, graph.tensors, graph.dead, graph.readers
         taken: dict[Kind, Outcomes] = {}
         self._position = -1
         while True:
             if stack:
                 number = stack.pop()
                 stacked[number] = False
+                if state[number] != _STALE:
+                    continue
             else:
-                number = self._position = stale.find(True, self._position + 1)
+                number = self._position = state.find(_STALE, self._position + 1)
                 if number < 0:
                     return
-            if not stale[number]:
-                continue
-            stale[number] = False
+            state[number] = _DONE
             self.visits += 1
-            if number in dead:
+            if dead and number in dead:
                 self._erase(number)
                 continue
             kind = kinds[number]
-            if kind is not None:
-                shardings = tuple([numbers[node] for node in tensors[number]])
-                outcomes = taken.get(kind)
-                if outcomes is None:
-                    outcomes = taken[kind] = self.steps.taken(kind, strategy, stages)
-                outcome = outcomes.get(shardings)
-                if outcome is None:
-                    outcome = self.steps.step(kind, strategy, stages, shardings)
-                if outcome:
-                    self.changes.append(Change(number, tensors[number], kind, strategy, stages, shardings))
-                    self._apply(number, outcome)
-
-    def _apply(self, number: int, outcome: tuple[SetSharding, ...]) -> None:
-        tensors = self.graph.tensors[number]
-        for position, sharding in outcome:
-            for node in self.graph.group(tensors[position]):
-                self._set(node, sharding)
-                self._push_reached(node, number)
+            if kind is None:
+                continue
+            tensors = tensors_of[number]
+            shardings = tuple([numbers[node] for node in tensors])
+            outcomes = taken.get(kind)
+            if outcomes is None:
+                outcomes = taken[kind] = self.steps.taken(kind, strategy, stages)
+            outcome = outcomes.get(shardings)
+            if outcome is None:
+                outcome = self.steps.step(kind, strategy, stages, shardings)
+            if not outcome:
+                continue
+            self._log.append((number, tensors, kind, strategy, stages, shardings))
+            for position, sharding in outcome:
+                node = tensors[position]
+                if node in self._reaching_further:
+                    for member in graph.group(node):
+                        self._set(member, sharding)
+                        self._push_reached(member, number)
+                    continue
+                numbers[node] = sharding
+                reached: list[int] = []
+                for reader in readers[node]:
+                    state[reader] = _STALE
+                    if reader <= self._position and reader != number and not stacked[reader]:
+                        reached.append(reader)
+                # Their order only matters where there are several, which is rare, and costs more to find out.
+                if len(reached) > 1:
+                    self._push_reached(node, number)
+                elif reached:
+                    self._push(reached[0])
 
     def _push_reached(self, node: int, visited: int) -> None:
         """Put what the change of `node` reaches on the stack, other than the visited operation."""
-        if node not in self.graph.winding:
-            # Their order only matters where there are several, which is rare, and costs more to find out.
-            reached = [
-                reader
-                for reader in self.graph.readers[node]
-                if reader <= self._position and reader != visited and not self._stacked[reader]
-            ]
-            if len(reached) < 2:
-                for number in reached:
-                    self._push(number)
-                return
         for number in self._reached_from(node):
             if number != visited:
                 self._push(number)
@@ -167,8 +191,7 @@ class FixedPoint:
             return
         before = self.numbers[node]
         self.numbers[node] = sharding
-        for reader in self.graph.readers[node]:
-            self._stale[reader] = True
+        self._make_readers_stale(node)
         if before == NO_SHARDING:
             self._open_siblings(node)
 
@@ -192,9 +215,10 @@ class FixedPoint:
 
     def _erase(self, number: int) -> None:
         erased = self.graph.erase(number)
+        self._numbers_of_kinds.clear()
         for user in erased.left_alone:
-            self._stale[user] = True
+            self._state[user] = _STALE
         for neighbour in erased.neighbours:
             if neighbour in self.graph.dead:
-                self._stale[neighbour] = True
+                self._state[neighbour] = _STALE
             self._push(neighbour)

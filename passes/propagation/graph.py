@@ -7,7 +7,7 @@ that it joins. Node 0 stands for the values that cannot have a sharding, such as
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
@@ -15,6 +15,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
+from sdy.dialect.attributes import OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of, data_flow_of_source, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.dialect.traits import is_terminator
@@ -23,9 +24,8 @@ from sdy.passes.common.call_graph import callee
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import rank
-from sdy.passes.propagation.kinds import Kinds
+from sdy.passes.propagation.kinds import Kinds, reuses_operand
 from sdy.passes.propagation.step import Kind
-from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 
 UNSHARDABLE = 0
@@ -61,8 +61,10 @@ class Graph:
 
     kinds_of: Kinds
     symbols: Symbols
-    nodes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """The node that holds the sharding of each value."""
+    nodes: dict[int, int] = field(default_factory=dict[int, int])
+    """The node that holds the sharding of each value, by the value's `id`, as to hash a value is slow."""
+    values: list[SSAValue] = field(default_factory=list[SSAValue])
+    """The values in `nodes`."""
     places: list[SSAValue | None] = field(default_factory=lambda: [None])
     """The value that each node holds the sharding of, first of all; None for a function's result, and node 0."""
     shardings: list[TensorSharding | None] = field(default_factory=lambda: [None])
@@ -75,8 +77,6 @@ class Graph:
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     """The nodes that are always to have the sharding of a node, itself included."""
     operations: list[Operation] = field(default_factory=list[Operation])
-    numbers: dict[Operation, int] = field(default_factory=dict[Operation, int])
-    """The number of each operation."""
     kinds: list[Kind | None] = field(default_factory=list[Kind | None])
     """What a step does at each operation; None where nothing is propagated."""
     tensors: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
@@ -90,10 +90,21 @@ class Graph:
     """The operations that nobody would miss."""
     calls: dict[Operation | None, list[CallOp]] = field(default_factory=dict[Operation | None, list[CallOp]])
     """The calls of each function."""
-    rules: list[OpShardingRule | None] = field(default_factory=list[OpShardingRule | None])
+    rules: list[OpShardingRuleAttr | None] = field(default_factory=list[OpShardingRuleAttr | None])
     """The rule of each operation; None where it has none."""
+    given_rules: list[Operation] = field(default_factory=list[Operation])
+    """The operations that had a rule in the module."""
     winding: set[int] = field(default_factory=set[int])
     """The nodes whose change may reach other operations than those that it matters to."""
+
+    @cached_property
+    def numbers(self) -> dict[Operation, int]:
+        """The number of each operation that was not erased."""
+        return {op: number for number, op in enumerate(self.operations)}
+
+    def node_of(self, value: SSAValue) -> int | None:
+        """The node that holds the sharding of `value`, None where the module had no such value when it was read."""
+        return self.nodes.get(id(value))
 
     def rank(self, node: int) -> int:
         """The number of dimensions of what `node` holds the sharding of."""
@@ -175,7 +186,7 @@ class Graph:
             return
         rule = self.rules[number]
         if rule is not None and self.kinds[number] is not None:
-            self.kinds[number] = self.kinds_of.of_operation(user, rule)
+            self.kinds[number] = self.kinds_of.of_operation(user, rule.data, reuses_operand(user))
             yield number
 
 

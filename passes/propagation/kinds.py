@@ -46,9 +46,9 @@ class Kinds:
         default_factory=dict[tuple[tuple[int, ...], int], OpShardingRule]
     )
 
-    def of_operation(self, operation: Operation, rule: OpShardingRule) -> Kind:
-        """The kind of an operation that has a rule."""
-        op_class, reuses = operation.__class__, _reuses(operation)
+    def of_operation(self, operation: Operation, rule: OpShardingRule, reuses: bool) -> Kind:
+        """The kind of an operation that has a rule, and may read a tensor that is read elsewhere too."""
+        op_class = operation.__class__
         kind = self._of_classes.get((op_class, id(rule), reuses))
         if kind is None:
             elementwise = is_elementwise(operation)
@@ -116,5 +116,6 @@ def _role(operation: Operation) -> Role:
     return _ROLES.get(type(operation), Role.OTHER)
 
 
-def _reuses(operation: Operation) -> bool:
+def reuses_operand(operation: Operation) -> bool:
+    """Whether `operation` reads a tensor, other than a scalar, that is read elsewhere too."""
     return any(not operand.has_one_use() and not is_scalar(operand) for operand in operation.operands)

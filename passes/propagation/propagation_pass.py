@@ -60,7 +60,7 @@ class PropagationPass(ModulePass):
 def write_shardings(state: FixedPoint) -> None:
     """Write the shardings that changed into the module."""
     graph = state.graph
-    changed = {node for node in range(len(graph.places)) if state.sharding(node) != graph.shardings[node]}
+    changed = {node for node, pair in enumerate(zip(state.numbers, state.written, strict=True)) if pair[0] != pair[1]}
     for func, signature in graph.signatures.items():
         if not changed.isdisjoint(signature.arguments):
             set_func_arg_shardings(func, map(state.sharding, signature.arguments))
@@ -72,17 +72,17 @@ def write_shardings(state: FixedPoint) -> None:
         assert place is not None
         assert sharding is not None
         set_sharding(place, sharding)
-    graph.shardings = [state.sharding(node) for node in range(len(graph.places))]
+    state.written = list(state.numbers)
 
 
 def _write_rules(graph: Graph) -> None:
     for op, rule in zip(graph.operations, graph.rules, strict=True):
         if rule is not None:
-            op.attributes[SHARDING_RULE] = OpShardingRuleAttr.of(rule)
+            op.attributes[SHARDING_RULE] = rule
 
 
 def _remove_rules(graph: Graph) -> None:
-    for op in graph.operations:
+    for op in graph.given_rules:
         rule = op.attributes.get(SHARDING_RULE)
         if isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
             del op.attributes[SHARDING_RULE]

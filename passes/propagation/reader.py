@@ -1,15 +1,16 @@
 """Reading a module into the graph."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
+from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator
 
 from sdy.diagnostics import error
-from sdy.dialect.attributes import SHARDING, TensorShardingPerValueAttr
+from sdy.dialect.attributes import SHARDING, SHARDING_RULE, OpShardingRuleAttr, TensorShardingPerValueAttr
 from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding, keeps_shardings_of_results, shardable_value
@@ -19,13 +20,12 @@ from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_static_tensor
 from sdy.passes.propagation.graph import UNSHARDABLE, Graph, Return, Signature, is_dead
-from sdy.passes.propagation.kinds import Kinds
+from sdy.passes.propagation.kinds import Kinds, reuses_operand
 from sdy.passes.propagation.step import Kind
-from sdy.rule import OpShardingRule
-from sdy.rules import sharding_rule
+from sdy.rules import rule_attributes
 from sdy.sharding import TensorSharding
 
-Step = tuple[OpShardingRule | None, Kind | None, tuple[int, ...]]
+Step = tuple[OpShardingRuleAttr | None, Kind | None, tuple[int, ...]]
 """What a step does at an operation: its rule, if it has one, its kind, and the nodes of the tensors that it sees."""
 
 _NO_STEP: Step = (None, None, ())
@@ -45,15 +45,17 @@ class _Reader:
         self.graph = Graph(Kinds(conservative), Symbols(module))
         self.module = module
         self.nodes = self.graph.nodes
+        self.rule_of = rule_attributes(conservative)
+        self.scalars: dict[int, bool] = {}
+        """By the `id` of each type that was met, whether its tensors have no dimensions."""
 
     def read(self) -> Graph:
         graph = self.graph
         graph.operations = operations(self.module)[1:]
-        _check_types(graph.operations)
-        graph.numbers = {op: number for number, op in enumerate(graph.operations)}
         for op in graph.operations:
-            if isinstance(op, CallOp):
-                graph.calls.setdefault(callee(op, graph.symbols), []).append(op)
+            if op.__class__ is CallOp:
+                call = cast(CallOp, op)
+                graph.calls.setdefault(callee(call, graph.symbols), []).append(call)
         block: Block | None = None
         is_nested = False
         for number, op in enumerate(graph.operations):
@@ -61,47 +63,73 @@ class _Reader:
                 block = op.parent
                 is_nested = not isinstance(op.parent_op(), FuncOp)
             if _is_plain(op.__class__):
-                rule, kind, tensors = self._plain_step(op)
+                rule, kind, tensors = self._plain_step(number, op)
                 if is_nested:
                     graph.winding.update(tensors)
             else:
+                self._check_types(op)
                 rule, kind, tensors = self._step(op)
                 self._read_places(op)
                 graph.winding.update(tensors, map(self._node, op.operands), map(self._node, op.results))
+                if kind is not None:
+                    for node in set(tensors):
+                        graph.readers[node].append(number)
+                if is_dead(op):
+                    graph.dead.add(number)
             graph.rules.append(rule)
             graph.kinds.append(kind)
             graph.tensors.append(tensors)
-            if kind is not None:
-                for node in set(tensors):
-                    graph.readers[node].append(number)
-            if is_dead(op):
-                graph.dead.add(number)
         self._read_groups()
         return graph
 
-    def _plain_step(self, op: Operation) -> Step:
-        """As `_step`, for an operation that is like most, and the nodes of its results; written to be fast."""
-        graph, nodes = self.graph, self.nodes
+    def _plain_step(self, number: int, op: Operation) -> Step:
+        """As `_step`, for an operation that is like most, and all else there is to it; written to be fast."""
+        graph, nodes, scalars = self.graph, self.nodes, self.scalars
+        rule = self.rule_of(op)
+        shardings: Sequence[TensorSharding | None] | None = None
+        if attributes := op.attributes:
+            if isinstance(kept := attributes.get(SHARDING), TensorShardingPerValueAttr):
+                shardings = kept.data
+            if SHARDING_RULE in attributes:
+                graph.given_rules.append(op)
         tensors: list[int] = []
+        reuses = False
         for operand in op._operands:  # pyright: ignore[reportPrivateUsage]
-            node = nodes.get(operand)
+            node = nodes.get(id(operand))
             tensors.append(self._node(operand) if node is None else node)
+            if not reuses and not operand.has_one_use():
+                reuses = not self._is_scalar(operand.type)
+        operands = len(tensors)
         results = op.results
-        kept = op.attributes.get(SHARDING)
-        shardings = kept.data if isinstance(kept, TensorShardingPerValueAttr) else (None,) * len(results)
-        defined: list[int] = []
-        # An operation without results may have a sharding all the same, of a single device.
-        for result, sharding in zip(results, shardings, strict=False):
-            node = nodes.get(result)
+        is_used = False
+        for result in results:
+            type_ = result._type  # pyright: ignore[reportPrivateUsage]
+            if id(type_) not in scalars:
+                self._check_type(op, type_)
+            if result.first_use is not None:
+                is_used = True
+            node = nodes.get(id(result))
             if node is None:
-                node = nodes[result] = self._new_node(result, sharding)
-            defined.append(node)
+                node = nodes[id(result)] = self._new_node(result, None)
+                graph.values.append(result)
+            tensors.append(node)
+        defined = tensors[operands:]
+        if shardings is not None:
+            # An operation without results may have a sharding all the same, of a single device.
+            for node, sharding in zip(defined, shardings, strict=False):
+                graph.shardings[node] = sharding
         if len(defined) > 1:
             graph.siblings.update(dict.fromkeys(defined, tuple(defined)))
-        tensors += defined
-        rule = sharding_rule(op, graph.kinds_of.conservative)
-        kind = graph.kinds_of.of_operation(op, rule) if rule is not None and len(tensors) > 1 else None
-        return rule, kind, tuple(tensors)
+        if not is_used and is_dead(op):
+            graph.dead.add(number)
+        if rule is None or len(tensors) < 2:
+            return rule, None, tuple(tensors)
+        readers = graph.readers
+        for node in tensors:
+            reading = readers[node]
+            if not reading or reading[-1] != number:
+                reading.append(number)
+        return rule, graph.kinds_of.of_operation(op, rule.data, reuses), tuple(tensors)
 
     def _read_places(self, op: Operation) -> None:
         """The nodes of the values that `op` defines, or that are arguments of its regions."""
@@ -139,8 +167,9 @@ class _Reader:
     def _read_groups(self) -> None:
         members: dict[int, list[SSAValue]] = {}
         for op in self.graph.operations:
-            if isinstance(op, ShardingGroupOp):
-                members.setdefault(op.group_id.value.data, []).append(op.input)
+            if op.__class__ is ShardingGroupOp:
+                group = cast(ShardingGroupOp, op)
+                members.setdefault(group.group_id.value.data, []).append(group.input)
         for values in members.values():
             nodes = tuple([self._node(value) for value in values])
             self.graph.groups.update(
@@ -158,12 +187,14 @@ class _Reader:
             return self._tensors(kinds.of_edge(op.input.type, len(sources)) if sources else None, (*sources, op.result))
         if isinstance(op, PropagationBarrierOp):
             return self._tensors(kinds.of_barrier(op), (op.input, op.result))
-        rule = sharding_rule(op, kinds.conservative)
+        if SHARDING_RULE in op.attributes:
+            self.graph.given_rules.append(op)
+        rule = self.rule_of(op)
         if rule is None:
             return _NO_STEP
-        return self._tensors(kinds.of_operation(op, rule), (*op.operands, *op.results), rule)
+        return self._tensors(kinds.of_operation(op, rule.data, reuses_operand(op)), (*op.operands, *op.results), rule)
 
-    def _tensors(self, kind: Kind | None, values: Sequence[SSAValue], rule: OpShardingRule | None = None) -> Step:
+    def _tensors(self, kind: Kind | None, values: Sequence[SSAValue], rule: OpShardingRuleAttr | None = None) -> Step:
         """`kind`, unless a single tensor leaves nothing to propagate, and the nodes of `values`."""
         return rule, kind if len(values) > 1 else None, tuple([self._node(value) for value in values])
 
@@ -191,7 +222,7 @@ class _Reader:
         return [returned.operands[value.index]] if returned else []
 
     def _node(self, value: SSAValue) -> int:
-        node = self.nodes.get(value)
+        node = self.nodes.get(id(value))
         if node is None:
             holder = shardable_value(value)
             if holder is None:
@@ -200,7 +231,8 @@ class _Reader:
                 node = self._new_node(value, get_sharding(value))
             else:
                 node = self._node(holder)
-            self.nodes[value] = node
+            self.nodes[id(value)] = node
+            self.graph.values.append(value)
         return node
 
     def _new_node(self, place: SSAValue | None, sharding: TensorSharding | None) -> int:
@@ -209,6 +241,26 @@ class _Reader:
         graph.shardings.append(sharding)
         graph.readers.append([])
         return len(graph.places) - 1
+
+    def _check_types(self, op: Operation) -> None:
+        for result in op.results:
+            if id(result.type) not in self.scalars:
+                self._check_type(op, result.type)
+
+    def _check_type(self, op: Operation, type_: Attribute) -> None:
+        """Refuse a type of a result of `op` that cannot be propagated. Raises DiagnosticError."""
+        if isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape():
+            message = "Shardy propagation only supports ranked tensors with a static shape"
+            raise error(op, f"{message}. type: {type_}")
+        if isinstance(type_, TupleType):
+            raise error(op, f"Shardy propagation doesn't support tuples: {type_}")
+        self._is_scalar(type_)
+
+    def _is_scalar(self, type_: Attribute) -> bool:
+        known = self.scalars.get(id(type_))
+        if known is None:
+            known = self.scalars[id(type_)] = isinstance(type_, ShapedType) and type_.get_num_dims() == 0
+        return known
 
 
 @cache
@@ -219,18 +271,3 @@ def _is_plain(op_class: type[Operation]) -> bool:
         and keeps_shardings_of_results(op_class)
         and not op_class.has_trait(IsTerminator, value_if_unregistered=False)
     )
-
-
-def _check_types(operations: Iterable[Operation]) -> None:
-    checked: set[int] = set()
-    for op in operations:
-        for result in op.results:
-            type_ = result.type
-            if id(type_) in checked:
-                continue
-            checked.add(id(type_))
-            if isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape():
-                message = "Shardy propagation only supports ranked tensors with a static shape"
-                raise error(op, f"{message}. type: {type_}")
-            if isinstance(type_, TupleType):
-                raise error(op, f"Shardy propagation doesn't support tuples: {type_}")

@@ -147,7 +147,7 @@ class Steps:
         if mesh_name is None:
             return ()
         mesh = self._mesh(mesh_name)
-        if mesh.is_maximal:
+        if mesh.is_maximal or not any(dim.axes for sharding in old if sharding for dim in sharding.dims):
             return ()
         rule = kind.rule
         projection = project(rule, old, mesh)

@@ -37,7 +37,8 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
     def propagate(self, state: FixedPoint, module: ModuleOp) -> None:
         given = {node: sharding for node in range(len(state.numbers)) if (sharding := state.sharding(node)) is not None}
         for node, sharding in given.items():
-            state.assign(node, _initial(sharding, state.steps.mesh_of(sharding)))
+            if any(dim.priority is not None for dim in sharding.dims):
+                state.assign(node, _initial(sharding, state.steps.mesh_of(sharding)))
         super().propagate(state, module)
         done = 0
         for priority in sorted({priority for sharding in given.values() for priority in _later_priorities(sharding)}):

@@ -62,6 +62,9 @@ def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
 
     Where the shardings of several values are kept together and none has one yet, the others become open.
     """
+    if isinstance(value, OpResult) and _place_in(value.op.__class__) is _RESULT:
+        _set_result(value.op, value, sharding)
+        return
     kept_with = shardable_value(value)
     if kept_with is None:
         return

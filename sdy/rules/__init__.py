@@ -28,6 +28,7 @@ from sdy.rules.registry import (
     is_registered_elementwise,
     register,
     register_without_rule,
+    rule_attributes,
     sharding_rule,
     sharding_rules,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "register_custom_call",
     "register_without_rule",
     "reshape",
+    "rule_attributes",
     "shape",
     "shape_of",
     "sharding_rule",

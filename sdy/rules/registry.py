@@ -118,6 +118,11 @@ def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule |
     return attribute and attribute.data
 
 
+def rule_attributes(conservative: bool = False) -> RuleOf:
+    """The function that gives each operation's rule as the attribute that it is written as, for those in a hurry."""
+    return _RULES[conservative]
+
+
 def sharding_rules(
     ops: Iterable[Operation], conservative: bool = False
 ) -> Iterator[tuple[Operation, OpShardingRuleAttr]]:

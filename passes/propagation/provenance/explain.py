@@ -75,7 +75,7 @@ class _Explainer:
         """The last of the first `end` propagations that met `value` or one whose place it took, and the node there."""
         while value is not None:
             for run in reversed(self.history.runs[:end]):
-                node = run.state.graph.nodes.get(value)
+                node = run.state.graph.node_of(value)
                 if node:
                     return run, node
             value = predecessor(value)

@@ -54,8 +54,9 @@ class Run:
     def values(self) -> dict[int, list[SSAValue]]:
         """The values whose sharding each node holds."""
         found: dict[int, list[SSAValue]] = {}
-        for value, node in self.state.graph.nodes.items():
-            found.setdefault(node, []).append(value)
+        graph = self.state.graph
+        for value in graph.values:
+            found.setdefault(graph.nodes[id(value)], []).append(value)
         return found
 
     def pieces(self, node: int, axis: AxisRef, before: float = math.inf) -> list[AxisRef | Arrival]:

@@ -46,7 +46,7 @@ class PresentNames:
             for value in self._names.values:
                 at: SSAValue | None = value
                 while at is not None:
-                    if seen := run.state.graph.nodes.get(at):
+                    if seen := run.state.graph.node_of(at):
                         found.setdefault(seen, value)
                     at = predecessor(at)
         return found.get(node)
