@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import sdy
+from sdy.blocks import block_operation
 from sdy.box import Box
 from sdy.diagnostics import DiagnosticError
 from sdy.passes.blocks.block_shapes import within
@@ -24,6 +25,7 @@ from sdy.passes.blocks.build import block_graph
 from sdy.passes.blocks.dask_graph import dask_graph
 from sdy.passes.blocks.drawing import to_dot, to_json
 from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorCopy, TensorView
+from sdy.passes.blocks.probe import Probe, probe, probe_per_step
 from sdy.passes.blocks.schedule import MemoryLimitError, run
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
 from sdy.passes.blocks.validation import BlockGraphError, validate
@@ -256,3 +258,15 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert json.loads(capsys.readouterr().out)["nodes"]
     assert sdy_blocks([str(program), "--memory-limit", "100"]) == 1
     assert "its smallest blocks take" in capsys.readouterr().err
+
+
+def test_probes_of_sample_blocks():
+    """A block that is twice as long takes more time and memory; an axis that cannot be longer takes none."""
+    module = sdy.from_jax(jax.jit(lambda x, w: x @ w), f32(256, 32), f32(32, 256))
+    op = next(op for op in module.walk() if op.name == "stablehlo.dot_general")
+    blocks = block_operation(op)
+    assert blocks is not None
+    block = probe(op, blocks, (64, 64, 32))
+    assert block.seconds > 0
+    assert block.intermediate_bytes >= 0
+    assert probe_per_step(op, blocks, (64, 64, 32))[2] == Probe(0.0, 0)

@@ -41,11 +41,12 @@ def shard_program(shard: Shard) -> str | None:
 
 def run_program(text: str, operands: Sequence[Array]) -> list[Array]:
     """The results of a program that `shard_program` gave."""
-    return [np.asarray(result) for result in _compiled(text)(*operands)]
+    return [np.asarray(result) for result in compiled(text)(*operands)]
 
 
 @cache
-def _compiled(text: str) -> CompiledProgram:
+def compiled(text: str) -> CompiledProgram:
+    """A program of one device, compiled once."""
     return compile_unpartitioned(parse(text))
 
 

@@ -1,0 +1,63 @@
+"""What blocks of an operation really take, found by running some."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+from xdsl.ir import Operation
+
+from sdy.blocks import BlockOperation
+from sdy.box import Box
+from sdy.passes.blocks.kernel import compiled
+from sdy.passes.blocks.local_operation import local_program
+from sdy.passes.execution.inputs import random_inputs
+from sdy.text import format
+
+_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Of a block: the seconds that it takes, and the bytes that it keeps besides its operands and results."""
+
+    seconds: float
+    intermediate_bytes: int
+
+
+def probe(op: Operation, blocks: BlockOperation, shape: Sequence[int]) -> Probe:
+    """The least time of several runs of the block of that shape at the origin, on random numbers, and its memory.
+
+    A block's cost is much the same wherever it lies. `sdy.blocks.override_memory` takes what is found here.
+    """
+    program = compiled(format(local_program(op, blocks, Box.whole(shape))))
+    operands = [jax.device_put(operand) for operand in random_inputs(program.inputs, seed=0)]
+    jax.block_until_ready(program(*operands))
+    seconds: list[float] = []
+    for _ in range(_RUNS):
+        start = time.perf_counter()
+        jax.block_until_ready(program(*operands))
+        seconds.append(time.perf_counter() - start)
+    return Probe(min(seconds), program.temporary_bytes())
+
+
+def probe_per_step(op: Operation, blocks: BlockOperation, shape: Sequence[int]) -> list[Probe]:
+    """What a step more along each axis costs: the difference of a block twice as long, divided by its new steps.
+
+    An axis that is too short to be doubled costs nothing more.
+    """
+    base = probe(op, blocks, shape)
+    costs: list[Probe] = []
+    for axis, (size, extent) in enumerate(zip(shape, blocks.index_shape, strict=True)):
+        longer = min(2 * size, extent)
+        if longer == size:
+            costs.append(Probe(0.0, 0))
+            continue
+        other = probe(op, blocks, [longer if number == axis else part for number, part in enumerate(shape)])
+        steps = longer - size
+        intermediate = (other.intermediate_bytes - base.intermediate_bytes) // steps
+        costs.append(Probe((other.seconds - base.seconds) / steps, intermediate))
+    return costs
