@@ -22,7 +22,10 @@ _RUNS = 3
 
 @dataclass(frozen=True)
 class Probe:
-    """Of a block: the seconds that it takes, and the bytes that it keeps besides its operands and results."""
+    """Of a block: the seconds that it takes, and the bytes that it keeps besides its operands and results.
+
+    These are 0 where the runtime does not say.
+    """
 
     seconds: float
     intermediate_bytes: int
@@ -41,7 +44,7 @@ def probe(op: Operation, blocks: BlockOperation, shape: Sequence[int]) -> Probe:
         start = time.perf_counter()
         jax.block_until_ready(program(*operands))
         seconds.append(time.perf_counter() - start)
-    return Probe(min(seconds), program.temporary_bytes())
+    return Probe(min(seconds), program.temporary_bytes() or 0)
 
 
 def probe_per_step(op: Operation, blocks: BlockOperation, shape: Sequence[int]) -> list[Probe]:

@@ -57,9 +57,10 @@ class CompiledProgram:
         """The program as XLA optimised it, as HLO text."""
         return cast(str, self._compiled.as_text())
 
-    def temporary_bytes(self) -> int:
-        """The memory that each device needs while it runs, besides arguments and results."""
-        return self._compiled.memory_analysis().temp_size_in_bytes
+    def temporary_bytes(self) -> int | None:
+        """The memory that each device needs while it runs, besides arguments and results; None if XLA does not say."""
+        memory = self._compiled.memory_analysis()
+        return None if memory is None else memory.temp_size_in_bytes
 
     def __call__(self, *arguments: Argument) -> tuple[jax.Array, ...]:
         """Run the program. Raises TypeError or ValueError, naming the argument, where one does not fit."""
