@@ -110,7 +110,9 @@ def _mesh_with(op: Operation, axis: str) -> tuple[str, Mesh]:
     found = [(name, mesh) for name, mesh in meshes.items() if axis in mesh]
     if not found:
         known = ", ".join(f"'{name}'" for mesh in meshes.values() for name in mesh)
-        raise _CannotSplitError(f"no mesh of the module has an axis '{axis}', only {known}" if known else "no mesh")
+        raise _CannotSplitError(
+            f"no mesh of the module has an axis '{axis}', only {known}" if known else "the module has no mesh"
+        )
     if len(found) > 1:
         raise _CannotSplitError(f"several meshes of the module have an axis '{axis}'")
     return found[0]

@@ -1,0 +1,172 @@
+"""Choosing by hand how operations are computed: `sdy.split`, and policies."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from xdsl.ir import Operation
+
+import sdy
+from sdy.diagnostics import DiagnosticError
+
+
+@sdy.register_op("(h^ m^) kd+, kd+ n -> h^ m^ n", name="matmul_of_policy")
+def matmul(x: jax.Array, w: jax.Array, h: int) -> jax.Array:
+    out = jnp.matmul(x, w)
+    return out.reshape(h, out.shape[0] // h, out.shape[1])
+
+
+@sdy.register_op("a b, 4 -> a, a b", name="row_sums_of_policy")
+def row_sums(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return x.sum(1) + y.sum(), x
+
+
+def module_of(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Any:
+    """The module of a function of unsharded arrays, which has a mesh."""
+    module = sdy.from_jax(function, *(jax.ShapeDtypeStruct(shape, "float32") for shape in shapes))
+    mesh = sdy.parse('sdy.mesh @mesh = <["data"=4, "model"=2]>').body.block.first_op
+    mesh.detach()
+    module.body.block.insert_op_before(mesh, module.body.block.first_op)
+    return module
+
+
+def named(module: Any, name: str) -> Operation:
+    return next(op for op in module.walk() if name in (op.name, sdy.operator_name(op)))
+
+
+def test_a_policy_splits_an_operator():
+    def policy(operations: Sequence[Operation]) -> None:
+        for op in operations:
+            if sdy.operator_name(op) == "matmul_of_policy":
+                sdy.split(op, operand=0, dim=1, axis="model")
+                sdy.split(op, operand=1, dim=1, axis="data")
+
+    module = module_of(lambda x, w: jnp.tanh(matmul(jnp.tanh(x), w, h=2)), (8, 16), (16, 12))
+    sdy.propagate(module, policy)
+    op = named(module, "matmul_of_policy")
+    assert [sdy.get_sharding(operand) for operand in op.operands] == [
+        sdy.Sharding.of(None, "model"),
+        sdy.Sharding.of("model", "data"),
+    ]
+    assert sdy.get_sharding(op.results[0]) == sdy.Sharding.of(None, None, "data")
+
+    local = module.clone()
+    sdy.partition(local)
+    text = sdy.format(local)
+    assert "(tensor<8x8xf32>, tensor<8x3xf32>) -> tensor<8x3xf32>" in text
+    assert text.count("stablehlo.all_reduce") == 1
+    x, w = np.linspace(-1, 1, 128, dtype=np.float32).reshape(8, 16), np.eye(16, 12, dtype=np.float32)
+    expected = np.tanh(np.tanh(x) @ w).reshape(2, 4, 12)
+    np.testing.assert_allclose(sdy.compile(module)(x, w)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_any_operation_with_a_rule_can_be_split():
+    module = module_of(lambda x, w: jnp.tanh(x @ w), (8, 16), (16, 12))
+    sdy.split(named(module, "stablehlo.dot_general"), operand=0, dim=1, axis="model")
+    sdy.split(named(module, "stablehlo.tanh"), operand=0, dim=0, axis="data")
+    sdy.split(named(module, "stablehlo.tanh"), operand=0, dim=0, axis="model")
+    text = sdy.format(module)
+    assert 'sdy.sharding_constraint %arg0 <@mesh, [{?}, {"model", ?}]>' in text
+    assert 'sdy.sharding_constraint %arg1 <@mesh, [{"model", ?}, {?}]>' in text
+    assert text.count("sdy.sharding_constraint") == 3
+    tanh = named(module, "stablehlo.tanh")
+    open_ = sdy.Sharding.of(("data", "model", ...), (...,))
+    assert sdy.get_sharding(tanh.operands[0]) == sdy.get_sharding(tanh.results[0]) == open_
+    x, w = np.linspace(-1, 1, 128, dtype=np.float32).reshape(8, 16), np.eye(16, 12, dtype=np.float32)
+    sdy.propagate(module)
+    np.testing.assert_allclose(sdy.compile(module)(x, w)[0], np.tanh(x @ w), rtol=1e-5, atol=1e-6)
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str, list[tuple[int, int, str]], str]] = {
+    "frozen": (
+        lambda x, w: matmul(x, w, h=2),
+        ((8, 16), (16, 12)),
+        "matmul_of_policy",
+        [(0, 0, "data")],
+        "operator 'matmul_of_policy' cannot be split along dimension 0 of argument 'x': it is written `h^`",
+    ),
+    "number": (
+        row_sums,
+        ((8, 6), (4,)),
+        "row_sums_of_policy",
+        [(1, 0, "data")],
+        "along dimension 0 of argument 'y': it is a number, and numbers are not split",
+    ),
+    "not summed": (
+        row_sums,
+        ((8, 6), (4,)),
+        "row_sums_of_policy",
+        [(0, 1, "model")],
+        "along dimension 1 of argument 'x': output 0 lacks `b`: write `b+` if its parts are to be summed",
+    ),
+    "used": (
+        lambda x, w: matmul(x, w, h=2),
+        ((8, 16), (16, 12)),
+        "matmul_of_policy",
+        [(0, 1, "model"), (1, 1, "model")],
+        "along dimension 1 of argument 'w': axis 'model' splits dimension 0 of operand 1 already",
+    ),
+    "uneven": (
+        lambda x, y: x + y,
+        ((6, 4), (6, 4)),
+        "stablehlo.add",
+        [(1, 0, "data")],
+        "'stablehlo.add' op cannot be split along dimension 0 of operand 1: its size 6 is not divided by 4, the number",
+    ),
+    "no dimension": (
+        lambda x: -x,
+        ((6,),),
+        "stablehlo.negate",
+        [(0, 1, "data")],
+        "it has no such dimension",
+    ),
+    "no operand": (
+        lambda x: -x,
+        ((6,),),
+        "stablehlo.negate",
+        [(1, 0, "data")],
+        "of operand 1: it has no such dimension",
+    ),
+    "no axis": (lambda x: -x, ((6,),), "stablehlo.negate", [(0, 0, "z")], "has an axis 'z', only 'data', 'model'"),
+    "no rule": (lambda x: -x, ((6,),), "func.return", [(0, 0, "data")], "it has no sharding rule"),
+    "whole": (lambda x: jnp.fft.fft(x), ((8, 4),), "stablehlo.fft", [(0, 1, "model")], "the operation needs it whole"),
+    "minor": (
+        lambda x: x.reshape(32),
+        ((8, 4),),
+        "stablehlo.reshape",
+        [(0, 1, "model")],
+        "it is not the first factor of dimension 0 of result 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("function", "shapes", "name", "splits", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_split_is_refused_with_the_reason(
+    function: Callable[..., Any],
+    shapes: tuple[tuple[int, ...], ...],
+    name: str,
+    splits: list[tuple[int, int, str]],
+    message: str,
+):
+    module = module_of(function, *shapes)
+    op = named(module, name)
+    *before, (operand, dim, axis) = splits
+    for each in before:
+        sdy.split(op, operand=each[0], dim=each[1], axis=each[2])
+    text = sdy.format(module)
+    with pytest.raises(DiagnosticError, match=re.escape(message)):
+        sdy.split(op, operand=operand, dim=dim, axis=axis)
+    assert sdy.format(module) == text
+
+
+def test_a_module_without_a_mesh():
+    module = sdy.from_jax(lambda x: -x, jax.ShapeDtypeStruct((4,), "float32"))
+    with pytest.raises(DiagnosticError, match="the module has no mesh"):
+        sdy.split(named(module, "stablehlo.negate"), operand=0, dim=0, axis="data")
