@@ -41,7 +41,7 @@ def test_what_can_be_split_is_what_nnscaler_splits(text: str, understood: str):
     assert places == SPLIT[text]
 
 
-SEED = {
+SEED: dict[str, tuple[tuple[list[int], ...], dict[str, int], list[Shape]]] = {
     "m^ kd+, kd+ n -> m^ n": (([4, 8], [8, 6]), {}, [(4, 6)]),
     "(h t) k -> h t k": (([1024, 8],), {"h": 8}, [(8, 128, 8)]),
     "(h^ m^) kd+, kd+ n -> h^ m^ n": (([8, 16], [16, 4]), {"h": 2}, [(2, 4, 4)]),

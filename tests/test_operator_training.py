@@ -4,7 +4,7 @@
 # pyright: basic
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class Step:
     loss: Callable[..., Any]
     plain: Callable[..., Any]
     annotated: Callable[..., Any]
-    parameters: dict[str, tuple[tuple[int, ...], Axes]]
+    parameters: Mapping[str, tuple[tuple[int, ...], Axes]]
     x: tuple[tuple[int, ...], Axes]
     y: tuple[tuple[int, ...], Axes]
     kernel: str
