@@ -15,6 +15,7 @@ from sdy.text.printing.aliases import Aliases
 from sdy.text.printing.attribute_printer import INDENT, AttributePrinter
 from sdy.text.printing.location_text import location_text
 from sdy.text.printing.names import Names, asm_names
+from sdy.text.printing.repeated_texts import RepeatedTexts
 from sdy.text.printing.spelling import SPELLINGS, WITHOUT_ATTRIBUTES
 
 _UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
@@ -33,6 +34,8 @@ class Printer(AttributePrinter):
     ):
         super().__init__(generic=generic, debuginfo=debuginfo, most_elements=most_elements, aliases=aliases)
         self._names = Names(generic)
+        self._repeated = RepeatedTexts()
+        self._named_parts: dict[int, SSAValue] = {}
         self._default_dialects = ["builtin"]
         self._named = False
 
@@ -41,6 +44,7 @@ class Printer(AttributePrinter):
     def print_ssa_value(self, value: SSAValue) -> str:
         """The name by which a value is used. Returns it without `%`."""
         name = self._names.values.get(value, _UNKNOWN_VALUE)
+        self._named_parts[len(self._parts)] = value
         self._parts.append(f"%{name}" if name is not _UNKNOWN_VALUE else name)
         return name
 
@@ -50,9 +54,8 @@ class Printer(AttributePrinter):
 
     def print_operands(self, operands: Iterable[SSAValue]) -> None:
         """The names by which values are used, in parentheses."""
-        name_of = self._names.values.get
-        names = [_UNKNOWN_VALUE if (name := name_of(operand)) is None else f"%{name}" for operand in operands]
-        self._parts.append(f"({', '.join(names)})")
+        with self.in_parens():
+            self.print_list(operands, self.print_ssa_value)
 
     def print_block_name(self, block: Block) -> str:
         """A block's label. Returns it without `^`."""
@@ -143,6 +146,29 @@ class Printer(AttributePrinter):
             self.aliases.meet(op.location, deferred=True)
         if op.results:
             self._parts.append(f"{self._names.results[op]} = ")
+        if op.regions or op.successors:
+            self._print_new(op)
+        else:
+            self._print_repeated(op)
+        if self.print_debuginfo:
+            self.print_string(f" loc({self._location_part(op.location)})")
+
+    def _print_repeated(self, op: Operation) -> None:
+        """What follows the results, if it was printed before for other values, or else as if it was not."""
+        key = self._repeated.key(op, self._default_dialects[-1])
+        text = self._repeated.find(key, op, self._names.values)
+        if text is not None:
+            self._parts.append(text)
+            return
+        self._parts, before = [], self._parts
+        self._named_parts = {}
+        self._print_new(op)
+        self._repeated.add(key, op, self._parts, self._named_parts)
+        before += self._parts
+        self._parts = before
+
+    def _print_new(self, op: Operation) -> None:
+        """What follows the results."""
         spelling = SPELLINGS.get(type(op))
         is_lossy = op.attributes and op.name in WITHOUT_ATTRIBUTES
         custom = spelling is not None or (type(op).print is not Operation.print and not is_lossy)
@@ -154,8 +180,6 @@ class Printer(AttributePrinter):
                 op.print(self)
             else:
                 spelling.print(op, self)
-        if self.print_debuginfo:
-            self.print_string(f" loc({self._location_part(op.location)})")
 
     def _print_generic_op(self, op: Operation, inherent: tuple[str, ...]) -> None:
         name, hidden = op.name, ()

@@ -1,13 +1,16 @@
-"""A line that is recognised says what it says when it is read token by token."""
+"""What is recognised when it is read or printed again says what it says the first time."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from xdsl.ir import Operation, SSAValue
 
 from sdy.diagnostics import DiagnosticError
 from sdy.passes.driver import Source
 from sdy.text import format, parse
-from sdy.text.reading.repeated_lines import RepeatedLineParser
+from sdy.text.printing.repeated_texts import Key, RepeatedTexts
+from sdy.text.reading.repeated_lines import Line, RepeatedLineParser
 from sdy.tools.split_input import split
 
 ROOT = Path(__file__).parents[1]
@@ -46,39 +49,58 @@ LINES = {
 def outcome(source: Source) -> str:
     """All that reading a text gives: the module with the place of everything, or what is said against it."""
     try:
-        return format(parse(source.text, source.name), debuginfo=True)
+        module = parse(source.text, source.name)
+        return format(module, debuginfo=True) + format(module, generic=True)
     except DiagnosticError as problem:
         return str(problem)
 
 
-def no_line(parser: RepeatedLineParser) -> None:
-    """What stands in for `line_here` where every line is to be read as if it were the first."""
+def recognise_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on read every line and print every operation as if it were the first."""
+
+    def no_line(parser: RepeatedLineParser) -> None:
+        pass
+
+    def no_text(texts: RepeatedTexts, *asked: object) -> None:
+        pass
+
+    monkeypatch.setattr(RepeatedLineParser, "line_here", no_line)
+    monkeypatch.setattr(RepeatedTexts, "find", no_text)
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
 def test_a_repeated_line(line: str, monkeypatch: pytest.MonkeyPatch):
     source = Source(f"{HEAD}  {line}\n  {line.replace('%3', '%7')}\n  return\n}}\n", "some.mlir")
     recognised = outcome(source)
-    monkeypatch.setattr(RepeatedLineParser, "line_here", no_line)
+    recognise_nothing(monkeypatch)
     assert outcome(source) == recognised
 
 
-def test_lines_are_recognised(monkeypatch: pytest.MonkeyPatch):
-    again = [0]
-    read_again = RepeatedLineParser.read_again
+def test_most_of_a_model_is_recognised(monkeypatch: pytest.MonkeyPatch):
+    read: list[bool] = []
+    printed: list[bool] = []
+    read_again, find = RepeatedLineParser.read_again, RepeatedTexts.find
 
-    def counting(self: RepeatedLineParser, line: object):
-        op = read_again(self, line)  # pyright: ignore[reportArgumentType]
-        again[0] += op is not None
+    def reading(parser: RepeatedLineParser, line: Line) -> Operation | None:
+        op = read_again(parser, line)
+        read.append(op is not None)
         return op
 
-    monkeypatch.setattr(RepeatedLineParser, "read_again", counting)
-    parse(PATHS[0].read_text())
-    assert again[0] > 250
+    def finding(texts: RepeatedTexts, key: Key, op: Operation, names: Mapping[SSAValue, str]) -> str | None:
+        text = find(texts, key, op, names)
+        printed.append(text is not None)
+        return text
+
+    monkeypatch.setattr(RepeatedLineParser, "read_again", reading)
+    monkeypatch.setattr(RepeatedTexts, "find", finding)
+    text = PATHS[0].read_text()
+    assert format(parse(text)) == text
+    assert sum(read) > 400
+    assert sum(printed) > 400
 
 
 def test_what_the_tests_of_passes_read(monkeypatch: pytest.MonkeyPatch):
     sources = [part for path in PATHS for part in split(Source(path.read_text(), path.name))]
     recognised = [outcome(source) for source in sources]
-    monkeypatch.setattr(RepeatedLineParser, "line_here", no_line)
+    recognise_nothing(monkeypatch)
     assert [outcome(source) for source in sources] == recognised
