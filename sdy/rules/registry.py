@@ -41,7 +41,7 @@ class NoRule(Exception):  # noqa: N818  (not an error: most programs have such o
     """The operation has no rule, so nothing is propagated through it. The reason, if any, is worth a warning."""
 
 
-_files_to_load = {"arith": "arith", "linalg": "linalg", "math": "arith", "tensor": "tensor"}
+_files_to_load = {"arith": "arith", "chlo": "chlo", "linalg": "linalg", "math": "arith", "tensor": "tensor"}
 """Dialect -> the file with the rules of its operations, which is loaded when the first of them is met."""
 
 _makers: dict[str, RuleMaker] = {}
