@@ -1,14 +1,30 @@
-"""The bytes that devices receive in the collectives of a compiled program, read from XLA's HLO text."""
+"""The bytes that devices receive in the collectives of a compiled program, read from XLA's HLO text.
+
+The text has one computation after the other, each a line that names it, its instructions, and a closing brace:
+
+    %body (p: (s32[], f32[8])) -> (s32[], f32[8]) {
+      %g = f32[64]{0} all-gather(%x), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}
+    }
+    ENTRY %main (x: f32[8]) -> f32[8] {
+      %w = (s32[], f32[8]) while(%t), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"5"}}
+    }
+"""
 
 import math
 import re
 
+from sdy.passes.execution.hlo_collectives import bytes_of
+
+_COMPUTATION = re.compile(r"^(?P<entry>ENTRY )?%?(?P<name>[\w.\-]+) \(.*\{\n(?P<body>(?:.*\n)*?)\}", re.MULTILINE)
+_LOOP = re.compile(r" while\(.*?condition=%?(?P<condition>[\w.\-]+), body=%?(?P<body>[\w.\-]+)(?P<rest>.*)")
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_CALL = re.compile(r" call\(.*?to_apply=%?(?P<callee>[\w.\-]+)")
+_BRANCHES = re.compile(r" conditional\(.*?(?:branch_computations=\{(?P<listed>[^}]*)\}|(?P<pair>true_computation=.*))")
 _INSTRUCTION = re.compile(
     r"^ *(?:ROOT )?\S+ = (?P<type>\(.*?\)|\S+) "
     r"(?P<kind>all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)\((?P<rest>.*)$",
     re.MULTILINE,
 )
-_ARRAY = re.compile(r"\bf32\[([\d,]*)\]")
 _LISTED = re.compile(r"replica_groups=\{\{([\d,]+)\}")
 _TILED = re.compile(r"replica_groups=\[\d+,(\d+)\]<=")
 _NAMED = re.compile(r"replica_groups=mesh\[([^\]]*)\].*?\{([^}]*)\}")
@@ -16,27 +32,48 @@ _PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}")
 
 
 def bytes_received(hlo: str, devices: int) -> float:
-    """The bytes that one of `devices` receives on average in all collectives of `hlo`, whose arrays are all f32.
+    """The bytes that one of `devices` receives on average in all collectives of a run of the optimised `hlo`.
 
-    A device in a group of n receives n - 1 of n parts of what an all-gather or an all-to-all gives it, as much as
-    n - 1 results of a reduce-scatter, and both in an all-reduce. ValueError where the groups cannot be read.
+    A loop's count as often as it is known to run, or once; of branches, those of the one that receives most. ValueError
+    where the groups of a collective cannot be read.
     """
-    received = 0.0
-    for match in _INSTRUCTION.finditer(hlo):
-        shapes = (re.findall(r"\d+", array[1]) for array in _ARRAY.finditer(match["type"]))
-        result = sum(4 * math.prod(map(int, shape)) for shape in shapes)
-        if match["kind"] == "collective-permute":
-            received += result * _moved(match["rest"]) / devices
-            continue
-        others = _group_size(match["rest"]) - 1
-        share = others / (others + 1)
-        received += {
-            "all-gather": result * share,
-            "all-to-all": result * share,
-            "reduce-scatter": result * others,
-            "all-reduce": 2 * result * share,
-        }[match["kind"]]
-    return received
+    bodies = {match["name"]: match["body"] for match in _COMPUTATION.finditer(hlo)}
+    (entry,) = (match["name"] for match in _COMPUTATION.finditer(hlo) if match["entry"])
+
+    def received(name: str) -> float:
+        body = bodies[name]
+        total = sum(_received(match, devices) for match in _INSTRUCTION.finditer(body))
+        for loop in _LOOP.finditer(body):
+            trips = _TRIPS.search(loop["rest"])
+            total += (int(trips[1]) if trips else 1) * (received(loop["body"]) + received(loop["condition"]))
+        total += sum(received(call["callee"]) for call in _CALL.finditer(body))
+        for branches in _BRANCHES.finditer(body):
+            names = re.findall(r"%?([\w.\-]+)", branches["listed"] or "") or re.findall(
+                r"computation=%?([\w.\-]+)", branches["pair"]
+            )
+            total += max(map(received, names))
+        return total
+
+    return received(entry)
+
+
+def _received(collective: re.Match[str], devices: int) -> float:
+    """The bytes that a device receives in a collective.
+
+    In a group of n it receives n - 1 of n parts of what an all-gather or an all-to-all gives it, as much as n - 1
+    results of a reduce-scatter, and both in an all-reduce.
+    """
+    result = bytes_of(collective["type"])
+    if collective["kind"] == "collective-permute":
+        return result * _moved(collective["rest"]) / devices
+    others = _group_size(collective["rest"], devices) - 1
+    share = others / (others + 1)
+    return {
+        "all-gather": result * share,
+        "all-to-all": result * share,
+        "reduce-scatter": result * others,
+        "all-reduce": 2 * result * share,
+    }[collective["kind"]]
 
 
 def _moved(text: str) -> int:
@@ -47,7 +84,9 @@ def _moved(text: str) -> int:
     return sum(source != target for source, target in re.findall(r"(\d+),(\d+)", pairs[1]))
 
 
-def _group_size(text: str) -> int:
+def _group_size(text: str, devices: int) -> int:
+    if "replica_groups={}" in text:
+        return devices
     if match := _LISTED.search(text):
         return len(match[1].split(","))
     if match := _TILED.search(text):

@@ -52,9 +52,13 @@ class Program:
     mesh: Mapping[str, int] = field(default_factory=lambda: GRID)
     tolerance: float = 1e-5
 
+    def jax_mesh(self) -> jax.sharding.Mesh:
+        """The mesh as JAX has it, which takes eight devices."""
+        return jax.make_mesh(tuple(self.mesh.values()), tuple(self.mesh), axis_types=(AxisType.Auto,) * len(self.mesh))
+
     def lowered(self) -> jax.stages.Lowered:
         """The program as JAX lowers it, not partitioned yet."""
-        mesh = jax.make_mesh(tuple(self.mesh.values()), tuple(self.mesh), axis_types=(AxisType.Auto,) * len(self.mesh))
+        mesh = self.jax_mesh()
         with jax.set_mesh(mesh):
             return jax.jit(self.function, keep_unused=True).lower(*(argument.on(mesh) for argument in self.arguments))
 

@@ -1,7 +1,7 @@
-"""Random JAX programs on integers, for which the order of summation does not matter: a seed names a program.
+"""Random JAX programs on integers, for which the order of summation does not matter.
 
 Each is a chain of operations of all families on tensors of odd sizes, with constraints between them that split any
-dimension over any axes, whether or not they divide it.
+dimension over any axes, whether or not they divide it. All choices are those of one `random.Random`.
 """
 
 # jax does not declare all of its types.
@@ -12,41 +12,40 @@ from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
-from partitioned_programs import Argument, D, M, constrain
+from partitioned_programs import CUBE, GRID, LINE, Axes, Program, constrain, ints
 
 SIZES = (1, 2, 3, 5, 7, 8, 13)
+MESHES = (GRID, LINE, CUBE)
 
 
-class RandomProgram:
-    """A function of two matrices of integers, made of `num_operations` operations."""
+def random_program(choose: random.Random, num_operations: int) -> Program:
+    """A function of two matrices of integers, made of `num_operations` operations, over one of the meshes."""
+    mesh = choose.choice(MESHES)
+    sizes = [choose.choice(SIZES) for _ in range(3)]
 
-    def __init__(self, seed: int, num_operations: int):
-        self.seed = seed
-        self.num_operations = num_operations
-        shapes = random.Random(-1 - seed)
-        sizes = [shapes.choice(SIZES) for _ in range(3)]
-        self.arguments = [
-            Argument((sizes[0], sizes[1]), (None, None), "int32"),
-            Argument((sizes[1], sizes[2]), (None, None), "int32"),
-        ]
-
-    def __call__(self, *arguments: jax.Array) -> list[jax.Array]:
-        choose = random.Random(self.seed)
+    def function(*arguments: jax.Array) -> list[jax.Array]:
         values = list(arguments)
-        for _ in range(self.num_operations):
+        for _ in range(num_operations):
             operand = choose.choice(values[-3:])
             value = choose.choice(OPERATIONS)(choose, operand, values)
             if value.size > 4000:
                 value = value.reshape(-1)[:97]
-            values.append(_split(choose, value) if choose.random() < 0.6 else value)
+            values.append(_split(choose, value, tuple(mesh)) if choose.random() < 0.6 else value)
         return values[-3:]
 
+    return Program(function, (ints((sizes[0], sizes[1])), ints((sizes[1], sizes[2]))), mesh)
 
-def _split(choose: random.Random, x: jax.Array) -> jax.Array:
-    axes: list[str | tuple[str, ...] | None] = [None] * x.ndim
-    for group in choose.choice((((D,),), ((M,),), ((D,), (M,)), ((D, M),), ((M, D),))):
-        free = [dim for dim, taken in enumerate(axes) if taken is None]
+
+def _split(choose: random.Random, x: jax.Array, names: Sequence[str]) -> jax.Array:
+    """`x` split over some of the axes `names`, in any order, each over any dimension."""
+    axes: list[Axes] = [None] * x.ndim
+    taken = choose.sample(names, choose.randint(1, len(names)))
+    while taken and x.ndim:
+        count = choose.randint(1, len(taken))
+        group, taken = tuple(taken[:count]), taken[count:]
+        free = [dim for dim, axis in enumerate(axes) if axis is None]
         if free:
             axes[choose.choice(free)] = group
     return constrain(x, *axes)
@@ -124,20 +123,25 @@ def _slice(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> 
 
 def _pad(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
     amounts = [(choose.choice((0, 0, 2)), choose.choice((0, 1)), choose.choice((0, 0, 1))) for _ in x.shape]
-    return jax.lax.pad(x, jnp.int32(choose.randint(-3, 3)), amounts)
+    return lax.pad(x, jnp.int32(choose.randint(-3, 3)), amounts)
+
+
+def _indices(choose: random.Random) -> jax.Array:
+    """Some that are in bounds and some that may not be."""
+    return jnp.arange(choose.choice(SIZES), dtype="int32") * choose.choice((-3, 1, 5))
 
 
 def _take(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
     if not x.ndim:
         return x
-    indices = _split(choose, jnp.arange(choose.choice(SIZES), dtype="int32") * choose.choice((-3, 1, 5)))
+    indices = _indices(choose)
     return jnp.take(x, indices, axis=choose.randrange(x.ndim), mode="clip")
 
 
 def _add_at(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
     if not x.ndim:
         return x
-    indices = _split(choose, jnp.arange(choose.choice(SIZES), dtype="int32") * choose.choice((-3, 1, 5)))
+    indices = _indices(choose)
     updates = jnp.broadcast_to(x[:1], (indices.size, *x.shape[1:])) + indices.reshape(-1, *[1] * (x.ndim - 1))
     at = x.at[indices]
     return choose.choice((at.add, at.max, at.multiply))(updates, mode="drop")
@@ -147,7 +151,7 @@ def _dynamic_slice(choose: random.Random, x: jax.Array, values: Sequence[jax.Arr
     if not x.ndim:
         return x
     starts = [jnp.int32(choose.randint(-2, 9)) + x.min() * 0 for _ in x.shape]
-    return jax.lax.dynamic_slice(x, starts, [choose.choice((size, size // 2 + 1)) for size in x.shape])
+    return lax.dynamic_slice(x, starts, [choose.choice((size, size // 2 + 1)) for size in x.shape])
 
 
 def _dynamic_update(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
@@ -155,12 +159,30 @@ def _dynamic_update(choose: random.Random, x: jax.Array, values: Sequence[jax.Ar
         return x
     starts = [jnp.int32(choose.randint(-2, 9)) + x.min() * 0 for _ in x.shape]
     update = x[tuple(slice(choose.choice((size, size // 2 + 1))) for size in x.shape)] + 1
-    return jax.lax.dynamic_update_slice(x, update, starts)
+    return lax.dynamic_update_slice(x, update, starts)
 
 
 def _loop(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
     like = choose.choice([value for value in values if value.shape == x.shape])
-    return jax.lax.fori_loop(0, 3, lambda i, carry: carry * like + i, x)
+    return lax.fori_loop(0, 3, lambda i, carry: carry * like + i, x)
+
+
+def _branch(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    like = choose.choice([value for value in values if value.shape == x.shape])
+    return lax.cond(x.sum() > 9, lambda x, y: x - y, lambda x, y: jnp.flip(x) * y, x, like)
+
+
+def _scan(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    if x.ndim < 2:
+        return x
+    return lax.scan(lambda carry, row: (carry + row, carry * row), x[0], x)[1]
+
+
+def _window(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
+    sizes = [choose.choice([window for window in (1, 1, 2, 3) if window <= size]) for size in x.shape]
+    strides = [choose.choice((1, 1, 2)) for _ in x.shape]
+    initial, combine = choose.choice(((0, lax.add), (-(2**31), lax.max)))
+    return lax.reduce_window(x, jnp.int32(initial), combine, sizes, strides, choose.choice(("SAME", "VALID")))
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -180,10 +202,14 @@ OPERATIONS: tuple[Operation, ...] = (
     _dynamic_slice,
     _dynamic_update,
     _loop,
+    _branch,
+    _scan,
+    _window,
+    _window,
     _along(jnp.cumsum),
     _along(jnp.argmax),
     _along(jnp.sort),
     _along(jnp.flip),
     _along(lambda x, dim: jnp.concatenate([x, x], dim)),
-    _along(lambda x, dim: x + jax.lax.broadcasted_iota("int32", x.shape, dim)),
+    _along(lambda x, dim: x + lax.broadcasted_iota("int32", x.shape, dim)),
 )
