@@ -32,11 +32,13 @@ func.func @elementwise(%arg0: tensor<7xf32>) -> tensor<7xf32> {
 // CHECK-LABEL: func.func @reduction
 func.func @reduction(%arg0: tensor<7xi32>) -> tensor<i32> {
   // CHECK:       %[[ABS:.*]] = stablehlo.abs
+  // CHECK-NEXT:  %[[LEAST:.*]] = stablehlo.constant dense<-2147483648> : tensor<i32>
   // CHECK-NEXT:  %[[INDEX:.*]] = stablehlo.iota dim = 0 {{.*}} : tensor<8xi32>
-  // CHECK-NEXT:  %[[END:.*]] = stablehlo.constant {{.*}} dense<7> : tensor<8xi32>
+  // CHECK-NEXT:  %[[SIZE:.*]] = stablehlo.constant dense<7> : tensor<i32>
+  // CHECK-NEXT:  %[[END:.*]] = stablehlo.broadcast_in_dim %[[SIZE]], dims = []
   // CHECK-NEXT:  %[[INSIDE:.*]] = stablehlo.compare LT, %[[INDEX]], %[[END]]
-  // CHECK-NEXT:  %[[LEAST:.*]] = stablehlo.constant {{.*}} dense<-2147483648> : tensor<8xi32>
-  // CHECK-NEXT:  %[[FILLED:.*]] = stablehlo.select %[[INSIDE]], %[[ABS]], %[[LEAST]]
+  // CHECK-NEXT:  %[[FILLER:.*]] = stablehlo.broadcast_in_dim %[[LEAST]], dims = []
+  // CHECK-NEXT:  %[[FILLED:.*]] = stablehlo.select %[[INSIDE]], %[[ABS]], %[[FILLER]]
   // CHECK-NEXT:  stablehlo.reduce(%[[FILLED]] init: %{{.*}}) applies stablehlo.maximum
   %init = stablehlo.constant dense<0> : tensor<i32>
   %0 = sdy.all_slice [{"x"}] %arg0 out_sharding=<@mesh, [{"x"}]> : tensor<7xi32>

@@ -2,7 +2,8 @@
 
 sdy.mesh @mesh = <["x"=4]>
 
-// expected-error @+1 {{'func.func' op argument #0 has a non-divisible sharding. Shardy expects function IO to be divisible.}}
+// expected-error @+2 {{'func.func' op argument #0 has a non-divisible sharding. Shardy expects function IO to be divisible.}}
+// expected-error @+1 {{failed to legalize operation 'func.func'}}
 func.func @argument(%arg0: tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
   return
 }
@@ -11,7 +12,8 @@ func.func @argument(%arg0: tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
 
 sdy.mesh @mesh = <["x"=4]>
 
-// expected-error @+1 {{'func.func' op result #0 has a non-divisible sharding. Shardy expects function IO to be divisible.}}
+// expected-error @+2 {{'func.func' op result #0 has a non-divisible sharding. Shardy expects function IO to be divisible.}}
+// expected-error @+1 {{failed to legalize operation 'func.func'}}
 func.func @result(%arg0: tensor<7xf32>) -> (tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
   return %arg0 : tensor<7xf32>
 }

@@ -38,14 +38,18 @@ class Layouts:
                 self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in op.results})
 
     def pad_alike(self) -> None:
-        """Let a size that is split unevenly in several ways have one padded size, so that one way becomes another."""
-        multiples: dict[int, int] = {}
-        for layout in self._layouts.values():
-            for dim in layout.uneven_dims:
-                size = layout.shape[dim]
-                multiples[size] = lcm(multiples.get(size, 1), layout.parts(dim))
-        for value, layout in self._layouts.items():
-            if layout.uneven_dims:
+        """Let a size that is split unevenly in several ways have one padded size, so that one way becomes another.
+
+        That is so in each function: values that go from one to another are not padded.
+        """
+        for function in self.functions.values():
+            uneven = {value: layout for value in _values(function) if (layout := self._layouts[value]).uneven_dims}
+            multiples: dict[int, int] = {}
+            for layout in uneven.values():
+                for dim in layout.uneven_dims:
+                    size = layout.shape[dim]
+                    multiples[size] = lcm(multiples.get(size, 1), layout.parts(dim))
+            for value, layout in uneven.items():
                 self._layouts[value] = replace(layout, multiples=multiples)
 
     def of_all(self, values: Sequence[SSAValue]) -> tuple[Layout, ...]:
@@ -84,3 +88,12 @@ class Layouts:
         if sharding is None:
             return Layout(type_)
         return Layout(type_, sharding, mesh_of(sharding, self._module))
+
+
+def _values(function: FuncOp) -> Iterator[SSAValue]:
+    """The values in `function`."""
+    for op in operations(function):
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from sdy.diagnostics import op_error, warn
+from sdy.diagnostics import DiagnosticError, error, op_error, warn
 from sdy.dialect.collectives import (
     AllGatherOp,
     AllReduceOp,
@@ -34,7 +34,8 @@ from sdy.dialect.shardings import set_sharding
 from sdy.dialect.traits import is_terminator
 from sdy.passes.partitioning.layout import Layout, round_up
 from sdy.passes.partitioning.layouts import Layouts
-from sdy.passes.partitioning.padded_operations import PaddedSite, pad_operation
+from sdy.passes.partitioning.padded_operations import pad_operation
+from sdy.passes.partitioning.padded_site import PaddedSite
 from sdy.passes.partitioning.padding import Padding, Place
 from sdy.passes.partitioning.site import Site
 from sdy.passes.partitioning.target import Target
@@ -97,10 +98,9 @@ def _check_function(function: FuncOp, layouts: Layouts) -> None:
     ):
         for index, layout in enumerate(values):
             if layout.uneven_dims:
-                raise op_error(
-                    function,
-                    f"{what} #{index} has a non-divisible sharding. Shardy expects function IO to be divisible.",
-                )
+                problem = f"{what} #{index} has a non-divisible sharding. Shardy expects function IO to be divisible."
+                illegal = error(function, f"failed to legalize operation '{function.name}'")
+                raise DiagnosticError(op_error(function, problem).diagnostic, illegal.diagnostic)
 
 
 def _has_uneven_dims(site: Site[Operation]) -> bool:

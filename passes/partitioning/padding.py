@@ -135,20 +135,19 @@ class Padding:
         if not dims or self.holds(value, element):
             return value
         emit = self.emitter(place, layout)
-        places = TensorType(i32, layout.padded_shape)
+        if not isinstance(element, SSAValue):
+            filler = emit.filled(TensorType(tensor_type(value).element_type, ()), element)
+        else:
+            filler = element
+        shape = layout.padded_shape
         inside: SSAValue | None = None
         for dim in dims:
-            index = emit.insert(IotaOp(dim, places))
-            end = emit.filled(places, layout.shape[dim])
+            index = emit.insert(IotaOp(dim, TensorType(i32, shape)))
+            end = emit.broadcast(emit.integers([layout.shape[dim]], (), i32), (), shape)
             before_end = emit.compare(ComparisonDirection.LT, index, end)
             inside = before_end if inside is None else emit.binary(AndOp, inside, before_end)
         assert inside is not None
-        filler = (
-            emit.broadcast(element, (), layout.padded_shape)
-            if isinstance(element, SSAValue)
-            else emit.filled(tensor_type(value), element)
-        )
-        filled = emit.select(inside, value, filler)
+        filled = emit.select(inside, value, emit.broadcast(filler, (), shape))
         if set(dims) == set(layout.uneven_dims):
             self._filled[filled] = element
         return filled
