@@ -57,3 +57,18 @@ func.func @without_results(%arg0: tensor<4xf32>) {
     : (tensor<4xf32>) -> ()
   return
 }
+
+// What devices have parts of is gathered first, and they take parts of the result.
+// CHECK-LABEL: func.func @parts
+func.func @parts(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  // CHECK:       %[[WHOLE:.*]] = sdy.all_gather [{"x"}] %arg0 out_sharding=<@mesh, [{}]>
+  // CHECK-NEXT:  "stablehlo.if"
+  // CHECK-NEXT:    stablehlo.negate %[[WHOLE]]
+  %0 = sdy.reshard %arg0 <@second, []> : tensor<4xf32>
+  // CHECK:       %[[RESULT:.*]] = sdy.all_reduce
+  // CHECK-NEXT:  sdy.all_slice [{"x"}] %[[RESULT]] out_sharding=<@mesh, [{"x"}]>
+  %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@second, []>]>} : tensor<4xf32>
+  %2 = sdy.reshard %1 <@mesh, [{"x"}]> : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}

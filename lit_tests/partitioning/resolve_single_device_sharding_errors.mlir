@@ -3,9 +3,14 @@
 sdy.mesh @mesh = <["x"=2]>
 sdy.mesh @one = <[], device_ids=[1]>
 
-func.func @operand(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{is on one device, which has a part of an operand only: it has to be resharded first}}
-  %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : tensor<4xf32>
+func.func @collective(%arg0: tensor<i1>, %arg1: tensor<4xf32>) {
+  %0 = "stablehlo.if"(%arg0) ({
+    // expected-error @+1 {{takes several devices, but is in an operation that a single one computes}}
+    %1 = sdy.all_reduce {"x"} %arg1 out_sharding=<@mesh, [{}]> : tensor<4xf32>
+    stablehlo.return %1 : tensor<4xf32>
+  }, {
+    stablehlo.return %arg1 : tensor<4xf32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<i1>) -> tensor<4xf32>
   return
 }
 

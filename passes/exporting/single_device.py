@@ -33,8 +33,8 @@ def refuse_single_device(function: FuncOp) -> None:
 
 
 def runs_on_one_device(op: Operation, result_shardings: Sequence[TensorSharding | None]) -> bool:
-    """Whether a single device is to compute `op`, whose results have these shardings."""
-    return any(is_on_one_device(sharding, op) for sharding in result_shardings)
+    """Whether a single device is to compute `op`, whose results have these shardings; a reshard brings them there."""
+    return not isinstance(op, ReshardOp) and any(is_on_one_device(sharding, op) for sharding in result_shardings)
 
 
 def insert_single_device_reshards(op: Operation) -> None:

@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from sdy.axes import AxisRef
 from sdy.diagnostics import op_error
 from sdy.dialect.attributes import SHARDING
-from sdy.dialect.collectives import AllReduceOp, CollectiveOp
+from sdy.dialect.collectives import AllGatherOp, AllReduceOp, AllSliceOp, CollectiveOp
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
@@ -56,8 +56,9 @@ class ResolveSingleDeviceShardingPass(ModulePass):
         }) : (tensor<i1>) -> tensor<8xf32>
         %3 = sdy.all_reduce {"x"} %2 out_sharding=<@mesh, [{}]> : tensor<8xf32>
 
-    Nothing is done in a module that has no mesh of several devices. Devices are partitions of one replica, or where
-    `replica_count` is greater than 1, replicas of one partition.
+    An operand of which devices have parts is gathered first. Nothing is done in a module that has no mesh of several
+    devices. Devices are partitions of one replica, or where `replica_count` is greater than 1, replicas of one
+    partition.
     """
 
     name = "sdy-resolve-single-device-sharding"
@@ -96,7 +97,7 @@ def _run_on(device: int, op: Operation, device_id: type[DeviceIdOp]) -> IfOp:
     nothing = [_nothing(Emitter(InsertPoint.at_end(elsewhere), op), result) for result in op.results]
     elsewhere.add_op(ReturnOp(*nothing))
     for inner in operations(op):
-        _forget_devices(inner)
+        _forget_devices(inner, conditional)
     return conditional
 
 
@@ -111,20 +112,25 @@ def _nothing(emit: Emitter, result: OpResult) -> SSAValue:
             raise op_error(result.op, f"is on one device, from which a result of type {other} cannot be sent to others")
 
 
-def _forget_devices(op: Operation) -> None:
-    """Let an operation that runs on one device have no sharding, and its operands as they were on all devices."""
+def _forget_devices(op: Operation, conditional: IfOp) -> None:
+    """Let an operation in `conditional` have no sharding, and its operands be whole, as they are on all devices."""
     if isinstance(op, CollectiveOp):
         raise op_error(op, "takes several devices, but is in an operation that a single one computes")
+    if isinstance(op, ReshardOp):
+        Rewriter.replace_op(op, [], [op.input])
+        return
     op.attributes.pop(SHARDING, None)
     for index, operand in enumerate(op.operands):
-        sharding = get_sharding(operand)
-        if isinstance(operand, OpResult) and isinstance(reshard := operand.op, ReshardOp):
-            if is_on_one_device(sharding, op):
-                op.operands[index] = reshard.input
-                if not operand.uses:
-                    Rewriter.erase_op(reshard)
-        elif sharding is not None and not sharding.is_fully_replicated:
-            raise op_error(op, "is on one device, which has a part of an operand only: it has to be resharded first")
+        if is_on_one_device(get_sharding(operand), op) and isinstance(brings := operand.owner, ReshardOp):
+            op.operands[index] = brings.input
+            if not operand.uses:
+                Rewriter.erase_op(brings)
+        value = op.operands[index]
+        sharding = get_sharding(value)
+        if sharding is not None and not sharding.is_fully_replicated:
+            whole = TensorSharding.replicated_closed(sharding.mesh, sharding.rank)
+            gather = AllGatherOp(value, sharding.dim_axes, whole)
+            op.operands[index] = Emitter(InsertPoint.before(conditional), op).insert(gather)
 
 
 def _send_to_all(conditional: IfOp, everywhere: str, mesh: Mesh) -> list[SSAValue]:
@@ -140,10 +146,13 @@ def _send_to_all(conditional: IfOp, everywhere: str, mesh: Mesh) -> list[SSAValu
 
 
 def _let_use(uses: Sequence[Use], value: SSAValue) -> None:
-    """Let `uses` be of `value`; one that only reshards it to what it has is not needed any more."""
+    """Let `uses` be of `value`, which is whole; one that reshards it only takes parts of it, or nothing at all."""
+    whole = get_sharding(value)
     for use in uses:
         user = use.operation
-        if isinstance(user, ReshardOp) and user.sharding.data == get_sharding(value):
+        if not isinstance(user, ReshardOp) or whole is None or user.sharding.data.mesh != whole.mesh:
+            user.operands[use.index] = value
+        elif user.sharding.data == whole:
             Rewriter.replace_op(user, [], [value])
         else:
-            user.operands[use.index] = value
+            Rewriter.replace_op(user, AllSliceOp(value, user.sharding.data.dim_axes, user.sharding.data))
