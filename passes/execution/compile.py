@@ -32,16 +32,7 @@ class CompiledProgram:
         self.inputs = program.inputs
         self.outputs = program.outputs
         self.devices: tuple[Device, ...] = program.devices
-        # The types are those of the program, whatever jax would make of 64-bit ones by itself.
-        with jax.enable_x64(True):
-            jitted = jax.jit(
-                program,
-                in_shardings=program.in_shardings,
-                out_shardings=program.out_shardings,
-                donate_argnums=[index for index, port in enumerate(program.inputs) if port.donated],
-            )
-            lowered = jitted.lower(*(jax.ShapeDtypeStruct(port.shape, port.dtype) for port in program.inputs))
-            self._compiled = lowered.compile()
+        self._compiled = program.lower().compile()
 
     @property
     def in_shardings(self) -> tuple[NamedSharding, ...]:

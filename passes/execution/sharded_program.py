@@ -114,6 +114,17 @@ class ShardedProgram:
             check_vma=False,
         )
 
+    def lower(self) -> jax.stages.Lowered:
+        """The program as jax hands it to XLA. Its types are those of the program, of which some have 64 bits."""
+        with jax.enable_x64(True):
+            jitted = jax.jit(
+                self,
+                in_shardings=self.in_shardings,
+                out_shardings=self.out_shardings,
+                donate_argnums=[index for index, port in enumerate(self.inputs) if port.donated],
+            )
+            return jitted.lower(*(jax.ShapeDtypeStruct(port.shape, port.dtype) for port in self.inputs))
+
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         if AxisType.Explicit in self.mesh.axis_types:
             # There jax checks that the types of the arguments say how they are laid out.
