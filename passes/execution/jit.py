@@ -33,6 +33,7 @@ from sdy.passes.execution.from_jax import from_jax
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
 from sdy.passes.execution.jax_internals import host_callbacks, key_impl, lowered_devices
 from sdy.passes.execution.sharded_program import ShardedProgram
+from sdy.passes.policy.policy import Policy
 
 with eval_context():
     _NOTHING_TRACED = get_opaque_trace_state()
@@ -45,16 +46,19 @@ def jit(
     mesh: jax.sharding.Mesh | Mesh | None = None,
     in_shardings: Tree = None,
     out_shardings: Tree = None,
+    policy: Policy | None = None,
     **options: Any,
 ) -> Any:
     """`fun` as `jax.jit` makes it, but propagated and partitioned by this compiler; see `Jitted`.
 
     `mesh` has the devices; by default it is that of the shardings of the arguments. `in_shardings` and `out_shardings`
     are trees, or prefixes of them, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, or None for what the array
-    has, else the compiler decides. `options` are those of `jax.jit`: static_argnums, static_argnames, donate_argnums,
-    donate_argnames, keep_unused, inline, compiler_options. Without `fun`, the result is a decorator.
+    has, else the compiler decides. Before it does, `policy` chooses how operations are computed, as in `sdy.propagate`.
+    `options` are those of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
+    inline, compiler_options. Without `fun`, the result is a decorator.
     """
-    make = partial(Jitted, mesh=mesh, in_shardings=in_shardings, out_shardings=out_shardings, options=options)
+    trees = (mesh, in_shardings, out_shardings)
+    make = partial(Jitted, trees=trees, policy=policy, options=options)
     return make if fun is None else make(fun)
 
 
@@ -86,12 +90,13 @@ class Jitted:
     """
 
     def __init__(
-        self, fun: Callable[..., Any], mesh: Any, in_shardings: Tree, out_shardings: Tree, options: dict[str, Any]
+        self, fun: Callable[..., Any], trees: tuple[Any, Tree, Tree], policy: Policy | None, options: dict[str, Any]
     ):
         update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
         jax.jit(fun, **options)  # which refuses what is no option
         self._fun = fun
-        self._trees = (mesh, in_shardings, out_shardings)
+        self._trees = trees  # the mesh, in_shardings and out_shardings
+        self._policy = policy
         self._options = options
         self._by_shardings: dict[tuple[Any, ...], Any] = {}
         self._last: tuple[tuple[Any, ...] | None, Any] = (None, None)
@@ -161,7 +166,7 @@ class Jitted:
             lowered = traced.lower()
         module = from_jax(lowered)
         self._given.write(module, traced.args_info[0], traced.out_info)
-        propagate(module)
+        propagate(module, self._policy)
         program = ShardedProgram.of(module, self._devices(lowered), self._mesh(shardings))
         local = replace(
             program.local,
