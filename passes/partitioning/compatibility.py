@@ -17,6 +17,7 @@ from sdy.rule import FactorKind, OpShardingRule, TensorMapping
 from sdy.rules import sharding_rule
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.collectives import CollectivePermuteOp
+from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.shape import ReshapeOp, ReverseOp
@@ -97,7 +98,16 @@ def _is_needed_whole(op: Operation, rule: OpShardingRule, factor: int) -> bool:
         any(factor in dim for tensor in tensors for dim in tensor) for tensors in (rule.operands, rule.results)
     )
     goes_in_only = in_operands and not in_results and rule.kind(factor) is FactorKind.PASS_THROUGH
-    return goes_in_only or (isinstance(op, (CustomCallOp, ReshapeOp)) and not in_operands)
+    return (
+        goes_in_only
+        or (isinstance(op, (CustomCallOp, ReshapeOp)) and not in_operands)
+        or (isinstance(op, ConvolutionOp) and _is_within_window(op, rule, factor))
+    )
+
+
+def _is_within_window(op: ConvolutionOp, rule: OpShardingRule, factor: int) -> bool:
+    kernel = rule.operands[1]
+    return any(factor in kernel[dim] for dim in op.dimension_numbers.data.kernel_spatial_dimensions)
 
 
 def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef], mesh: Mesh) -> bool:

@@ -15,7 +15,6 @@ from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.walk import operations
 from sdy.passes.partitioning.collectives import COLLECTIVES
-from sdy.passes.partitioning.compatibility import why_not_in_parts
 from sdy.passes.partitioning.constants import CONSTANTS
 from sdy.passes.partitioning.indexing import INDEXING
 from sdy.passes.partitioning.layout import Layout
@@ -28,7 +27,7 @@ from sdy.passes.partitioning.sharded_ops import SHARDED_OPS
 from sdy.passes.partitioning.shifts import SHIFTS
 from sdy.passes.partitioning.site import Lowerings, Site, unless_empty
 from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
-from sdy.passes.partitioning.whole import compute_whole
+from sdy.passes.partitioning.whole import Obstacle, compute_whole_along, obstacle_to_parts
 
 _ALWAYS = Lowerings({**unless_empty(COLLECTIVES), **CONSTANTS, **SHARDED_OPS})
 _WHERE_SPLIT = Lowerings({**_ALWAYS, **INDEXING, **OPERATORS, **REDUCTIONS, **SHAPES, **unless_empty(SHIFTS)})
@@ -75,10 +74,10 @@ class ConvertGlobalToLocalPass(ModulePass):
         layouts = Layouts(op)
         sites = list(layouts.sites(self._target(op)))
         # The sharding rules are those of whole tensors, so they are asked before any type changes.
-        why_whole = [_why_whole(site) for site in sites]
+        obstacles = [_obstacle(site) for site in sites]
         layouts.change_types(Layout.local_type)
-        for site, why in zip(sites, why_whole, strict=True):
-            _lower(site, why)
+        for site, obstacle in zip(sites, obstacles, strict=True):
+            _lower(site, obstacle)
         for inner in operations(op):
             _check_edges(inner, layouts.functions)
         mark_local(op)
@@ -94,20 +93,20 @@ class ConvertGlobalToLocalPass(ModulePass):
         )
 
 
-def _why_whole(site: Site[Operation]) -> str | None:
-    """Why an operation has to be computed whole; None if it does not, or if this is not asked of it."""
+def _obstacle(site: Site[Operation]) -> Obstacle | None:
+    """Why an operation has to be whole along some axes; None if it has not, or if this is not asked of it."""
     op = site.op
     passes_values_on = isinstance(op, CallOp) or data_flow_of(op) is not None or is_terminator(op)
     if passes_values_on or type(op) in _ALWAYS:
         return None
-    return why_not_in_parts(op, site.operands, site.results)
+    return obstacle_to_parts(site)
 
 
-def _lower(site: Site[Operation], why_whole: str | None) -> None:
+def _lower(site: Site[Operation], obstacle: Obstacle | None) -> None:
+    if obstacle is not None:
+        site = compute_whole_along(site, obstacle)
     lowerings = _WHERE_SPLIT if site.is_split else _ALWAYS
-    if why_whole is not None:
-        compute_whole(site, why_whole)
-    elif (lowering := lowerings.get(type(site.op))) is not None:
+    if (lowering := lowerings.get(type(site.op))) is not None:
         lowering(site)
 
 

@@ -1,7 +1,8 @@
 """How a value lies on the devices: the type of the whole, and the axes that split it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
@@ -82,6 +83,17 @@ class Layout:
         if self.sharding is None or not dims:
             return self
         kept = tuple(DimSharding() if dim in dims else split for dim, split in enumerate(self.sharding.dims))
+        return replace(self, sharding=replace(self.sharding, dims=kept))
+
+    def without_axes(self, axes: Sequence[AxisRef]) -> "Layout":
+        """The layout in which nothing is split over `axes`, nor over axes that are minor to them in a dimension."""
+        if self.sharding is None:
+            return self
+
+        def is_kept(axis: AxisRef) -> bool:
+            return not any(axis.overlaps(other) for other in axes)
+
+        kept = tuple(DimSharding(tuple(takewhile(is_kept, of_dim))) for of_dim in self.sharding.dim_axes)
         return replace(self, sharding=replace(self.sharding, dims=kept))
 
     def local_type(self, value: SSAValue | Operation) -> Attribute:

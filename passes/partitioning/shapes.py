@@ -65,11 +65,6 @@ def _convolution(site: Site[ConvolutionOp]) -> None:
     """A device that has a part of the groups of features or of batches computes these groups."""
     op, (lhs, rhs) = site.op, site.operands
     dims = op.dimension_numbers.data
-    if any(lhs.axes[dim] for dim in dims.input_spatial_dimensions) or any(
-        rhs.axes[dim] for dim in dims.kernel_spatial_dimensions
-    ):
-        compute_whole(site, "a spatial dimension is split")
-        return
     properties = {
         **op.properties,
         "feature_group_count": _local_groups(op.feature_group_count, rhs.parts(dims.kernel_output_feature_dimension)),
