@@ -6,7 +6,8 @@ from typing import cast
 from xdsl.ir import Operation, OpResult
 
 from sdy.axes import AxisRef, subtract
-from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ReduceScatterOp
+from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ManualComputationOp, ReduceScatterOp
+from sdy.dialect.traits import is_terminator
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.exporting.common_sharding import agreed_axes
@@ -118,10 +119,12 @@ def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef], mesh
 
 
 def users_behind_padding(result: OpResult) -> Iterator[Operation]:
-    """The users of `result`, behind what only gives it the padding that they need, or takes padding off it."""
+    """The users of `result`, behind what only gives it the padding that they need, takes it off, or passes it on."""
     for use in result.uses:
         if isinstance(use.operation, (AllGatherOp, AllSliceOp, PadOp, SliceOp)):
             yield from users_behind_padding(use.operation.results[0])
+        elif isinstance(computation := use.operation.parent_op(), ManualComputationOp) and is_terminator(use.operation):
+            yield from users_behind_padding(computation.outputs[use.index])
         else:
             yield use.operation
 

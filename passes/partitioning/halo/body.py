@@ -86,6 +86,12 @@ class Body:
         inside = without_manual_axes(sharding, self._manual_axes)
         return TensorEmitter(InsertPoint.at_end(self._block), self.source, inside)
 
+    def compute(self, op: Operation, shardings: Sequence[TensorSharding]) -> None:
+        """Insert an operation whose results are laid out, outside, as `shardings` say."""
+        self.scalars.insert(op)
+        for result, sharding in zip(op.results, shardings, strict=True):
+            set_sharding(result, without_manual_axes(sharding, self._manual_axes))
+
     def permute(self, emit: Emitter, value: SSAValue, axes: Sequence[AxisRef], moves: dict[int, int]) -> SSAValue:
         """`value` of another device: along `axes`, part t receives that of part `moves[t]`; zeros where there is none.
 

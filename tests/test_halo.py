@@ -1,0 +1,196 @@
+"""What neighbours exchange: programs with windows, pads, slices and reverses along split dimensions, in parts.
+
+They run on the interpreter, which compiles nothing; what a device receives of others is counted in their text.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+from xdsl.dialects.builtin import ModuleOp
+
+import sdy
+from partitioned_programs import D, M, Program, constrain, ints, partitioned, program
+from sdy.diagnostics import capture
+from sdy.dialect.walk import operations
+from sdy.passes.driver import partition, propagate
+from sdy.stablehlo.checks.shape_checks import tensor_type
+
+ROWS, ODD = ints((16, 4), D), ints((13, 4))
+IMAGES, KERNEL = ints((2, 16, 8, 3), None, D, M), ints((3, 3, 3, 4))
+LAYOUT = ("NHWC", "HWIO", "NHWC")
+
+
+def along_rows(function: Any) -> Any:
+    """`function` with the first dimension of its argument and of its result split over "data"."""
+    return lambda x, *rest: constrain(function(constrain(x, D), *rest), D)
+
+
+def in_space(function: Any) -> Any:
+    """`function` with the two spatial dimensions of images split over both axes."""
+    return lambda x, *rest: constrain(function(constrain(x, None, D, M), *rest), None, D, M)
+
+
+def sums(
+    x: jax.Array, size: int, stride: int = 1, padding: tuple[int, int] = (0, 0), dilation: int = 1, holes: int = 1
+) -> jax.Array:
+    """Sums of windows of rows, each from 5 on; so is what is outside of the rows."""
+    rest = x.ndim - 1
+    return lax.reduce_window(
+        x,
+        np.int32(5),
+        lax.add,
+        (size, *(1,) * rest),
+        (stride, *(1,) * rest),
+        (padding, *((0, 0),) * rest),
+        base_dilation=(dilation, *(1,) * rest),
+        window_dilation=(holes, *(1,) * rest),
+    )
+
+
+def pad(x: jax.Array, low: int, high: int, interior: int = 0) -> jax.Array:
+    """Rows of 7 before, after and between those of `x`."""
+    return lax.pad(x, np.int32(7), ((low, high, interior), *((0, 0, 0),) * (x.ndim - 1)))
+
+
+def convolve(x: jax.Array, kernel: jax.Array, **options: Any) -> jax.Array:
+    options = {"window_strides": (1, 1), "padding": "SAME"} | options
+    return lax.conv_general_dilated(x, kernel, dimension_numbers=LAYOUT, **options)
+
+
+# Each: a program, and how many elements its collective permutes give a device.
+PROGRAMS: dict[str, tuple[Program, int]] = {
+    "slice": (program(along_rows(lambda x: x[2:14]), ROWS), 4 + 4),
+    "slice of what one device has": (program(along_rows(lambda x: x[9:10]), ROWS), 4 + 4),
+    "slice with a stride": (program(along_rows(lambda x: x[1::2]), ROWS), 0),
+    "slice with a stride that moves rows": (program(along_rows(lambda x: x[::3]), ROWS), 4 * 4),
+    "second half": (program(along_rows(lambda x: x[8:]), ROWS), 4 * 4 + 2 * 4),
+    "uneven slice": (program(along_rows(lambda x: x[2:11]), ODD), 4),
+    "pad": (program(along_rows(lambda x: pad(x, 1, 3)), ROWS), 2 * 4),
+    "pad that shifts": (program(along_rows(lambda x: pad(x, 1, -1)), ROWS), 4),
+    "pad that cuts": (program(along_rows(lambda x: pad(x, -3, -1)), ROWS), 2 * 4),
+    "pad between": (program(along_rows(lambda x: pad(x, 1, 2, 2)), ROWS), 4),
+    "uneven pad": (program(along_rows(lambda x: pad(x, 2, 2, 1)), ODD), 4),
+    "reverse": (program(along_rows(lambda x: x[::-1]), ROWS), 4 * 4),
+    "reverse of both dimensions": (program(lambda x: constrain(constrain(x, D, M)[::-1, ::-1], D, M), ROWS), 4 * 2),
+    "uneven reverse": (program(along_rows(lambda x: x[::-1]), ODD), 3 * 4 + 4 * 4),
+    "windows": (program(along_rows(lambda x: sums(x, 3)), ROWS), 2 * 4),
+    "windows over the border": (program(along_rows(lambda x: sums(x, 3, 1, (1, 1))), ROWS), 4 + 4),
+    "windows with a stride": (program(along_rows(lambda x: sums(x, 3, 2, (1, 0))), ROWS), 4),
+    "windows with holes": (program(along_rows(lambda x: sums(x, 3, 2, (1, 0), 2, 3)), ROWS), 2 * 4),
+    "uneven windows": (program(along_rows(lambda x: sums(x, 3, 2, (1, 0))), ODD), 4),
+    "uneven windows side by side": (program(along_rows(lambda x: sums(x, 2, 2)), ODD), 0),
+    "sum so far": (program(along_rows(lambda x: jnp.cumsum(x, 0)), ROWS), 3 * 4 * 4),
+    "convolution": (program(in_space(convolve), IMAGES, KERNEL), 2 * (2 * 4 * 3) + 2 * (2 * 6 * 3)),
+    "convolution with a stride": (
+        program(in_space(lambda x, k: convolve(x, k, window_strides=(2, 2))), IMAGES, KERNEL),
+        2 * 4 * 3 + 2 * 5 * 3,
+    ),
+    "convolution over holes": (
+        program(in_space(lambda x, k: convolve(x, k, lhs_dilation=(2, 2), padding=((1, 2), (1, 2)))), IMAGES, KERNEL),
+        2 * 4 * 3 + 2 * 5 * 3,
+    ),
+    "convolution of split features": (
+        program(
+            lambda x, k: convolve(constrain(x, None, D, None, M), k), ints((2, 16, 8, 4), None, D), ints((3, 3, 4, 4))
+        ),
+        2 * (2 * 8 * 2),
+    ),
+    "uneven convolution": (
+        program(
+            lambda x, k: constrain(convolve(constrain(x, M, D, None, None), k), M, D),
+            ints((3, 13, 5, 4)),
+            ints((3, 3, 4, 4)),
+        ),
+        2 * (2 * 5 * 4),
+    ),
+    "uneven split features": (
+        program(
+            lambda x, k: constrain(convolve(constrain(x, None, D, None, M), constrain(k, None, None, M)), None, D),
+            ints((3, 13, 5, 3)),
+            KERNEL,
+        ),
+        2 * (3 * 5 * 2),
+    ),
+    "uneven reshape": (program(lambda x: constrain(constrain(x, (D, M)).reshape(2, 5), M, D), ints((10,))), 1 + 2),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_devices_receive_what_they_need(name: str):
+    program, expected = PROGRAMS[name]
+    assert received(check(program)) == expected
+
+
+def check(program: Program) -> ModuleOp:
+    """The program of one device, if all together compute what the whole does."""
+    whole = program.module()
+    local = partitioned(whole)
+    random = np.random.default_rng(0)
+    inputs = [random.integers(-9, 9, each.shape, dtype=each.dtype) for each in program.arguments]
+    for found, expected in zip(sdy.interpret(local, *inputs), sdy.interpret(whole, *inputs), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    return local
+
+
+def received(module: ModuleOp) -> int:
+    """How many elements the collective permutes of a module give a device."""
+    permutes = [op for op in operations(module) if op.name == "stablehlo.collective_permute"]
+    return sum(prod(tensor_type(op.results[0]).get_shape()) for op in permutes)
+
+
+SIZES = st.integers(1, 23)
+SMALL = st.integers(1, 4)
+MARGINS = st.integers(-3, 7)
+
+
+def check_rows(function: Any, size: int) -> None:
+    """What `function` does to that many rows is computed in parts, and takes no more than all of them."""
+    local = check(program(along_rows(function), ints((size, 2))))
+    assert received(local) <= 3 * 2 * -(-size // 4)
+
+
+@settings(deadline=None, max_examples=40)
+@given(SIZES, SIZES, st.integers(0, 22), SMALL)
+def test_any_slice(size: int, length: int, start: int, stride: int):
+    start = min(start, size - 1)
+    check_rows(lambda x: x[start : start + length : stride], size)
+
+
+@settings(deadline=None, max_examples=40)
+@given(SIZES, MARGINS, MARGINS, st.integers(0, 3))
+def test_any_pad(size: int, low: int, high: int, interior: int):
+    if (size - 1) * (interior + 1) + 1 + low + high > 0:
+        check_rows(lambda x: pad(x, low, high, interior), size)
+
+
+@settings(deadline=None, max_examples=60)
+@given(SIZES, SMALL, SMALL, st.tuples(MARGINS, MARGINS), SMALL, SMALL)
+def test_any_windows(size: int, window: int, stride: int, padding: tuple[int, int], dilation: int, holes: int):
+    if (size - 1) * dilation + 1 + sum(padding) > (window - 1) * holes:
+        check_rows(lambda x: sums(x, window, stride, padding, dilation, holes), size)
+
+
+@settings(deadline=None, max_examples=10)
+@given(SIZES, SIZES)
+def test_any_reverse(rows: int, columns: int):
+    check(program(lambda x: constrain(constrain(x, D, M)[::-1, ::-1], D, M), ints((rows, columns))))
+
+
+def test_what_is_too_much_to_exchange_is_told():
+    module = program(lambda x: constrain(sums(constrain(x, D), 16, 1, (15, 15)), D), ROWS).module()
+    propagate(module)
+    with capture() as warnings:
+        partition(module)
+    assert [warning.message for warning in warnings] == [
+        "'stablehlo.reduce_window' op is computed whole along the dimensions in which elements change devices"
+    ]
