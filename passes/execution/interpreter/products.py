@@ -22,6 +22,8 @@ from sdy.stablehlo.checks.windows import padding_pairs, window_dimensions
 from sdy.stablehlo.chlo.ragged_dot import RaggedDotOp
 from sdy.stablehlo.convolution import ConvolutionBase
 
+_SHORT = 16
+
 
 def _summands(lhs: Array, rhs: Array, dtype: DType) -> tuple[Array, Array]:
     """The operands in the type in which the products are added up, that of the result, or float32 for narrow floats."""
@@ -39,7 +41,21 @@ def dot(lhs: Array, rhs: Array, numbers: DotDimensionNumbers) -> Array:
     _, rhs_free, _ = _split(rhs.shape, batch, contracted)
     left = lhs.reshape((*sizes, math.prod(lhs_free), math.prod(summed)))
     right = rhs.reshape((*sizes, math.prod(rhs_free), math.prod(summed)))
-    return np.matmul(left, np.swapaxes(right, -1, -2)).reshape((*sizes, *lhs_free, *rhs_free))
+    return _row_products(left, right).reshape((*sizes, *lhs_free, *rhs_free))
+
+
+def _row_products(left: Array, right: Array) -> Array:
+    """The product of each row of `left` with each row of `right`.
+
+    A short sum is added up from its first element on, so that adding zeros at its end changes nothing: the order in
+    which NumPy adds, and whether it rounds the products first, depend on the sizes.
+    """
+    if left.shape[-1] > _SHORT:
+        return np.matmul(left, np.swapaxes(right, -1, -2))
+    sums = np.zeros((*left.shape[:-1], right.shape[-2]), left.dtype)
+    for place in range(left.shape[-1]):
+        sums = sums + left[..., :, None, place] * right[..., None, :, place]
+    return sums
 
 
 def _batched(array: Array, batch: Sequence[int], contracted: Sequence[int]) -> Array:
