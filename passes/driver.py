@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from xdsl.passes import ModulePass
 
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, Location, error
+from sdy.dialect.walk import forget, keeping, not_keeping
+from sdy.passes.common.editing import TellingPass
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.passes.policy.policy import Policy, apply_policy
 from sdy.text import context, verify
@@ -134,15 +136,17 @@ def run_passes(
         for step in flatten(passes):
             if before_each:
                 before_each(step, module)
-            with timing.stage(step.name):
+                forget()
+            with timing.stage(step.name), nullcontext() if isinstance(step, TellingPass) else not_keeping():
                 step.apply(ctx, module)
             if after_each:
                 after_each(step, module)
+                forget()
             if verify_each:
                 with timing.stage("verification"):
                     verify(module)
 
-    with_room_for(module, run)
+    with_room_for(module, keeping()(run))
 
 
 def propagate(module: ModuleOp, policy: Policy | None = None, **options: Any) -> None:

@@ -21,8 +21,9 @@ from jax.sharding import PartitionSpec as P
 
 from oracle import OracleError, assert_same, oracle, oracle_after_each
 from random_modules import random_module
+from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
-from sdy.text import context, format, parse
+from sdy.text import format, parse
 
 ROOT = Path(__file__).parent.parent
 NUM_OPERATIONS = 16
@@ -172,8 +173,7 @@ def random_text(seed: int) -> str:
 def run(text: str, passes: str) -> str:
     """`text` after `passes`, as the C++ of jaxlib reads it, which knows no other all-reduce than a sum."""
     module = parse(text)
-    for step in parse_pipeline(passes):
-        step.apply(context(), module)
+    run_passes(module, parse_pipeline(passes))
     return re.sub(r"sdy\.all_reduce (max|min) ", "sdy.all_reduce ", format(module))
 
 

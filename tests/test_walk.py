@@ -1,14 +1,33 @@
 """Finding operations gives what xDSL's own walk gives, in its order."""
 
+from pathlib import Path
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
-from xdsl.traits import IsTerminator, Pure
+from xdsl.traits import IsTerminator, Pure, SymbolOpInterface
 
+from random_modules import random_module
+from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.dialect.traits import has_trait, is_terminator, trait_of
-from sdy.dialect.walk import each_operation, operations, operations_inside_out, operations_of
+from sdy.dialect.walk import (
+    attributes_in,
+    each_operation,
+    innermost_first,
+    keeping,
+    not_keeping,
+    operations,
+    operations_inside_out,
+    operations_of,
+    operations_with,
+)
+from sdy.passes.common.editing import TellingPass, erase
+from sdy.passes.driver import flatten
+from sdy.passes.spec import parse_pipeline
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.elementwise import AddOp
-from sdy.text import parse
+from sdy.text import context, parse
 
 MODULE = parse(
     """
@@ -50,3 +69,66 @@ def test_traits_are_those_of_the_class():
     assert not is_terminator(add)
     assert is_terminator(end)
     assert isinstance(trait_of(end, IsTerminator), IsTerminator)
+
+
+TRANSFORMER = Path(__file__).parent.parent / "examples/transformer.mlir"
+FULL = "sdy-propagation-pipeline{enable-insert-explicit-collectives=true}"
+PIPELINES = (
+    FULL,
+    f"sdy-propagation-pipeline{{dedup-functions-fully=true}},{FULL}",
+    "canonicalize,cse,symbol-dce,inline",
+)
+
+
+def assert_found(module: ModuleOp) -> None:
+    """What is found, or was kept, is what there is."""
+    for root in (module, *module.ops):
+        assert operations(root) == list(root.walk())
+        assert operations_inside_out(root) == list(root.walk(region_first=True))
+        assert [*operations_of(root, Operation)] == list(root.walk())
+
+
+def test_operations_with_traits():
+    assert operations_with(MODULE, SymbolOpInterface) == operations_of(MODULE, ModuleOp, FuncOp)
+    assert operations_with(MODULE, ShardableDataFlow) == operations_of(MODULE, WhileOp)
+    assert len(operations_with(MODULE, SymbolOpInterface, ShardableDataFlow)) == 4
+
+
+def test_innermost_first_is_inside_out():
+    assert innermost_first(operations(MODULE)) == operations_inside_out(MODULE)
+
+
+def test_attributes_are_those_of_all_operations():
+    expected = [a for op in MODULE.walk() for a in (*op.properties.values(), *op.attributes.values())]
+    assert {id(attribute) for attribute in attributes_in(MODULE)} == {id(attribute) for attribute in expected}
+
+
+def test_what_is_found_is_kept_until_an_edit():
+    module = MODULE.clone()
+    assert operations(module) is not operations(module)
+    with keeping():
+        found = operations(module)
+        assert operations(module) is found
+        with not_keeping():
+            assert operations(module) is not operations(module)
+        found = operations(module)
+        declared = operations_of(module, FuncOp)[-1]
+        erase(declared)
+        assert declared in found
+        assert declared not in operations(module)
+        assert_found(module)
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("text", [TRANSFORMER.read_text(), *map(random_module, range(30))], ids=lambda text: len(text))
+def test_passes_tell_of_their_edits(text: str, pipeline: str):
+    module = parse(text)
+    with keeping():
+        for step in flatten(parse_pipeline(pipeline)):
+            if isinstance(step, TellingPass):
+                assert_found(module)
+                step.apply(context(), module)
+                assert_found(module)
+            else:
+                with not_keeping():
+                    step.apply(context(), module)

@@ -1,5 +1,7 @@
 """Which function calls which: the orders in which passes visit functions, and copies of whole call trees."""
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
@@ -30,9 +32,21 @@ def main_function(module: ModuleOp) -> FuncOp:
     raise error(module, "expected a function named @main, or a single function")
 
 
-def calls_in(root: Operation) -> list[CallOp]:
+def calls_in(root: Operation) -> Sequence[CallOp]:
     """The calls in `root`, outer ones first."""
     return operations_of(root, CallOp)
+
+
+def calls_by_function(module: ModuleOp) -> dict[Operation, list[CallOp]]:
+    """The calls in each function that has some, outer ones first."""
+    found: dict[Operation, list[CallOp]] = {}
+    for call in calls_in(module):
+        function = call
+        while (parent := function.parent_op()) is not module:
+            assert parent is not None
+            function = parent
+        found.setdefault(function, []).append(call)
+    return found
 
 
 def callee(call: CallOp, symbols: Symbols) -> FuncOp:
@@ -51,6 +65,7 @@ def set_callee(call: CallOp, name: str) -> None:
 def callees_first(module: ModuleOp) -> list[FuncOp]:
     """The functions with a body, each after the functions that it calls."""
     symbols = Symbols(module)
+    calls = calls_by_function(module)
     order: dict[FuncOp, None] = {}
     entered: set[FuncOp] = set()
 
@@ -58,7 +73,7 @@ def callees_first(module: ModuleOp) -> list[FuncOp]:
         if function in entered or function.is_declaration:
             return
         entered.add(function)
-        for call in calls_in(function):
+        for call in calls.get(function, ()):
             visit(callee(call, symbols))
         order[function] = None
 

@@ -5,19 +5,20 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, Region
-from xdsl.passes import ModulePass
+from xdsl.ir import Block, Operation, Region
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 from xdsl.traits import ConstantLike, IsolatedFromAbove
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.dialect.canonicalization import PATTERNS
 from sdy.dialect.traits import has_trait
-from sdy.dialect.walk import operations
+from sdy.dialect.walk import forget, operations, operations_of, operations_with
+from sdy.passes.common.editing import TellingPass, insert, replace
 
 
 @dataclass(frozen=True)
-class CanonicalizePass(ModulePass):
+class CanonicalizePass(TellingPass):
     """Simplify operations until nothing more can be: dead ones go, equal constants merge, the dialect's patterns apply.
 
     Before::
@@ -43,31 +44,43 @@ class CanonicalizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _gather_constants(op)
-        patterns = [
-            pattern
-            for label, labelled in PATTERNS.items()
+        groups = [
+            group
+            for label, group in PATTERNS.items()
             if (not self.enable_patterns or label in self.enable_patterns) and label not in self.disable_patterns
-            for pattern in labelled
         ]
-        PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)
+        roots = [root for group in groups for root in group.roots]
+        if operations_of(op, *roots) or any(map(is_trivially_dead, operations(op)[1:])):
+            applier = GreedyRewritePatternApplier([pattern for group in groups for pattern in group.patterns])
+            _Walker(applier).rewrite_module(op)
+            forget()
+
+
+class _Walker(PatternRewriteWalker):
+    """xDSL's walker, which takes longer the deeper operations are nested, as far as it does not look for them."""
+
+    def _populate_worklist(self, op: Operation | Region | Block) -> None:
+        forget()
+        root = op.parent if isinstance(op, Region) else op
+        assert isinstance(root, Operation)
+        for inner in reversed(operations(root)[1:]):
+            self._worklist.push(inner)
 
 
 def _gather_constants(module: ModuleOp) -> None:
     """Keep one of equal constants in each isolated region, and put all of them at its front."""
     first_of: dict[Hashable, Operation] = {}
     kept: set[Operation | None] = {None}
-    for constant in operations(module):
-        if not has_trait(constant, ConstantLike):
-            continue
+    for constant in operations_with(module, ConstantLike):
         block = _isolated_region(constant).blocks[0]
         key = (block, constant.dialect_name(), constant.get_attr_or_prop("value"), constant.results[0].type)
         first = first_of.setdefault(key, constant)
         if first is not constant:
-            Rewriter.replace_op(constant, [], first.results)
+            replace(constant, first.results)
             continue
         if constant.parent is not block or constant.prev_op not in kept:
             constant.detach()
-            Rewriter.insert_op(constant, InsertPoint.at_start(block))
+            insert(constant, InsertPoint.at_start(block))
         kept.add(constant)
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
-from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding
-from sdy.passes.common.editing import after_value, insert_for_other_uses
+from sdy.passes.common.editing import after_value, insert_for_other_uses, replace
 from sdy.passes.common.tensors import is_static_tensor, rank
 from sdy.sharding import TensorSharding
 
@@ -43,4 +42,4 @@ def remove_edges(owners: Sequence[SSAValue]) -> None:
     for owner in owners:
         edge = edge_of(owner)
         if edge is not None:
-            Rewriter.replace_op(edge, [], [owner])
+            replace(edge, [owner])

@@ -5,6 +5,7 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.dialect.ops import ReturnOp
+from sdy.passes.common.editing import replace
 
 
 def move_body(source: Region, terminator: type[ReturnOp] | type[FuncReturnOp]) -> Region:
@@ -14,7 +15,7 @@ def move_body(source: Region, terminator: type[ReturnOp] | type[FuncReturnOp]) -
     for block in moved.blocks:
         last = block.last_op
         assert last is not None
-        Rewriter.replace_op(last, terminator.create(operands=last.operands, location=last.location))
+        replace(last, terminator.create(operands=last.operands, location=last.location))
     return moved
 
 

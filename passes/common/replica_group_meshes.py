@@ -22,11 +22,12 @@ def transform_replica_group_meshes(root: Operation, change: Callable[[str | Mesh
     """Replace each mesh, or name of one, in the replica groups of `root` by what `change` makes of it."""
     for operation in operations(root):
         for attributes in (operation.properties, operation.attributes):
-            _transform(attributes, change)
+            if _REPLICA_GROUPS in attributes:
+                _transform(attributes, change)
 
 
 def _transform(attributes: MutableMapping[str, Attribute], change: Callable[[str | Mesh], str | Mesh]) -> None:
-    groups = attributes.get(_REPLICA_GROUPS)
+    groups = attributes[_REPLICA_GROUPS]
     if isinstance(groups, ReplicaGroupMeshAxesAttr):
         old = mesh_or_name(groups.data.mesh)
         new = change(old)

@@ -1,14 +1,33 @@
-"""Rewrite every sharding of a module, wherever it is written."""
+"""All shardings of a module, wherever they are written: what there are, and other ones in their places."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Operation
 
 from sdy.dialect.attributes import TensorShardingAttr, TensorShardingPerValueAttr
-from sdy.dialect.walk import operations
+from sdy.dialect.walk import attributes_in, operations
 from sdy.sharding import TensorSharding
+
+
+def shardings_in(root: Operation) -> Set[TensorSharding]:
+    """The different shardings in `root`."""
+    found: set[TensorSharding] = set()
+    pending = list(attributes_in(root))
+    while pending:
+        match attribute := pending.pop():
+            case TensorShardingAttr():
+                found.add(attribute.data)
+            case TensorShardingPerValueAttr():
+                found.update(attribute.data)
+            case ArrayAttr():
+                pending += attribute.data
+            case DictionaryAttr():
+                pending += attribute.data.values()
+            case _:
+                pass
+    return found
 
 
 def transform_shardings(root: Operation, change: Callable[[TensorSharding], TensorSharding]) -> None:
@@ -19,9 +38,8 @@ def transform_shardings(root: Operation, change: Callable[[TensorSharding], Tens
     """
     transform = _Transform(change)
     for operation in operations(root):
-        for attributes in (operation.properties, operation.attributes):
-            if attributes:
-                attributes.update(transform.changed_entries(attributes))
+        transform.update(operation.properties)
+        transform.update(operation.attributes)
 
 
 @dataclass
@@ -31,11 +49,16 @@ class _Transform:
     """Before and after, by the address of the former, which stays in use while it is here."""
     shardings: dict[TensorSharding, TensorSharding] = field(default_factory=dict[TensorSharding, TensorSharding])
 
-    def changed_entries(self, attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
-        return {name: new for name, old in attributes.items() if (new := self(old)) is not old}
+    def update(self, attributes: dict[str, Attribute]) -> None:
+        """Change `attributes`, those of one of many operations."""
+        # Operations share most of their attributes, so that each is looked into once.
+        known = self.attributes
+        for name, old in attributes.items():
+            new = known[id(old)][1] if id(old) in known else self(old)
+            if new is not old:
+                attributes[name] = new
 
     def __call__(self, attribute: Attribute) -> Attribute:
-        # Operations share most of their attributes, so that each is looked into once.
         known = self.attributes.get(id(attribute))
         if known is None:
             known = self.attributes[id(attribute)] = (attribute, self.changed(attribute))
@@ -53,8 +76,11 @@ class _Transform:
                 elements = [self(element) for element in attribute]
                 return attribute if all(map(_is, elements, attribute)) else ArrayAttr(elements)
             case DictionaryAttr():
-                entries = self.changed_entries(attribute.data)
-                return DictionaryAttr({**attribute.data, **entries}) if entries else attribute
+                entries = dict(attribute.data)
+                self.update(entries)
+                return (
+                    attribute if all(map(_is, entries.values(), attribute.data.values())) else DictionaryAttr(entries)
+                )
             case _:
                 return attribute
 

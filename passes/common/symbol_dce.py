@@ -1,17 +1,18 @@
 """`symbol-dce`: remove the private symbols that nothing uses."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
-from xdsl.passes import ModulePass
 
-from sdy.dialect.walk import operations
+from sdy.dialect.walk import attributes_in
+from sdy.passes.common.call_graph import calls_by_function
+from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.symbols import Symbols
 
 
-class SymbolDcePass(ModulePass):
+class SymbolDcePass(TellingPass):
     """Remove private symbols that no public symbol reaches.
 
     Before::
@@ -30,14 +31,12 @@ class SymbolDcePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
-        pending = [operation for operation in op.ops if not _is_discardable(operation)]
-        live = set(pending)
-        while pending:
-            for name in _references(pending.pop()):
-                used = symbols.lookup(name)
-                if used is not None and used not in live:
-                    live.add(used)
-                    pending.append(used)
+        calls = calls_by_function(op)
+        live = {operation for operation in op.ops if not _is_discardable(operation)}
+        # Nearly all that is used is called, and calls are found sooner than names in attributes.
+        _add_reached(live, symbols, lambda root: [call.callee.root_reference.data for call in calls.get(root, ())])
+        if not live.issuperset(op.ops):
+            _add_reached(live, symbols, lambda root: _names_in(attributes_in(root)))
         for operation in list(op.ops):
             if operation not in live:
                 symbols.erase(operation)
@@ -48,28 +47,33 @@ def _is_discardable(operation: Operation) -> bool:
     return isinstance(visibility, StringAttr) and visibility.data in ("private", "nested")
 
 
-def _references(root: Operation) -> Iterator[str]:
-    """The names that `root` and what is in it refer to."""
-    # Operations share most of their attributes, each of which is looked into once.
-    attributes: dict[int, Attribute] = {}
-    for operation in operations(root):
-        for attribute in operation.properties.values():
-            attributes[id(attribute)] = attribute
-        for attribute in operation.attributes.values():
-            attributes[id(attribute)] = attribute
-    return _names_in(attributes.values())
+def _add_reached(live: set[Operation], symbols: Symbols, names_in: Callable[[Operation], Iterable[str]]) -> None:
+    """Add to `live` the symbols whose names are in those that are there, or in those that are added."""
+    pending = list(live)
+    while pending:
+        for name in names_in(pending.pop()):
+            used = symbols.lookup(name)
+            if used is not None and used not in live:
+                live.add(used)
+                pending.append(used)
 
 
 def _names_in(attributes: Iterable[Attribute]) -> Iterator[str]:
-    for attribute in attributes:
+    """The names in `attributes` and what is in them; each object is looked into once."""
+    pending, met = list(attributes), set[int]()
+    while pending:
+        attribute = pending.pop()
+        if id(attribute) in met:
+            continue
+        met.add(id(attribute))
         match attribute:
             case SymbolRefAttr():
                 yield attribute.root_reference.data
             case ArrayAttr():
-                yield from _names_in(attribute.data)
+                pending += attribute.data
             case DictionaryAttr():
-                yield from _names_in(attribute.data.values())
+                pending += attribute.data.values()
             case ParametrizedAttribute():
-                yield from _names_in(attribute.parameters)
+                pending += attribute.parameters
             case _:
                 pass

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint
 from xdsl.traits import SymbolOpInterface
 
 from sdy.dialect.traits import has_trait
+from sdy.passes.common.editing import erase, insert
 
 
 class Symbols:
@@ -33,7 +35,7 @@ class Symbols:
     def insert(self, operation: Operation) -> str:
         """Add `operation`, at the end of the module if it has no place yet, and return the name that it gets."""
         if operation.parent is None:
-            self.module.body.block.add_op(operation)
+            insert(operation, InsertPoint.at_end(self.module.body.block))
         wanted = name = symbol_name(operation)
         while name in self._by_name:
             name = f"{wanted}_{self._next_suffix}"
@@ -45,8 +47,7 @@ class Symbols:
     def erase(self, operation: Operation) -> None:
         """Remove `operation` from the module; its name is free again."""
         del self._by_name[symbol_name(operation)]
-        operation.detach()
-        operation.erase()
+        erase(operation)
 
 
 def symbol_name(operation: Operation) -> str:

@@ -1,6 +1,6 @@
 """What passes ask about the type of a value."""
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 
@@ -21,4 +21,6 @@ def is_static_tensor(type_: Attribute) -> bool:
 
 def is_scalar(value: SSAValue) -> bool:
     """Whether this is a tensor without dimensions."""
-    return isinstance(value.type, ShapedType) and value.type.get_num_dims() == 0
+    # Nearly all types are tensors', which are recognized in no time, unlike those with a shape.
+    type_ = value.type
+    return isinstance(type_, TensorType | ShapedType) and not type_.get_shape()

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
+from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.sharding import DimSharding, TensorSharding
 
 
-class CloseShardingsPass(ModulePass):
+class CloseShardingsPass(TellingPass):
     """Close all dimensions, since propagation is over, and forget the replicated axes that guided it.
 
     Before::

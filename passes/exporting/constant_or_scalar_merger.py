@@ -1,22 +1,20 @@
 """`sdy-constant-or-scalar-merger`: constants that ended up with the same sharding are one again."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.ir import Attribute, Operation
 from xdsl.traits import ConstantLike
 
 from sdy.dialect.ops import ConstantOp
-from sdy.dialect.traits import has_trait
-from sdy.dialect.walk import operations_inside_out
+from sdy.dialect.walk import operations_of, operations_with
+from sdy.passes.common.editing import TellingPass, replace
 from sdy.passes.common.tensors import is_scalar
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 
 
-class ConstantOrScalarMergerPass(ModulePass):
+class ConstantOrScalarMergerPass(TellingPass):
     """Merge equal constants, and equal broadcasts of one scalar, within a region where their attributes agree.
 
     Before::
@@ -36,20 +34,31 @@ class ConstantOrScalarMergerPass(ModulePass):
     name = "sdy-constant-or-scalar-merger"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        constants = [*operations_of(op, ConstantOp), *operations_with(op, ConstantLike)]
+        broadcasts = [broadcast for broadcast in operations_of(op, BroadcastInDimOp) if is_scalar(broadcast.operand)]
         first_of: dict[Hashable, Operation] = {}
-        for operation in operations_inside_out(op):
-            if _is_mergeable(operation):
-                first = first_of.setdefault(_key(operation), operation)
-                if first is not operation:
-                    Rewriter.replace_op(operation, [], first.results)
+        first_of_same: dict[Hashable, Operation] = {}
+        for operation in (*constants, *broadcasts):
+            # To hash attributes takes long, and most that are equal are the same.
+            same = _key(operation, id)
+            first = first_of_same.get(same)
+            if first is None:
+                first = first_of_same[same] = first_of.setdefault(_key(operation, _itself), operation)
+            if first is not operation:
+                replace(operation, first.results)
 
 
-def _is_mergeable(operation: Operation) -> bool:
-    if isinstance(operation, BroadcastInDimOp):
-        return is_scalar(operation.operand)
-    return isinstance(operation, ConstantOp) or has_trait(operation, ConstantLike)
+def _key(operation: Operation, key_of: Callable[[Attribute], Hashable]) -> Hashable:
+    """What two operations have in common that may be one, as far as `key_of` tells attributes apart."""
+    items = [*operation.properties.items(), *operation.attributes.items()]
+    return (
+        operation.__class__,
+        operation.parent_region(),
+        tuple(operation.operands),
+        tuple([key_of(result.type) for result in operation.results]),
+        frozenset([(name, key_of(attribute)) for name, attribute in items]),
+    )
 
 
-def _key(operation: Operation) -> Hashable:
-    attributes = frozenset({**operation.properties, **operation.attributes}.items())
-    return operation.parent_region(), tuple(operation.operands), tuple(operation.result_types), attributes
+def _itself(attribute: Attribute) -> Attribute:
+    return attribute

@@ -1,5 +1,7 @@
 """Deciding whether the result of a matrix product is better resharded than its operands."""
 
+from functools import lru_cache
+
 from sdy.axes import AxisRef
 from sdy.mesh import Mesh
 from sdy.passes.exporting.operation_plan import Tensors, closed_if_missing
@@ -7,6 +9,7 @@ from sdy.passes.propagation.factors import project, unproject
 from sdy.sharding import TensorSharding
 
 
+@lru_cache(maxsize=2**12)
 def plan_dot_result(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> TensorSharding | None:
     """The sharding with which a dot product had better run, its result resharded after it; None to leave all as it is.
 

@@ -2,13 +2,13 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.walk import operations
+from sdy.passes.common.editing import TellingPass
 
 
-class DropShardingRulesPass(ModulePass):
+class DropShardingRulesPass(TellingPass):
     """Drop the sharding rule of each operation, unless it is a custom rule, which a person wrote.
 
     Before::

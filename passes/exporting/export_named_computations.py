@@ -3,22 +3,21 @@
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from sdy.dialect.attributes import TensorShardingPerValueAttr
 from sdy.dialect.ops import NamedComputationOp
 from sdy.dialect.shardings import set_func_arg_shardings, set_result_shardings
-from sdy.dialect.walk import operations_inside_out
+from sdy.dialect.walk import innermost_first, operations_of
 from sdy.passes.common.call_graph import EXECUTION_THREAD, ORIGINAL_NAME
 from sdy.passes.common.data_flow_edges import edge_shardings, remove_edges
+from sdy.passes.common.editing import TellingPass, replace
 from sdy.passes.common.function_shardings import Shardings
 from sdy.passes.common.lineage import succeed
 from sdy.passes.common.regions import move_body
 from sdy.passes.common.symbols import Symbols
 
 
-class ExportNamedComputationsPass(ModulePass):
+class ExportNamedComputationsPass(TellingPass):
     """Move the body of each named computation to a private function, at the end of the module, and call that.
 
     Before::
@@ -45,9 +44,8 @@ class ExportNamedComputationsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
-        for computation in operations_inside_out(op):
-            if isinstance(computation, NamedComputationOp):
-                _export(computation, symbols)
+        for computation in innermost_first(operations_of(op, NamedComputationOp)):
+            _export(computation, symbols)
 
 
 def _export(computation: NamedComputationOp, symbols: Symbols) -> None:
@@ -62,7 +60,7 @@ def _export(computation: NamedComputationOp, symbols: Symbols) -> None:
     call.location = computation.location
     if out_shardings is not None:
         set_result_shardings(call, out_shardings)
-    Rewriter.replace_op(computation, call)
+    replace(computation, call)
     succeed(call, computation)
 
 

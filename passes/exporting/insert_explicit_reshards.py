@@ -4,31 +4,33 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import BlockArgument, Operation, Use
-from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import operations_inside_out
+from sdy.dialect.walk import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, functions
-from sdy.passes.common.editing import after_value, insert_for_use, used_value
+from sdy.passes.common.editing import TellingPass, after_value, insert_for_use, replace, used_value
 from sdy.passes.common.function_shardings import function_argument_shardings
+from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import rank
 from sdy.passes.exporting.operation_reshards import reshard_around
-from sdy.passes.exporting.single_device import refuse_single_device
+from sdy.passes.exporting.single_device import is_on_one_device, refuse_single_device
 from sdy.passes.exporting.unreduced import combine_for_use, unreduce_for_use
+from sdy.rules.registry import name_of
 from sdy.sharding import TensorSharding, equivalent
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.shape import ConcatenateOp
 
 
 @dataclass(frozen=True)
-class InsertExplicitReshardsPass(ModulePass):
+class InsertExplicitReshardsPass(TellingPass):
     """Insert reshards so that each operation has operands and results whose shardings go together.
 
     An operation's tensors go together when they split each of its factors over the same axes, and no axis splits two
@@ -56,10 +58,15 @@ class InsertExplicitReshardsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
+        special = any(sharding.unreduced or is_on_one_device(sharding, op) for sharding in shardings_in(op))
         for function in functions(op):
             refuse_single_device(function)
             # What is inserted around an operation is in order already, and is not to be visited.
-            for inner in operations_inside_out(function)[:-1]:
+            if self.enable_full_version or special:
+                visited = operations_inside_out(function)[:-1]
+            else:
+                visited = operations_of(function, *_NEVER_LEFT_ALONE)
+            for inner in visited:
                 if not is_terminator(inner):
                     _visit(inner, symbols, self.enable_full_version or _always_in_full(inner))
             terminator = function.body.block.last_op
@@ -69,6 +76,10 @@ class InsertExplicitReshardsPass(ModulePass):
                 _reshard_use(Use(terminator, index), target, InsertPoint.before(terminator), self.enable_full_version)
 
 
+_NEVER_LEFT_ALONE = (func.CallOp, ConcatenateOp, DotOp, DotGeneralOp, UnregisteredOp)
+"""What may get reshards without the full version, unreduced axes or single devices."""
+
+
 def _always_in_full(op: Operation) -> bool:
     """Whether `op` gets all its reshards even without the full version."""
     if op.__class__ is func.CallOp:
@@ -76,7 +87,7 @@ def _always_in_full(op: Operation) -> bool:
         return True
     if op.__class__ is ConcatenateOp:
         return any(get_sharding(operand) != get_sharding(op.results[0]) for operand in op.operands)
-    return op.name == "mhlo.ragged_dot"
+    return name_of(op) == "mhlo.ragged_dot"
 
 
 def _visit(op: Operation, symbols: Symbols, in_full: bool) -> None:
@@ -85,7 +96,7 @@ def _visit(op: Operation, symbols: Symbols, in_full: bool) -> None:
     elif isinstance(op, func.CallOp):
         _visit_call(op, symbols, in_full)
     elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
-        Rewriter.replace_op(op, (), (op.input,))
+        replace(op, (op.input,))
     else:
         reshard_around(op, in_full)
 

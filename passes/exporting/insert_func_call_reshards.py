@@ -2,19 +2,18 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, has_result_shardings, set_result_shardings
 from sdy.passes.common.call_graph import callee, calls_in
-from sdy.passes.common.editing import insert_for_other_uses
+from sdy.passes.common.editing import TellingPass, insert_for_other_uses
 from sdy.passes.common.function_shardings import function_result_shardings
 from sdy.passes.common.symbols import Symbols
 from sdy.sharding import TensorSharding, equivalent
 
 
-class InsertFuncCallReshardsPass(ModulePass):
+class InsertFuncCallReshardsPass(TellingPass):
     """Give each call the result shardings of the function it calls, and reshard the results to what the call had.
 
     Before::

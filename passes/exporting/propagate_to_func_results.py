@@ -3,13 +3,13 @@
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
-from xdsl.passes import ModulePass
 
 from sdy.dialect.shardings import get_sharding, set_func_result_shardings
 from sdy.passes.common.call_graph import functions, main_function
+from sdy.passes.common.editing import TellingPass
 
 
-class PropagateToFuncResultsPass(ModulePass):
+class PropagateToFuncResultsPass(TellingPass):
     """Copy the shardings of returned values to the results of every function but the main one.
 
     Before::

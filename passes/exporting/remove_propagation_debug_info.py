@@ -3,7 +3,6 @@
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
 from sdy.dialect.attributes import (
     BLOCK_ARG_PROPAGATION_EDGES,
@@ -15,6 +14,7 @@ from sdy.dialect.attributes import (
 )
 from sdy.dialect.walk import operations
 from sdy.passes.common.argument_attributes import remove_from_arguments_and_results
+from sdy.passes.common.editing import TellingPass
 
 _DEBUG_ATTRIBUTES = {
     PROPAGATION_EDGES,
@@ -26,7 +26,7 @@ _DEBUG_ATTRIBUTES = {
 }
 
 
-class RemovePropagationDebugInfoPass(ModulePass):
+class RemovePropagationDebugInfoPass(TellingPass):
     """Remove the attributes that propagation leaves when asked for the origins and edges of shardings.
 
     Before::

@@ -2,14 +2,13 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import ShardingGroupOp
 from sdy.dialect.walk import operations_of
+from sdy.passes.common.editing import TellingPass, erase
 
 
-class RemoveShardingGroupsPass(ModulePass):
+class RemoveShardingGroupsPass(TellingPass):
     """Remove every `sdy.sharding_group`.
 
     Before::
@@ -26,4 +25,4 @@ class RemoveShardingGroupsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for group in operations_of(op, ShardingGroupOp):
-            Rewriter.erase_op(group)
+            erase(group)

@@ -5,7 +5,6 @@ from itertools import takewhile
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from sdy.dialect.shardings import (
     func_arg_sharding,
@@ -14,10 +13,11 @@ from sdy.dialect.shardings import (
     set_func_result_shardings,
 )
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.editing import TellingPass
 from sdy.sharding import DimSharding
 
 
-class RemoveSubAxesInInputOutputShardingsPass(ModulePass):
+class RemoveSubAxesInInputOutputShardingsPass(TellingPass):
     """Cut each open dimension of the main function's inputs and outputs at its first sub-axis.
 
     Before::

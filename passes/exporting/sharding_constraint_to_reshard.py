@@ -2,15 +2,14 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import ReshardOp, ShardingConstraintOp
 from sdy.dialect.walk import operations_of
+from sdy.passes.common.editing import TellingPass, replace
 from sdy.passes.common.lineage import succeed
 
 
-class ShardingConstraintToReshardPass(ModulePass):
+class ShardingConstraintToReshardPass(TellingPass):
     """Replace every `sdy.sharding_constraint` by an `sdy.reshard` to the same sharding.
 
     Before::
@@ -29,5 +28,5 @@ class ShardingConstraintToReshardPass(ModulePass):
             reshard = ReshardOp(constraint.input, constraint.sharding.data)
             reshard.attributes = constraint.attributes.copy()
             reshard.location = constraint.location
-            Rewriter.replace_op(constraint, reshard)
+            replace(constraint, reshard)
             succeed(reshard, constraint)

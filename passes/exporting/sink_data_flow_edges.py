@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Attribute, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from sdy.dialect.attributes import (
     BLOCK_ARG_PROPAGATION_EDGES,
@@ -17,14 +15,15 @@ from sdy.dialect.attributes import (
     RESULT_SHARDING_ORIGINS,
     SHARDING_ORIGINS,
 )
-from sdy.dialect.interfaces import data_flow_of
+from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of
 from sdy.dialect.ops import DataFlowEdgeOp
-from sdy.dialect.walk import operations, operations_of
+from sdy.dialect.walk import operations_of, operations_with
 from sdy.passes.common.data_flow_edges import edge_of, edge_shardings
+from sdy.passes.common.editing import TellingPass, replace
 
 
 @dataclass(frozen=True)
-class SinkDataFlowEdgesPass(ModulePass):
+class SinkDataFlowEdgesPass(TellingPass):
     """Remove every `sdy.data_flow_edge`, moving its sharding to its input.
 
     Before::
@@ -47,7 +46,7 @@ class SinkDataFlowEdgesPass(ModulePass):
     """Keep what the edges tell of the steps that moved their axes."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in operations(op):
+        for operation in operations_with(op, ShardableDataFlow):
             flow = data_flow_of(operation)
             if flow is None:
                 continue
@@ -73,7 +72,7 @@ class SinkDataFlowEdgesPass(ModulePass):
                 if self.sink_debug_propagation_edge_sharding:
                     operation.attributes[propagation_edges] = _of_edges(owners, PROPAGATION_EDGES)
         for edge in operations_of(op, DataFlowEdgeOp):
-            Rewriter.replace_op(edge, [], [edge.input])
+            replace(edge, [edge.input])
 
 
 def _of_edges(owners: Sequence[SSAValue], name: str) -> ArrayAttr[Attribute]:

@@ -2,16 +2,15 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import FuncDataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.dialect.walk import operations_of
+from sdy.passes.common.editing import TellingPass, replace
 from sdy.sharding import TensorSharding
 
 
-class SinkFuncDataFlowEdgesPass(ModulePass):
+class SinkFuncDataFlowEdgesPass(TellingPass):
     """Remove every `sdy.func_data_flow_edge`, moving its sharding to its input.
 
     Before::
@@ -38,4 +37,4 @@ class SinkFuncDataFlowEdgesPass(ModulePass):
                 set_sharding(edge.input, after)
             elif before is not None:
                 set_sharding(edge.input, TensorSharding.replicated_open(before.mesh, before.rank))
-            Rewriter.replace_op(edge, [], [edge.input])
+            replace(edge, [edge.input])

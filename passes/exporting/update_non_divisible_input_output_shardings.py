@@ -8,7 +8,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, ShapedType
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from sdy.axes import AxisRef
 from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface, data_flow_of
@@ -22,13 +21,14 @@ from sdy.dialect.shardings import (
     set_result_shardings,
 )
 from sdy.dialect.traits import trait_of
-from sdy.dialect.walk import operations
+from sdy.dialect.walk import operations_of, operations_with
 from sdy.mesh import Mesh
+from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.tensors import is_static_tensor
 from sdy.sharding import DimSharding, TensorSharding
 
 
-class UpdateNonDivisibleInputOutputShardingsPass(ModulePass):
+class UpdateNonDivisibleInputOutputShardingsPass(TellingPass):
     """Shorten the shardings of inputs and outputs so far that they divide the dimensions that they split.
 
     Before::
@@ -49,12 +49,15 @@ class UpdateNonDivisibleInputOutputShardingsPass(ModulePass):
     name = "sdy-update-non-divisible-input-output-shardings"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in operations(op):
-            if isinstance(operation, FuncOp):
-                _update_function(operation)
-            elif operation.results and (isinstance(operation, CallOp) or _keeps_results_divisible(operation)):
-                shardings = result_shardings(operation)
-                set_result_shardings(operation, _divide_all(shardings, operation.results, operation))
+        for function in operations_of(op, FuncOp):
+            _update_function(function)
+        for call in operations_of(op, CallOp):
+            _update_results(call)
+        for operation in operations_with(op, ShardingRuleInterface):
+            interface = trait_of(operation, ShardingRuleInterface)
+            if interface is not None and interface.keeps_result_shardings_divisible(operation):
+                _update_results(operation)
+        for operation in operations_with(op, ShardableDataFlow):
             flow = data_flow_of(operation)
             if flow is not None and flow.keeps_owner_shardings_divisible(operation):
                 _update_edges(operation, flow)
@@ -69,9 +72,10 @@ def _update_function(function: FuncOp) -> None:
         set_all(function, [sharding and _divide(sharding, type_, function) for sharding, type_ in shardings])
 
 
-def _keeps_results_divisible(operation: Operation) -> bool:
-    interface = trait_of(operation, ShardingRuleInterface)
-    return interface is not None and interface.keeps_result_shardings_divisible(operation)
+def _update_results(operation: Operation) -> None:
+    if operation.results:
+        shardings = result_shardings(operation)
+        set_result_shardings(operation, _divide_all(shardings, operation.results, operation))
 
 
 def _update_edges(operation: Operation, flow: ShardableDataFlow) -> None:

@@ -7,7 +7,6 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, op_error, report
@@ -17,9 +16,10 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.unreduced_transition import transition_problem
-from sdy.dialect.walk import operations_inside_out
+from sdy.dialect.walk import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, functions
-from sdy.passes.common.editing import before_barriers
+from sdy.passes.common.editing import TellingPass, before_barriers
+from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.exporting.reduction_kinds import region_reduction
 from sdy.sharding import Reduction, TensorSharding
@@ -29,7 +29,7 @@ from sdy.stablehlo.reduction import ReduceOp
 RESHARDS = (ops.ReshardOp, ops.ShardingConstraintOp)
 
 
-class VerifyUnreducedAxesPass(ModulePass):
+class VerifyUnreducedAxesPass(TellingPass):
     """Check that unreduced axes, along which devices hold partial results, are neither lost nor made up.
 
     An operation passes the unreduced axes of its operands on to its results. A dot product or a reduction may add some,
@@ -46,9 +46,13 @@ class VerifyUnreducedAxesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
         problems: list[DiagnosticError] = []
+        any_unreduced = any(sharding.unreduced for sharding in shardings_in(op))
         for function in functions(op):
             try:
-                for inner in operations_inside_out(function)[:-1]:
+                suspects = (
+                    operations_inside_out(function)[:-1] if any_unreduced else operations_of(function, *_SUSPECTS)
+                )
+                for inner in suspects:
                     _VERIFIERS.get(inner.__class__, _verify_any)(inner, symbols)
             except DiagnosticError as problem:
                 problems.append(problem)
@@ -155,6 +159,9 @@ def _verify_any(op: Operation, symbols: Symbols) -> None:
     if not is_terminator(op):
         _verify_transition(op, op.operands, op.results, introduces="sum")
 
+
+_SUSPECTS = (collectives.AllReduceOp, collectives.ReduceScatterOp, func.CallOp)
+"""What can be wrong without any unreduced axes."""
 
 _VERIFIERS: dict[type[Operation], Callable[[Any, Symbols], None]] = {
     ops.ReshardOp: _verify_nothing,

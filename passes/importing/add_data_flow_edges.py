@@ -2,14 +2,14 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
-from sdy.dialect.interfaces import data_flow_of
-from sdy.dialect.walk import operations_inside_out
+from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of
+from sdy.dialect.walk import innermost_first, operations_with
 from sdy.passes.common.data_flow_edges import add_edges
+from sdy.passes.common.editing import TellingPass
 
 
-class AddDataFlowEdgesPass(ModulePass):
+class AddDataFlowEdgesPass(TellingPass):
     """Put an `sdy.data_flow_edge` after every value that owns a data-flow edge, to carry the edge's sharding.
 
     Before::
@@ -32,7 +32,7 @@ class AddDataFlowEdgesPass(ModulePass):
     name = "sdy-add-data-flow-edges"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in operations_inside_out(op):
+        for operation in innermost_first(operations_with(op, ShardableDataFlow)):
             flow = data_flow_of(operation)
             if flow is not None:
                 add_edges(flow.block_argument_edge_owners(operation))

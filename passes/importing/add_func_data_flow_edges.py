@@ -5,16 +5,15 @@ from collections.abc import Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 
 from sdy.dialect.ops import FuncDataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.passes.common.call_graph import calls_in, functions, main_function
-from sdy.passes.common.editing import after_value, insert_for_other_uses
+from sdy.passes.common.editing import TellingPass, after_value, insert_for_other_uses
 from sdy.passes.common.tensors import is_static_tensor
 
 
-class AddFuncDataFlowEdgesPass(ModulePass):
+class AddFuncDataFlowEdgesPass(TellingPass):
     """Put an `sdy.func_data_flow_edge` after every argument of a called function and every result of a call.
 
     Before::

@@ -7,14 +7,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue, Use
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ShardingConstraintOp
 from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding, shardable_value
-from sdy.dialect.walk import operations_inside_out
-from sdy.passes.common.editing import after_value
+from sdy.dialect.walk import innermost_first, operations_of
+from sdy.passes.common.editing import TellingPass, after_value, insert
 from sdy.passes.common.tensors import rank
 from sdy.passes.propagation.provenance.debug_info import DebugInfo
 from sdy.passes.propagation.provenance.history import history_of
@@ -24,7 +22,7 @@ from sdy.sharding import TensorSharding
 
 
 @dataclass(frozen=True)
-class ApplyShardingConstraintsPass(ModulePass):
+class ApplyShardingConstraintsPass(TellingPass):
     """Copy the sharding of a constraint to its input where nothing else has a say in it.
 
     Before::
@@ -55,7 +53,7 @@ class ApplyShardingConstraintsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         debug_info = DebugInfo(op, self.debug_sharding_origins, self.debug_propagation_edge_sharding)
         applied = history_of(op).applied
-        for operation in operations_inside_out(op):
+        for operation in innermost_first(operations_of(op, ShardingConstraintOp, ManualComputationOp)):
             match operation:
                 case ShardingConstraintOp():
                     _use_end_of_chain(operation)
@@ -68,8 +66,6 @@ class ApplyShardingConstraintsPass(ModulePass):
                     for value, sharding in zip(tuple(operation.operands), shardings, strict=True):
                         if _apply(value, sharding, lambda v=value, s=sharding, op=operation: _constrain(v, s, op)):
                             applied[value] = operation
-                case _:
-                    pass
         debug_info.write()
 
 
@@ -128,14 +124,14 @@ def _constraint_by(use: Use) -> TensorSharding | None:
 
 def _move_up(constraint: ShardingConstraintOp) -> ShardingConstraintOp:
     constraint.detach()
-    Rewriter.insert_op(constraint, after_value(constraint.input))
+    insert(constraint, after_value(constraint.input))
     return constraint
 
 
 def _constrain(value: SSAValue, sharding: TensorSharding, computation: ManualComputationOp) -> ShardingConstraintOp:
     constraint = ShardingConstraintOp(value, sharding)
     constraint.location = computation.location
-    Rewriter.insert_op(constraint, after_value(value))
+    insert(constraint, after_value(value))
     return constraint
 
 

@@ -1,33 +1,33 @@
 """`sdy-constant-or-scalar-splitter`: a copy of each constant for each of its uses."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Operation, OpResult, Region, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import ConstantOp, NamedComputationOp, ShardingGroupOp
 from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import operations_inside_out, operations_of
+from sdy.dialect.walk import innermost_first, operations, operations_of
 from sdy.passes.common.call_graph import callee, callees_first, copy_call_tree, original_name, set_callee
+from sdy.passes.common.editing import TellingPass, erase, insert, take_place
 from sdy.passes.common.op_properties import is_elementwise, is_pure
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_scalar
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp as StablehloConstantOp
 from sdy.stablehlo.constants import IotaOp
-from sdy.stablehlo.shape import ReshapeOp
+from sdy.stablehlo.shape import BitcastConvertOp, ReshapeOp
 from sdy.stablehlo.slicing import SliceOp
 
 _CONSTANTS = {ConstantOp, IotaOp}
 _MOVES_ELEMENTS = {BroadcastInDimOp, ReshapeOp, SliceOp}
 
 
-class ConstantOrScalarSplitterPass(ModulePass):
+class ConstantOrScalarSplitterPass(TellingPass):
     """Copy constants, and broadcasts of scalars, until each has one user, so that each use is sharded on its own.
 
     Before::
@@ -55,21 +55,13 @@ class ConstantOrScalarSplitterPass(ModulePass):
         for constant in operations_of(op, StablehloConstantOp):
             attributes = {**constant.properties, **constant.attributes}
             value = attributes.pop("value")
-            Rewriter.replace_op(
-                constant,
-                ConstantOp.create(
-                    result_types=constant.result_types,
-                    properties={"value": value},
-                    attributes=attributes,
-                    location=constant.location,
-                ),
-            )
+            new = ConstantOp.create(properties={"value": value}, attributes=attributes, location=constant.location)
+            take_place(new, constant)
         splitter = _Splitter(Symbols(op))
         for function in callees_first(op):
-            for computation in operations_inside_out(function):
-                if isinstance(computation, NamedComputationOp):
-                    splitter.split(computation.body, function)
-            splitter.split(function.body, function)
+            for computation in innermost_first(_named_computations(function)):
+                splitter.split(computation, function)
+            splitter.split(function, function)
 
 
 @dataclass
@@ -79,95 +71,109 @@ class _Splitter:
     """Names of named computations that do more than compute constants from constants."""
     varying_functions: set[str] = field(default_factory=set[str])
     """Original names of functions that do more than compute constants from constants."""
+    keeping_classes: dict[type[Operation], bool] = field(default_factory=dict[type[Operation], bool])
+    """Whether the operations of a class make constants of constants, for classes where all or none of them do."""
+    last_copies: dict[Operation, Operation] = field(default_factory=dict[Operation, Operation])
+    """The copy made last of an operation with which nothing else is copied; first itself, kept by its first user."""
 
-    def split(self, region: Region, function: FuncOp) -> None:
-        """Copy the constants of `region`, which is in `function`, and remove the originals."""
-        constants: dict[Operation, None] = {}
-        expansions: dict[Operation, None] = {}
-        for operation in _outside_named_computations(region):
-            if operation.__class__ is ShardingGroupOp:
+    def split(self, root: FuncOp | NamedComputationOp, function: FuncOp) -> None:
+        """Copy the constants in the body of `root`, which is in `function` or is it, until each has one user."""
+        constants: list[Operation] = []
+        expansions: list[Operation] = []
+        constant_values: set[int] = set()
+        """The addresses of the results of `constants`: most operations use none of them, which is soon seen so."""
+        copied_values: set[int] = set()
+        varies = False
+        for operation in _outside_named_computations(root):
+            op_class = operation.__class__
+            if op_class is ShardingGroupOp:
                 continue
+            operands = operation._operands  # pyright: ignore[reportPrivateUsage]
             keeps_constants = self.keeps_constants(operation)
-            if operation.__class__ in _CONSTANTS or (keeps_constants and _all_in(operation.operands, constants)):
-                constants[operation] = None
+            if op_class in _CONSTANTS or (keeps_constants and constant_values.issuperset(map(id, operands))):
+                constants.append(operation)
+                constant_values.update(map(id, operation.results))
+                copied_values.update(id(result) for result in operation.results if not is_scalar(result))
                 continue
-            if not keeps_constants and not is_terminator(operation):
-                self.mark_varying(region, function)
-            if _is_expansion(operation):
-                expansions[operation] = None
-                continue
-            for index, operand in enumerate(operation.operands):
-                if isinstance(operand, OpResult) and (operand.op in constants or operand.op in expansions):
-                    operation.operands[index] = self.copy_of(operand)
+            if not (keeps_constants or varies or is_terminator(operation)):
+                varies = True
+                self.mark_varying(root, function)
+            if op_class is BroadcastInDimOp and is_scalar(operands[0]):
+                expansions.append(operation)
+                copied_values.update(map(id, operation.results))
+            elif not copied_values.isdisjoint(map(id, operands)):
+                for index, operand in enumerate(operands):
+                    if isinstance(operand, OpResult) and id(operand) in copied_values:
+                        operation.operands[index] = self.copy_of(operand)
         _erase_unused([*expansions, *reversed(constants)])
 
     def keeps_constants(self, operation: Operation) -> bool:
         """Whether the results of `operation` are constants if its operands are."""
-        if is_elementwise(operation) or operation.__class__ in _MOVES_ELEMENTS:
-            return is_pure(operation)
+        known = self.keeping_classes.get(operation.__class__)
+        if known is not None:
+            return known
         if isinstance(operation, CallOp):
             return original_name(callee(operation, self.symbols)) not in self.varying_functions
-        return (
-            isinstance(operation, NamedComputationOp)
-            and operation.computation_name.data not in self.varying_computations
-        )
+        if isinstance(operation, NamedComputationOp):
+            return operation.computation_name.data not in self.varying_computations
+        moves_elements = operation.__class__ in _MOVES_ELEMENTS or is_elementwise(operation)
+        keeps_constants = moves_elements and is_pure(operation)
+        if not (operation.regions or isinstance(operation, BitcastConvertOp | UnregisteredOp)):
+            self.keeping_classes[operation.__class__] = keeps_constants
+        return keeps_constants
 
-    def mark_varying(self, region: Region, function: FuncOp) -> None:
-        computation = region.parent
-        if isinstance(computation, NamedComputationOp):
-            self.varying_computations.add(computation.computation_name.data)
+    def mark_varying(self, root: FuncOp | NamedComputationOp, function: FuncOp) -> None:
+        if isinstance(root, NamedComputationOp):
+            self.varying_computations.add(root.computation_name.data)
         self.varying_functions.add(original_name(function))
 
     def copy_of(self, value: OpResult) -> SSAValue:
-        """`value` computed once more, each copied operation standing before its original."""
+        """`value` computed for one more user."""
         copies: dict[SSAValue, SSAValue] = {}
         self.copy_into(copies, value)
-        return copies.get(value, value)
+        return copies[value]
 
     def copy_into(self, copies: dict[SSAValue, SSAValue], value: OpResult) -> None:
         if is_scalar(value) or value in copies:
             return
-        for operand in value.op.operands:
+        original = value.op
+        for operand in original.operands:
             if isinstance(operand, OpResult):
                 self.copy_into(copies, operand)
-        groups = [user for user in _users(value) if isinstance(user, ShardingGroupOp)]
-        for original in (value.op, *groups):
-            copy = original.clone(copies)
+        groups = [use.operation for use in value.uses if use.operation.__class__ is ShardingGroupOp]
+        is_one_copy = len(original.results) == 1 and not groups and copies.keys().isdisjoint(original.operands)
+        if is_one_copy and not isinstance(original, CallOp) and original not in self.last_copies:
+            copies[value] = value
+            self.last_copies[original] = original
+            return
+        for copied in (original, *groups):
+            copy = copied.clone(copies)
             if isinstance(copy, CallOp):
                 set_callee(copy, copy_call_tree(callee(copy, self.symbols), self.symbols))
-            Rewriter.insert_op(copy, InsertPoint.before(value.op))
+            last = self.last_copies.get(original)
+            insert(copy, InsertPoint.after(last) if last else InsertPoint.before(original))
+            if last:
+                self.last_copies[original] = copy
 
 
-def _outside_named_computations(region: Region) -> Iterable[Operation]:
-    """The operations in `region`, outer ones first, without what is in a named computation.
-
-    Operations may be inserted before the one that was yielded last.
-    """
-    for block in region.blocks:
-        for operation in block.ops:
-            yield operation
-            if not isinstance(operation, NamedComputationOp):
-                for inner in operation.regions:
-                    yield from _outside_named_computations(inner)
+def _named_computations(root: Operation) -> list[NamedComputationOp]:
+    return [op for op in operations(root) if isinstance(op, NamedComputationOp)]
 
 
-def _all_in(values: Iterable[SSAValue], operations: Container[Operation]) -> bool:
-    """Whether all `values` are results of `operations`."""
-    return all(isinstance(value, OpResult) and value.op in operations for value in values)
+def _outside_named_computations(root: Operation) -> Sequence[Operation]:
+    """The operations in `root`, outer ones first, without what is in a named computation in it."""
+    found = operations(root)[1:]
+    inside: set[Operation] = set()
+    for op in found:
+        if op.__class__ is NamedComputationOp and op not in inside:
+            inside.update(operations(op)[1:])
+    return [op for op in found if op not in inside] if inside else found
 
 
-def _is_expansion(operation: Operation) -> bool:
-    return operation.__class__ is BroadcastInDimOp and is_scalar(operation.operands[0])
-
-
-def _users(value: SSAValue) -> list[Operation]:
-    return [use.operation for use in value.uses]
-
-
-def _erase_unused(operations: Sequence[Operation]) -> None:
+def _erase_unused(constants: Sequence[Operation]) -> None:
     """Erase those that nothing uses but sharding groups, and those groups."""
-    for operation in operations:
-        users = [user for result in operation.results for user in _users(result)]
-        if all(isinstance(user, ShardingGroupOp) for user in users):
-            for erased in (*users, operation):
-                Rewriter.erase_op(erased)
+    for constant in constants:
+        users = [use.operation for result in constant.results for use in result.uses]
+        if all(user.__class__ is ShardingGroupOp for user in users):
+            for unused in (*users, constant):
+                erase(unused)

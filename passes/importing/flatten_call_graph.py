@@ -2,13 +2,13 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
-from sdy.passes.common.call_graph import callee, callees_first, calls_in, copy_call_tree, set_callee
+from sdy.passes.common.call_graph import callee, callees_first, calls_by_function, copy_call_tree, set_callee
+from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.symbols import Symbols
 
 
-class FlattenCallGraphPass(ModulePass):
+class FlattenCallGraphPass(TellingPass):
     """Copy functions until each is called at most once, so that every call can be sharded in its own way.
 
     Before::
@@ -30,9 +30,10 @@ class FlattenCallGraphPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
+        calls = calls_by_function(op)
         called: set[str] = set()
         for function in callees_first(op):
-            for call in calls_in(function):
+            for call in calls.get(function, ()):
                 target = callee(call, symbols)
                 name = target.sym_name.data
                 if name in called:

@@ -9,23 +9,22 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Region
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from sdy.diagnostics import warn
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.ops import NamedComputationOp, ReturnOp
-from sdy.dialect.walk import operations_inside_out
-from sdy.passes.common.call_graph import EXECUTION_THREAD, callee, callees_first, calls_in, original_name
+from sdy.dialect.walk import innermost_first, operations_of
+from sdy.passes.common.call_graph import EXECUTION_THREAD, callee, callees_first, calls_by_function, original_name
 from sdy.passes.common.data_flow_edges import add_edges
+from sdy.passes.common.editing import TellingPass, replace
 from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.regions import move_body
 from sdy.passes.common.symbols import Symbols
 
 
 @dataclass(frozen=True)
-class ImportFuncCallsPass(ModulePass):
+class ImportFuncCallsPass(TellingPass):
     """Inline each call as a named computation, so that propagation sees one program.
 
     Before::
@@ -59,14 +58,15 @@ class ImportFuncCallsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         importer = _Importer(Symbols(op), self.copies)
+        calls = calls_by_function(op)
         for function in callees_first(op):
-            for call in calls_in(function):
+            for call in calls.get(function, ()):
                 importer.inline(call)
         importer.erase_called()
         if self.add_data_flow_edges_on_named_computations:
-            for computation in operations_inside_out(op):
+            for computation in innermost_first(operations_of(op, NamedComputationOp)):
                 flow = data_flow_of(computation)
-                if flow is not None and isinstance(computation, NamedComputationOp):
+                if flow is not None:
                     add_edges(flow.block_argument_edge_owners(computation))
                     add_edges(flow.result_edge_owners(computation))
 
@@ -100,7 +100,7 @@ class _Importer:
         if EXECUTION_THREAD in function.attributes:
             computation.attributes[EXECUTION_THREAD] = function.attributes[EXECUTION_THREAD]
         computation.location = call.location
-        Rewriter.replace_op(call, computation)
+        replace(call, computation)
 
     def erase_called(self) -> None:
         for name in self.bodies:

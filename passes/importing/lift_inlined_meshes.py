@@ -14,17 +14,17 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute
-from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import MeshOp
 from sdy.mesh import Mesh
+from sdy.passes.common.editing import TellingPass, insert
 from sdy.passes.common.replica_group_meshes import transform_replica_group_meshes
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
 
 
-class LiftInlinedMeshesPass(ModulePass):
+class LiftInlinedMeshesPass(TellingPass):
     """Replace meshes written inside attributes by references to `sdy.mesh` operations, one for each different mesh.
 
     Before::
@@ -65,7 +65,7 @@ class LiftInlinedMeshesPass(ModulePass):
         def lift(mesh: str | Mesh) -> str | Mesh:
             if isinstance(mesh, Mesh) and mesh not in names:
                 named = MeshOp(_name_for(mesh), mesh)
-                Rewriter.insert_op(named, place)
+                insert(named, place)
                 names[mesh] = symbols.insert(named)
             return names.get(mesh, mesh)
 

@@ -6,19 +6,19 @@ from dataclasses import replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, ShapedType
 from xdsl.ir import Attribute
-from xdsl.passes import ModulePass
 
 from sdy.axes import AxisRef, merge_sub_axes, mesh_order, subtract
 from sdy.diagnostics import op_error
 from sdy.dialect.attributes import ManualAxesAttr, TensorShardingPerValueAttr
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ManualComputationOp, ReturnOp
-from sdy.dialect.walk import operations_inside_out
+from sdy.dialect.walk import innermost_first, operations_of
 from sdy.mesh import Mesh
+from sdy.passes.common.editing import TellingPass
 from sdy.sharding import TensorSharding
 
 
-class ManualAxesCleanupPass(ModulePass):
+class ManualAxesCleanupPass(TellingPass):
     """Sort the manual axes of each manual computation, and make those that a sharding does not use replicated in it.
 
     Before::
@@ -37,9 +37,8 @@ class ManualAxesCleanupPass(ModulePass):
     name = "sdy-manual-axes-cleanup"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for computation in operations_inside_out(op):
-            if isinstance(computation, ManualComputationOp):
-                _clean_up(computation)
+        for computation in innermost_first(operations_of(op, ManualComputationOp)):
+            _clean_up(computation)
 
 
 def _clean_up(computation: ManualComputationOp) -> None:

@@ -2,12 +2,13 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
 
 from sdy.passes.common.call_graph import callers_first
+from sdy.passes.common.editing import TellingPass, insert
 
 
-class PreOrderFuncsPass(ModulePass):
+class PreOrderFuncsPass(TellingPass):
     """Order the functions of the module from callers to callees, the order in which propagation should see them.
 
     Before::
@@ -24,6 +25,9 @@ class PreOrderFuncsPass(ModulePass):
     name = "sdy-pre-order-funcs"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in callers_first(op):
+        ordered = callers_first(op)
+        if list(op.ops)[-len(ordered) :] == ordered:
+            return
+        for function in ordered:
             function.detach()
-            op.body.block.add_op(function)
+            insert(function, InsertPoint.at_end(op.body.block))

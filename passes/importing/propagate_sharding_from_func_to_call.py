@@ -2,15 +2,15 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from sdy.dialect.shardings import has_result_shardings, set_result_shardings
 from sdy.passes.common.call_graph import callee, calls_in
+from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.function_shardings import function_result_shardings
 from sdy.passes.common.symbols import Symbols
 
 
-class PropagateShardingFromFuncToCallPass(ModulePass):
+class PropagateShardingFromFuncToCallPass(TellingPass):
     """Give each call that has no result shardings the result shardings of the function that it calls.
 
     Before::

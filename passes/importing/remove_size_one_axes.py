@@ -4,16 +4,16 @@ from dataclasses import replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from sdy.axes import AxisRef
 from sdy.dialect.meshes import named_meshes
 from sdy.mesh import Mesh
+from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.sharding import TensorSharding
 
 
-class RemoveSizeOneAxesPass(ModulePass):
+class RemoveSizeOneAxesPass(TellingPass):
     """Remove axes of size one from shardings, where they could only cause conflicts.
 
     Before::

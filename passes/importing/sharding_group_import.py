@@ -1,17 +1,18 @@
 """`sdy-sharding-group-import`: check the sharding groups, and make groups that share a value one."""
 
+from collections.abc import Sequence
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, ShapedType
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from sdy.diagnostics import error
 from sdy.dialect.ops import ManualComputationOp, ShardingGroupOp
-from sdy.dialect.walk import operations_inside_out
+from sdy.dialect.walk import operations_of
+from sdy.passes.common.editing import TellingPass, erase
 
 
-class ShardingGroupImportPass(ModulePass):
+class ShardingGroupImportPass(TellingPass):
     """Merge sharding groups that have a value in common, and number the groups from 0.
 
     Before::
@@ -33,7 +34,7 @@ class ShardingGroupImportPass(ModulePass):
     name = "sdy-sharding-group-import"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        memberships = [operation for operation in operations_inside_out(op) if isinstance(operation, ShardingGroupOp)]
+        memberships = operations_of(op, ShardingGroupOp)
         _check(memberships)
         groups_of: dict[SSAValue, list[ShardingGroupOp]] = {}
         for membership in memberships:
@@ -42,14 +43,14 @@ class ShardingGroupImportPass(ModulePass):
         for kept, *repeated in groups_of.values():
             kept.properties["group_id"] = IntegerAttr(numbers[_id(kept)], 64)
             for membership in repeated:
-                Rewriter.erase_op(membership)
+                erase(membership)
 
 
 def _id(membership: ShardingGroupOp) -> int:
     return membership.group_id.value.data
 
 
-def _check(memberships: list[ShardingGroupOp]) -> None:
+def _check(memberships: Sequence[ShardingGroupOp]) -> None:
     first_of: dict[int, ShardingGroupOp] = {}
     for membership in memberships:
         group = _id(membership)

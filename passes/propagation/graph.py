@@ -22,6 +22,7 @@ from sdy.dialect.traits import is_terminator
 from sdy.dialect.walk import operations
 from sdy.passes.common.call_graph import callee
 from sdy.passes.common.data_flow_edges import edge_of
+from sdy.passes.common.editing import erase
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import rank
 from sdy.passes.propagation.kinds import Kinds, reuses_operand
@@ -173,8 +174,7 @@ class Graph:
                 if isinstance(operand.owner, Operation) and len(users - {op}) < 2:
                     defining[operand.owner] = None
             op.operands = ()
-        operation.detach()
-        operation.erase()
+        erase(operation)
         neighbours = [self.numbers[op] for op in defining if op in self.numbers]
         self.dead.update(number for number in neighbours if is_dead(self.operations[number]))
         return Erased(neighbours, [user for operand in operands for user in self._left_alone_with(operand)])

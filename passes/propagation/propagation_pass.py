@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_sharding
+from sdy.passes.common.editing import TellingPass
 from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.graph import Graph
 from sdy.passes.propagation.provenance.debug_info import DebugInfo
@@ -20,7 +20,7 @@ from sdy.passes.propagation.step import Steps
 
 
 @dataclass(frozen=True)
-class PropagationPass(ModulePass):
+class PropagationPass(TellingPass):
     """A pass that propagates shardings over a whole module.
 
     Raises DiagnosticError for tensors without a static shape, and for tuples.

@@ -51,7 +51,7 @@ class _Reader:
 
     def read(self) -> Graph:
         graph = self.graph
-        graph.operations = operations(self.module)[1:]
+        graph.operations = list(operations(self.module)[1:])
         for op in graph.operations:
             if op.__class__ is CallOp:
                 call = cast(CallOp, op)

@@ -1,5 +1,7 @@
 """How operations of the dialect are simplified: the patterns of `canonicalize`, by the label that enables them."""
 
+from typing import NamedTuple
+
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
@@ -9,6 +11,7 @@ from sdy.dialect.collectives import (
     AllReduceOp,
     AllSliceOp,
     AllToAllOp,
+    CollectiveOp,
     CollectivePermuteOp,
     ReduceScatterOp,
     ReplicatedToUnreducedOp,
@@ -16,7 +19,7 @@ from sdy.dialect.collectives import (
 )
 from sdy.dialect.manual_computation_patterns import InlineIdleManualComputation, RemoveUnusedInputs
 from sdy.dialect.meshes import mesh_of
-from sdy.dialect.ops import ReshardOp
+from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.dialect.reduce_scatter_fusion import ReduceScatterFusion
 from sdy.dialect.reshard_reuse import ReuseReshard
 from sdy.dialect.shardings import get_sharding
@@ -116,16 +119,29 @@ class AllToAllFusion(RewritePattern):
             rewriter.erase(inner)
 
 
-PATTERNS: dict[str, tuple[RewritePattern, ...]] = {
-    "sdy-reshard": (ReshardOfReshard(),),
-    "sdy-collective": (
-        CollectiveOfNothing(),
-        AllSliceOfAllGather(),
-        AllReduceOfUnreduced(),
-        UnusedAllToAll(),
-        AllToAllFusion(),
-        ReduceScatterFusion(),
+class Patterns(NamedTuple):
+    """Patterns that are enabled together."""
+
+    roots: tuple[type[Operation], ...]
+    """The operations that they rewrite; without any of these, none matches."""
+    patterns: tuple[RewritePattern, ...]
+
+
+PATTERNS = {
+    "sdy-reshard": Patterns((ReshardOp,), (ReshardOfReshard(),)),
+    "sdy-collective": Patterns(
+        (CollectiveOp,),
+        (
+            CollectiveOfNothing(),
+            AllSliceOfAllGather(),
+            AllReduceOfUnreduced(),
+            UnusedAllToAll(),
+            AllToAllFusion(),
+            ReduceScatterFusion(),
+        ),
     ),
-    "": (ReuseReshard(), RemoveUnusedInputs(), InlineIdleManualComputation()),
+    "": Patterns(
+        (ReshardOp, ManualComputationOp), (ReuseReshard(), RemoveUnusedInputs(), InlineIdleManualComputation())
+    ),
 }
 """The patterns with each label; those without one are enabled when no label is asked for."""

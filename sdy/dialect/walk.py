@@ -1,22 +1,34 @@
 """All operations in an operation, quickly.
 
-Most passes look at every operation of a module for the few that concern them, and finding them is most of what such a
-pass costs. A list takes half the time of `Operation.walk`, which resumes a generator for each region around each
-operation; it stays as it is while the module is edited; and the operations may be nested as deeply as they like.
+Most passes look for the few operations that concern them, and to find these is most of what such a pass costs: the
+operations of a large module lie all over memory. A list takes half the time of `Operation.walk`, which resumes a
+generator for each region around each operation; it stays as it is while the module is edited; and the operations may be
+nested as deeply as they like.
+
+Few passes move an operation, and what one has found, the next need not look for. In `keeping()`, answers are kept until
+`forget()`, which whoever puts an operation somewhere or takes one away has to call. Around those who do not, there is
+`not_keeping()`.
 """
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, cached_property
 from typing import TypeVar, cast
 
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+from xdsl.traits import OpTrait
+
+from sdy.dialect.traits import trait_of_class
 
 OperationT = TypeVar("OperationT", bound=Operation)
 
 
-def operations(root: Operation) -> list[Operation]:
+def operations(root: Operation) -> Sequence[Operation]:
     """`root` and the operations in it, in the order of the text: each before what is in it."""
-    return [*each_operation(root)]
+    return _find(root).outside_in
 
 
 def each_operation(root: Operation) -> Iterator[Operation]:
@@ -38,8 +50,116 @@ def each_operation(root: Operation) -> Iterator[Operation]:
             op = op._next_op  # pyright: ignore[reportPrivateUsage]
 
 
-def operations_inside_out(root: Operation) -> list[Operation]:
+def operations_inside_out(root: Operation) -> Sequence[Operation]:
     """The operations in `root`, and `root`: each after what is in it."""
+    return _find(root).inside_out
+
+
+def operations_of(root: Operation, *classes: type[OperationT]) -> Sequence[OperationT]:
+    """The operations of these classes in `root`, itself included, in the order of the text."""
+    found = _find(root)
+    return cast(Sequence[OperationT], found.of([kind for kind in found.by_class if _is_one_of(kind, classes)]))
+
+
+def operations_with(root: Operation, *traits: type[OpTrait]) -> Sequence[Operation]:
+    """The operations in `root`, itself included, that have one of these traits, in the order of the text."""
+    found = _find(root)
+    return found.of([kind for kind in found.by_class if any(trait_of_class(kind, trait) for trait in traits)])
+
+
+def innermost_first(ops: Iterable[OperationT]) -> list[OperationT]:
+    """`ops`, which are in the order of the text, each after those that are in it."""
+    ordered: list[OperationT] = []
+    around: list[OperationT] = []
+    for op in ops:
+        while around and not around[-1].is_ancestor(op):
+            ordered.append(around.pop())
+        around.append(op)
+    return ordered + around[::-1]
+
+
+def attributes_in(root: Operation) -> Iterable[Attribute]:
+    """The properties and attributes of the operations in `root`, itself included; each object once."""
+    found: dict[int, Attribute] = {}
+    for op in operations(root):
+        if properties := op.properties:
+            for attribute in properties.values():
+                found[id(attribute)] = attribute
+        if attributes := op.attributes:
+            for attribute in attributes.values():
+                found[id(attribute)] = attribute
+    return found.values()
+
+
+@contextmanager
+def keeping() -> Generator[None]:
+    """Keep what is found in the `with` block until someone calls `forget`, or the block ends."""
+    token = _kept.set({})
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+@contextmanager
+def not_keeping() -> Generator[None]:
+    """Keep nothing in the `with` block, which may edit operations without a word."""
+    forget()
+    token = _kept.set(None)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def forget() -> None:
+    """Say that an operation has come, gone or moved; its operands and attributes do not matter."""
+    if kept := _kept.get():
+        kept.clear()
+
+
+class _Found:
+    """What there is in `root`, found when asked for; in a module, as what there is in each of its functions."""
+
+    def __init__(self, root: Operation):
+        self.root = root
+
+    @cached_property
+    def outside_in(self) -> list[Operation]:
+        if not isinstance(self.root, ModuleOp):
+            return [*each_operation(self.root)]
+        found: list[Operation] = [self.root]
+        for op in self.root.ops:
+            found += _find(op).outside_in if isinstance(op, FuncOp) else each_operation(op)
+        return found
+
+    @cached_property
+    def inside_out(self) -> list[Operation]:
+        if not isinstance(self.root, ModuleOp):
+            return _inside_out(self.root)
+        found: list[Operation] = []
+        for op in self.root.ops:
+            found += _find(op).inside_out if isinstance(op, FuncOp) else _inside_out(op)
+        return [*found, self.root]
+
+    @cached_property
+    def by_class(self) -> dict[type[Operation], list[Operation]]:
+        found: dict[type[Operation], list[Operation]] = {}
+        for op in self.outside_in:
+            if op.__class__ in found:
+                found[op.__class__].append(op)
+            else:
+                found[op.__class__] = [op]
+        return found
+
+    def of(self, classes: Sequence[type[Operation]]) -> Sequence[Operation]:
+        """The operations of exactly these classes, which are among those that there are."""
+        if len(classes) < 2:
+            return self.by_class[classes[0]] if classes else ()
+        return [op for op in self.outside_in if op.__class__ in classes]
+
+
+def _inside_out(root: Operation) -> list[Operation]:
     found = [root]
     pending = [block.last_op for region in root.regions for block in region.blocks]
     while pending:
@@ -55,9 +175,17 @@ def operations_inside_out(root: Operation) -> list[Operation]:
     return found
 
 
-def operations_of(root: Operation, *classes: type[OperationT]) -> list[OperationT]:
-    """The operations of these classes in `root`, itself included, in the order of the text."""
-    return [cast(OperationT, op) for op in operations(root) if _is_one_of(op.__class__, classes)]
+_kept: ContextVar[dict[Operation, _Found] | None] = ContextVar("kept", default=None)
+"""By the root in which it was found; None outside of `keeping()`."""
+
+
+def _find(root: Operation) -> _Found:
+    kept = _kept.get()
+    if kept is None:
+        return _Found(root)
+    if root not in kept:
+        kept[root] = _Found(root)
+    return kept[root]
 
 
 @cache
