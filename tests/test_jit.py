@@ -129,6 +129,14 @@ def test_donated_arrays_are_gone():
     assert y.is_deleted()
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_unused_arguments_are_left_out_unless_kept(keep: bool):
+    shardings = [on(), None, sdy.Sharding.of("data", None)]
+    run = sdy.jit(lambda x, y, z: z * 2, mesh=MESH, keep_unused=keep, in_shardings=shardings)
+    assert len(run.lower(X, X, X).program.inputs) == (3 if keep else 1)
+    assert assert_like_jax(run, X, X, X).sharding.spec == P("data")
+
+
 def test_random_keys_are_arrays_too():
     run = sdy.jit(
         lambda key, x: (jax.random.split(key), jax.random.bits(key, (8,)) + x), in_shardings=(None, on("data"))
@@ -154,7 +162,11 @@ def test_a_lowered_function_shows_its_program_and_compiles():
     lowered = run.lower(PARAMS, jax.ShapeDtypeStruct((8, 8), "float32"), 2.0)
     assert '[{"data"}, {"model"}]' in sdy.format(lowered.module)
     assert "stablehlo.all_reduce" in lowered.as_text()
+    assert "test_jit.py" not in lowered.as_text()
+    assert "test_jit.py" in lowered.as_text(debug_info=True)
     compiled = lowered.compile()
+    assert "jit(layer)/tanh" in compiled.as_text()
+    assert "sharded_program.py" not in compiled.as_text()
     np.testing.assert_allclose(compiled(PARAMS, X)["out"], layer(PARAMS, X, 2.0)["out"], rtol=1e-6)
     with pytest.raises(TypeError, match=r"'x' compiled with float32\[8,8\] and called with float32\[4,8\]"):
         compiled(PARAMS, X[:4])
@@ -182,6 +194,16 @@ WRONG = {
         r"in_shardings\[1\] is on a mesh with the axes \{'x': 2\}, not \{'data': 2\}",
     ),
     "no mesh": ({"in_shardings": (None, sdy.Sharding.of("x"))}, ValueError, r"in_shardings\[1\] does not say its mesh"),
+    "rank": (
+        {"mesh": MESH, "in_shardings": ({"w": sdy.Sharding.of("data"), "b": None}, None)},
+        ValueError,
+        r"the sharding of argument 1 \(params\['w'\]\): sharding doesn't match tensor rank: 1 != 2",
+    ),
+    "unknown axis": (
+        {"mesh": MESH, "out_shardings": {"out": sdy.Sharding.of("z", None), "mean": None}},
+        ValueError,
+        'the sharding of result 1: unknown axis name: "z"',
+    ),
     "not a mesh": ({"mesh": {"x": 2}}, TypeError, "mesh must be a jax.sharding.Mesh or an sdy.Mesh, not dict"),
     "too few devices": ({"mesh": sdy.Mesh.of({"x": 16})}, ValueError, "the mesh has 16 devices, but there are only 8"),
     "devices of the arrays": ({"mesh": TINY, "arg": jax.device_put(X, on())}, ValueError, "not those of mesh="),

@@ -3,14 +3,20 @@
 # jax does not declare all of its types.
 # pyright: basic
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
+from jax.extend.source_info_util import register_exclusion
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.passes.operators.naming import name_operator_calls
 from sdy.text import parse
+
+# What jax says of where an operation comes from begins with the caller.
+register_exclusion(str(Path(__file__).parent) + os.sep)
 
 
 def from_jax(program: jax.stages.Lowered | Callable[..., Any], *args: Any, **kwargs: Any) -> ModuleOp:

@@ -8,9 +8,9 @@ priorities and sub-axes, is written into the module.
 # jax does not declare all of its types.
 # pyright: basic
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import jax
@@ -18,14 +18,16 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
+from sdy.dialect.sharding_checks import sharding_problem
 from sdy.dialect.shardings import set_func_arg_sharding, set_func_result_sharding
 from sdy.mesh import Mesh
 from sdy.passes.execution.device_mesh import Device
-from sdy.passes.execution.interface import main_function
+from sdy.passes.execution.interface import argument_names, main_function, result_names
 from sdy.sharding import TensorSharding
 
 Tree: TypeAlias = Any
@@ -46,6 +48,7 @@ class GivenShardings:
         Raises TypeError for what is no mesh or no sharding, ValueError for a sharding on another mesh and for a mesh
         that has more devices than there are; where it is one of many, the message says which.
         """
+        arguments = tuple(arguments) if isinstance(arguments, list) else arguments
         trees = {"in_shardings": arguments, "out_shardings": results}
         named = [(name + keystr(path), leaf) for name, tree in trees.items() for path, leaf in _with_paths(tree)]
         given = next((leaf.mesh for _, leaf in named if _names_its_mesh(leaf)), None) if mesh is None else mesh
@@ -79,7 +82,7 @@ class GivenShardings:
         """
         if self.arguments is None:
             return
-        given = list(_broadcast(self.for_jax()["in_shardings"], tuple(arguments)))
+        given = _for_each(self.for_jax()["in_shardings"], tuple(arguments))
         for (path, array), sharding in zip(tree_flatten_with_path(tuple(arguments))[0], given, strict=True):
             if isinstance(sharding, NamedSharding):
                 try:
@@ -87,20 +90,37 @@ class GivenShardings:
                 except ValueError as problem:
                     raise ValueError(f"{names[path[0].idx]}{keystr(path[1:])}: {problem}") from problem
 
-    def write(self, module: ModuleOp, arguments: Tree, results: Tree) -> None:
-        """Write into `module`, whose main function takes and gives these trees, what jax did not know."""
+    def write(self, module: ModuleOp, arguments: Tree, kept: Sequence[int], results: Tree) -> None:
+        """Write into `module` what jax did not know.
+
+        `arguments` are the positional ones and those by name, of which its main function takes the `kept` ones, and
+        `results` what it gives. Raises ValueError, naming the array, for a sharding that it cannot have.
+        """
         if self.mesh is None:
             return
         mesh, main = Mesh.of(dict(self.mesh.shape)), main_function(module)
-        for tree, whole, change in (
-            (self.arguments, arguments, set_func_arg_sharding),
-            (self.results, results, set_func_result_sharding),
-        ):
-            for index, leaf in enumerate(_broadcast(tree, whole)):
-                if isinstance(leaf, TensorSharding):
-                    change(main, index, replace(leaf, mesh=mesh))
+        types, given = main.function_type, _for_each((self.arguments, None), arguments)
+        taken = [given[index] for index in kept]
+        _write(taken, mesh, argument_names(main), types.inputs, partial(set_func_arg_sharding, main))
+        given = _for_each(self.results, results)
+        _write(given, mesh, result_names(main), types.outputs, partial(set_func_result_sharding, main))
         if not any(named.axes for named in named_meshes(module).values()):
             Rewriter.insert_op(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
+
+
+def _write(
+    leaves: Sequence[Any],
+    mesh: Mesh,
+    names: Sequence[str],
+    types: Iterable[Attribute],
+    change: Callable[[int, TensorSharding], None],
+) -> None:
+    for index, (leaf, name, type_) in enumerate(zip(leaves, names, types, strict=True)):
+        if isinstance(leaf, TensorSharding):
+            sharding = replace(leaf, mesh=mesh)
+            if problem := sharding_problem(sharding, type_, mesh):
+                raise ValueError(f"the sharding of {name}: {problem}")
+            change(index, sharding)
 
 
 def _mesh_of_jax(mesh: Mesh) -> jax.sharding.Mesh:
@@ -121,10 +141,10 @@ def _with_paths(tree: Tree) -> list[tuple[Any, Any]]:
     return tree_flatten_with_path(tree, is_leaf=_is_leaf)[0]
 
 
-def _broadcast(prefix: Tree, whole: Tree) -> Iterator[Any]:
+def _for_each(prefix: Tree, whole: Tree) -> list[Any]:
     """The leaf of `prefix` for each leaf of `whole`."""
     parts = tree_map(lambda leaf, part: [leaf] * len(tree_leaves(part)), prefix, whole, is_leaf=_is_leaf)
-    yield from tree_leaves(parts, is_leaf=lambda node: node is None)
+    return tree_leaves(parts, is_leaf=_is_leaf)
 
 
 def _names_its_mesh(leaf: Any) -> bool:

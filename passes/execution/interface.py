@@ -89,9 +89,7 @@ class Interface:
     def ports(self, devices: DeviceMesh) -> tuple[list[Port], list[Port]]:
         """The arguments and the results as arrays over `devices`. Raises DiagnosticError for a type no array has."""
         types = self.main.function_type
-        arguments = [_argument_name(self.main, index) for index in range(len(self.inputs))]
         donated = [index in self.donated for index in range(len(self.inputs))]
-        results = [f"result {index}" for index in range(len(self.outputs))]
 
         def port(name: str, type_: Attribute, placed: PlacedSharding | None, donated: bool = False) -> Port:
             shape, dtype = array_type(type_, self.main)
@@ -100,8 +98,8 @@ class Interface:
             return Port(name, shape, dtype, devices.named_sharding(placed), donated)
 
         return (
-            [port(*each) for each in zip(arguments, types.inputs, self.inputs, donated, strict=True)],
-            [port(*each) for each in zip(results, types.outputs, self.outputs, strict=True)],
+            [port(*each) for each in zip(argument_names(self.main), types.inputs, self.inputs, donated, strict=True)],
+            [port(*each) for each in zip(result_names(self.main), types.outputs, self.outputs, strict=True)],
         )
 
 
@@ -113,9 +111,15 @@ def main_function(module: ModuleOp) -> FuncOp:
     raise error(module, "there is no function @main to run")
 
 
-def _argument_name(main: FuncOp, index: int) -> str:
-    location = main.args[index].location
-    return f"argument {index}" + (f" ({location.desc.data})" if isinstance(location, NameLoc) else "")
+def argument_names(main: FuncOp) -> list[str]:
+    """What to call each argument of `main`: its place, and the name that jax gave it."""
+    names = [arg.location.desc.data if isinstance(arg.location, NameLoc) else "" for arg in main.args]
+    return [f"argument {index}" + (f" ({name})" if name else "") for index, name in enumerate(names)]
+
+
+def result_names(main: FuncOp) -> list[str]:
+    """What to call each result of `main`."""
+    return [f"result {index}" for index in range(len(main.function_type.outputs))]
 
 
 def _placed(main: FuncOp, name: str, sharding: TensorSharding | None) -> PlacedSharding | None:

@@ -22,6 +22,11 @@ def host_callbacks(lowered: Any) -> tuple[Callable[..., Any], ...]:
     return tuple(lowered._lowering.compile_args["host_callbacks"])
 
 
+def kept_arguments(lowered: Any) -> tuple[int, ...]:
+    """The places of the arguments that the module of a `jax.stages.Lowered` takes, which leaves out unused ones."""
+    return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
+
+
 def key_impl(dtype: Any) -> str:
     """The name of the generator whose keys are the elements of this type."""
     return dtype._impl.name

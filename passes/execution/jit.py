@@ -31,7 +31,7 @@ from sdy.passes.driver import propagate
 from sdy.passes.execution.device_mesh import Device
 from sdy.passes.execution.from_jax import from_jax
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
-from sdy.passes.execution.jax_internals import host_callbacks, key_impl, lowered_devices
+from sdy.passes.execution.jax_internals import host_callbacks, kept_arguments, key_impl, lowered_devices
 from sdy.passes.execution.sharded_program import ShardedProgram
 from sdy.passes.policy.policy import Policy
 
@@ -70,9 +70,9 @@ class Lowered:
     program: ShardedProgram
     _for_xla: jax.stages.Lowered
 
-    def as_text(self) -> str:
-        """What one device runs, as StableHLO."""
-        return self.program.local.text
+    def as_text(self, *, debug_info: bool = False) -> str:
+        """What one device runs, as StableHLO; with `debug_info`, where in the source each operation comes from."""
+        return self.program.local.as_text(debug_info)
 
     def compile(self) -> jax.stages.Compiled:
         """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types."""
@@ -130,9 +130,9 @@ class Jitted:
 
     @cached_property
     def _by_jax(self) -> Any:
-        """The function for jax to trace: all arguments are in its module, whether used or not."""
+        """The function for jax to trace, which has nothing to donate."""
         options = {name: value for name, value in self._options.items() if not name.startswith("donate")}
-        return jax.jit(self._fun, **self._given.for_jax(), **{**options, "keep_unused": True})
+        return jax.jit(self._fun, **self._given.for_jax(), **options)
 
     def _shardings(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The sharding of each array, where it counts."""
@@ -165,7 +165,8 @@ class Jitted:
             traced = self._by_jax.trace(*args, **kwargs)
             lowered = traced.lower()
         module = from_jax(lowered)
-        self._given.write(module, traced.args_info[0], traced.out_info)
+        kept = kept_arguments(lowered)
+        self._given.write(module, traced.args_info, kept, traced.out_info)
         propagate(module, self._policy)
         program = ShardedProgram.of(module, self._devices(lowered), self._mesh(shardings))
         local = replace(
@@ -174,7 +175,7 @@ class Jitted:
             callbacks=host_callbacks(lowered),
             effects=frozenset(traced.jaxpr.effects),
         )
-        return _Specialized(module, replace(program, local=local), traced.out_info)
+        return _Specialized(module, replace(program, local=local), kept, traced.out_info)
 
     def _mesh(self, shardings: Sequence[Any]) -> AbstractMesh | None:
         """The mesh that is given, or that of the context, or that of the arrays."""
@@ -197,17 +198,18 @@ class Jitted:
 
 @dataclass(frozen=True)
 class _Specialized:
-    """A module, the program made of it, and the tree of the results, each with its shape and type."""
+    """A module, the program made of it, the arguments that it takes, and the tree of its results with their types."""
 
     module: ModuleOp
     program: ShardedProgram
+    kept: tuple[int, ...]
     results: Tree
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
         """Apply the program to traced arguments."""
         arrays = [_plain(leaf) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tracer)]
         results, tree = tree_flatten(self.results)
-        return tree_unflatten(tree, map(_as_keys_if, self.program(*arrays), results))
+        return tree_unflatten(tree, map(_as_keys_if, self.program(*(arrays[index] for index in self.kept)), results))
 
 
 def _static_positions(

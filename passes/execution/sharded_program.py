@@ -85,7 +85,7 @@ class ShardedProgram:
 
     @classmethod
     def _of(cls, local: ModuleOp, interface: Interface, grid: DeviceMesh) -> "ShardedProgram":
-        program = LocalProgram.of(format(local, generic=True), interface.main)
+        program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main)
         inputs, outputs = interface.ports(grid)
         return cls(program, tuple(inputs), tuple(outputs), grid.mesh)
 
