@@ -243,6 +243,19 @@ def test_what_cannot_be_propagated_is_refused(text: str, problem: str) -> None:
         propagated(f"func.func @main() {{\n{text}\nreturn\n}}", BasicPropagatePass())
 
 
+def test_the_edge_of_a_call_that_is_inlined_is_refused() -> None:
+    text = """
+        func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+          %0 = call @f(%x) : (tensor<8xf32>) -> tensor<8xf32>
+          %1 = sdy.func_data_flow_edge %0 : tensor<8xf32>
+          return %1 : tensor<8xf32>
+        }
+        func.func private @f(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }
+    """
+    with pytest.raises(DiagnosticError, match="expected operand of sdy.func_data_flow_edge to be a result of call op"):
+        sdy.propagate(sdy.parse(text))
+
+
 def test_conflicting_group_members_become_open_constraints(capsys: pytest.CaptureFixture[str]) -> None:
     propagated(MODULES["conflicting group"], BasicPropagatePass())
     assert "groupID: 0 do not match" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding, keeps_shardings_of_results, shardable_value
 from sdy.dialect.traits import is_terminator
+from sdy.dialect.verifiers import verify_operation
 from sdy.dialect.walk import operations
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
@@ -210,7 +211,11 @@ class _Reader:
         return self._tensors(kind, (*sources, edge.result))
 
     def _call_sources(self, edge: FuncDataFlowEdgeOp) -> list[SSAValue]:
-        """What flows into a function's argument from all of its calls, or into a call's result from its function."""
+        """What flows into a function's argument from all of its calls, or into a call's result from its function.
+
+        Raises DiagnosticError where the call was inlined, as the pipeline does, and the edge is that of none.
+        """
+        verify_operation(edge)
         value = edge.input
         if not is_static_tensor(value.type):
             return []
