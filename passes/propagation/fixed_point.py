@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
     operation: int
     """The number of the operation, or `SIGNATURE`."""
-    tensors: tuple[int, ...]
+    tensors: Sequence[int]
     """The nodes of its tensors."""
     kind: Kind
     strategy: Strategy
@@ -56,7 +56,7 @@ class FixedPoint:
         """The shardings of the nodes before propagation."""
         self.visits = 0
         """How many visits of operations it took so far."""
-        self._log: list[tuple[int, tuple[int, ...], Kind, Strategy, int, tuple[int, ...]]] = []
+        self._log: list[tuple[int, Sequence[int], Kind, Strategy, int, tuple[int, ...]]] = []
         """The fields of `changes`."""
         self._state = bytearray(len(graph.kinds))
         """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`."""
@@ -130,8 +130,9 @@ class FixedPoint:
         """Written to be fast: this loop goes round once for each visit."""
         graph, numbers, state, stack, stacked = self.graph, self.numbers, self._state, self._stack, self._stacked
         kinds, tensors_of, dead, readers = graph.kinds, graph.tensors, graph.dead, graph.readers
+        reaching_further = self._reaching_further
         taken: dict[Kind, Outcomes] = {}
-        self._position = -1
+        here = self._position = -1
         while True:
             if stack:
                 number = stack.pop()
@@ -139,7 +140,7 @@ class FixedPoint:
                 if state[number] != _STALE:
                     continue
             else:
-                number = self._position = state.find(_STALE, self._position + 1)
+                number = here = self._position = state.find(_STALE, here + 1)
                 if number < 0:
                     return
             state[number] = _DONE
@@ -163,7 +164,7 @@ class FixedPoint:
             self._log.append((number, tensors, kind, strategy, stages, shardings))
             for position, sharding in outcome:
                 node = tensors[position]
-                if node in self._reaching_further:
+                if node in reaching_further:
                     for member in graph.group(node):
                         self._set(member, sharding)
                         self._push_reached(member, number)
@@ -172,7 +173,7 @@ class FixedPoint:
                 reached: list[int] = []
                 for reader in readers[node]:
                     state[reader] = _STALE
-                    if reader <= self._position and reader != number and not stacked[reader]:
+                    if reader <= here and reader != number and not stacked[reader]:
                         reached.append(reader)
                 # Their order only matters where there are several, which is rare, and costs more to find out.
                 if len(reached) > 1:

@@ -80,7 +80,7 @@ class Graph:
     operations: list[Operation] = field(default_factory=list[Operation])
     kinds: list[Kind | None] = field(default_factory=list[Kind | None])
     """What a step does at each operation; None where nothing is propagated."""
-    tensors: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    tensors: list[Sequence[int]] = field(default_factory=list[Sequence[int]])
     """The nodes of each operation's operands, then of its results."""
     signatures: dict[FuncOp, Signature] = field(default_factory=dict[FuncOp, Signature])
     """The nodes of each function's arguments and results."""

@@ -49,6 +49,8 @@ class _Reader:
         self.rule_of = rule_attributes(conservative)
         self.scalars: dict[int, bool] = {}
         """By the `id` of each type that was met, whether its tensors have no dimensions."""
+        self.groups: dict[int, list[SSAValue]] = {}
+        """The members of each sharding group."""
 
     def read(self) -> Graph:
         graph = self.graph
@@ -57,80 +59,93 @@ class _Reader:
             if op.__class__ is CallOp:
                 call = cast(CallOp, op)
                 graph.calls.setdefault(callee(call, graph.symbols), []).append(call)
+        self._read_operations()
+        self._read_groups()
+        return graph
+
+    def _read_operations(self) -> None:
+        """Written to be fast: this loop goes round once for each operation, most of which are plain."""
+        graph, nodes, scalars, rule_of = self.graph, self.nodes, self.scalars, self.rule_of
+        kind_of, readers, winding = graph.kinds_of.of_operation, graph.readers, graph.winding
         block: Block | None = None
         is_nested = False
         for number, op in enumerate(graph.operations):
             if op.parent is not block:
                 block = op.parent
-                is_nested = not isinstance(op.parent_op(), FuncOp)
-            if _is_plain(op.__class__):
-                rule, kind, tensors = self._plain_step(number, op)
-                if is_nested:
-                    graph.winding.update(tensors)
-            else:
-                self._check_types(op)
-                rule, kind, tensors = self._step(op)
-                self._read_places(op)
-                graph.winding.update(tensors, map(self._node, op.operands), map(self._node, op.results))
-                if kind is not None:
-                    for node in set(tensors):
-                        graph.readers[node].append(number)
-                if is_dead(op):
-                    graph.dead.add(number)
+                is_nested = op.parent_op().__class__ is not FuncOp
+            if not _is_plain(op.__class__):
+                self._read_operation(number, op)
+                continue
+            rule = rule_of(op)
+            tensors: list[int] = []
+            reuses = is_used = False
+            for operand in op._operands:  # pyright: ignore[reportPrivateUsage]
+                node = nodes.get(id(operand))
+                tensors.append(self._node(operand) if node is None else node)
+                use = operand.first_use
+                if use is not None and use._next_use is not None and not reuses:  # pyright: ignore[reportPrivateUsage]
+                    reuses = not self._is_scalar(operand.type)
+            results = op.results
+            for result in results:
+                if id(result._type) not in scalars:  # pyright: ignore[reportPrivateUsage]
+                    self._check_type(op, result.type)
+                if result.first_use is not None:
+                    is_used = True
+                node = nodes.get(id(result))
+                tensors.append(self._new_node(result, None) if node is None else node)
             graph.rules.append(rule)
-            graph.kinds.append(kind)
             graph.tensors.append(tensors)
-        self._read_groups()
-        return graph
+            if rule is None or len(tensors) < 2:
+                graph.kinds.append(None)
+            else:
+                graph.kinds.append(kind_of(op, rule.data, reuses))
+                for node in tensors:
+                    reading = readers[node]
+                    if not reading or reading[-1] != number:
+                        reading.append(number)
+            if is_nested:
+                winding.update(tensors)
+            if len(results) > 1:
+                defined = tensors[-len(results) :]
+                graph.siblings.update(dict.fromkeys(defined, tuple(defined)))
+            if op.attributes:
+                self._read_attributes(op, tensors)
+            if not is_used and is_dead(op):
+                graph.dead.add(number)
 
-    def _plain_step(self, number: int, op: Operation) -> Step:
-        """As `_step`, for an operation that is like most, and all else there is to it; written to be fast."""
-        graph, nodes, scalars = self.graph, self.nodes, self.scalars
-        rule = self.rule_of(op)
-        shardings: Sequence[TensorSharding | None] | None = None
-        if attributes := op.attributes:
-            if isinstance(kept := attributes.get(SHARDING), TensorShardingPerValueAttr):
-                shardings = kept.data
-            if SHARDING_RULE in attributes:
-                graph.given_rules.append(op)
-        tensors: list[int] = []
-        reuses = False
-        for operand in op._operands:  # pyright: ignore[reportPrivateUsage]
-            node = nodes.get(id(operand))
-            tensors.append(self._node(operand) if node is None else node)
-            if not reuses and not operand.has_one_use():
-                reuses = not self._is_scalar(operand.type)
-        operands = len(tensors)
-        results = op.results
-        is_used = False
-        for result in results:
-            type_ = result._type  # pyright: ignore[reportPrivateUsage]
-            if id(type_) not in scalars:
-                self._check_type(op, type_)
-            if result.first_use is not None:
-                is_used = True
-            node = nodes.get(id(result))
-            if node is None:
-                node = nodes[id(result)] = self._new_node(result, None)
-                graph.values.append(result)
-            tensors.append(node)
-        defined = tensors[operands:]
-        if shardings is not None:
-            # An operation without results may have a sharding all the same, of a single device.
-            for node, sharding in zip(defined, shardings, strict=False):
-                graph.shardings[node] = sharding
-        if len(defined) > 1:
-            graph.siblings.update(dict.fromkeys(defined, tuple(defined)))
-        if not is_used and is_dead(op):
+    def _read_attributes(self, op: Operation, tensors: Sequence[int]) -> None:
+        """The shardings and the rule that a plain operation was given."""
+        kept = op.attributes.get(SHARDING)
+        # An operation without results may have a sharding all the same, of a single device.
+        if isinstance(kept, TensorShardingPerValueAttr) and op.results:
+            for node, sharding in zip(tensors[-len(op.results) :], kept.data, strict=False):
+                self.graph.shardings[node] = sharding
+        if SHARDING_RULE in op.attributes:
+            self.graph.given_rules.append(op)
+
+    def _read_operation(self, number: int, op: Operation) -> None:
+        """Any operation at all, with what its regions have."""
+        graph = self.graph
+        if SHARDING_RULE in op.attributes:
+            graph.given_rules.append(op)
+        if is_terminator(op):
+            graph.winding.update(map(self._node, op.operands))
+            graph.rules.append(None)
+            graph.kinds.append(None)
+            graph.tensors.append(())
+            return
+        self._check_types(op)
+        rule, kind, tensors = self._step(op)
+        self._read_places(op)
+        graph.winding.update(tensors, map(self._node, op.operands), map(self._node, op.results))
+        graph.rules.append(rule)
+        graph.kinds.append(kind)
+        graph.tensors.append(tensors)
+        if kind is not None:
+            for node in set(tensors):
+                graph.readers[node].append(number)
+        if is_dead(op):
             graph.dead.add(number)
-        if rule is None or len(tensors) < 2:
-            return rule, None, tuple(tensors)
-        readers = graph.readers
-        for node in tensors:
-            reading = readers[node]
-            if not reading or reading[-1] != number:
-                reading.append(number)
-        return rule, graph.kinds_of.of_operation(op, rule.data, reuses), tuple(tensors)
 
     def _read_places(self, op: Operation) -> None:
         """The nodes of the values that `op` defines, or that are arguments of its regions."""
@@ -166,30 +181,24 @@ class _Reader:
             self.graph.siblings.update(dict.fromkeys(own, own))
 
     def _read_groups(self) -> None:
-        members: dict[int, list[SSAValue]] = {}
-        for op in self.graph.operations:
-            if op.__class__ is ShardingGroupOp:
-                group = cast(ShardingGroupOp, op)
-                members.setdefault(group.group_id.value.data, []).append(group.input)
-        for values in members.values():
+        for values in self.groups.values():
             nodes = tuple([self._node(value) for value in values])
             self.graph.groups.update(
                 {node: nodes for node, value in zip(nodes, values, strict=True) if self.graph.places[node] is value}
             )
 
     def _step(self, op: Operation) -> Step:
-        if is_terminator(op):
-            return _NO_STEP
         kinds = self.graph.kinds_of
         if isinstance(op, DataFlowEdgeOp):
             return self._edge_step(op)
+        if isinstance(op, ShardingGroupOp):
+            self.groups.setdefault(op.group_id.value.data, []).append(op.input)
+            return _NO_STEP
         if isinstance(op, FuncDataFlowEdgeOp):
             sources = self._call_sources(op)
             return self._tensors(kinds.of_edge(op.input.type, len(sources)) if sources else None, (*sources, op.result))
         if isinstance(op, PropagationBarrierOp):
             return self._tensors(kinds.of_barrier(op), (op.input, op.result))
-        if SHARDING_RULE in op.attributes:
-            self.graph.given_rules.append(op)
         rule = self.rule_of(op)
         if rule is None:
             return _NO_STEP
@@ -233,7 +242,7 @@ class _Reader:
             if holder is None:
                 node = UNSHARDABLE
             elif holder is value:
-                node = self._new_node(value, get_sharding(value))
+                return self._new_node(value, get_sharding(value))
             else:
                 node = self._node(holder)
             self.nodes[id(value)] = node
@@ -242,10 +251,14 @@ class _Reader:
 
     def _new_node(self, place: SSAValue | None, sharding: TensorSharding | None) -> int:
         graph = self.graph
+        node = len(graph.places)
         graph.places.append(place)
         graph.shardings.append(sharding)
         graph.readers.append([])
-        return len(graph.places) - 1
+        if place is not None:
+            self.nodes[id(place)] = node
+            graph.values.append(place)
+        return node
 
     def _check_types(self, op: Operation) -> None:
         for result in op.results:
@@ -272,7 +285,7 @@ class _Reader:
 def _is_plain(op_class: type[Operation]) -> bool:
     """Whether operations of this class have no part in data flow but their own, and keep their shardings themselves."""
     return (
-        op_class not in (FuncOp, CallOp, FuncDataFlowEdgeOp, PropagationBarrierOp)
+        op_class not in (FuncOp, CallOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp)
         and keeps_shardings_of_results(op_class)
         and not op_class.has_trait(IsTerminator, value_if_unregistered=False)
     )

@@ -106,7 +106,8 @@ class ShardableDataFlow(OpTrait, ABC):
 
 def defining_op(value: SSAValue) -> Operation | None:
     """The operation that `value` is a result of, or in whose region it is a block argument."""
-    if isinstance(value, OpResult):
+    # The classes of values are abstract ones, with which isinstance is slow to say no.
+    if type(value) is OpResult:
         return value.op
     assert isinstance(value, BlockArgument)
     return value.block.parent_op()
