@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
 from xdsl.dialects.func import CallOp, FuncOp
@@ -16,7 +15,7 @@ from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarri
 from sdy.dialect.shardings import func_result_sharding, get_sharding, keeps_shardings_of_results, shardable_value
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.verifiers import verify_operation
-from sdy.dialect.walk import operations
+from sdy.dialect.walk import operations, operations_of
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_static_tensor
@@ -55,10 +54,8 @@ class _Reader:
     def read(self) -> Graph:
         graph = self.graph
         graph.operations = list(operations(self.module)[1:])
-        for op in graph.operations:
-            if op.__class__ is CallOp:
-                call = cast(CallOp, op)
-                graph.calls.setdefault(callee(call, graph.symbols), []).append(call)
+        for call in operations_of(self.module, CallOp):
+            graph.calls.setdefault(callee(call, graph.symbols), []).append(call)
         self._read_operations()
         self._read_groups()
         return graph
