@@ -1,7 +1,5 @@
 """What every command does at its edges: no traceback for an interrupt, a closed pipe or a person's mistake."""
 
-import atexit
-import gc
 import os
 import sys
 from collections.abc import Callable
@@ -9,9 +7,6 @@ from collections.abc import Callable
 from sdy.diagnostics import DiagnosticError
 
 INTERRUPTED = 130
-
-# What there is when a command ends goes with its process: Python need not look through all of it for garbage.
-atexit.register(gc.freeze)
 
 
 def guarded(command: Callable[[], int]) -> int:
