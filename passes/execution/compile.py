@@ -53,6 +53,14 @@ class CompiledProgram:
         memory = self._compiled.memory_analysis()
         return None if memory is None else memory.temp_size_in_bytes
 
+    def peak_bytes(self) -> int | None:
+        """The memory that each device needs in all, an argument that is lent to a result once."""
+        memory = self._compiled.memory_analysis()
+        if memory is None:
+            return None
+        lent = memory.alias_size_in_bytes
+        return memory.argument_size_in_bytes + memory.output_size_in_bytes - lent + memory.temp_size_in_bytes
+
     def __call__(self, *arguments: Argument) -> tuple[jax.Array, ...]:
         """Run the program. Raises TypeError or ValueError, naming the argument, where one does not fit."""
         with jax.enable_x64(True):

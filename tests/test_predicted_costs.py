@@ -1,0 +1,63 @@
+"""What is predicted of a partitioned program: the bytes that devices receive, and the memory that they need."""
+
+import pytest
+
+import sdy
+from sdy.diagnostics import capture
+from sdy.passes.blocks.communication import bytes_received
+from sdy.passes.blocks.footprint import peak_bytes
+
+FUNCTION = """
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"x"}}]>}},
+                %b: tensor<64x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}) -> tensor<8x16xf32> {{
+  {body}
+}}
+"""
+DOT = "stablehlo.dot %a, %b : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32>"
+LOOP = """
+  %begin = stablehlo.constant dense<2> : tensor<i32>
+  %end = stablehlo.constant dense<9> : tensor<i32>
+  %step = stablehlo.constant dense<3> : tensor<i32>
+  %zero = stablehlo.constant dense<0.0> : tensor<8x16xf32>
+  %r:2 = stablehlo.while(%i = %begin, %sum = %zero) : tensor<i32>, tensor<8x16xf32>
+  cond {
+    %go = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %go : tensor<i1>
+  } do {
+    %0 = DOT
+    %1 = stablehlo.add %sum, %0 : tensor<8x16xf32>
+    %next = stablehlo.add %i, %step : tensor<i32>
+    stablehlo.return %next, %1 : tensor<i32>, tensor<8x16xf32>
+  }
+  return %r#1 : tensor<8x16xf32>""".replace("DOT", DOT)
+
+
+def partitioned(body: str):
+    module = sdy.parse(FUNCTION.format(body=body))
+    with capture():
+        sdy.propagate(module)
+        sdy.partition(module)
+    return module
+
+
+ALL_REDUCE = 2 * 8 * 16 * 4 * 3 / 4
+"""In groups of 4, of the 8 x 16 result: three quarters of it, twice."""
+
+
+@pytest.mark.parametrize(
+    ("body", "received"),
+    [
+        (f"%0 = {DOT}\n return %0 : tensor<8x16xf32>", ALL_REDUCE),
+        (LOOP, 3 * ALL_REDUCE),
+    ],
+)
+def test_bytes_received(body: str, received: float):
+    """A loop from 2 to 9 by 3 runs three times."""
+    assert bytes_received(partitioned(body)) == pytest.approx(received)
+
+
+def test_memory():
+    """Arguments, the result, and the partial product, which the all-reduce then has no more need of."""
+    arguments, result = (8 * 16 + 16 * 16) * 4, 8 * 16 * 4
+    assert peak_bytes(partitioned(f"%0 = {DOT}\n return %0 : tensor<8x16xf32>")) == arguments + 2 * result
