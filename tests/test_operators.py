@@ -382,3 +382,70 @@ def test_an_operator_that_is_not_registered_is_named(mesh: jax.sharding.Mesh):
       }""")
     with pytest.raises(DiagnosticError, match="no operator 'unknown' is registered: import what registers it"):
         sdy.interpret(module, np.ones(4, np.float32))
+
+
+TABLE = jnp.arange(8.0)
+
+
+@sdy.register_op("a b^ -> a b^")
+def times_table(x: jax.Array) -> jax.Array:
+    return x * TABLE
+
+
+@sdy.register_op("a b -> a b")
+def of_eight_rows(x: jax.Array) -> jax.Array:
+    return jnp.broadcast_to(x.sum(0), (8, 8))
+
+
+def test_arrays_that_a_function_closes_over_are_in_its_program(mesh: jax.sharding.Mesh):
+    x = jax.device_put(array(8, 8), NamedSharding(mesh, PartitionSpec(D)))
+    for jit in (jax.jit, sdy.jit):
+        assert_close(jit(times_table)(x), array(8, 8) * TABLE)
+    assert_close(jax.jit(times_table)(array(8, 8)), array(8, 8) * TABLE)
+    (call,) = calls(sdy.from_jax(times_table, array(8, 8)))
+    assert len(call.operands) == 1
+
+
+def test_in_a_loop(mesh: jax.sharding.Mesh):
+    def loop(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda x: jax.lax.scan(lambda c, _: (function(c) * 0.1 + c, None), x, None, length=3)[0]
+
+    x = jax.device_put(array(8, 8), NamedSharding(mesh, PartitionSpec(D)))
+    expected = jax.grad(lambda x: loop(plain(times_table))(x).sum())(array(8, 8))
+    assert_close(sdy.jit(jax.grad(lambda x: loop(times_table)(x).sum()))(x), expected)
+
+
+def test_what_is_not_divided_is_whole(mesh: jax.sharding.Mesh):
+    def f(x: jax.Array, w: jax.Array) -> jax.Array:
+        x = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(None, D)))
+        w = jax.lax.with_sharding_constraint(w, NamedSharding(mesh, PartitionSpec(D, M)))
+        return operator(x, w)
+
+    x, w = array(8, 6), array(6, 7)
+    for jit in (jax.jit, sdy.jit):
+        assert_close(jit(f)(x, w), x @ w)
+
+
+def test_a_function_that_is_not_one_of_parts(mesh: jax.sharding.Mesh):
+    x = jax.device_put(array(8, 8), NamedSharding(mesh, PartitionSpec(D)))
+    message = (
+        "operator 'of_eight_rows' cannot be computed for operands of types 'tensor<2x8xf32>': "
+        "operator 'of_eight_rows': output 0 has the shape (8, 8), but (2, 8) by the annotation"
+    )
+    with pytest.raises(DiagnosticError, match=re.escape(message)):
+        sdy.jit(of_eight_rows)(x)
+
+
+def test_a_module_of_text_calls_what_is_registered(mesh: jax.sharding.Mesh):
+    module = sdy.parse(sdy.format(sdy.from_jax(operator, *sharded(mesh, "matmul"))))
+    sdy.propagate(module)
+    x, w = of_tensors("matmul")[2]
+    assert_close(sdy.compile(module)(np.asarray(x), np.asarray(w))[0], x @ w)
+
+
+def test_element_types_are_those_of_the_arrays(mesh: jax.sharding.Mesh):
+    with jax.enable_x64(True):
+        wide = jnp.ones((8, 16)), jnp.ones((16, 4))
+        assert sdy.jit(operator)(*wide).dtype == np.float64
+    narrow = jnp.ones((8, 16), jnp.bfloat16), jnp.ones((16, 4), jnp.bfloat16)
+    assert [jit(operator)(*narrow).dtype for jit in (lambda f: f, jax.jit, sdy.jit)] == [jnp.bfloat16] * 3

@@ -23,7 +23,7 @@ from sdy.passes.exporting.reduction_kinds import operation_reduction
 from sdy.passes.exporting.single_device import insert_single_device_reshards, runs_on_one_device
 from sdy.passes.exporting.unreduced import combine_for_use
 from sdy.passes.exporting.unreduced_plan import in_mesh_order
-from sdy.passes.operators.parts import summed_axes_of_results
+from sdy.passes.operators.parts import evenly_split, summed_axes_of_results
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
@@ -58,6 +58,8 @@ def reshard_around(op: Operation, in_full: bool) -> None:
         # Partial results that cannot be combined must not arise.
         whole = tuple(sorted((*rule.need_replication, *rule.reduction)))
         rule = replace(rule, reduction=(), need_replication=whole)
+    if operator is not None:
+        rule = evenly_split(rule, shardings, mesh)
     tensors = Tensors(rule, shardings, tuple(_num_elements(value) for value in values))
     if in_full:
         plan = _reshard_operation(op, tensors, mesh_name, meshes)

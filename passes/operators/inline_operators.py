@@ -25,8 +25,9 @@ class InlineOperatorsPass(ModulePass):
 
         %0 = stablehlo.add %arg0, %arg0 : tensor<8xf32>
 
-    An operator that no function is registered for is an error, and so is one whose function gives results of other
-    types, as one does whose sizes are not those of its arguments when these are a device's part of the whole.
+    An operator that no function is registered for is an error. So is one whose function does not take these operands,
+    or gives results of other types, as one may whose sizes are not those of its arguments when these are a device's
+    part of the whole.
     """
 
     name = "sdy-inline-operators"
@@ -60,7 +61,13 @@ class _Programs:
         operator = find_operator(call.operator)
         if operator is None:
             raise error(op, f"no operator '{call.operator}' is registered: import what registers it")
-        module = operator.module(call, op.operand_types)
+        try:
+            module = operator.module(call, op.operand_types)
+        except (TypeError, ValueError) as problem:
+            types = quoted(op.operand_types)
+            raise error(
+                op, f"operator '{call.name}' cannot be computed for operands of types {types}: {problem}"
+            ) from None
         functions = [function for function in module.ops if isinstance(function, FuncOp)]
         main = next(function for function in functions if function.sym_name.data == "main")
         names: dict[str, str] = {}

@@ -30,6 +30,12 @@ _inside: ContextVar[bool] = ContextVar("inside_operator", default=False)
 """Whether the function of an operator is running, in which other operators are nothing but functions."""
 
 
+def _array(value: Any) -> jax.Array:
+    """An argument as the operands of an operation are: of its own type, whatever it is combined with."""
+    array = jnp.asarray(value)
+    return jax.lax.convert_element_type(array, array.dtype) if jax.typeof(array).weak_type else array
+
+
 class Outcome(NamedTuple):
     """What a function returned: all of it, the tensors, and for each output what is no tensor and whether it is one."""
 
@@ -69,7 +75,7 @@ class JaxOperator(Operator):
         except TypeError as mistake:
             raise self.error(str(mistake)) from None
         bound.apply_defaults()
-        operands = {name: jnp.asarray(value) for name, value in bound.arguments.items() if self._is_tensor(name, value)}
+        operands = {name: _array(value) for name, value in bound.arguments.items() if self._is_tensor(name, value)}
         values = {name: value for name, value in bound.arguments.items() if name not in operands}
         arrays = tuple(operands.values())
         # Where each device runs a program of its own, the arrays are its parts already.

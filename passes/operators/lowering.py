@@ -26,7 +26,8 @@ from sdy.operators.call import OperatorCall
 from sdy.operators.registry import OPERATOR
 from sdy.operators.rules import OperatorRule
 from sdy.passes.exporting.operation_plan import Tensors, plan_operation
-from sdy.passes.operators.parts import factor_axes, parts, summed_axes_of_results
+from sdy.passes.operators.constants import with_constants
+from sdy.passes.operators.parts import evenly_split, factor_axes, parts, summed_axes_of_results
 from sdy.sharding import DimSharding, TensorSharding
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def lower(
     inputs, outputs = ([cast(ShapedArray, aval).shape for aval in avals] for avals in (ctx.avals_in, ctx.avals_out))
     rule = operator.rule(call, inputs, outputs)
     if getattr(ctx.module_context.axis_context, "num_devices", None) == 1:
-        run = jax.lax.composite(operator.function(call), f"sdy.{call.operator}")
+        run = jax.lax.composite(with_constants(operator.function(call)), f"sdy.{call.operator}")
     else:
         run = _partitioned(operator, call, rule)
     results = mlir.lower_fun(lambda *arrays: run(*arrays), multiple_results=True)(ctx, *operands)
@@ -59,10 +60,11 @@ def _partitioned(operator: "JaxOperator", call: OperatorCall, rule: OperatorRule
         own_mesh = Mesh.of(dict(mesh.shape))
         given = tuple(_sharding(tensor, own_mesh) for tensor in tensors)
         sizes = tuple(tensor.size for tensor in tensors)
-        plan = plan_operation(Tensors(rule.rule, given, sizes), own_mesh, {own_mesh: own_mesh}, reshapes=False)
+        even = evenly_split(rule.rule, given, own_mesh)
+        plan = plan_operation(Tensors(even, given, sizes), own_mesh, {own_mesh: own_mesh}, reshapes=False)
         planned = [new or old for new, old in zip(plan.shardings, given, strict=True)]
         axes = factor_axes(rule, planned, own_mesh)
-        local = operator.function(call.divided(parts(rule, axes, own_mesh)))
+        local = with_constants(operator.function(call.divided(parts(rule, axes, own_mesh))))
         partial = [tuple(axis.name for axis in axes) for axes in summed_axes_of_results(rule, axes)]
 
         def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
@@ -75,7 +77,7 @@ def _partitioned(operator: "JaxOperator", call: OperatorCall, rule: OperatorRule
         ]
         return mesh, run, tuple(placed[len(arguments) :]), tuple(placed[: len(arguments)])
 
-    function = custom_partitioning(operator.function(call))
+    function = custom_partitioning(with_constants(operator.function(call)))
     function.def_partition(partition)
     return function
 

@@ -1,11 +1,13 @@
 """What splitting the tensors of an annotated operator does to its factors."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sdy.axes import AxisRef, total_size
 from sdy.mesh import Mesh
 from sdy.passes.propagation.factors import project
+from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 
 if TYPE_CHECKING:
@@ -32,3 +34,25 @@ def parts(rule: "OperatorRule", axes: Sequence[Axes], mesh: Mesh) -> Mapping[str
 def summed_axes_of_results(rule: "OperatorRule", axes: Sequence[Axes]) -> list[Axes]:
     """For each result, the axes along which it is partial."""
     return [tuple(axis for factor in factors for axis in axes[factor]) for factors in rule.summed]
+
+
+def evenly_split(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> OpShardingRule:
+    """The rule in which those factors need to be whole that these shardings split into parts of several sizes.
+
+    A function does not know which elements of its arguments were added to make the parts alike.
+    """
+    given = [
+        sharding or TensorSharding.replicated_closed(mesh, len(mapping))
+        for sharding, mapping in zip(shardings, rule.tensors, strict=True)
+    ]
+    uneven = {
+        factor
+        for tensor in project(rule, given, mesh).tensors
+        for factor, part in tensor.factors.items()
+        if rule.factor_sizes[factor] % total_size((*part.axes, *part.overflow), mesh)
+    }
+    return replace(
+        rule,
+        reduction=tuple(factor for factor in rule.reduction if factor not in uneven),
+        need_replication=tuple(sorted({*rule.need_replication, *uneven})),
+    )

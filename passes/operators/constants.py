@@ -1,0 +1,53 @@
+"""Arrays that a function closes over, as constants of its program instead of operands that it does not have."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.core import ShapedArray
+from jax.extend.core import Primitive, jaxpr_as_fun
+from jax.interpreters import mlir
+
+Function = Callable[..., tuple[jax.Array, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Array:
+    """An array that can be a parameter of an operation."""
+
+    value: Any
+
+
+_constant = Primitive("operator_constant")
+
+
+def with_constants(function: Function) -> Function:
+    """`function`, the same but for the arrays that it closes over, which are made where it runs."""
+
+    def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
+        traced = jax.make_jaxpr(function)(*operands)
+        constants = [_constant.bind(array=_Array(value)) for value in traced.consts]
+        return tuple(jaxpr_as_fun(traced.replace(jaxpr=traced.jaxpr, consts=constants))(*operands))
+
+    return run
+
+
+@_constant.def_impl
+def _run(array: _Array) -> Any:
+    return array.value
+
+
+@_constant.def_abstract_eval
+def _type(array: _Array) -> ShapedArray:
+    return ShapedArray(array.value.shape, array.value.dtype)
+
+
+def _lower(ctx: mlir.LoweringRuleContext, array: _Array) -> Sequence[Any]:
+    return [mlir.ir_constant(array.value)]
+
+
+mlir.register_lowering(_constant, _lower)
