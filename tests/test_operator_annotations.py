@@ -115,8 +115,10 @@ def test_what_can_not_be_split_can_not_in_the_gradient():
 def test_many_at_once_have_a_dimension_more():
     operator = fitted("batch kd+, kd+ n -> batch n", (4, 8), (8, 6))
     many = Batched((True, False)).apply(operator, [(3, 4, 8), (8, 6)])
-    assert str(many.annotation) == "batch_ batch kd+, kd+ n -> batch_ batch n"
+    assert str(many.annotation) == "batch' batch kd+, kd+ n -> batch' batch n"
     assert many.output_shapes == ((3, 4, 6),)
+    again = Batched((False, True)).apply(many, [(3, 4, 8), (2, 8, 6)])
+    assert str(again.annotation) == "batch' batch kd+, batch'' kd+ n -> batch'' batch' batch n"
 
 
 def test_mistakes_are_shown_with_what_to_write():

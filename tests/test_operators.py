@@ -228,6 +228,29 @@ def test_the_backward_operator_is_the_gradient(mesh: jax.sharding.Mesh):
     assert [sdy.operator_name(op) for op in calls(sdy.from_jax(found, x, w))] == ["tripled", "tripled_backward"]
 
 
+def test_backward_operators_that_are_none():
+    @sdy.register_op("a -> a")
+    def takes_too_few(g: jax.Array) -> jax.Array:
+        return g
+
+    @sdy.register_op("a, b, a -> a")
+    def gives_too_few(x: jax.Array, y: jax.Array, g: jax.Array) -> jax.Array:
+        return g
+
+    for backward, message in (
+        (takes_too_few, "'takes_too_few': as `backward` of 'sum_0' it is called with 3 tensors, but takes 1"),
+        (gives_too_few, "'gives_too_few': as `backward` of 'sum_1' it is to give 2 gradients, but gives 1"),
+    ):
+        name = f"sum_{int(backward is gives_too_few)}"
+        wrong = sdy.register_op("a, b^ -> a", name=name, backward=backward)(adds_a_sum)
+        with pytest.raises(AnnotationError, match=re.escape(message)):
+            jax.grad(lambda x, y, wrong=wrong: wrong(x, y).sum())(array(4), array(3))
+
+
+def adds_a_sum(x: jax.Array, y: jax.Array) -> jax.Array:
+    return x + y.sum()
+
+
 def test_in_a_program_of_each_device_it_is_the_function(mesh: jax.sharding.Mesh):
     specs = (PartitionSpec(None, M), PartitionSpec(M, None))
 

@@ -12,6 +12,7 @@ import jax
 from jax.extend.source_info_util import register_exclusion
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.operators.registry import OPERATOR
 from sdy.passes.operators.naming import name_operator_calls
 from sdy.text import parse
 
@@ -36,6 +37,8 @@ def from_jax(program: jax.stages.Lowered | Callable[..., Any], *args: Any, **kwa
         raise TypeError(
             f"from_jax takes a function or what jax.jit(f).lower(...) returns, not {type(program).__name__}"
         )
-    module = parse(lowered.as_text(debug_info=True), "<jax>")
-    name_operator_calls(module)
+    text = lowered.as_text(debug_info=True)
+    module = parse(text, "<jax>")
+    if OPERATOR in text:
+        name_operator_calls(module)
     return module

@@ -6,7 +6,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from jax._src import dispatch, source_info_util
+from jax._src import dispatch
 from jax.extend.core import Primitive
 
 from sdy.passes.execution.device_mesh import Device
@@ -35,8 +35,3 @@ def key_impl(dtype: Any) -> str:
 def needs_devices_to_lower(primitive: Primitive) -> None:
     """Let jax know the devices of a program when it lowers what is bound to `primitive`."""
     dispatch.prim_requires_devices_during_lowering.add(primitive)
-
-
-def hide_from_locations(file: str) -> None:
-    """Let the operations that the code in `file` traces be at the lines that called it."""
-    source_info_util.register_exclusion(file)

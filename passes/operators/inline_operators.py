@@ -64,10 +64,8 @@ class _Programs:
         try:
             module = operator.module(call, op.operand_types)
         except (TypeError, ValueError) as problem:
-            types = quoted(op.operand_types)
-            raise error(
-                op, f"operator '{call.name}' cannot be computed for operands of types {types}: {problem}"
-            ) from None
+            failure = f"operator '{call.name}' cannot be computed for operands of types {quoted(op.operand_types)}"
+            raise error(op, f"{failure}: {problem}") from None
         functions = [function for function in module.ops if isinstance(function, FuncOp)]
         main = next(function for function in functions if function.sym_name.data == "main")
         names: dict[str, str] = {}

@@ -21,7 +21,6 @@ from xdsl.ir import Attribute
 from sdy.operators.annotation import ONE_ELEMENT
 from sdy.operators.call import OperatorCall
 from sdy.operators.operator import AnnotationMaker, Operator
-from sdy.passes.execution.jax_internals import hide_from_locations
 from sdy.passes.operators.primitive import apply
 from sdy.passes.operators.program import program_of
 from sdy.passes.operators.transformed import transformed
@@ -100,13 +99,14 @@ class JaxOperator(Operator):
     def gradients_of(self, call: OperatorCall, operands: Sequence[jax.Array], count: int) -> Sequence[jax.Array]:
         """The `count` gradients that this finds, as the operator given as `backward`, of a call of another."""
         values = {name: value for name, value in call.arguments if name in self.parameters}
-        tensors = [name for name in self.parameters if name not in values][: len(operands)]
-        if len(tensors) != len(operands):
-            raise self.error(f"as `backward` of '{call.operator}' it takes {len(operands)} tensors, which it does not")
-        found = self(**dict(zip(tensors, operands, strict=True)), **values)
+        names = [name for name in self.parameters if name not in values]
+        role = f"as `backward` of '{call.operator}'"
+        if len(names) < len(operands):
+            raise self.error(f"{role} it is called with {len(operands)} tensors, but takes {len(names)}")
+        found = self(**dict(zip(names, operands, strict=False)), **values)
         found = found if isinstance(found, tuple) else (found,)
         if len(found) != count:
-            raise self.error(f"as `backward` of '{call.operator}' it gives {count} gradients, not {len(found)}")
+            raise self.error(f"{role} it is to give {count} gradients, but gives {len(found)}")
         return found
 
     def module(self, call: OperatorCall, types: Sequence[Attribute]) -> ModuleOp:
@@ -183,6 +183,3 @@ def evaluate(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDt
 
     tensors = jax.eval_shape(compute, *types)
     return outcomes[-1]._replace(result=None, tensors=tensors)
-
-
-hide_from_locations(__file__)

@@ -45,8 +45,8 @@ def lower(
     else:
         run = _partitioned(operator, call, rule)
     results = mlir.lower_fun(lambda *arrays: run(*arrays), multiple_results=True)(ctx, *operands)
-    for result in results[:1] if operands else ():
-        attributes = result.owner.attributes
+    if operands and results:
+        attributes = results[0].owner.attributes
         attributes[OPERATOR] = ir.StringAttr.get(str(call))
         attributes[SHARDING_RULE] = ir.Attribute.parse(f"#sdy.op_sharding_rule{rule_text(rule.rule)}")
     return results

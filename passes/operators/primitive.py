@@ -3,19 +3,22 @@
 # jax does not declare all of its types.
 # pyright: basic
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
+from jax.extend.source_info_util import register_exclusion
 from jax.interpreters import batching, mlir
 
 from sdy.operators.call import OperatorCall
 from sdy.operators.transforms import Batched, Gradient
-from sdy.passes.execution.jax_internals import hide_from_locations, needs_devices_to_lower
+from sdy.passes.execution.jax_internals import needs_devices_to_lower
 from sdy.passes.operators.lowering import lower
 
 if TYPE_CHECKING:
@@ -88,4 +91,5 @@ def _is_inexact(array: jax.Array) -> bool:
 batching.primitive_batchers[_operator] = _batch
 needs_devices_to_lower(_operator)
 mlir.register_lowering(_operator, lower)
-hide_from_locations(__file__)
+# What jax says of where an operation comes from begins with the caller.
+register_exclusion(str(Path(__file__).parent) + os.sep)

@@ -1,8 +1,10 @@
 """A call of an annotated operator, as the attribute `sdy.operator` of an operation tells of it.
 
-matmul_custom(h=8)                                                  the operator, with an argument that is no tensor
-gradient(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))           its gradient
-batched(matmul_custom(h=8), batch=(True, False))                    many at once
+    matmul_custom(h=8)                                            the operator, with an argument that is no tensor
+    gradient(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))     its gradient
+    batched(matmul_custom(h=8), batch=(True, False))              many at once
+
+It is an expression of Python, in which calls and literals are all that there is.
 """
 
 import ast
@@ -16,6 +18,7 @@ from xdsl.ir import Operation
 
 from sdy.diagnostics import error
 from sdy.operators.registry import OPERATOR
+from sdy.operators.shapes import size_given
 from sdy.operators.transforms import Batched, Gradient, Transform
 
 TRANSFORMS: dict[str, type[Transform]] = {"gradient": Gradient, "batched": Batched}
@@ -35,11 +38,11 @@ class OperatorCall:
 
     def divided(self, parts: Mapping[str, int]) -> "OperatorCall":
         """The call of one device: the arguments that are sizes are divided by the number of parts, by their names."""
-        arguments = tuple(
-            (name, value // parts[name]) if name in parts and value is not None else (name, value)
+        arguments = (
+            (name, value if (size := size_given(value)) is None else size // parts.get(name, 1))
             for name, value in self.arguments
         )
-        return replace(self, arguments=arguments)
+        return replace(self, arguments=tuple(arguments))
 
     @property
     def name(self) -> str:

@@ -52,13 +52,15 @@ class Operator(ABC):
         return self._checked(made)
 
     def tensor_names(self, call: OperatorCall) -> list[str]:
-        """The names of the tensors that a call takes: of the parameters that have no value."""
-        values = dict(call.arguments)
-        return [name for name in self.parameters if name not in values]
+        """The names of the tensors that a call takes, which are the parameters that it gives no value."""
+        return self._without(dict(call.arguments))
 
     def named(self, operands: Sequence[T], values: Mapping[str, object]) -> dict[str, T]:
-        """The tensors among the arguments by their names: the parameters that have no value."""
-        return dict(zip((name for name in self.parameters if name not in values), operands, strict=True))
+        """The tensors among the arguments by their names."""
+        return dict(zip(self._without(values), operands, strict=True))
+
+    def _without(self, values: Mapping[str, object]) -> list[str]:
+        return [name for name in self.parameters if name not in values]
 
     def fit(self, shapes: Sequence[Shape], values: Mapping[str, object]) -> Fitted:
         """The annotation fitted to tensors of these shapes and to the arguments that are no tensors."""

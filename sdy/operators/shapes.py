@@ -1,11 +1,12 @@
 """The sizes of an annotation's identifiers, and from them the shapes of its outputs.
 
-(h t) k -> h t k    of an argument of shape (1024, 8) and h=8: h=8, t=128, k=8, so that the output is (8, 128, 8)
+For `(h t) k -> h t k`, an argument of shape (1024, 8) and h=8 they are h=8, t=128 and k=8, which makes (8, 128, 8).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from numbers import Integral
 
 from sdy.operators.annotation import EXPANDS, ONE_ELEMENT, Dim, OperatorAnnotation, Tensor
 from sdy.rules.annotated_factors import AnnotationError
@@ -63,6 +64,11 @@ def fit(
         if name not in sizes.known:
             raise AnnotationError(f"'{name}' is in an output, but in no input: give its size as the argument '{name}'")
     return Fitted(OperatorAnnotation(annotation.tensor_inputs, annotation.tensor_outputs), sizes.known)
+
+
+def size_given(value: object) -> int | None:
+    """The size that an argument gives to the identifier of its name, None if it is no integer."""
+    return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
 @dataclass(frozen=True)
@@ -129,10 +135,10 @@ def _take_values(annotation: OperatorAnnotation, values: Mapping[str, object], s
         name = identifier.name
         if identifier.is_number:
             sizes.known[name] = int(name)
-        elif isinstance(value := values.get(name), int) and not isinstance(value, bool):
-            if value < 0:
-                raise AnnotationError(f"argument '{name}' is the size of a dimension, and can't be {value}")
-            sizes.add(name, value, f"argument '{name}'")
+        elif (size := size_given(values.get(name))) is not None:
+            if size < 0:
+                raise AnnotationError(f"argument '{name}' is the size of a dimension, and can't be {size}")
+            sizes.add(name, size, f"argument '{name}'")
 
 
 def _take_dims(places: Sequence[_Place], sizes: _Sizes) -> None:

@@ -1,8 +1,10 @@
 """What makes another operator of an annotated one: the gradient, and many at once.
 
-m^ kd+, kd+ n -> m^ n                        the operator
-m^ kd+, kd+ n+, m^ n+ -> m^ kd+, kd+ n+      its gradient, which takes that of the output too
-batch m^ kd+, kd+ n -> batch m^ n            many at once, which share the second input
+    m^ kd+, kd+ n -> m^ n                        the operator
+    m^ kd+, kd+ n+, m^ n+ -> m^ kd+, kd+ n+      its gradient, which takes that of the output too
+    batch' m^ kd+, kd+ n -> batch' m^ n          many at once, which share the second input
+
+One can be made of what another made: the gradient of the gradient, many gradients at once.
 """
 
 from collections.abc import Sequence
@@ -58,9 +60,10 @@ class Batched:
         """The annotation of many of an operator at once. `shapes` are those of what these take together."""
         annotation = fitted.annotation
         size = next(shape[0] for shape, is_batch in zip(shapes, self.batch, strict=True) if is_batch)
-        name = "batch"
+        # No argument has such a name, nor an identifier that a person wrote.
+        name = "batch'"
         while name in fitted.sizes:
-            name += "_"
+            name += "'"
         first = (Identifier(name, Reduction.SPATIAL),)
 
         def many(tensor: Tensor, is_batch: bool) -> Tensor:
