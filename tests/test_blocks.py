@@ -3,7 +3,9 @@
 from itertools import count
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 
 from jax_programs import PROGRAMS, lowered
 from random_operations import programs
@@ -18,8 +20,13 @@ from sdy.blocks import (
 )
 from sdy.box import Box
 from sdy.diagnostics import capture
+from sdy.mesh import Mesh
+from sdy.passes.partitioning.halo.windows import Slide
+from sdy.passes.partitioning.layout import Layout
 from sdy.rule import FactorKind
 from sdy.rules import sharding_rule
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.checks.windows import WindowDimension
 from sdy.text import parse
 
 LINALG = """
@@ -126,29 +133,29 @@ def test_convolution_with_a_kernel_that_skips():
     assert block.operands[0].bytes(whole) == 36
 
 
-def window(size: int, stride: int, low: int, high: int, places: int) -> BlockOperation:
-    """A reduction by windows of a vector of 16."""
+def window_block(size: int, window: WindowDimension, places: int) -> BlockOperation:
+    """A reduction by windows of a vector of `size` elements."""
     return blocks_of(
         f"""%z = stablehlo.constant dense<0.0> : tensor<f32>
             %r = "stablehlo.reduce_window"(%0, %z) ({{
             ^bb0(%a: tensor<f32>, %b: tensor<f32>):
               %s = stablehlo.add %a, %b : tensor<f32>
               "stablehlo.return"(%s) : (tensor<f32>) -> ()
-            }}) {{window_dimensions = array<i64: {size}>, window_strides = array<i64: {stride}>,
-                 padding = dense<[[{low}, {high}]]> : tensor<1x2xi64>}}
-                : (tensor<16xf32>, tensor<f32>) -> tensor<{places}xf32>""",
-        "16xf32",
+            }}) {{window_dimensions = array<i64: {window.size}>, window_strides = array<i64: {window.stride}>,
+                 padding = dense<[[{window.padding[0]}, {window.padding[1]}]]> : tensor<1x2xi64>}}
+                : (tensor<{size}xf32>, tensor<f32>) -> tensor<{places}xf32>""",
+        f"{size}xf32",
     )
 
 
 @pytest.mark.parametrize(
     ("block", "before", "after"),
     [
-        (window(3, 1, 1, 1, 16), [1, 1, 1, 1], [1, 1, 1, 1]),
-        (window(4, 1, 0, 3, 16), [0, 0, 0, 0], [3, 3, 3, 3]),
-        (window(2, 2, 0, 0, 8), [0, 0, 0, 0], [0, 0, 0, 0]),
-        (window(4, 2, 0, 0, 7), [0, 0, 0, 0], [2, 2, 2, 2]),
-        (window(5, 1, 0, 0, 12), [0, 1, 2, 3], [3, 2, 1, 0]),
+        (window_block(16, WindowDimension(3, 1, (1, 1)), 16), [1, 1, 1, 1], [1, 1, 1, 1]),
+        (window_block(16, WindowDimension(4, 1, (0, 3)), 16), [0, 0, 0, 0], [3, 3, 3, 3]),
+        (window_block(16, WindowDimension(2, 2, (0, 0)), 8), [0, 0, 0, 0], [0, 0, 0, 0]),
+        (window_block(16, WindowDimension(4, 2, (0, 0)), 7), [0, 0, 0, 0], [2, 2, 2, 2]),
+        (window_block(16, WindowDimension(5, 1, (0, 0)), 12), [0, 1, 2, 3], [3, 2, 1, 0]),
     ],
 )
 def test_halo_of_windows(block: BlockOperation, before: list[int], after: list[int]):
@@ -182,3 +189,35 @@ def test_memory_that_projections_cannot_know(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sdy.blocks.costs._intermediates", {})
     override_memory("stablehlo.dot", lambda _, blocks: blocks.size * 4)
     assert cost(MATMUL, MATMUL.index_space).memory == 316 + 480
+
+
+@given(
+    st.integers(1, 20),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(0, 4),
+    st.integers(0, 4),
+    st.sampled_from([2, 4]),
+)
+def test_partitioning_exchanges_the_halo_of_the_projection(
+    size: int, window: int, stride: int, low: int, high: int, parts: int
+):
+    """Each device gets the rows that the image of its block has, be they its own or of its neighbours."""
+    along = WindowDimension(window, stride, (low, high))
+    places = along.places(size)
+    assume(places)
+    assert places is not None
+    block = window_block(size, along, places)
+    operand, result = (split_layout(extent, parts) for extent in (size, places))
+    reach, _ = Slide(along, 0, 0).part(operand, result)
+    of_part = -(-places // parts)
+    for part in range(-(-places // of_part)):
+        index = Box.of([part * of_part], [min((part + 1) * of_part, places)])
+        image = block.operands[0].image(index)
+        touched = range(max(int(image.start[0]), 0), min(int(image.end[0]), size))
+        assert list(reach.rows(part)) == list(touched)
+
+
+def split_layout(size: int, parts: int) -> Layout:
+    mesh = Mesh.of({"x": parts})
+    return Layout(TensorType(f32, [size]), TensorSharding.of("x", mesh=mesh), mesh)

@@ -30,7 +30,7 @@ from sdy.stablehlo.reduce_window import ReduceWindowOp
 
 
 @dataclass(frozen=True)
-class _Slide:
+class Slide:
     """A window along dimension `before` of the operands that windows slide over, and dimension `after` of results."""
 
     window: WindowDimension
@@ -60,7 +60,7 @@ class _Slide:
 
 def resolve_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> bool:
     """What is outside of an input counts as its init value."""
-    slides = [_Slide(window, dim, dim) for dim, window in enumerate(op.window())]
+    slides = [Slide(window, dim, dim) for dim, window in enumerate(op.window())]
     return _Windows(op, op.inputs, op.init_values, slides, "base_dilations").resolve(resolution)
 
 
@@ -70,7 +70,7 @@ def resolve_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
     if any(layout_of(op.rhs).axes[dim] for dim in numbers.kernel_spatial_dimensions):
         return False
     spatial = numbers.input_spatial_dimensions, numbers.output_spatial_dimensions
-    slides = [_Slide(*each) for each in zip(op.window(op.padding), *spatial, strict=True)]
+    slides = [Slide(*each) for each in zip(op.window(op.padding), *spatial, strict=True)]
     return _Windows(op, (op.lhs,), (), slides, "lhs_dilation").resolve(resolution)
 
 
@@ -84,7 +84,7 @@ class _Windows:
     op: ReduceWindowOp | ConvolutionOp
     operands: Sequence[SSAValue]
     outside: Sequence[SSAValue]
-    slides: Sequence[_Slide]
+    slides: Sequence[Slide]
     dilation: str
 
     def resolve(self, resolution: Resolution) -> bool:
@@ -118,11 +118,11 @@ class _Windows:
     def _tensors(self) -> Sequence[SSAValue]:
         return (*self.op.operands, *self.op.results)
 
-    def _axis_names(self, exchanges: Mapping[_Slide, Exchange]) -> set[str]:
+    def _axis_names(self, exchanges: Mapping[Slide, Exchange]) -> set[str]:
         axes = layout_of(self.operands[0]).axes
         return {axis.name for slide in exchanges for axis in axes[slide.before]}
 
-    def _shares_axes(self, exchanges: Mapping[_Slide, Exchange]) -> bool:
+    def _shares_axes(self, exchanges: Mapping[Slide, Exchange]) -> bool:
         """Whether an axis along which there is an exchange, or a part of it, splits another dimension as well."""
         names = self._axis_names(exchanges)
         for value in self._tensors:
@@ -134,7 +134,7 @@ class _Windows:
         return False
 
     def _compute(
-        self, exchanges: Mapping[_Slide, Exchange], windows: Sequence[WindowDimension], resolution: Resolution
+        self, exchanges: Mapping[Slide, Exchange], windows: Sequence[WindowDimension], resolution: Resolution
     ) -> None:
         op, mesh_name = self.op, _sharding(self.operands[0]).mesh
         fillers = [filler_of(value) for value in self.outside] or [zero_filler(op, self.operands[0])]
