@@ -52,23 +52,8 @@ def _all_slice(site: Site[dialect.AllSliceOp]) -> None:
 @COLLECTIVES.of(dialect.AllReduceOp)
 def _all_reduce(site: Site[dialect.AllReduceOp]) -> None:
     op = site.op
-    site.replace(_reduce(site, op.tensor, op.reduction_axes.data, op.reduction))
-
-
-def _reduce(
-    site: Site[dialect.AllReduceOp] | Site[dialect.ReduceScatterOp],
-    value: SSAValue,
-    axes: Sequence[AxisRef],
-    reduction: str,
-) -> SSAValue:
-    return site.before().insert(
-        hlo.AllReduceOp.create(
-            operands=[value],
-            properties=_between(axes, site.results[0], site.target),
-            result_types=[value.type],
-            regions=[_reducer(value, reduction)],
-        )
-    )
+    axes, layout = op.reduction_axes.data, site.results[0]
+    site.replace(all_reduce(site.before(), op.tensor, axes, op.reduction, layout, site.target))
 
 
 @COLLECTIVES.of(dialect.ReduceScatterOp)
@@ -96,7 +81,7 @@ def _reduce_scatter(site: Site[dialect.ReduceScatterOp]) -> None:
         parts = parts_in_front(emit, op.tensor, dims, [total_size(axes_of_dims[dim], layout.mesh) for dim in dims])
         site.replace(emit.reshape(scatter(parts, 0, (1, *local)), local))
     else:
-        reduced = _reduce(site, op.tensor, flat(axes_of_dims), op.reduction)
+        reduced = all_reduce(emit, op.tensor, flat(axes_of_dims), op.reduction, layout, target)
         site.replace(take_part(emit, reduced, axes_of_dims, layout.mesh))
 
 
@@ -169,6 +154,19 @@ def gather(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, layout: Lay
             value = all_gather(value, dim, axes_of_dims[dim])
         return value
     return merge_front(emit, all_gather(emit.reshape(value, (1, *shape_of(value))), 0, flat(axes_of_dims)), dims, sizes)
+
+
+def all_reduce(
+    emit: Emitter, value: SSAValue, axes: Sequence[AxisRef], reduction: str, layout: Layout, target: Target
+) -> SSAValue:
+    """What devices along `axes`, which are of the mesh of `layout`, have of `value`, combined."""
+    reduce = hlo.AllReduceOp.create(
+        operands=[value],
+        properties=_between(axes, layout, target),
+        result_types=[value.type],
+        regions=[_reducer(value, reduction)],
+    )
+    return emit.insert(reduce)
 
 
 def _between(axes: Sequence[AxisRef], layout: Layout, target: Target) -> dict[str, Attribute]:

@@ -10,6 +10,7 @@ from sdy.passes.partitioning.parts import offsets, take_part
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp, IotaOp
+from sdy.stablehlo.dynamic_shape import GetDimensionSizeOp
 from sdy.text.reading.dense import dense
 
 CONSTANTS = Lowerings()
@@ -49,3 +50,11 @@ def _iota(site: Site[IotaOp]) -> None:
     start = emit.of_device(offsets(layout.axes[dim], type_.get_shape()[dim], layout.mesh))
     start = emit.broadcast(emit.convert(start, type_.element_type), (), type_.get_shape())
     site.replace(emit.add(indices, start))
+
+
+@CONSTANTS.of(GetDimensionSizeOp)
+def _get_dimension_size(site: Site[GetDimensionSizeOp]) -> None:
+    """The size is that of the whole."""
+    op = site.op
+    size = site.operands[0].shape[op.dimension.value.data]
+    site.replace(site.before().filled(tensor_type(op.result), size))

@@ -21,6 +21,7 @@ from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.local_module import is_local, mark_local
 from sdy.passes.partitioning.operators import OPERATORS
+from sdy.passes.partitioning.random_numbers import RANDOM_BITS, RANDOM_NUMBERS
 from sdy.passes.partitioning.reductions import REDUCTIONS
 from sdy.passes.partitioning.shapes import SHAPES
 from sdy.passes.partitioning.sharded_ops import SHARDED_OPS
@@ -29,8 +30,10 @@ from sdy.passes.partitioning.site import Lowerings, Site, unless_empty
 from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
 from sdy.passes.partitioning.whole import Obstacle, compute_whole_along, obstacle_to_parts
 
-_ALWAYS = Lowerings({**unless_empty(COLLECTIVES), **CONSTANTS, **SHARDED_OPS})
-_WHERE_SPLIT = Lowerings({**_ALWAYS, **INDEXING, **OPERATORS, **REDUCTIONS, **SHAPES, **unless_empty(SHIFTS)})
+_ALWAYS = Lowerings({**unless_empty(COLLECTIVES), **CONSTANTS, **RANDOM_NUMBERS, **SHARDED_OPS})
+_WHERE_SPLIT = Lowerings(
+    {**_ALWAYS, **INDEXING, **OPERATORS, **RANDOM_BITS, **REDUCTIONS, **SHAPES, **unless_empty(SHIFTS)}
+)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,7 @@ from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.broadcast import BroadcastOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.convolution import ConvolutionOp
-from sdy.stablehlo.dynamic_shape import GetDimensionSizeOp
 from sdy.stablehlo.padding import PadOp
-from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
 
 SHAPES = Lowerings()
@@ -83,16 +81,3 @@ def _local_groups(groups: IntegerAttr[Any], parts: int) -> IntegerAttr[I64]:
 def _broadcast(site: Site[BroadcastOp]) -> None:
     sizes = site.op.broadcast_sizes
     site.op.broadcast_sizes = i64_array(*tensor_type(site.op.result).get_shape()[: len(sizes)])
-
-
-@SHAPES.of(GetDimensionSizeOp)
-def _get_dimension_size(site: Site[GetDimensionSizeOp]) -> None:
-    op = site.op
-    size = site.operands[0].shape[op.dimension.value.data]
-    site.replace(site.before().filled(tensor_type(op.result), size))
-
-
-@SHAPES.of(RngOp, RngBitGeneratorOp)
-def _random(site: Site[RngOp] | Site[RngBitGeneratorOp]) -> None:
-    """Parts made apart would all hold the same numbers, the first of the whole."""
-    compute_whole(site, "the random numbers of a part depend on the whole")
