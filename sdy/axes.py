@@ -154,8 +154,10 @@ def total_size(axes: Iterable[AxisRef], mesh: Mesh) -> int:
     return math.prod(axis.size_in(mesh) for axis in axes)
 
 
-def merge_sub_axes(axes: Iterable[AxisRef], mesh: Mesh) -> tuple[AxisRef, ...]:
+def merge_sub_axes(axes: Sequence[AxisRef], mesh: Mesh) -> tuple[AxisRef, ...]:
     """`axes` with neighbours that continue each other made one."""
+    if len(axes) < 2:
+        return tuple(axes)
     merged: list[AxisRef] = []
     for axis in axes:
         if merged and merged[-1].can_merge(axis):

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 class _OneObjectEach(type):
     _objects: WeakValueDictionary[tuple[object, ...], Any]
+    """By the values of all fields, and by what a class was called with; the latter may end before the last fields."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
@@ -23,8 +24,14 @@ class _OneObjectEach(type):
     if not TYPE_CHECKING:
 
         def __call__(cls, *arguments: object, **named: object) -> Any:
-            value = super().__call__(*arguments, **named)
-            return cls._objects.setdefault(value._values(), value)
+            # Most values are there already, and to look for one takes a fraction of the time of making it.
+            if not named and (known := cls._objects.get(arguments)) is not None:
+                return known
+            made = super().__call__(*arguments, **named)
+            value = cls._objects.setdefault(made._values(), made)
+            if not named:
+                cls._objects[arguments] = value
+            return value
 
 
 class Interned(metaclass=_OneObjectEach):

@@ -1,4 +1,7 @@
-"""Propagation: its parts on plain values, and its passes against the oracle's."""
+"""Propagation: its parts on plain values, and its passes against the oracle's.
+
+Each pass is compared on random modules: `pytest --random-modules 625 tests/test_propagation.py` for 5,000.
+"""
 
 from pathlib import Path
 
@@ -192,10 +195,10 @@ def test_a_module_is_propagated_as_by_the_oracle(name: str, module: str) -> None
     assert_same(propagated(MODULES[module], PASSES[name]), oracle(MODULES[module], name))
 
 
-@pytest.mark.parametrize("seed", range(240))
-def test_a_random_module_is_propagated_as_by_the_oracle(seed: int) -> None:
-    text = random_module(seed, num_operations=8 + seed // 8, priorities=seed % 3 == 0)
-    name = list(PASSES)[seed % len(PASSES)]
+@pytest.mark.parametrize("name", PASSES)
+def test_a_random_module_is_propagated_as_by_the_oracle(random_seed: int, name: str) -> None:
+    seed = len(PASSES) * random_seed + list(PASSES).index(name)
+    text = random_module(seed, num_operations=8 + random_seed % 30, priorities=seed % 3 == 0)
     ours = propagated(text, PASSES[name])
     try:
         theirs = oracle(text, name)
@@ -252,7 +255,7 @@ def test_the_edge_of_a_call_that_is_inlined_is_refused() -> None:
         }
         func.func private @f(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }
     """
-    with pytest.raises(DiagnosticError, match="expected operand of sdy.func_data_flow_edge to be a result of call op"):
+    with pytest.raises(DiagnosticError, match="to be a result of call op"):
         sdy.propagate(sdy.parse(text))
 
 

@@ -57,7 +57,7 @@ class Plan:
         """The sharding reached so far."""
         return tuple(merge_sub_axes((*dim.placed, *dim.misplaced), self.mesh) for dim in self.dims)
 
-    def merged(self, axes_per_dim: Iterable[Iterable[AxisRef]]) -> AxesPerDim:
+    def merged(self, axes_per_dim: Iterable[Sequence[AxisRef]]) -> AxesPerDim:
         """The axes of each dimension, neighbours that continue each other made one."""
         return tuple(merge_sub_axes(axes, self.mesh) for axes in axes_per_dim)
 

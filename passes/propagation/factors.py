@@ -151,6 +151,6 @@ def _unproject_dim(
         if sharding.overflow:
             axes += sharding.overflow
             break
-        if total_size(sharding.axes, mesh) < factor_sizes[factor]:
+        if factor != dim_factors[-1] and total_size(sharding.axes, mesh) < factor_sizes[factor]:
             break
     return DimSharding(merge_sub_axes(axes, mesh), is_closed)
