@@ -472,3 +472,21 @@ def test_element_types_are_those_of_the_arrays(mesh: jax.sharding.Mesh):
         assert sdy.jit(operator)(*wide).dtype == np.float64
     narrow = jnp.ones((8, 16), jnp.bfloat16), jnp.ones((16, 4), jnp.bfloat16)
     assert [jit(operator)(*narrow).dtype for jit in (lambda f: f, jax.jit, sdy.jit)] == [jnp.bfloat16] * 3
+
+
+def test_mapped_over_and_differentiated_it_is_one_operation_each():
+    def f(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jax.vmap(operator, (0, None))(x, w).sum()
+
+    names = [sdy.operator_name(op) for op in calls(sdy.from_jax(jax.value_and_grad(f), array(3, 8, 16), array(16, 4)))]
+    assert names == ["batched(operator)", "batched(gradient(operator))"]
+
+
+def test_axes_that_are_part_of_types():
+    mesh = jax.make_mesh((4, 2), (D, M), axis_types=(AxisType.Explicit,) * 2)
+    x = jax.device_put(array(8, 16), NamedSharding(mesh, PartitionSpec(None, None)))
+    w = jax.device_put(array(16, 4), NamedSharding(mesh, PartitionSpec(None, M)))
+    expected = jax.grad(lambda w: ((array(8, 16) @ w) ** 2).sum())(array(16, 4))
+    with jax.set_mesh(mesh):
+        assert jax.jit(operator)(x, w).sharding.spec == PartitionSpec(None, M)
+        assert_close(jax.jit(jax.grad(lambda w: (operator(x, w) ** 2).sum()))(w), expected)

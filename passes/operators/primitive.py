@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -66,13 +66,14 @@ def _run(*operands: jax.Array, operator: "JaxOperator", call: OperatorCall) -> S
 
 @_operator.def_abstract_eval
 def _types(*operands: ShapedArray, operator: "JaxOperator", call: OperatorCall) -> list[ShapedArray]:
-    types = _output_types(operator, call, tuple((operand.shape, operand.dtype) for operand in operands))
-    return [ShapedArray(type_.shape, type_.dtype) for type_ in types]
+    return _output_types(operator, call, operands)
 
 
 @cache
-def _output_types(operator: "JaxOperator", call: OperatorCall, operands: tuple[tuple[Any, Any], ...]) -> Sequence[Any]:
-    return jax.eval_shape(operator.function(call), *(jax.ShapeDtypeStruct(*operand) for operand in operands))
+def _output_types(operator: "JaxOperator", call: OperatorCall, operands: tuple[ShapedArray, ...]) -> list[ShapedArray]:
+    """What the function gives, shardings included where they are part of types."""
+    given = [jax.ShapeDtypeStruct(operand.shape, operand.dtype, sharding=operand.sharding) for operand in operands]
+    return [aval.update(weak_type=False) for aval in jax.make_jaxpr(operator.function(call))(*given).out_avals]
 
 
 def _batch(
