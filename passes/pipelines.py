@@ -139,7 +139,9 @@ class ExportPipeline(Pipeline):
                 from sdy.passes.partitioning.per_instruction_partitioning import PerInstructionPartitioningPass
 
                 per_instruction = PerInstructionPartitioningPass(
-                    self.per_instruction_partitioning_filter, self.replica_count, self.partition_count
+                    self.per_instruction_partitioning_filter,
+                    replica_count=self.replica_count,
+                    partition_count=self.partition_count,
                 )
             yield from insert_reshards(
                 self.enable_insert_explicit_collectives,

@@ -35,6 +35,7 @@ from sdy.passes.partitioning.instruction_filter import InstructionFilter
 from sdy.passes.partitioning.outline import outline, why_not_outlined
 from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
 from sdy.passes.partitioning.parts import shape_of
+from sdy.passes.partitioning.resolve_permutation_factors import ResolvePermutationFactorsPass
 from sdy.passes.partitioning.target import Channels, first_free_channel
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import ChannelHandleAttr
@@ -71,6 +72,7 @@ class PerInstructionPartitioningPass(ModulePass):
           sdy.return %2 : tensor<4xf32>
         } : (tensor<8xf32>) -> tensor<8xf32>
 
+    Neighbours exchange the elements that the operation moves between devices, unless `enable_halo_exchange` is false.
     An operand that its axes do not divide is padded in front of the computation, and a result sliced behind it.
 
     `filter` says which operations: all that have a tensor that is split, or those of them whose name contains one of
@@ -81,6 +83,7 @@ class PerInstructionPartitioningPass(ModulePass):
 
     name = "sdy-per-instruction-partitioning"
     filter: str = ""
+    enable_halo_exchange: bool = True
     replica_count: int = 1
     partition_count: int = 1
 
@@ -121,6 +124,7 @@ class PerInstructionPartitioningPass(ModulePass):
 
     def _until_padded(self) -> Iterator[ModulePass]:
         yield InsertExplicitReshardsPass(enable_full_version=True)
+        yield ResolvePermutationFactorsPass(self.enable_halo_exchange, self.replica_count, self.partition_count)
         yield ReshardToCollectivesPass()
         yield PadForDivisibilityPass(pad_function_io=True)
 
