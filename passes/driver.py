@@ -146,7 +146,9 @@ def run_passes(
                 with timing.stage("verification"):
                     verify(module)
 
-    with_room_for(module, keeping()(run))
+    with keeping():
+        # Where more room is needed, `run` is called in a thread, which keeps nothing unless told to.
+        with_room_for(module, keeping()(run))
 
 
 def propagate(module: ModuleOp, policy: Policy | None = None, **options: Any) -> None:

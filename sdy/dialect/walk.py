@@ -93,8 +93,8 @@ def attributes_in(root: Operation) -> Iterable[Attribute]:
 
 @contextmanager
 def keeping() -> Generator[None]:
-    """Keep what is found in the `with` block until someone calls `forget`, or the block ends."""
-    token = _kept.set({})
+    """Keep what is found in the `with` block until someone calls `forget`, or the outermost such block ends."""
+    token = _kept.set({} if (kept := _kept.get()) is None else kept)
     try:
         yield
     finally:

@@ -15,6 +15,7 @@ from typing import ParamSpec, TypeVar
 from xdsl.ir import Operation
 
 from sdy.diagnostics import DiagnosticError, Where, error
+from sdy.dialect.walk import operations
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -110,16 +111,10 @@ def _too_deep(where: Where) -> DiagnosticError:
 
 
 def _is_deep(top: Operation) -> bool:
-    level = [top]
-    for _ in range(_ROOMY_DEPTH):
-        level = [
-            op
-            for parent in level
-            for region in parent.regions
-            for block in region.blocks
-            for op in block.ops
-            if op.regions
-        ]
-        if not level:
-            return False
-    return True
+    depths: dict[Operation | None, int] = {top.parent_op(): 0}
+    for op in operations(top):
+        if op.regions:
+            depth = depths[op] = depths[op.parent_op()] + 1
+            if depth > _ROOMY_DEPTH:
+                return True
+    return False
