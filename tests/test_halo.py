@@ -70,7 +70,7 @@ def convolve(x: jax.Array, kernel: jax.Array, **options: Any) -> jax.Array:
 # Each: a program, and how many elements its collective permutes give a device.
 PROGRAMS: dict[str, tuple[Program, int]] = {
     "slice": (program(along_rows(lambda x: x[2:14]), ROWS), 4 + 4),
-    "slice of what one device has": (program(along_rows(lambda x: x[9:10]), ROWS), 4 + 4),
+    "slice of what one device has": (program(along_rows(lambda x: x[9:10]), ROWS), 4),
     "slice with a stride": (program(along_rows(lambda x: x[1::2]), ROWS), 0),
     "slice with a stride that moves rows": (program(along_rows(lambda x: x[::3]), ROWS), 4 * 4),
     "second half": (program(along_rows(lambda x: x[8:]), ROWS), 4 * 4 + 2 * 4),
@@ -83,6 +83,13 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
     "reverse": (program(along_rows(lambda x: x[::-1]), ROWS), 4 * 4),
     "reverse of both dimensions": (program(lambda x: constrain(constrain(x, D, M)[::-1, ::-1], D, M), ROWS), 4 * 2),
     "uneven reverse": (program(along_rows(lambda x: x[::-1]), ODD), 3 * 4 + 4 * 4),
+    "rotation": (program(along_rows(lambda x: jnp.roll(x, 1, 0)), ROWS), 4 + 4),
+    "rotation by more than a part": (program(along_rows(lambda x: jnp.roll(x, 6, 0)), ROWS), (2 + 2) * 4 + (2 + 2) * 4),
+    "uneven rotation": (program(along_rows(lambda x: jnp.concatenate([x[11:], x[:11]])), ODD), 2 * 4 + 2 * 4),
+    "slices in another order": (
+        program(along_rows(lambda x: jnp.concatenate([x[4:9], x[1:3], x[11:16], x[:4]])), ROWS),
+        11 * 4,
+    ),
     "windows": (program(along_rows(lambda x: sums(x, 3)), ROWS), 2 * 4),
     "windows over the border": (program(along_rows(lambda x: sums(x, 3, 1, (1, 1))), ROWS), 4 + 4),
     "windows with a stride": (program(along_rows(lambda x: sums(x, 3, 2, (1, 0))), ROWS), 4),
@@ -121,7 +128,7 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
         ),
         2 * (3 * 5 * 2),
     ),
-    "uneven reshape": (program(lambda x: constrain(constrain(x, (D, M)).reshape(2, 5), M, D), ints((10,))), 1 + 2),
+    "uneven reshape": (program(lambda x: constrain(constrain(x, (D, M)).reshape(2, 5), M, D), ints((10,))), 2),
 }
 
 
@@ -178,6 +185,12 @@ def test_any_pad(size: int, low: int, high: int, interior: int):
 def test_any_windows(size: int, window: int, stride: int, padding: tuple[int, int], dilation: int, holes: int):
     if (size - 1) * dilation + 1 + sum(padding) > (window - 1) * holes:
         check_rows(lambda x: sums(x, window, stride, padding, dilation, holes), size)
+
+
+@settings(deadline=None, max_examples=30)
+@given(SIZES, st.integers(-23, 23))
+def test_any_rotation(size: int, by: int):
+    check(program(along_rows(lambda x: jnp.roll(x, by, 0)), ints((size, 2))))
 
 
 @settings(deadline=None, max_examples=10)

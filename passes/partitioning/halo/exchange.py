@@ -58,8 +58,6 @@ class DimExchange:
     def _piece(self, value: SSAValue, piece: Piece) -> SSAValue:
         starts, limits = [0] * len(shape_of(value)), list(shape_of(value))
         starts[self.dim], limits[self.dim] = piece.start, piece.limit
-        if piece.hop and not piece.receivers:
-            return self._emit.broadcast(self.filler.value, (), [b - a for a, b in zip(starts, limits, strict=True)])
         rows = value if piece.size == shape_of(value)[self.dim] else self._emit.slice(value, starts, limits)
         if piece.hop == 0:
             return rows

@@ -155,16 +155,16 @@ def _reach(group: _Group, sides: _Sides) -> Reach | None:
     ):
         return None
     starts: list[int] = []
-    counts: list[int] = []
+    matters: list[range] = []
     for places in product(*(range(after.parts(dim)) for dim in dims)):
         begins = [place * shard for place, shard in zip(places, shards, strict=True)]
         inner = math.prod(after.shape[dim] for dim in dims[last + 1 :])
         starts.append(_row_major(begins, [after.shape[dim] for dim in dims]))
         rows = min(shards[last], after.shape[dims[last]] - begins[last])
         exists = all(begin < after.shape[dim] for begin, dim in zip(begins, dims, strict=True))
-        counts.append(rows * inner if exists else 0)
+        matters.append(range(rows * inner if exists else 0))
     shard = before.padded_shape[split] // before.parts(split)
-    return Reach(before.shape[split], shard, tuple(starts), tuple(counts), shard)
+    return Reach(before.shape[split], shard, tuple(starts), tuple(matters), shard)
 
 
 def _row_major(place: Sequence[int], shape: Sequence[int]) -> int:

@@ -1,0 +1,128 @@
+"""Slices of a split dimension that are put together again, as rotations do: rows move by distances that are known.
+
+Each device gets of every slice what falls into its part of the result, and takes each row from the slice it is of.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import TensorType, i64
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from sdy.axes import total_size
+from sdy.passes.partitioning.halo.body import Body
+from sdy.passes.partitioning.halo.exchange import DimExchange, Filler
+from sdy.passes.partitioning.halo.reach import Exchange, Reach
+from sdy.passes.partitioning.halo.resolution import Resolution, cut_off, filled_up, layout_of, zero_filler
+from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.parts import shape_of
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.constants import IotaOp
+from sdy.stablehlo.shape import ConcatenateOp
+from sdy.stablehlo.slicing import SliceOp
+
+
+@dataclass(frozen=True)
+class _Input:
+    """An input of a concatenation: `size` rows of `source` from `start` on, that are at `place` in the result."""
+
+    source: SSAValue
+    start: int
+    size: int
+    place: int
+
+    def reach(self, dim: int, result: Layout) -> Reach:
+        """What each part of the result needs of the source."""
+        parts, rows, size = result.parts(dim), layout_of(self.source).shape[dim], result.shape[dim]
+        shard = -(-size // parts)
+        begins = [part * shard for part in range(parts)]
+        matters = tuple(
+            range(max(0, self.place - begin), max(0, min(shard, self.place + self.size - begin))) for begin in begins
+        )
+        starts = tuple(begin - self.place + self.start for begin in begins)
+        return Reach(rows, -(-rows // parts), starts, matters, shard)
+
+
+def resolve_concatenation(op: ConcatenateOp, resolution: Resolution) -> bool:
+    """Exchange rows of what the inputs are slices of; what only made the slices is removed."""
+    dim, result = op.dimension.value.data, layout_of(op.result)
+    if not result.axes[dim]:
+        return True
+    inputs = _inputs(op, dim)
+    if 0 in result.shape or any(layout_of(each.source).axes != result.axes for each in inputs):
+        return False
+    if any(layout_of(each.source).mesh != result.mesh for each in inputs):
+        return False
+    exchanges = [resolution.plan(each.reach(dim, result)) for each in inputs]
+    sources = {each.source: exchange.reach for each, exchange in zip(inputs, exchanges, strict=True)}
+    whole = sum((reach.parts - 1) * reach.shard for reach in sources.values())
+    if not all(exchange.pays for exchange in exchanges) or sum(exchange.sent for exchange in exchanges) > whole:
+        return False
+    slices = [value.owner for value in op.operands if isinstance(value.owner, SliceOp)]
+    _join(op, dim, result, dict(zip(inputs, exchanges, strict=True)), resolution)
+    for each in dict.fromkeys(slices):
+        if not each.result.uses:
+            Rewriter.erase_op(each)
+    return True
+
+
+def _inputs(op: ConcatenateOp, dim: int) -> list[_Input]:
+    inputs: list[_Input] = []
+    place = 0
+    for value in op.operands:
+        size = shape_of(value)[dim]
+        source, start = _sliced(value, dim)
+        inputs.append(_Input(source, start, size, place))
+        place += size
+    return inputs
+
+
+def _sliced(value: SSAValue, dim: int) -> tuple[SSAValue, int]:
+    """What `value` is a run of rows of, and where in it they begin."""
+    if not isinstance(value.owner, SliceOp):
+        return value, 0
+    whole = zip(value.owner.ranges(), shape_of(value.owner.operand), strict=True)
+    others = [(each, size) for number, (each, size) in enumerate(whole) if number != dim]
+    start, _, stride = value.owner.ranges()[dim]
+    if stride != 1 or any(each != (0, size, 1) for each, size in others):
+        return value, 0
+    return value.owner.operand, start
+
+
+def _join(
+    op: ConcatenateOp, dim: int, result: Layout, exchanges: dict[_Input, Exchange], resolution: Resolution
+) -> None:
+    sharding = result.sharding
+    assert sharding is not None
+    filler = zero_filler(op, op.operands[0])
+    sources = list(dict.fromkeys(each.source for each in exchanges))
+    filled = [(filled_up(op, source, layout_of(source).padded_shape, filler, sharding), sharding) for source in sources]
+    names = {axis.name for axes in result.axes for axis in axes}
+    scalar = TensorSharding.replicated_open(sharding.mesh, 0)
+    body = Body(op, [*filled, (filler.value, scalar)], names, resolution.devices(result.mesh))
+    *parts, inner_filler = body.arguments
+    own = dict(zip(sources, parts, strict=True))
+    places: SSAValue | None = None
+    joined: SSAValue | None = None
+    for each, exchange in exchanges.items():
+        value = DimExchange(body, sharding, dim, Filler(inner_filler, is_zero=True)).run(own[each.source], exchange)
+        if joined is None:
+            joined = value
+            continue
+        places = places or _places(body, sharding, dim, exchange.reach.length)
+        bound = body.scalars.integers([each.place], (exchange.reach.length,))
+        is_before = body.scalars.compare(ComparisonDirection.LT, places, bound)
+        emit = body.tensors(sharding)
+        joined = emit.select(emit.broadcast(is_before, (dim,), shape_of(value)), joined, value)
+    assert joined is not None
+    [outside] = body.finish([joined], [result.padded_type()], [sharding])
+    Rewriter.replace_op(op, [], [cut_off(op, outside, result.shape, sharding)])
+
+
+def _places(body: Body, sharding: TensorSharding, dim: int, length: int) -> SSAValue:
+    """Where in the result the rows of the device's part stand."""
+    emit, axes = body.scalars, sharding.dims[dim].axes
+    start = body.by_part(axes, [part * length for part in range(total_size(axes, body.devices.mesh))])
+    index = emit.insert(IotaOp(0, TensorType(i64, (length,))))
+    return emit.add(index, emit.broadcast(start, (), (length,)))
