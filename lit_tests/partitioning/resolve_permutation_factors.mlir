@@ -29,8 +29,8 @@ func.func @pad(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   // CHECK-SAME:    (%[[OWN:.*]]: tensor<3xf32>, %[[PADDING:.*]]: tensor<f32>)
   // CHECK-NEXT:  %[[END:.*]] = stablehlo.slice %[[OWN]] [2:3]
   // CHECK-NEXT:  %[[LEFT:.*]] = "stablehlo.collective_permute"(%[[END]]) {{.*}} dense<{{\[\[}}0, 1], [1, 2], [2, 3]]>
-  // CHECK-NEXT:  %[[BUFFER:.*]] = stablehlo.concatenate %[[LEFT]], %[[OWN]], dim = 0
-  // CHECK-NEXT:  %[[PART:.*]] = stablehlo.slice %[[BUFFER]] [0:3]
+  // CHECK-NEXT:  %[[REST:.*]] = stablehlo.slice %[[OWN]] [0:2]
+  // CHECK-NEXT:  %[[PART:.*]] = stablehlo.concatenate %[[LEFT]], %[[REST]], dim = 0
   // CHECK:       %[[INSIDE:.*]] = stablehlo.and
   // CHECK:       stablehlo.select %{{.*}}, %[[PART]], %{{.*}}
   %0 = stablehlo.pad %arg0, %arg1, low = [1], high = [-1], interior = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<12xf32>, tensor<f32>) -> tensor<12xf32>

@@ -39,7 +39,7 @@ _TABLE: dict[type[Operation], Resolve] = {
 
 @dataclass(frozen=True)
 class ResolvePermutationFactorsPass(ModulePass):
-    """Let devices exchange what operations move between parts of a tensor: windows, pads, slices, reverses.
+    """Let devices exchange what windows, pads, slices, reverses and uneven reshapes need of other parts of a tensor.
 
     Before::
 
@@ -47,14 +47,22 @@ class ResolvePermutationFactorsPass(ModulePass):
         %1 = stablehlo.slice %0 [1:9] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
             : (tensor<12xf32>) -> tensor<8xf32>
 
-    After, each device has two of the three elements of its part of %0 and one of its neighbour's::
+    After, shortened, and with `least_communication`: each device has three elements of %0 and needs two, for some of
+    which the last two devices ask their neighbour::
 
-        ...
+        %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
+            manual_axes={"x"} (%own: tensor<3xf32>) {
+          %2 = stablehlo.slice %own [1:3] : (tensor<3xf32>) -> tensor<2xf32>
+          %3 = "stablehlo.collective_permute"(%2) <{source_target_pairs = dense<[[1, 2], [2, 3]]>, ...
+          %4 = stablehlo.concatenate %3, %own, dim = 0 : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>
+          %5 = stablehlo.dynamic_slice %4, %place, sizes = [2] : (tensor<5xf32>, tensor<i64>) -> tensor<2xf32>
+          sdy.return %5 : tensor<2xf32>
+        } : (tensor<12xf32>) -> tensor<8xf32>
 
-    Where that would take as much communication as to make the dimension whole, or `enable_halo_exchange` is false, the
+    Where that would take more communication than to make the dimension whole, or `enable_halo_exchange` is false, the
     dimension is made whole, by reshards around the operation; the former with a warning.
 
-    Neighbours send all they have, as in Shardy, or with `least_communication` the rows that are needed. A device knows
+    Neighbours send all they have, as in Shardy, or with `least_communication` only what someone needs. A device knows
     its place by its partition id, or by its replica id where `replica_count` is more than one.
     """
 
