@@ -14,21 +14,21 @@ from sdy.diagnostics import error
 from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.walk import operations
-from sdy.passes.partitioning.collectives import COLLECTIVES
-from sdy.passes.partitioning.constants import CONSTANTS
-from sdy.passes.partitioning.indexing import INDEXING
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.layouts import Layouts
+from sdy.passes.partitioning.local.collectives import COLLECTIVES
+from sdy.passes.partitioning.local.constants import CONSTANTS
+from sdy.passes.partitioning.local.indexing import INDEXING
+from sdy.passes.partitioning.local.operators import OPERATORS
+from sdy.passes.partitioning.local.random_numbers import RANDOM_BITS, RANDOM_NUMBERS
+from sdy.passes.partitioning.local.reductions import REDUCTIONS
+from sdy.passes.partitioning.local.shapes import SHAPES
+from sdy.passes.partitioning.local.sharded_ops import SHARDED_OPS
+from sdy.passes.partitioning.local.shifts import SHIFTS
+from sdy.passes.partitioning.local.whole import Obstacle, compute_whole_along, obstacle_to_parts
 from sdy.passes.partitioning.local_module import is_local, mark_local
-from sdy.passes.partitioning.operators import OPERATORS
-from sdy.passes.partitioning.random_numbers import RANDOM_BITS, RANDOM_NUMBERS
-from sdy.passes.partitioning.reductions import REDUCTIONS
-from sdy.passes.partitioning.shapes import SHAPES
-from sdy.passes.partitioning.sharded_ops import SHARDED_OPS
-from sdy.passes.partitioning.shifts import SHIFTS
 from sdy.passes.partitioning.site import Lowerings, Site, unless_empty
 from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
-from sdy.passes.partitioning.whole import Obstacle, compute_whole_along, obstacle_to_parts
 
 _ALWAYS = Lowerings({**unless_empty(COLLECTIVES), **CONSTANTS, **RANDOM_NUMBERS, **SHARDED_OPS})
 _WHERE_SPLIT = Lowerings(

@@ -34,9 +34,9 @@ from sdy.dialect.shardings import set_sharding
 from sdy.dialect.traits import is_terminator
 from sdy.passes.partitioning.layout import Layout, round_up
 from sdy.passes.partitioning.layouts import Layouts
-from sdy.passes.partitioning.padded_operations import pad_operation
-from sdy.passes.partitioning.padded_site import PaddedSite
-from sdy.passes.partitioning.padding import Padding, Place
+from sdy.passes.partitioning.padded.operations import pad_operation
+from sdy.passes.partitioning.padded.padding import Padding, Place
+from sdy.passes.partitioning.padded.site import PaddedSite
 from sdy.passes.partitioning.site import Site
 from sdy.passes.partitioning.target import Target
 from sdy.rule import OpShardingRule

@@ -17,6 +17,7 @@ from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import places
 from sdy.passes.partitioning.emitter import Emitter, with_shape
 from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.local.replica_groups import device_list, replica_groups
 from sdy.passes.partitioning.parts import (
     AxesOfDims,
     dims_with_axes,
@@ -26,7 +27,6 @@ from sdy.passes.partitioning.parts import (
     shape_of,
     take_part,
 )
-from sdy.passes.partitioning.replica_groups import device_list, replica_groups
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.passes.partitioning.target import Target
 from sdy.stablehlo.elementwise import AddOp, CommutativeElementwiseOp, MaxOp, MinOp

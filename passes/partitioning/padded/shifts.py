@@ -4,8 +4,8 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.rewriter import Rewriter
 
 from sdy.passes.partitioning.emitter import with_shape
-from sdy.passes.partitioning.padded_site import PaddedSite, PadOperations
-from sdy.passes.partitioning.padding import Place
+from sdy.passes.partitioning.padded.padding import Place
+from sdy.passes.partitioning.padded.site import PaddedSite, PadOperations
 from sdy.rule import FactorKind
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.convolution import ConvolutionOp

@@ -20,9 +20,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 
+from sdy.passes.partitioning.local.whole import compute_whole
 from sdy.passes.partitioning.parts import on_leader
 from sdy.passes.partitioning.site import Lowerings, Site
-from sdy.passes.partitioning.whole import compute_whole
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp, XorOp

@@ -8,7 +8,7 @@ from typing import Any, Generic
 from xdsl.ir import Operation, SSAValue
 
 from sdy.passes.partitioning.layout import Layout
-from sdy.passes.partitioning.padding import Padding, Place
+from sdy.passes.partitioning.padded.padding import Padding, Place
 from sdy.passes.partitioning.site import OpT, Site
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.stablehlo.broadcast import BroadcastInDimOp

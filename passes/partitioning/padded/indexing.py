@@ -8,9 +8,9 @@ from xdsl.ir import SSAValue
 
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
-from sdy.passes.partitioning.padded_site import PaddedSite, PadOperations
-from sdy.passes.partitioning.padding import Place
-from sdy.passes.partitioning.reductions import bounds
+from sdy.passes.partitioning.local.reductions import bounds
+from sdy.passes.partitioning.padded.padding import Place
+from sdy.passes.partitioning.padded.site import PaddedSite, PadOperations
 from sdy.rule import FactorKind
 from sdy.stablehlo.attributes.operation_attributes import I64Array, i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -3,11 +3,11 @@
 from sdy.axes import AxisRef
 from sdy.diagnostics import warn
 from sdy.dialect.meshes import enclosing_module, named_meshes
-from sdy.passes.partitioning.collectives import all_reduce
 from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.local.collectives import all_reduce
+from sdy.passes.partitioning.local.whole import compute_whole
 from sdy.passes.partitioning.parts import on_leader, take_part
 from sdy.passes.partitioning.site import Lowerings, Site
-from sdy.passes.partitioning.whole import compute_whole
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 

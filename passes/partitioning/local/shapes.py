@@ -8,9 +8,9 @@ from typing import Any
 
 from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, i64
 
+from sdy.passes.partitioning.local.whole import compute_whole
 from sdy.passes.partitioning.parts import offsets
 from sdy.passes.partitioning.site import Lowerings, Site
-from sdy.passes.partitioning.whole import compute_whole
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.broadcast import BroadcastOp
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -12,12 +12,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from sdy.passes.partitioning.emitter import Emitter
-from sdy.passes.partitioning.index_vectors import IndexVectors, all_of_vectors
 from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.local.index_vectors import IndexVectors, all_of_vectors
+from sdy.passes.partitioning.local.reductions import identities_of
+from sdy.passes.partitioning.local.whole import compute_whole
 from sdy.passes.partitioning.parts import offsets, on_leader, shape_of
-from sdy.passes.partitioning.reductions import identities_of
 from sdy.passes.partitioning.site import Lowerings, Site
-from sdy.passes.partitioning.whole import compute_whole
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.attributes.operation_attributes import ScatterDimensionNumbersAttr, i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -12,7 +12,7 @@ from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.exporting.common_sharding import agreed_axes
 from sdy.passes.partitioning.layout import Layout
-from sdy.passes.partitioning.shifts import STAYS, why_not_shifted_in_parts
+from sdy.passes.partitioning.local.shifts import STAYS, why_not_shifted_in_parts
 from sdy.passes.propagation.factors import project
 from sdy.rule import FactorKind, OpShardingRule, TensorMapping
 from sdy.rules import sharding_rule

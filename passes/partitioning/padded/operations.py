@@ -11,11 +11,11 @@ from xdsl.ir import Operation
 from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.traits import has_trait
-from sdy.passes.partitioning.constants import splat_of_type
-from sdy.passes.partitioning.padded_indexing import PADDED_INDEXING
-from sdy.passes.partitioning.padded_shifts import PADDED_SHIFTS
-from sdy.passes.partitioning.padded_site import PaddedSite, PadOperations
-from sdy.passes.partitioning.reductions import identities_of
+from sdy.passes.partitioning.local.constants import splat_of_type
+from sdy.passes.partitioning.local.reductions import identities_of
+from sdy.passes.partitioning.padded.indexing import PADDED_INDEXING
+from sdy.passes.partitioning.padded.shifts import PADDED_SHIFTS
+from sdy.passes.partitioning.padded.site import PaddedSite, PadOperations
 from sdy.rule import FactorKind
 from sdy.stablehlo.batch_norm import BatchNormInferenceOp
 from sdy.stablehlo.broadcast import BroadcastInDimOp

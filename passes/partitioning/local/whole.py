@@ -14,9 +14,9 @@ from xdsl.rewriter import Rewriter
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, error, op_error, warn
 from sdy.dialect import AllReduceOp, ReduceScatterOp
-from sdy.passes.partitioning.collectives import gather
-from sdy.passes.partitioning.compatibility import combined_axes, users_behind_padding, why_not_in_parts
 from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.local.collectives import gather
+from sdy.passes.partitioning.local.compatibility import combined_axes, users_behind_padding, why_not_in_parts
 from sdy.passes.partitioning.parts import on_leader, take_part
 from sdy.passes.partitioning.site import Site
 
