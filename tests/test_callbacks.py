@@ -96,6 +96,11 @@ def test_programs_with_callbacks_go_together(capsys: pytest.CaptureFixture[str])
     assert sorted(capsys.readouterr().out.split("\n")) == ["", "a 0.0", "b 0.0"]
 
 
-def test_ordered_effects_are_for_one_device():
+def test_ordered_effects_are_refused():
+    def run(x: jax.Array) -> None:
+        jax.debug.print("{}", x, ordered=True)
+
     with pytest.raises(ValueError, match="ordered effects are not supported for more than 1 device"):
-        sdy.jit(lambda x: jax.debug.print("{}", x, ordered=True), in_shardings=SPLIT)(X)
+        sdy.jit(run, in_shardings=SPLIT)(X)
+    with pytest.raises(ValueError, match=r"sdy\.jit does not order effects, as jax.jit does on one device"):
+        sdy.jit(run)(X)

@@ -155,6 +155,8 @@ def test_it_is_a_part_of_what_jax_traces():
     np.testing.assert_allclose(sdy.jit(jax.grad(run), mesh=MESH)(w, X), expected, rtol=1e-5)
     np.testing.assert_allclose(jax.vmap(sdy.jit(jnp.sum))(X), jax.vmap(jnp.sum)(X), rtol=1e-6)
     assert jax.eval_shape(run, w, X).shape == ()
+    with jax.disable_jit():
+        np.testing.assert_allclose(run(w, X), run.__wrapped__(w, X), rtol=1e-5)
 
 
 def test_a_lowered_function_shows_its_program_and_compiles():

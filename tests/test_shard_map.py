@@ -121,6 +121,16 @@ def test_manual_programs_compute_what_they_do_in_jax(name: str):
     jax.tree.map(np.testing.assert_array_equal, given, expected)
 
 
+def test_the_interpreter_runs_what_is_partitioned():
+    sharding = NamedSharding(MESH, P("x", "y"))
+    module = sdy.from_jax(jax.jit(PROGRAMS["all axes"], in_shardings=sharding), X)
+    sdy.propagate(module)
+    sdy.partition(module)
+    expected = jax.tree.leaves(jax.jit(PROGRAMS["all axes"], in_shardings=sharding)(X))
+    for given, wanted in zip(sdy.interpret(module, X), expected, strict=True):
+        np.testing.assert_array_equal(given, wanted)
+
+
 def test_xla_partitions_a_module_to_compare_with():
     module = sdy.from_jax(jax.jit(inside_jit, in_shardings=NamedSharding(MESH, P("x", "y"))), X)
     (expected,) = compile_by_xla(module, jax.devices())(X)

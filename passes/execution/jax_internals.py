@@ -22,6 +22,11 @@ def host_callbacks(lowered: Any) -> tuple[Callable[..., Any], ...]:
     return tuple(lowered._lowering.compile_args["host_callbacks"])
 
 
+def ordered_effects(lowered: Any) -> tuple[Any, ...]:
+    """The effects whose order a `jax.stages.Lowered` keeps, with tokens that it takes and gives."""
+    return tuple(lowered._lowering.compile_args["ordered_effects"])
+
+
 def kept_arguments(lowered: Any) -> tuple[int, ...]:
     """The places of the arguments that the module of a `jax.stages.Lowered` takes, which leaves out unused ones."""
     return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))

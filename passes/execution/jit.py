@@ -13,26 +13,21 @@ does for any function that it has compiled.
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial, update_wrapper, wraps
 from types import MethodType
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-from jax.core import ShapedArray, Tracer, eval_context
+from jax.core import eval_context
 from jax.extend.core import get_opaque_trace_state
-from jax.sharding import AbstractMesh, NamedSharding
-from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
+from jax.tree_util import tree_leaves
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.mesh import Mesh
-from sdy.passes.driver import propagate
-from sdy.passes.execution.device_mesh import Device
-from sdy.passes.execution.from_jax import from_jax
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
-from sdy.passes.execution.jax_internals import host_callbacks, kept_arguments, key_impl, lowered_devices
 from sdy.passes.execution.sharded_program import ShardedProgram
+from sdy.passes.execution.specialized import Specialized, described
 from sdy.passes.policy.policy import Policy
 
 with eval_context():
@@ -102,7 +97,8 @@ class Jitted:
         self._last: tuple[tuple[Any, ...] | None, Any] = (None, None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if get_opaque_trace_state() != _NOTHING_TRACED:
+        is_disabled: bool = jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
+        if is_disabled or get_opaque_trace_state() != _NOTHING_TRACED:
             return self._by_jax(*args, **kwargs)
         shardings = self._shardings(args, kwargs)
         last, compiled = self._last
@@ -142,13 +138,15 @@ class Jitted:
 
     def _check_sizes(self, args: tuple[Any, ...]) -> None:
         """Say which argument's sharding does not fit its shape, which jax does not."""
+        if self._given.arguments is None:
+            return
         names = list(inspect.signature(self._fun).parameters)
         static = _static_positions(names, len(args), **self._options)
         dynamic = [index for index in range(len(args)) if index not in static]
         named = [names[index] if index < len(names) else f"args[{index}]" for index in dynamic]
         self._given.check_sizes([args[index] for index in dynamic], named)
 
-    def _jit(self, specialize: Callable[[tuple[Any, ...], dict[str, Any]], "_Specialized"]) -> Any:
+    def _jit(self, specialize: Callable[[tuple[Any, ...], dict[str, Any]], Specialized]) -> Any:
         """The function of jax that runs what `specialize` makes of its arguments, which jax asks once for each type."""
 
         @wraps(self._fun)
@@ -157,94 +155,22 @@ class Jitted:
 
         return jax.jit(program, **self._given.for_jax(), **self._options)
 
-    def _specialize(self, shardings: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> "_Specialized":
+    def _specialize(self, shardings: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Specialized:
         """What is run for arguments of these types, or with these types and `shardings` where they are traced."""
-        leaves, tree = tree_flatten((args, kwargs))
-        args, kwargs = tree_unflatten(tree, map(_described, leaves, shardings or [None] * len(leaves)))
+        args, kwargs = described((args, kwargs), shardings)
         with eval_context():
             traced = self._by_jax.trace(*args, **kwargs)
-            lowered = traced.lower()
-        module = from_jax(lowered)
-        kept = kept_arguments(lowered)
-        self._given.write(module, traced.args_info, kept, traced.out_info)
-        propagate(module, self._policy)
-        program = ShardedProgram.of(module, self._devices(lowered), self._mesh(shardings))
-        local = replace(
-            program.local,
-            results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
-            callbacks=host_callbacks(lowered),
-            effects=frozenset(traced.jaxpr.effects),
-        )
-        return _Specialized(module, replace(program, local=local), kept, traced.out_info)
-
-    def _mesh(self, shardings: Sequence[Any]) -> AbstractMesh | None:
-        """The mesh that is given, or that of the context, or that of the arrays."""
-        if self._given.mesh is not None:
-            return self._given.mesh.abstract_mesh
-        of_context = jax.sharding.get_abstract_mesh()
-        of_arrays = (sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding))
-        return next((mesh.abstract_mesh for mesh in of_arrays), None) if of_context.empty else of_context
-
-    def _devices(self, lowered: jax.stages.Lowered) -> Sequence[Device]:
-        devices, mesh = lowered_devices(lowered), self._given.mesh
-        if mesh is None:
-            return devices
-        given = tuple(mesh.devices.flat)
-        if len(devices) > 1 and devices != given:
-            name = self._fun.__name__
-            raise ValueError(f"{name} is for the devices {devices}, which are not those of mesh=..., {given}")
-        return given
-
-
-@dataclass(frozen=True)
-class _Specialized:
-    """A module, the program made of it, the arguments that it takes, and the tree of its results with their types."""
-
-    module: ModuleOp
-    program: ShardedProgram
-    kept: tuple[int, ...]
-    results: Tree
-
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
-        """Apply the program to traced arguments."""
-        arrays = [_plain(leaf) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tracer)]
-        results, tree = tree_flatten(self.results)
-        return tree_unflatten(tree, map(_as_keys_if, self.program(*(arrays[index] for index in self.kept)), results))
+        return Specialized.of(traced, shardings, self._given, self._policy)
 
 
 def _static_positions(
     names: Sequence[str],
     count: int,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
     **_: Any,
 ) -> set[int]:
     """Which of `count` positional arguments are static, of a function whose parameters have these names."""
-    numbers = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
-    by_name = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    numbers = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums or ())
+    by_name = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames or ())
     return {number % count for number in numbers} | {index for index, name in enumerate(names) if name in by_name}
-
-
-def _described(leaf: Any, sharding: Any) -> Any:
-    """The type and the sharding of what is traced; anything else stays what it is."""
-    if not isinstance(leaf, Tracer):
-        return leaf
-    sharding = sharding if isinstance(sharding, NamedSharding) else None
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=jax.typeof(leaf).weak_type)
-
-
-def _with_weak_type(local: ShapedArray, traced: Any) -> ShapedArray:
-    return local.update(weak_type=traced.weak_type)
-
-
-def _is_key(array: Any) -> bool:
-    return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
-
-
-def _plain(array: jax.Array) -> jax.Array:
-    """The numbers of random keys, which are what a module knows of them."""
-    return jax.random.key_data(array) if _is_key(array) else array
-
-
-def _as_keys_if(array: jax.Array, wanted: Any) -> jax.Array:
-    return jax.random.wrap_key_data(array, impl=key_impl(wanted.dtype)) if _is_key(wanted) else array

@@ -1,0 +1,120 @@
+"""What `sdy.jit` makes of a function for arguments of certain types, trees and shardings."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.core import ShapedArray, Tracer, eval_context
+from jax.sharding import AbstractMesh, NamedSharding
+from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.passes.driver import propagate
+from sdy.passes.execution.device_mesh import Device
+from sdy.passes.execution.from_jax import from_jax
+from sdy.passes.execution.given_shardings import GivenShardings, Tree
+from sdy.passes.execution.jax_internals import (
+    host_callbacks,
+    kept_arguments,
+    key_impl,
+    lowered_devices,
+    ordered_effects,
+)
+from sdy.passes.execution.sharded_program import ShardedProgram
+from sdy.passes.policy.policy import Policy
+
+
+@dataclass(frozen=True)
+class Specialized:
+    """A module, the program made of it, the arguments that it takes, and the tree of its results with their types."""
+
+    module: ModuleOp
+    program: ShardedProgram
+    kept: tuple[int, ...]
+    results: Tree
+
+    @classmethod
+    def of(
+        cls, traced: jax.stages.Traced, shardings: Sequence[Any], given: GivenShardings, policy: Policy | None
+    ) -> "Specialized":
+        """Lower, propagate and partition what was traced for arrays that have `shardings`.
+
+        Raises ValueError where it is for other devices than those of the mesh that is given, or orders its effects, and
+        DiagnosticError where it cannot be partitioned.
+        """
+        with eval_context():
+            lowered = traced.lower()
+        if ordered := ordered_effects(lowered):
+            raise ValueError(f"sdy.jit does not order effects, as jax.jit does on one device: {list(ordered)}")
+        module = from_jax(lowered)
+        kept = kept_arguments(lowered)
+        given.write(module, traced.args_info, kept, traced.out_info)
+        propagate(module, policy)
+        program = ShardedProgram.of(module, _devices(lowered, given.mesh), _like(given.mesh, shardings))
+        local = replace(
+            program.local,
+            results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
+            callbacks=host_callbacks(lowered),
+            effects=frozenset(traced.jaxpr.effects),
+        )
+        return cls(module, replace(program, local=local), kept, traced.out_info)
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+        """Apply the program to traced arguments, among static ones."""
+        arrays = [_plain(leaf) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tracer)]
+        results, tree = tree_flatten(self.results)
+        return tree_unflatten(tree, map(_as_keys_if, self.program(*(arrays[index] for index in self.kept)), results))
+
+
+def described(arguments: Tree, shardings: Sequence[Any]) -> Tree:
+    """`arguments` with the type of each that is traced, and its sharding, in its place; others stay what they are."""
+
+    def describe(leaf: Any, sharding: Any) -> Any:
+        if not isinstance(leaf, Tracer):
+            return leaf
+        sharding = sharding if isinstance(sharding, NamedSharding) else None
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=jax.typeof(leaf).weak_type)
+
+    leaves, tree = tree_flatten(arguments)
+    return tree_unflatten(tree, map(describe, leaves, shardings or [None] * len(leaves)))
+
+
+def _like(given: jax.sharding.Mesh | None, shardings: Sequence[Any]) -> AbstractMesh | None:
+    """The mesh that is given, or that of the context, or that of the arrays."""
+    if given is not None:
+        return given.abstract_mesh
+    of_context = jax.sharding.get_abstract_mesh()
+    of_arrays = (sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding))
+    return next((mesh.abstract_mesh for mesh in of_arrays), None) if of_context.empty else of_context
+
+
+def _devices(lowered: jax.stages.Lowered, mesh: jax.sharding.Mesh | None) -> Sequence[Device]:
+    devices = lowered_devices(lowered)
+    if mesh is None:
+        return devices
+    given = tuple(mesh.devices.flat)
+    if len(devices) > 1 and devices != given:
+        raise ValueError(f"the program is for the devices {devices}, which are not those of mesh=..., {given}")
+    return given
+
+
+def _with_weak_type(local: ShapedArray, traced: Any) -> ShapedArray:
+    return local.update(weak_type=traced.weak_type)
+
+
+def _is_key(array: Any) -> bool:
+    return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+
+
+def _plain(array: jax.Array) -> jax.Array:
+    """The numbers of random keys, which are what a module knows of them."""
+    return jax.random.key_data(array) if _is_key(array) else array
+
+
+def _as_keys_if(array: jax.Array, wanted: Any) -> jax.Array:
+    return jax.random.wrap_key_data(array, impl=key_impl(wanted.dtype)) if _is_key(wanted) else array
