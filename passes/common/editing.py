@@ -5,7 +5,7 @@ Whoever edits by these functions alone need not think of what `sdy.dialect.walk`
 
 from collections.abc import Sequence
 
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, SSAValues, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -22,14 +22,14 @@ class TellingPass(ModulePass):
 
 def insert(new: Operation, at: InsertPoint) -> None:
     """Put `new` there."""
-    forget()
+    forget(at.block.parent_op())
     Rewriter.insert_op(new, at)
 
 
 def erase(op: Operation) -> None:
     """Take `op`, whose results nobody uses, away."""
     assert all(result.first_use is None for result in op.results)
-    forget()
+    forget(op)
     op.detach()
     op.drop_all_references()
 
@@ -40,20 +40,30 @@ def replace(op: Operation, new: Operation | Sequence[SSAValue]) -> None:
         insert(new, InsertPoint.after(op))
     values = new.results if isinstance(new, Operation) else new
     for result, value in zip(op.results, values, strict=True):
-        result.replace_all_uses_with(value)
+        _use_instead(result, value)
     erase(op)
 
 
-def take_place(new: Operation, op: Operation) -> None:
-    """Let `new`, made without results, have the place and the results of `op`, whose users need not be told."""
-    assert not new.results
-    assert op.parent is not None
-    forget()
-    op.parent.insert_op_before(new, op)
-    new.results, op.results = op.results, new.results
-    for result in new.results:
-        result.op = new
-    erase(op)
+def _use_instead(old: SSAValue, new: SSAValue) -> None:
+    """As `old.replace_all_uses_with(new)`, in half the time."""
+    for use in tuple(old.uses):
+        user = use.operation
+        operands = [*user._operands]  # pyright: ignore[reportPrivateUsage]
+        operands[use.index] = new
+        user._operands = SSAValues(operands)  # pyright: ignore[reportPrivateUsage]
+        old.remove_use(use)
+        new.add_use(use)
+    if new.name_hint is None:
+        new.name_hint = old.name_hint
+
+
+def turn_into(op: Operation, op_class: type[Operation]) -> None:
+    """Make `op` an operation of another class, which has the same properties, operands, results and regions.
+
+    Neither its place nor its users have to be told, which is most of the work of a replacement.
+    """
+    forget(op)
+    op.__class__ = op_class
 
 
 def before_barriers(value: SSAValue) -> SSAValue:

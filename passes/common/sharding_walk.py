@@ -37,34 +37,24 @@ def transform_shardings(root: Operation, change: Callable[[TensorSharding], Tens
     results, the inputs of an operation before its outputs. `change` is called once for each different sharding.
     """
     transform = _Transform(change)
+    # Operations share most of their attributes, so that each is looked into once.
+    before = list(attributes_in(root))
+    after = {id(old): new for old in before if (new := transform(old)) is not old}
+    if not after:
+        return
     for operation in operations(root):
-        transform.update(operation.properties)
-        transform.update(operation.attributes)
+        for attributes in (operation.properties, operation.attributes):
+            for name, old in attributes.items():
+                if id(old) in after:
+                    attributes[name] = after[id(old)]
 
 
 @dataclass
 class _Transform:
     change: Callable[[TensorSharding], TensorSharding]
-    attributes: dict[int, tuple[Attribute, Attribute]] = field(default_factory=dict[int, tuple[Attribute, Attribute]])
-    """Before and after, by the address of the former, which stays in use while it is here."""
     shardings: dict[TensorSharding, TensorSharding] = field(default_factory=dict[TensorSharding, TensorSharding])
 
-    def update(self, attributes: dict[str, Attribute]) -> None:
-        """Change `attributes`, those of one of many operations."""
-        # Operations share most of their attributes, so that each is looked into once.
-        known = self.attributes
-        for name, old in attributes.items():
-            new = known[id(old)][1] if id(old) in known else self(old)
-            if new is not old:
-                attributes[name] = new
-
     def __call__(self, attribute: Attribute) -> Attribute:
-        known = self.attributes.get(id(attribute))
-        if known is None:
-            known = self.attributes[id(attribute)] = (attribute, self.changed(attribute))
-        return known[1]
-
-    def changed(self, attribute: Attribute) -> Attribute:
         match attribute:
             case TensorShardingAttr():
                 new = self.of_sharding(attribute.data)
@@ -76,11 +66,9 @@ class _Transform:
                 elements = [self(element) for element in attribute]
                 return attribute if all(map(_is, elements, attribute)) else ArrayAttr(elements)
             case DictionaryAttr():
-                entries = dict(attribute.data)
-                self.update(entries)
-                return (
-                    attribute if all(map(_is, entries.values(), attribute.data.values())) else DictionaryAttr(entries)
-                )
+                entries = {name: self(entry) for name, entry in attribute.data.items()}
+                same = all(map(_is, entries.values(), attribute.data.values()))
+                return attribute if same else DictionaryAttr(entries)
             case _:
                 return attribute
 

@@ -3,6 +3,9 @@
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
+_SHAPED = (TensorType, ShapedType)
+"""Nearly all types are tensors', which are recognized in no time; to be asked for a shape takes longer."""
+
 
 def rank(type_: Attribute) -> int:
     """The number of dimensions of a tensor type; 0 for a type that is not shaped, such as a token."""
@@ -11,16 +14,15 @@ def rank(type_: Attribute) -> int:
 
 def shape(type_: Attribute) -> tuple[int, ...]:
     """The sizes of the dimensions of a tensor type, -1 where unknown; none for a type that is not shaped."""
-    return type_.get_shape() if isinstance(type_, ShapedType) else ()
+    return type_.get_shape() if isinstance(type_, _SHAPED) else ()
 
 
 def is_static_tensor(type_: Attribute) -> bool:
     """Whether this is a shaped type all of whose dimensions are known."""
-    return isinstance(type_, ShapedType) and DYNAMIC_INDEX not in type_.get_shape()
+    return isinstance(type_, _SHAPED) and DYNAMIC_INDEX not in type_.get_shape()
 
 
 def is_scalar(value: SSAValue) -> bool:
     """Whether this is a tensor without dimensions."""
-    # Nearly all types are tensors', which are recognized in no time, unlike those with a shape.
     type_ = value.type
-    return isinstance(type_, TensorType | ShapedType) and not type_.get_shape()
+    return isinstance(type_, _SHAPED) and type_.get_num_dims() == 0

@@ -1,10 +1,10 @@
 """`sdy-constant-or-scalar-merger`: constants that ended up with the same sharding are one again."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 from xdsl.traits import ConstantLike
 
 from sdy.dialect.ops import ConstantOp
@@ -40,25 +40,24 @@ class ConstantOrScalarMergerPass(TellingPass):
         first_of_same: dict[Hashable, Operation] = {}
         for operation in (*constants, *broadcasts):
             # To hash attributes takes long, and most that are equal are the same.
-            same = _key(operation, id)
+            same = _same(operation)
             first = first_of_same.get(same)
             if first is None:
-                first = first_of_same[same] = first_of.setdefault(_key(operation, _itself), operation)
+                first = first_of_same[same] = first_of.setdefault(_equal(operation), operation)
             if first is not operation:
                 replace(operation, first.results)
 
 
-def _key(operation: Operation, key_of: Callable[[Attribute], Hashable]) -> Hashable:
-    """What two operations have in common that may be one, as far as `key_of` tells attributes apart."""
-    items = [*operation.properties.items(), *operation.attributes.items()]
-    return (
-        operation.__class__,
-        operation.parent_region(),
-        tuple(operation.operands),
-        tuple([key_of(result.type) for result in operation.results]),
-        frozenset([(name, key_of(attribute)) for name, attribute in items]),
-    )
+def _same(operation: Operation) -> Hashable:
+    """What two operations that are surely one have in common, as addresses."""
+    objects = [operation.parent_region(), *operation.operands, operation.results[0].type]
+    for attributes in (operation.properties, operation.attributes):
+        objects += attributes.values()
+    return operation.__class__, *operation.properties, *operation.attributes, *map(id, objects)
 
 
-def _itself(attribute: Attribute) -> Attribute:
-    return attribute
+def _equal(operation: Operation) -> Hashable:
+    """What two operations that may be one have in common."""
+    attributes = frozenset({**operation.properties, **operation.attributes}.items())
+    place = (operation.__class__, operation.parent_region())
+    return *place, tuple(operation.operands), tuple(operation.result_types), attributes

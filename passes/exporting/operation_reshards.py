@@ -47,7 +47,8 @@ def reshard_around(op: Operation, in_full: bool) -> None:
     is_dot = op.__class__ in _DOTS
     if not (in_full or is_dot or any(sharding and sharding.unreduced for sharding in shardings)):
         return
-    meshes = {sharding.mesh: mesh_of(sharding, op) for sharding in shardings if sharding is not None}
+    named = {sharding.mesh: sharding for sharding in shardings if sharding is not None}
+    meshes = {name: mesh_of(sharding, op) for name, sharding in named.items()}
     mesh_name = choose_mesh(shardings, meshes)
     rule = sharding_rule(op) if mesh_name is not None else None
     operator = operator_rule_of(op)

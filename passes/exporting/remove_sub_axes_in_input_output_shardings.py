@@ -41,7 +41,8 @@ class RemoveSubAxesInInputOutputShardingsPass(TellingPass):
             (main.function_type.outputs, func_result_sharding, set_func_result_shardings),
         ):
             shardings = [get(main, index) for index in range(len(types))]
-            set_all(main, [sharding and sharding.map_dims(_cut_at_sub_axis) for sharding in shardings])
+            cut = {sharding: sharding.map_dims(_cut_at_sub_axis) for sharding in shardings if sharding is not None}
+            set_all(main, [sharding and cut[sharding] for sharding in shardings])
 
 
 def _cut_at_sub_axis(dim: DimSharding) -> DimSharding:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import gcd
 
 from xdsl.context import Context
@@ -98,8 +99,12 @@ def _divide(sharding: TensorSharding, type_: Attribute, anchor: Operation) -> Te
     """The largest part of `sharding` that divides a tensor of this type."""
     if not isinstance(type_, ShapedType) or not is_static_tensor(type_):
         return sharding
-    mesh = mesh_of(sharding, anchor)
-    dims = zip(sharding.dims, type_.get_shape(), strict=True)
+    return _divide_dims(sharding, type_.get_shape(), mesh_of(sharding, anchor))
+
+
+@lru_cache(maxsize=2**12)
+def _divide_dims(sharding: TensorSharding, shape: tuple[int, ...], mesh: Mesh) -> TensorSharding:
+    dims = zip(sharding.dims, shape, strict=True)
     return replace(sharding, dims=tuple(_divide_dim(dim, size, mesh) for dim, size in dims))
 
 

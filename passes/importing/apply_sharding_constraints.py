@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue, Use
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ShardingConstraintOp
 from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding, shardable_value
-from sdy.dialect.walk import innermost_first, operations_of
+from sdy.dialect.walk import forget, innermost_first, operations_of
 from sdy.passes.common.editing import TellingPass, after_value, insert
 from sdy.passes.common.tensors import rank
 from sdy.passes.propagation.provenance.debug_info import DebugInfo
@@ -123,6 +123,7 @@ def _constraint_by(use: Use) -> TensorSharding | None:
 
 
 def _move_up(constraint: ShardingConstraintOp) -> ShardingConstraintOp:
+    forget(constraint)
     constraint.detach()
     insert(constraint, after_value(constraint.input))
     return constraint

@@ -13,7 +13,7 @@ from sdy.dialect.ops import ConstantOp, NamedComputationOp, ShardingGroupOp
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.walk import innermost_first, operations, operations_of
 from sdy.passes.common.call_graph import callee, callees_first, copy_call_tree, original_name, set_callee
-from sdy.passes.common.editing import TellingPass, erase, insert, take_place
+from sdy.passes.common.editing import TellingPass, erase, insert, turn_into
 from sdy.passes.common.op_properties import is_elementwise, is_pure
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_scalar
@@ -53,10 +53,7 @@ class ConstantOrScalarSplitterPass(TellingPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for constant in operations_of(op, StablehloConstantOp):
-            attributes = {**constant.properties, **constant.attributes}
-            value = attributes.pop("value")
-            new = ConstantOp.create(properties={"value": value}, attributes=attributes, location=constant.location)
-            take_place(new, constant)
+            turn_into(constant, ConstantOp)
         splitter = _Splitter(Symbols(op))
         for function in callees_first(op):
             for computation in innermost_first(_named_computations(function)):
@@ -89,7 +86,9 @@ class _Splitter:
             if op_class is ShardingGroupOp:
                 continue
             operands = operation._operands  # pyright: ignore[reportPrivateUsage]
-            keeps_constants = self.keeps_constants(operation)
+            keeps_constants = self.keeping_classes.get(op_class)
+            if keeps_constants is None:
+                keeps_constants = self.keeps_constants(operation)
             if op_class in _CONSTANTS or (keeps_constants and constant_values.issuperset(map(id, operands))):
                 constants.append(operation)
                 constant_values.update(map(id, operation.results))
@@ -104,14 +103,13 @@ class _Splitter:
             elif not copied_values.isdisjoint(map(id, operands)):
                 for index, operand in enumerate(operands):
                     if isinstance(operand, OpResult) and id(operand) in copied_values:
-                        operation.operands[index] = self.copy_of(operand)
+                        copy = self.copy_of(operand)
+                        if copy is not operand:
+                            operation.operands[index] = copy
         _erase_unused([*expansions, *reversed(constants)])
 
     def keeps_constants(self, operation: Operation) -> bool:
         """Whether the results of `operation` are constants if its operands are."""
-        known = self.keeping_classes.get(operation.__class__)
-        if known is not None:
-            return known
         if isinstance(operation, CallOp):
             return original_name(callee(operation, self.symbols)) not in self.varying_functions
         if isinstance(operation, NamedComputationOp):
@@ -129,6 +127,8 @@ class _Splitter:
 
     def copy_of(self, value: OpResult) -> SSAValue:
         """`value` computed for one more user."""
+        if value.op.__class__ in _CONSTANTS and value.has_one_use():
+            return value
         copies: dict[SSAValue, SSAValue] = {}
         self.copy_into(copies, value)
         return copies[value]
@@ -142,7 +142,7 @@ class _Splitter:
                 self.copy_into(copies, operand)
         groups = [use.operation for use in value.uses if use.operation.__class__ is ShardingGroupOp]
         is_one_copy = len(original.results) == 1 and not groups and copies.keys().isdisjoint(original.operands)
-        if is_one_copy and not isinstance(original, CallOp) and original not in self.last_copies:
+        if is_one_copy and original.__class__ is not CallOp and original not in self.last_copies:
             copies[value] = value
             self.last_copies[original] = original
             return

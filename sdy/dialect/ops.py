@@ -205,8 +205,9 @@ class DataFlowEdgeOp(IRDLOperation):
     assembly_format = "$input (`sharding` `` `=` `` $sharding^)? attr-dict `:` type($result)"
 
     def __init__(self, value: SSAValue, sharding: TensorSharding | None = None):
-        properties = {"sharding": None if sharding is None else TensorShardingAttr(sharding)}
-        super().__init__(operands=[value], properties=properties, result_types=[value.type])
+        properties = {} if sharding is None else {"sharding": TensorShardingAttr.of(sharding)}
+        # There is one for each value that comes into a region or out of one; this is the quicker way to make them.
+        Operation.__init__(self, operands=[value], properties=properties, result_types=[value.type])
 
 
 @irdl_op_definition

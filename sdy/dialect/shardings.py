@@ -48,7 +48,8 @@ def get_sharding(value: SSAValue) -> TensorSharding | None:
     """The sharding of `value`, None where it has none."""
     # Most values are the result of an operation that keeps its sharding itself, and are asked about in a hurry.
     if isinstance(value, OpResult) and _place_in(value.op.__class__) is _RESULT:
-        return _get_result(value.op, value)
+        attribute = value.op.attributes.get(SHARDING)
+        return attribute.data[value.index] if isinstance(attribute, TensorShardingPerValueAttr) else None
     kept_with = shardable_value(value)
     if kept_with is None:
         return None
@@ -241,14 +242,17 @@ def _entry(attributes: ArrayAttr[DictionaryAttr] | None, index: int) -> TensorSh
 def _change_entries(func: FuncOp, name: str, count: int, changes: Iterable[tuple[int, TensorSharding | None]]) -> None:
     """Change the shardings in the list `name` of dictionaries, one for each of `count` arguments or results."""
     given = cast(ArrayAttr[DictionaryAttr] | None, func.properties.get(name))
-    entries: list[dict[str, Attribute]]
-    entries = [dict(entry.data) for entry in given] if given is not None else [{} for _ in range(count)]
+    entries = list(given) if given is not None else [_NO_ATTRIBUTES] * count
     for index, sharding in changes:
-        if sharding is None:
-            entries[index].pop(SHARDING, None)
-        else:
-            entries[index][SHARDING] = TensorShardingAttr.of(sharding)
-    if any(entries):
-        func.properties[name] = ArrayAttr(map(DictionaryAttr, entries))
+        attributes = entries[index].data
+        new = None if sharding is None else TensorShardingAttr.of(sharding)
+        if new is not attributes.get(SHARDING):
+            changed = {**attributes, SHARDING: new}
+            entries[index] = DictionaryAttr({name: kept for name, kept in changed.items() if kept is not None})
+    if any(entry.data for entry in entries):
+        func.properties[name] = ArrayAttr(entries)
     else:
         func.properties.pop(name, None)
+
+
+_NO_ATTRIBUTES = DictionaryAttr({})

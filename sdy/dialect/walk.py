@@ -112,26 +112,50 @@ def not_keeping() -> Generator[None]:
         _kept.reset(token)
 
 
-def forget() -> None:
-    """Say that an operation has come, gone or moved; its operands and attributes do not matter."""
-    if kept := _kept.get():
+def forget(around: Operation | None = None) -> None:
+    """Say that operations have come, gone or moved in `around`, or somewhere; their attributes do not matter."""
+    kept = _kept.get()
+    if not kept:
+        return
+    if around is None:
         kept.clear()
+    while around is not None:
+        kept.pop(id(around), None)
+        block = around.parent
+        around = block and block.parent and block.parent.parent
 
 
 class _Found:
-    """What there is in `root`, found when asked for; in a module, as what there is in each of its functions."""
+    """What there is in `root`; in a module, as what there is in each of its functions, most of which stay the same."""
 
     def __init__(self, root: Operation):
         self.root = root
+        self.outside_in: list[Operation] = []
+        self.by_class: dict[type[Operation], list[Operation]] = {}
+        if isinstance(root, ModuleOp):
+            self._add([root])
+            for op in root.ops:
+                if isinstance(op, FuncOp):
+                    self._add_found(_find(op))
+                else:
+                    self._add(each_operation(op))
+        else:
+            self._add(each_operation(root))
 
-    @cached_property
-    def outside_in(self) -> list[Operation]:
-        if not isinstance(self.root, ModuleOp):
-            return [*each_operation(self.root)]
-        found: list[Operation] = [self.root]
-        for op in self.root.ops:
-            found += _find(op).outside_in if isinstance(op, FuncOp) else each_operation(op)
-        return found
+    def _add(self, ops: Iterable[Operation]) -> None:
+        # All that has to be known is asked while an operation is at hand: to fetch it from memory is what takes long.
+        by_class = self.by_class
+        for op in ops:
+            self.outside_in.append(op)
+            if op.__class__ in by_class:
+                by_class[op.__class__].append(op)
+            else:
+                by_class[op.__class__] = [op]
+
+    def _add_found(self, part: "_Found") -> None:
+        self.outside_in += part.outside_in
+        for op_class, ops in part.by_class.items():
+            self.by_class.setdefault(op_class, []).extend(ops)
 
     @cached_property
     def inside_out(self) -> list[Operation]:
@@ -141,16 +165,6 @@ class _Found:
         for op in self.root.ops:
             found += _find(op).inside_out if isinstance(op, FuncOp) else _inside_out(op)
         return [*found, self.root]
-
-    @cached_property
-    def by_class(self) -> dict[type[Operation], list[Operation]]:
-        found: dict[type[Operation], list[Operation]] = {}
-        for op in self.outside_in:
-            if op.__class__ in found:
-                found[op.__class__].append(op)
-            else:
-                found[op.__class__] = [op]
-        return found
 
     def of(self, classes: Sequence[type[Operation]]) -> Sequence[Operation]:
         """The operations of exactly these classes, which are among those that there are."""
@@ -175,17 +189,18 @@ def _inside_out(root: Operation) -> list[Operation]:
     return found
 
 
-_kept: ContextVar[dict[Operation, _Found] | None] = ContextVar("kept", default=None)
-"""By the root in which it was found; None outside of `keeping()`."""
+_kept: ContextVar[dict[int, _Found] | None] = ContextVar("kept", default=None)
+"""By the address of the root in which it was found; None outside of `keeping()`."""
 
 
 def _find(root: Operation) -> _Found:
     kept = _kept.get()
     if kept is None:
         return _Found(root)
-    if root not in kept:
-        kept[root] = _Found(root)
-    return kept[root]
+    found = kept.get(id(root))
+    if found is None:
+        found = kept[id(root)] = _Found(root)
+    return found
 
 
 @cache
