@@ -21,6 +21,9 @@ class Direction(IntFlag):
     """From results to operands."""
     BOTH = 3
 
+    # Directions are in the keys of what is remembered; the hash of a flag is that of its name, by a call.
+    __hash__ = int.__hash__
+
 
 class Role(Enum):
     """What an operation is to the stages."""

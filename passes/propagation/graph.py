@@ -99,9 +99,9 @@ class Graph:
     """The nodes whose change may reach other operations than those that it matters to."""
 
     @cached_property
-    def numbers(self) -> dict[Operation, int]:
-        """The number of each operation that was not erased."""
-        return {op: number for number, op in enumerate(self.operations)}
+    def _numbers(self) -> dict[int, int]:
+        """The number of each operation that was not erased, by the operation's `id`, as to hash one is slow."""
+        return {id(op): number for number, op in enumerate(self.operations)}
 
     def node_of(self, value: SSAValue) -> int | None:
         """The node that holds the sharding of `value`, None where the module had no such value when it was read."""
@@ -129,7 +129,7 @@ class Graph:
         reached: dict[int, None] = {}
         for operation in self._reached_operations(place) if place else ():
             at: Operation | None = operation
-            while at is not None and (number := self.numbers.get(at)) is not None:
+            while at is not None and (number := self._numbers.get(id(at))) is not None:
                 if self.kinds[number] is not None:
                     reached[number] = None
                 at = at.parent_op()
@@ -167,7 +167,7 @@ class Graph:
         defining: dict[Operation, None] = {}
         operands: dict[SSAValue, None] = {}
         for op in reversed(operations(operation)):
-            self.kinds[self.numbers.pop(op)] = None
+            self.kinds[self._numbers.pop(id(op))] = None
             for operand in op.operands:
                 operands[operand] = None
                 users = {use.operation for use in operand.uses}
@@ -175,13 +175,13 @@ class Graph:
                     defining[operand.owner] = None
             op.operands = ()
         erase(operation)
-        neighbours = [self.numbers[op] for op in defining if op in self.numbers]
+        neighbours = [self._numbers[id(op)] for op in defining if id(op) in self._numbers]
         self.dead.update(number for number in neighbours if is_dead(self.operations[number]))
         return Erased(neighbours, [user for operand in operands for user in self._left_alone_with(operand)])
 
     def _left_alone_with(self, operand: SSAValue) -> Iterator[int]:
         user = operand.get_user_of_unique_use()
-        number = None if user is None else self.numbers.get(user)
+        number = None if user is None else self._numbers.get(id(user))
         if user is None or number is None:
             return
         rule = self.rules[number]
