@@ -24,7 +24,7 @@ from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.build import block_graph
 from sdy.passes.blocks.dask_graph import dask_graph
 from sdy.passes.blocks.drawing import to_dot, to_json
-from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorCopy, TensorView
+from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorCopy, TensorView, chunks_read
 from sdy.passes.blocks.probe import Probe, probe, probe_per_step
 from sdy.passes.blocks.schedule import MemoryLimitError, run
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
@@ -270,3 +270,29 @@ def test_probes_of_sample_blocks():
     assert block.seconds > 0
     assert block.intermediate_bytes >= 0
     assert probe_per_step(op, blocks, (64, 64, 32))[2] == Probe(0.0, 0)
+
+
+def test_a_contraction_is_a_product_and_a_sum():
+    """The seed's matmul over the in dimension: a product of shape (batch, in, out), which is summed along in.
+
+    Each input is read by many cells of the product; the product alone may be cut along in, and the sum may not.
+    """
+    x, w = f32(10, 6), f32(6, 3)
+    graph = graph_of(lambda x, w: (x[:, :, None] * w[None, :, :]).sum(1), x, w, block_bytes=600)
+    product, total = (next(work for work in graph.works if work.name.endswith(name)) for name in ("multiply", "reduce"))
+    assert product.results[0].shape == (10, 6, 3)
+    assert all(set(chunks_read(shard)) == {(source, 0) for source in graph.sources} for shard in product.shards)
+    assert all(shard.index is not None and shard.index.shape[1] == 6 for shard in total.shards)
+    (result,), _ = run(graph, (x, w), 2**16)
+    assert np.allclose(result, x @ w, atol=1e-5)
+
+
+def test_a_reduction_that_is_cut_has_partial_results_and_a_second_stage():
+    """Where the in dimension is whole, the fused operation stays; where it is cut, its parts are an index dimension."""
+    x, w = f32(8, 64), f32(64, 8)
+    whole = graph_of(lambda x, w: x @ w, x, w, block_bytes=2**16)
+    assert [work.name for work in whole.works] == ["stablehlo.dot_general"]
+    cut = graph_of(lambda x, w: x @ w, x, w, block_bytes=2000, parts=4)
+    partial, total = (work for work in cut.works if work.name != "stablehlo.constant")
+    assert (partial.name, partial.results[0].shape) == ("stablehlo.dot_general", (4, 8, 8))
+    assert (total.name, total.results[0].shape) == ("stablehlo.reduce", (8, 8))
