@@ -93,6 +93,9 @@ def test_rules(case: tuple[str, tuple[Shape | None, ...], tuple[tuple[str, int],
 def test_a_scalar_is_written_1():
     rule = operator_rule(fitted("a+, 1 -> 1", (4,), ()), [(4,), ()], [()]).rule
     assert rule_text(rule) == "<([i], [])->([]) {i=4} reduction={i}, custom>"
+    many = Batched((True, False)).apply(fitted("a+, 1 -> 1", (4,), ()), [(3, 4), ()])
+    rule = operator_rule(many, [(3, 4), ()], [(3,)]).rule
+    assert rule_text(rule) == "<([i, j], [])->([i]) {i=3, j=4} reduction={j}, custom>"
 
 
 def test_gradients_are_sums_over_what_an_input_lacks():

@@ -67,9 +67,9 @@ class _Factors:
         return OperatorRule(self._fitted, rule, self._numbers)
 
     def _mapping(self, tensor: Tensor, shape: Shape) -> TensorMapping:
-        """The factors of each dimension; a scalar has none, although `1` is written for it."""
+        """The factors of each dimension; a scalar lacks the one that is written for it, `1`, which is the last."""
         mapping: list[tuple[int, ...]] = []
-        for dim in tensor if shape else ():
+        for dim in tensor[: len(shape)]:
             # A factor of size 1 stands only where there is no other.
             parts = [identifier for identifier in dim if self._fitted.sizes[identifier.name] != 1] or [dim[0]]
             factors: list[int] = []
