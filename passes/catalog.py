@@ -69,6 +69,7 @@ _ROOMS = {
     """,
     "partitioning": """
         sdy-convert-global-to-local
+        sdy-inline-functions
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning
         sdy-resolve-permutation-factors

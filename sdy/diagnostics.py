@@ -165,7 +165,8 @@ def capture() -> Generator[list[Diagnostic]]:
 def location_of(where: Where) -> Location | None:
     """The place of an operation, a value or a location attribute; None when it has none.
 
-    A nested location gives its first file position: a name's child, a call site's callee, the first of a fusion.
+    A nested location gives its first file position: a name's child, a call site's callee or else its caller, the first
+    of a fusion.
     """
     match where:
         case Location():
@@ -179,7 +180,7 @@ def location_of(where: Where) -> Location | None:
         case NameLoc():
             return location_of(cast(Where, where.location))
         case CallSiteLoc():
-            return location_of(cast(Where, where.callee))
+            return location_of(cast(Where, where.callee)) or location_of(cast(Where, where.caller))
         case FusedLoc():
             parts = cast(ArrayAttr[LocationAttr], where.locations)
             return next((place for place in map(location_of, parts) if place is not None), None)

@@ -3,12 +3,17 @@
 # jax does not declare all of its types.
 # pyright: basic
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import sdy
 from corpus import PROGRAMS
-from partitioned_programs import assert_same, partitioned
+from partitioned_programs import Argument, D, M, X, Y, assert_same, constrain, lower, partitioned, program
+from sdy.diagnostics import capture
+from sdy.passes.driver import partition, propagate
 from sdy.passes.execution.compile import compile, compile_unpartitioned
+from sdy.passes.execution.hlo_collectives import collectives, total
 from sdy.passes.execution.inputs import random_inputs
 
 
@@ -16,8 +21,36 @@ from sdy.passes.execution.inputs import random_inputs
 def test_devices_together_compute_what_one_does(name: str):
     original = PROGRAMS[name].module()
     local = partitioned(original)
-    program = compile(local)
-    inputs = random_inputs(program.inputs, seed=0)
+    compiled = compile(local)
+    inputs = random_inputs(compiled.inputs, seed=0)
     expected = compile_unpartitioned(original)(*inputs)
-    assert_same(program(*inputs), expected, PROGRAMS[name].tolerance)
+    assert_same(compiled(*inputs), expected, PROGRAMS[name].tolerance)
     assert_same(sdy.interpret(local, *inputs), expected, PROGRAMS[name].tolerance)
+
+
+def test_a_reshard_receives_hardly_more_than_a_device_needs():
+    """XLA gathers twelve times as much."""
+    reshard = program(lambda x: constrain(x, None, (X, Y)), Argument((16, 64, 8), (Y, None, X)), mesh={X: 4, Y: 2})
+    traffic = collectives(compile(partitioned(reshard.module())).compiled_text())
+    assert traffic.keys() == {"all-to-all"}
+    assert total(traffic).bytes <= 2 * (16 * 64 * 8 * 4 // 8)
+
+
+def triangle(x: jax.Array) -> jax.Array:
+    return jnp.linalg.qr(x)[1]
+
+
+def test_what_cannot_be_partitioned_is_named_with_its_line_and_computed_whole():
+    original = lower(triangle, Argument((16, 4), (D, M)))
+    module = original.clone()
+    with capture() as warnings:
+        propagate(module)
+        partition(module)
+    assert warnings
+    for warning in warnings:
+        assert "'stablehlo.custom_call' op is computed whole on every device: " in warning.message
+        assert warning.location is not None
+        assert (warning.location.filename, warning.location.line) == (__file__, triangle.__code__.co_firstlineno + 1)
+    compiled = compile(module)
+    inputs = random_inputs(compiled.inputs, seed=0)
+    assert_same(compiled(*inputs), compile_unpartitioned(original)(*inputs), 1e-4)

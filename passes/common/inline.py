@@ -1,7 +1,9 @@
 """`inline`: put the body of a function in the place of each call of it."""
 
+from collections.abc import Callable
+
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -42,16 +44,28 @@ class InlinePass(ModulePass):
     name = "inline"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        symbols = Symbols(op)
-        finished: set[FuncOp] = set()
-        for function in callees_first(op):
-            for call in calls_in(function):
-                called = callee(call, symbols)
-                if called in finished and _may_be_inlined(call, called):
-                    _inline(call, called)
-            finished.add(function)
+        inline_calls(op, _warn_of_shardings)
         CanonicalizePass().apply(ctx, op)
         SymbolDcePass().apply(ctx, op)
+
+
+def inline_calls(module: ModuleOp, before: Callable[[CallOp, FuncOp], None] = lambda call, function: None) -> None:
+    """Put what is called in the place of each call, after telling `before`; functions stay as they are.
+
+    What is inlined keeps its place in the source, behind which stands that of the call.
+    """
+    symbols = Symbols(module)
+    finished: set[FuncOp] = set()
+    for function in callees_first(module):
+        for call in calls_in(function):
+            called = callee(call, symbols)
+            if called in finished and _may_be_inlined(call, called):
+                before(call, called)
+                body = called.body.clone()
+                for op in body.walk():
+                    op.location = CallSiteLoc(op.location, call.location)
+                inline_body(call, body.block)
+        finished.add(function)
 
 
 def _may_be_inlined(call: CallOp, function: FuncOp) -> bool:
@@ -62,7 +76,6 @@ def _is_kept(operation: Operation) -> bool:
     return operation.get_attr_or_prop(_NO_INLINE) is not None
 
 
-def _inline(call: CallOp, function: FuncOp) -> None:
+def _warn_of_shardings(call: CallOp, function: FuncOp) -> None:
     if has_result_shardings(call) or function_argument_shardings(function) or function_result_shardings(function):
         warn(call, f"inlining @{function.sym_name.data} loses shardings; sdy-import-func-calls would keep them")
-    inline_body(call, function.body.clone().block)

@@ -1,6 +1,7 @@
 """Programs that people would bring, by theme, each small enough to be compiled in a moment."""
 
 from corpus import (
+    beyond_xla,
     convolutions,
     decoding,
     indexing,
@@ -27,6 +28,7 @@ _THEMES = {
     "numbers": numbers,
     "shapes": shapes,
     "uneven": uneven,
+    "beyond XLA": beyond_xla,
 }
 
 PROGRAMS: dict[str, Program] = {

@@ -10,14 +10,6 @@ from jax import lax
 from partitioned_programs import CUBE, LINE, Argument, D, M, Program, X, Y, Z, constrain, ints, program
 
 
-def poisson(source: jax.Array) -> jax.Array:
-    """The potential of `source` on a torus."""
-    rows, columns = (jnp.fft.fftfreq(size) for size in source.shape)
-    waves = (2 * jnp.pi) ** 2 * (rows[:, None] ** 2 + columns**2)
-    solved = jnp.fft.fft2(source) / jnp.where(waves == 0, 1, waves)
-    return jnp.fft.ifft2(solved.at[0, 0].set(0)).real
-
-
 def by_rows_and_columns(x: jax.Array) -> jax.Array:
     """A transform of each dimension while the other one is split."""
     return jnp.fft.fft(constrain(jnp.fft.fft(constrain(x, X)), None, X), axis=0)
@@ -50,7 +42,6 @@ PROGRAMS: dict[str, Program] = {
     "three dimensions": program(jnp.fft.fftn, Argument((4, 8, 8), (X, Y, Z), "complex64"), mesh=CUBE),
     "real": program(lambda x: jnp.fft.irfft(jnp.fft.rfft(x) * 2), Argument((16, 8), (D,))),
     "in batches": program(jnp.fft.ifft2, Argument((8, 8, 8), (D, M), "complex64")),
-    "poisson": program(poisson, Argument((16, 8), (D, M))),
     "rows, then columns": program(by_rows_and_columns, Argument((16, 8), (), "complex64"), mesh=LINE),
     "convolution": program(long_convolution, Argument((8, 4, 8), (D, M)), Argument((4, 8), (M,))),
     "products": program(lambda x, y: x @ y.conj().T, _COMPLEX, _COMPLEX),
