@@ -56,6 +56,56 @@ def test_a_bad_operation_after_a_good_one_is_refused(bad: str, message: str):
     assert refusal(GOOD, bad) == (message, Location("f.mlir", 3, 8 if ":2" in bad else 6))
 
 
+REDUCTION = """%{}:2 = "stablehlo.reduce"(%a, %a, %z, %z) <{{dimensions = array<i64: 0>}}> ({{
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>, %u: tensor<f32>, %v: tensor<f32>):
+    {}
+    "stablehlo.return"({}) : ({}) -> ()
+}}) : (tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)"""
+ZERO = "%z = stablehlo.constant dense<0.0> : tensor<f32>"
+BOTH = "tensor<f32>, tensor<f32>"
+
+
+@pytest.mark.parametrize(
+    ("computed", "returned", "types", "message"),
+    [
+        ("", "%x, %y", BOTH, None),
+        ("%r = stablehlo.add %x, %u : tensor<f32>", "%r, %y", BOTH, None),
+        ("", "%x, %z", BOTH, None),
+        ("", "%x", "tensor<f32>", "Reduction-region here must produce 2 tensors, but produces 1 instead"),
+        (
+            "%r = stablehlo.convert %x : (tensor<f32>) -> tensor<f16>",
+            "%r, %y",
+            "tensor<f16>, tensor<f32>",
+            "The type of reduction-region's parameter at index 0 is different than the corresponding result type: "
+            "'tensor<f32>' vs 'tensor<f16>'",
+        ),
+    ],
+)
+def test_another_body_after_a_good_one_is_looked_at(computed: str, returned: str, types: str, message: str | None):
+    lines = ZERO, REDUCTION.format("g", "", "%x, %y", BOTH), REDUCTION.format("h", computed, returned, types)
+    if message is None:
+        parse(in_function(*lines))
+    else:
+        assert refusal(*lines)[0] == message
+
+
+def test_a_sharding_that_was_right_is_wrong_where_its_axis_is_bound():
+    text = """
+    sdy.mesh @mesh = <["a"=2]>
+    func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.abs %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>} : tensor<8xf32>
+      %1 = stablehlo.abs %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>} : tensor<8xf32>
+      %2 = sdy.manual_computation(%1) in_shardings=[<@mesh, [{}]>] out_shardings=[<@mesh, [{}]>]
+          manual_axes={"a"} (%y: tensor<8xf32>) {
+        %3 = stablehlo.abs %y {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>} : tensor<8xf32>
+        sdy.return %3 : tensor<8xf32>
+      } : (tensor<8xf32>) -> tensor<8xf32>
+      return %2 : tensor<8xf32>
+    }"""
+    with pytest.raises(DiagnosticError, match="already bound by a parent"):
+        parse(text)
+
+
 def test_a_module_that_was_right_is_refused_when_it_is_changed():
     module = parse(in_function(GOOD, GOOD.replace("%0", "%1")))
     _, second = (op for op in module.walk() if op.name == "stablehlo.add")

@@ -41,6 +41,10 @@ class VerifiedBySignature(OpTrait):
     """What the operation's verifier says depends on its signature alone, so that it need be asked once for each."""
 
 
+class VerifiedByBody(OpTrait):
+    """What the operation's verifier says depends on its signature and its regions alone, not on where it stands."""
+
+
 class VerifiedByConstants(OpTrait):
     """What the operation's verifier says depends on the constants that its operands are, so that it is asked of all."""
 

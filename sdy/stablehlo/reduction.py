@@ -14,6 +14,7 @@ from xdsl.printer import Printer
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.dialect.signature import VerifiedByBody
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.attributes.struct_attribute import dims_text, parse_dims
 from sdy.stablehlo.checks.inference import InferredResults, unnamed
@@ -42,7 +43,7 @@ class ReduceOp(InferredResults):
     dimensions = prop_def(I64_ARRAY)
     res = var_result_def(TENSOR)
     body = region_def("single_block")
-    traits = traits_def(RecursiveMemoryEffect())
+    traits = traits_def(RecursiveMemoryEffect(), VerifiedByBody())
     irdl_options = (SameVariadicOperandSize(),)
 
     @classmethod

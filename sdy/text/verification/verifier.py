@@ -18,12 +18,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, error, op_error
-from sdy.dialect.attributes import SHARDING
 from sdy.dialect.signature import Remembered, is_verified_by_signature
-from sdy.dialect.verifiers import verify_attributes
 from sdy.text.deep import again_with_room
 from sdy.text.verification.builtin_checks import CHECKS
 from sdy.text.verification.definition_checks import check_beyond_signature, check_definition
+from sdy.text.verification.repeated_checks import AttributeCheck, BodyCheck
 from sdy.text.verification.visibility import check_visibility, is_isolated
 
 
@@ -34,57 +33,40 @@ def verify(top: Operation) -> None:
 
     What holds for functions holds for all operations that are isolated from above, as in MLIR.
     """
-    check_signature, check_attributes = Remembered(_check_signature), _AttributeCheck()
+    checks = _Checks()
     problems: list[DiagnosticError] = []
     isolated = [top]
     for part in isolated:
         try:
-            isolated += _verify_part(part, check_signature, check_attributes)
+            isolated += _verify_part(part, checks)
         except DiagnosticError as problem:
             problems.append(problem)
     if problems:
         raise DiagnosticError(*(diagnostic for problem in problems for diagnostic in problem.diagnostics))
 
 
-def _verify_part(
-    part: Operation, check_signature: Callable[[Operation], None], check_attributes: Callable[[Operation], None]
-) -> list[Operation]:
+class _Checks:
+    """What is checked of each operation in turn; what was right is remembered."""
+
+    def __init__(self) -> None:
+        self.attributes = AttributeCheck()
+        self.signature = Remembered(_check_signature)
+        self.beyond_signature = BodyCheck(_check_beyond_signature)
+
+
+def _verify_part(part: Operation, checks: _Checks) -> list[Operation]:
     """Verify `part` but for the isolated operations in it, and return these."""
     isolated: list[Operation] = []
     for op in _with_nested(part, isolated):
         if op.attributes or isinstance(op, FuncOp):
-            check_attributes(op)
-        check_signature(op)
+            checks.attributes(op)
+        checks.signature(op)
         if _looks_around(op.__class__):
-            if isinstance(op, IRDLOperation):
-                check_beyond_signature(op, op.get_irdl_definition())
-            _check_itself(op)
-            _check_blocks(op)
+            checks.beyond_signature(op)
         if _ends_block(op.__class__):
             _check_place(op)
     check_visibility(part)
     return isolated
-
-
-class _AttributeCheck:
-    """`verify_attributes`, asked once for all operations of a block that have but a sharding, and the same one.
-
-    What is right about a sharding depends on the types of the results, and on what is around the block.
-    """
-
-    def __init__(self) -> None:
-        self._right: set[tuple[int, ...]] = set()
-        """Places in memory, which are not given to others while the module is verified."""
-
-    def __call__(self, op: Operation) -> None:
-        sharding = op.attributes.get(SHARDING)
-        if sharding is None or len(op.attributes) > 1 or isinstance(op, FuncOp):
-            verify_attributes(op)
-            return
-        places = id(op.parent), id(sharding), *[id(result._type) for result in op.results]  # pyright: ignore[reportPrivateUsage]
-        if places not in self._right:
-            verify_attributes(op)
-            self._right.add(places)
 
 
 def _with_nested(top: Operation, isolated: list[Operation]) -> Iterator[Operation]:
@@ -110,6 +92,13 @@ def _check_signature(op: Operation) -> None:
         check_definition(op, op_class.get_irdl_definition())
     if not _looks_around(op_class):
         _check_itself(op)
+
+
+def _check_beyond_signature(op: Operation) -> None:
+    if isinstance(op, IRDLOperation):
+        check_beyond_signature(op, op.get_irdl_definition())
+    _check_itself(op)
+    _check_blocks(op)
 
 
 @cache
