@@ -19,7 +19,7 @@ from jax import lax
 from xdsl.dialects.builtin import ModuleOp
 
 import sdy
-from partitioned_programs import D, M, Program, constrain, ints, partitioned, program
+from partitioned_programs import Argument, D, M, Program, constrain, ints, partitioned, program
 from sdy.diagnostics import capture
 from sdy.dialect.walk import operations
 from sdy.passes.driver import partition, propagate
@@ -65,6 +65,16 @@ def pad(x: jax.Array, low: int, high: int, interior: int = 0) -> jax.Array:
 def convolve(x: jax.Array, kernel: jax.Array, **options: Any) -> jax.Array:
     options = {"window_strides": (1, 1), "padding": "SAME"} | options
     return lax.conv_general_dilated(x, kernel, dimension_numbers=LAYOUT, **options)
+
+
+def gradient_of_maxima(x: jax.Array, window: int, stride: int, padding: Any = "VALID") -> jax.Array:
+    """Each maximum's own value, added up where it comes from."""
+
+    def maxima(x: jax.Array) -> jax.Array:
+        return lax.reduce_window(x, -np.inf, lax.max, (window, 1), (stride, 1), padding)
+
+    values, transposed = jax.vjp(maxima, x)
+    return transposed(values)[0]
 
 
 # Each: a program, and how many elements its collective permutes give a device.
@@ -128,6 +138,11 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
         ),
         2 * (3 * 5 * 2),
     ),
+    "gradient of maxima": (program(along_rows(lambda x: gradient_of_maxima(x, 2, 2)), Argument((16, 4), (D,))), 0),
+    "gradient of maxima over the border": (
+        program(along_rows(lambda x: gradient_of_maxima(x, 3, 2, "SAME")), Argument((16, 4), (D,))),
+        4 + 3 * 4 + 2 * 4 + 3 * 4 + 2 * 4 + 3 * 4,
+    ),
     "uneven reshape": (program(lambda x: constrain(constrain(x, (D, M)).reshape(2, 5), M, D), ints((10,))), 2),
 }
 
@@ -143,7 +158,7 @@ def check(program: Program) -> ModuleOp:
     whole = program.module()
     local = partitioned(whole)
     random = np.random.default_rng(0)
-    inputs = [random.integers(-9, 9, each.shape, dtype=each.dtype) for each in program.arguments]
+    inputs = [random.integers(-9, 9, each.shape).astype(each.dtype) for each in program.arguments]
     for found, expected in zip(sdy.interpret(local, *inputs), sdy.interpret(whole, *inputs), strict=True):
         np.testing.assert_array_equal(found, expected)
     return local
@@ -191,6 +206,13 @@ def test_any_windows(size: int, window: int, stride: int, padding: tuple[int, in
 @given(SIZES, st.integers(-23, 23))
 def test_any_rotation(size: int, by: int):
     check(program(along_rows(lambda x: jnp.roll(x, by, 0)), ints((size, 2))))
+
+
+@settings(deadline=None, max_examples=30)
+@given(SIZES, SMALL, SMALL)
+def test_any_gradient_of_maxima(size: int, window: int, stride: int):
+    if window <= size:
+        check(program(along_rows(lambda x: gradient_of_maxima(x, window, stride)), Argument((size, 2))))
 
 
 @settings(deadline=None, max_examples=10)

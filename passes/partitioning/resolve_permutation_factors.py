@@ -17,12 +17,14 @@ from sdy.passes.partitioning.halo.reshaping import resolve_reshape, whole_where_
 from sdy.passes.partitioning.halo.resizing import dims_that_stay, resolve_pad, resolve_slice
 from sdy.passes.partitioning.halo.resolution import Resolution, Resolve
 from sdy.passes.partitioning.halo.reversing import resolve_reverse
+from sdy.passes.partitioning.halo.selecting import resolve_select_and_scatter
 from sdy.passes.partitioning.halo.windows import resolve_convolution, resolve_reduce_window
 from sdy.passes.partitioning.target import Channels, device_id_op, first_free_channel
 from sdy.rules import sharding_rule
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.reduce_window import ReduceWindowOp
+from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp, ReverseOp
 from sdy.stablehlo.slicing import SliceOp
 
@@ -33,6 +35,7 @@ _TABLE: dict[type[Operation], Resolve] = {
     ReduceWindowOp: resolve_reduce_window,
     ReshapeOp: resolve_reshape,
     ReverseOp: resolve_reverse,
+    SelectAndScatterOp: resolve_select_and_scatter,
     SliceOp: resolve_slice,
 }
 

@@ -1,6 +1,6 @@
 """What resolving an operation needs to know of the module around it, and the edits that frame a manual computation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.dialect.shardings import get_sharding
+from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.partitioning.emitter import before
@@ -84,6 +85,20 @@ def cut_off(op: Operation, value: SSAValue, shape: Sequence[int], sharding: Tens
     if shape_of(value) == tuple(shape):
         return value
     return TensorEmitter(InsertPoint.before(op), op, sharding).slice(value, [0] * len(shape), shape)
+
+
+def padded_along(value: SSAValue, dims: Collection[int]) -> list[int]:
+    """The shape of a tensor, uneven dimensions among `dims` padded."""
+    layout = layout_of(value)
+    return [layout.padded_shape[dim] if dim in dims else size for dim, size in enumerate(layout.shape)]
+
+
+def captures(op: Operation) -> bool:
+    """Whether a region of `op` uses a value from outside."""
+    inside = operations(op)[1:]
+    arguments = {argument for region in op.regions for argument in region.block.args}
+    known = arguments | {value for each in inside for value in each.results}
+    return any(operand not in known for each in inside for operand in each.operands)
 
 
 def _is_zero(value: SSAValue) -> bool:

@@ -8,18 +8,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.shardings import get_sharding
-from sdy.dialect.walk import operations
 from sdy.passes.common.tensors import rank
 from sdy.passes.partitioning.emitter import with_shape
 from sdy.passes.partitioning.halo.body import Body, Tensor
 from sdy.passes.partitioning.halo.exchange import DimExchange, Filler
 from sdy.passes.partitioning.halo.reach import Exchange, Reach
-from sdy.passes.partitioning.halo.resolution import Resolution, cut_off, filled_up, filler_of, layout_of, zero_filler
+from sdy.passes.partitioning.halo.resolution import (
+    Resolution,
+    captures,
+    cut_off,
+    filled_up,
+    filler_of,
+    layout_of,
+    padded_along,
+    zero_filler,
+)
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.parts import shape_of
 from sdy.sharding import TensorSharding
@@ -98,7 +106,7 @@ class _Windows:
             or any(operand.axes[slide.before] != result.axes[slide.after] for slide in moving)
             or any(layout.mesh != operand.mesh for layout in map(layout_of, self._tensors) if layout.is_split)
             or 0 in (*operand.shape, *result.shape)
-            or _captures(self.op)
+            or captures(self.op)
         ):
             return False
         parts = {slide: slide.part(operand, result) for slide in moving}
@@ -139,7 +147,9 @@ class _Windows:
         op, mesh_name = self.op, _sharding(self.operands[0]).mesh
         fillers = [filler_of(value) for value in self.outside] or [zero_filler(op, self.operands[0])]
         filled = {
-            value: filled_up(op, value, _padded(value, [slide.before for slide in exchanges]), filler, _sharding(value))
+            value: filled_up(
+                op, value, padded_along(value, [slide.before for slide in exchanges]), filler, _sharding(value)
+            )
             for value, filler in zip(self.operands, fillers, strict=True)
         }
         tensors: list[Tensor] = [
@@ -159,7 +169,9 @@ class _Windows:
             for slide, exchange in exchanges.items():
                 dim_exchange = DimExchange(body, tensors[index][1], slide.before, Filler(inner, filler.is_zero))
                 operands[index] = dim_exchange.run(operands[index], exchange)
-        types = [with_shape(result, _padded(result, [slide.after for slide in exchanges])) for result in op.results]
+        types = [
+            with_shape(result, padded_along(result, [slide.after for slide in exchanges])) for result in op.results
+        ]
         shardings = [_sharding(result) for result in op.results]
         local = type(op).create(
             operands=operands,
@@ -185,20 +197,3 @@ def _sharding(value: SSAValue) -> TensorSharding:
     sharding = get_sharding(value)
     assert sharding is not None
     return sharding
-
-
-def _padded(value: SSAValue, dims: Sequence[int]) -> list[int]:
-    """The shape of a tensor, uneven dimensions among `dims` padded."""
-    layout = layout_of(value)
-    return [
-        padded if dim in dims else size
-        for dim, (size, padded) in enumerate(zip(layout.shape, layout.padded_shape, strict=True))
-    ]
-
-
-def _captures(op: Operation) -> bool:
-    """Whether a region of `op` uses a value from outside."""
-    inside = operations(op)[1:]
-    arguments = {argument for region in op.regions for argument in region.block.args}
-    known = arguments | {value for each in inside for value in each.results}
-    return any(operand not in known for each in inside for operand in each.operands)
