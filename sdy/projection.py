@@ -29,7 +29,7 @@ class Projection:
     """Index point `c` -> the region of `shape` that starts at `c @ matrix + offset + start`.
 
     `matrix` has the shape (index rank, tensor rank), the others (tensor rank,). The point `c @ matrix + offset` is the
-    one that a person thinks of, such as the centre of a window, and `start` is where the region begins, seen from there.
+    one that a person thinks of, such as the centre of a window; `start` is where the region begins, seen from there.
 
     Raises:
         ValueError: the parts have different ranks, or `shape` is not positive.

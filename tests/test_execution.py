@@ -116,7 +116,7 @@ def test_donated_arguments_are_gone(attribute: str):
 
 def test_functions_of_python_cannot_be_called():
     module = sdy.from_jax(jax.jit(lambda x: jax.debug.print("{}", x)), jax.ShapeDtypeStruct((4,), "float32"))
-    with pytest.raises(DiagnosticError, match="calls a Python function, which a module does not hold: sdy.jit runs"):
+    with pytest.raises(DiagnosticError, match=r"calls a Python function, which a module does not hold: sdy\.jit runs"):
         compile(module)
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from sdy.stablehlo.chlo.creation import TopKOp
 
 POINTWISE = """
-    acos acosh asin asinh _asin_acos_kernel atan atanh bessel_i1e conj constant_like cosh digamma erf erf_inv erfc is_inf
-    is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta
+    acos acosh asin asinh _asin_acos_kernel atan atanh bessel_i1e conj constant_like cosh digamma erf erf_inv erfc
+    is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta
 """
 """Operations all of whose operands have the shape of the result."""
 
