@@ -53,6 +53,8 @@ def test_the_shardings_of_the_arrays_count_where_none_are_given():
 def test_without_any_sharding_one_device_runs_it():
     assert len(sdy.jit(layer)(PARAMS, X)["out"].devices()) == 1
     assert len(sdy.jit(layer, mesh=MESH)(PARAMS, X)["out"].devices()) == 8
+    device = jax.devices()[3]
+    assert sdy.jit(layer)(PARAMS, jax.device_put(X, device))["out"].devices() == {device}
 
 
 def test_our_shardings_may_leave_dimensions_open_and_cut_axes():

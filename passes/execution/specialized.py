@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray, Tracer, eval_context
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, NamedSharding, SingleDeviceSharding
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
 
@@ -55,7 +55,7 @@ class Specialized:
         kept = kept_arguments(lowered)
         given.write(module, traced.args_info, kept, traced.out_info)
         propagate(module, policy)
-        program = ShardedProgram.of(module, _devices(lowered, given.mesh), _like(given.mesh, shardings))
+        program = ShardedProgram.of(module, _devices(lowered, given.mesh, shardings), _like(given.mesh, shardings))
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
@@ -93,10 +93,16 @@ def _like(given: jax.sharding.Mesh | None, shardings: Sequence[Any]) -> Abstract
     return next((mesh.abstract_mesh for mesh in of_arrays), None) if of_context.empty else of_context
 
 
-def _devices(lowered: jax.stages.Lowered, mesh: jax.sharding.Mesh | None) -> Sequence[Device]:
+def _devices(lowered: jax.stages.Lowered, mesh: jax.sharding.Mesh | None, shardings: Sequence[Any]) -> Sequence[Device]:
+    """The devices of the mesh that is given, else those that jax lowered for.
+
+    Where that is the default device alone, an array may be on another one, and was put there: it decides.
+    """
     devices = lowered_devices(lowered)
     if mesh is None:
-        return devices
+        alone = [sharding.device_set for sharding in shardings if isinstance(sharding, SingleDeviceSharding)]
+        elsewhere = [device for (device,) in alone if device not in devices] if len(devices) == 1 else []
+        return elsewhere[:1] or devices
     given = tuple(mesh.devices.flat)
     if len(devices) > 1 and devices != given:
         raise ValueError(f"the program is for the devices {devices}, which are not those of mesh=..., {given}")
