@@ -160,3 +160,11 @@ def test_one_device_draws_random_numbers_for_all():
     assert len(np.unique(parts)) > 30
     assert ((parts >= 2) & (parts < 3)).all()
     assert len({shard.data.tobytes() for shard in everywhere.addressable_shards}) == 1
+
+
+def test_xla_limits_the_indices_of_a_slice_that_is_split():
+    program = module(IN_PARTS["slices at indices"], 'sdy.mesh @mesh = <["x"=2, "y"=2]>')
+    arrays = random_arrays(program)
+    whole = sdy.interpret(program, *arrays)
+    sdy.propagate(program)
+    assert_same(sdy.compile(program)(*arrays), whole, tolerance=0)

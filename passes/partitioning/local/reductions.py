@@ -6,7 +6,6 @@ from it, the others from the identity of the reduction.
 
 import math
 from collections.abc import Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -15,11 +14,10 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
-    IntegerType,
-    Signedness,
 )
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 
+from sdy.passes.partitioning.elements import bounds
 from sdy.passes.partitioning.local.whole import compute_whole
 from sdy.passes.partitioning.parts import on_leader
 from sdy.passes.partitioning.site import Lowerings, Site
@@ -81,17 +79,6 @@ def identities_of(body: Region, element_types: Sequence[Attribute]) -> list[floa
 
 def _has(element_type: Attribute, element: float) -> bool:
     return not isinstance(element_type, AnyFloat) or math.isfinite(element) or isinstance(element_type, _WITH_INFINITY)
-
-
-def bounds(element_type: Attribute) -> tuple[float, float]:
-    """The least and the greatest element of a type."""
-    if not isinstance(element_type, IntegerType):
-        return -math.inf, math.inf
-    integer = cast(IntegerType, element_type)
-    width = integer.width.data
-    if width == 1 or integer.signedness.data is Signedness.UNSIGNED:
-        return 0, 2**width - 1
-    return -(2 ** (width - 1)), 2 ** (width - 1) - 1
 
 
 def _is_constant(value: SSAValue, expected: float) -> bool:

@@ -6,9 +6,9 @@ from typing import cast
 from xdsl.dialects.builtin import IntegerType, i64
 from xdsl.ir import SSAValue
 
+from sdy.passes.partitioning.elements import bounds
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
-from sdy.passes.partitioning.local.reductions import bounds
 from sdy.passes.partitioning.padded.padding import Place
 from sdy.passes.partitioning.padded.site import PaddedSite, PadOperations
 from sdy.rule import FactorKind

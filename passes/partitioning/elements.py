@@ -1,0 +1,18 @@
+"""What elements a type has."""
+
+import math
+from typing import cast
+
+from xdsl.dialects.builtin import IntegerType, Signedness
+from xdsl.ir import Attribute
+
+
+def bounds(element_type: Attribute) -> tuple[float, float]:
+    """The least and the greatest element of a type."""
+    if not isinstance(element_type, IntegerType):
+        return -math.inf, math.inf
+    integer = cast(IntegerType, element_type)
+    width = integer.width.data
+    if width == 1 or integer.signedness.data is Signedness.UNSIGNED:
+        return 0, 2**width - 1
+    return -(2 ** (width - 1)), 2 ** (width - 1) - 1
