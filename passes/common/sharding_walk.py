@@ -16,17 +16,16 @@ def shardings_in(root: Operation) -> Set[TensorSharding]:
     found: set[TensorSharding] = set()
     pending = list(attributes_in(root))
     while pending:
-        match attribute := pending.pop():
-            case TensorShardingAttr():
-                found.add(attribute.data)
-            case TensorShardingPerValueAttr():
-                found.update(attribute.data)
-            case ArrayAttr():
-                pending += attribute.data
-            case DictionaryAttr():
-                pending += attribute.data.values()
-            case _:
-                pass
+        # Attributes have abstract classes, with which a match, as isinstance, is slow to say no.
+        attribute = pending.pop()
+        if type(attribute) is TensorShardingAttr:
+            found.add(attribute.data)
+        elif type(attribute) is TensorShardingPerValueAttr:
+            found.update(attribute.data)
+        elif type(attribute) is DictionaryAttr:
+            pending += attribute.data.values()
+        elif type(attribute) is ArrayAttr:
+            pending += attribute.data
     return found
 
 
@@ -55,22 +54,20 @@ class _Transform:
     shardings: dict[TensorSharding, TensorSharding] = field(default_factory=dict[TensorSharding, TensorSharding])
 
     def __call__(self, attribute: Attribute) -> Attribute:
-        match attribute:
-            case TensorShardingAttr():
-                new = self.of_sharding(attribute.data)
-                return attribute if new is attribute.data else TensorShardingAttr.of(new)
-            case TensorShardingPerValueAttr():
-                shardings = tuple(map(self.of_sharding, attribute.data))
-                return attribute if shardings == attribute.data else TensorShardingPerValueAttr.of(shardings)
-            case ArrayAttr():
-                elements = [self(element) for element in attribute]
-                return attribute if all(map(_is, elements, attribute)) else ArrayAttr(elements)
-            case DictionaryAttr():
-                entries = {name: self(entry) for name, entry in attribute.data.items()}
-                same = all(map(_is, entries.values(), attribute.data.values()))
-                return attribute if same else DictionaryAttr(entries)
-            case _:
-                return attribute
+        if type(attribute) is TensorShardingAttr:
+            new = self.of_sharding(attribute.data)
+            return attribute if new is attribute.data else TensorShardingAttr.of(new)
+        if type(attribute) is TensorShardingPerValueAttr:
+            shardings = tuple(map(self.of_sharding, attribute.data))
+            return attribute if shardings == attribute.data else TensorShardingPerValueAttr.of(shardings)
+        if type(attribute) is DictionaryAttr:
+            entries = {name: self(entry) for name, entry in attribute.data.items()}
+            same = all(map(_is, entries.values(), attribute.data.values()))
+            return attribute if same else DictionaryAttr(entries)
+        if type(attribute) is ArrayAttr:
+            elements = [self(element) for element in attribute]
+            return attribute if all(map(_is, elements, attribute)) else ArrayAttr(elements)
+        return attribute
 
     def of_sharding(self, sharding: TensorSharding) -> TensorSharding:
         if sharding not in self.shardings:

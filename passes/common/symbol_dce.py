@@ -1,6 +1,9 @@
 """`symbol-dce`: remove the private symbols that nothing uses."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from operator import attrgetter
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
@@ -63,17 +66,19 @@ def _names_in(attributes: Iterable[Attribute]) -> Iterator[str]:
     pending, met = list(attributes), set[int]()
     while pending:
         attribute = pending.pop()
-        if id(attribute) in met:
-            continue
-        met.add(id(attribute))
-        match attribute:
-            case SymbolRefAttr():
+        if id(attribute) not in met:
+            met.add(id(attribute))
+            if type(attribute) is SymbolRefAttr:
                 yield attribute.root_reference.data
-            case ArrayAttr():
-                pending += attribute.data
-            case DictionaryAttr():
-                pending += attribute.data.values()
-            case ParametrizedAttribute():
-                pending += attribute.parameters
-            case _:
-                pass
+            elif (parts_of := _way_to_parts(attribute.__class__)) is not None:
+                pending += parts_of(attribute)
+
+
+@cache
+def _way_to_parts(attribute_class: type[Attribute]) -> Callable[[Any], Iterable[Attribute]] | None:
+    """How to get at what is in attributes of a class, None where they hold no others; found once for each class."""
+    if issubclass(attribute_class, ArrayAttr):
+        return attrgetter("data")
+    if issubclass(attribute_class, DictionaryAttr):
+        return lambda dictionary: dictionary.data.values()
+    return attrgetter("parameters") if issubclass(attribute_class, ParametrizedAttribute) else None

@@ -144,9 +144,9 @@ class _Found:
 
     def _add(self, ops: Iterable[Operation]) -> None:
         # All that has to be known is asked while an operation is at hand: to fetch it from memory is what takes long.
-        by_class = self.by_class
+        append, by_class = self.outside_in.append, self.by_class
         for op in ops:
-            self.outside_in.append(op)
+            append(op)
             if op.__class__ in by_class:
                 by_class[op.__class__].append(op)
             else:
