@@ -180,6 +180,12 @@ IN_PARTS = {
             : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>
           return %1 : tensor<4xf32>
         }""",
+    "a map": """
+        func.func @main(%arg0: tensor<8x4xf32>[x, y]) -> tensor<8x4xf32>[x, y] {
+          %0 = "stablehlo.map"(%arg0, %arg0) <{dimensions = array<i64: 0, 1>}> SUM
+            : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+          return %0 : tensor<8x4xf32>
+        }""".replace("SUM", SUM),
     "tokens": """
         func.func @main(%arg0: tensor<8x4xf32>[x, y]) -> tensor<8x4xf32>[x, y] {
           %0 = stablehlo.create_token : !stablehlo.token
@@ -225,12 +231,6 @@ WHOLE = {
             : (tensor<8x4x6xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x6xf32>, tensor<4xf32>, tensor<4xf32>)
           return %0#0 : tensor<8x4x6xf32>
         }""",
-    "stablehlo.map": """
-        func.func @main(%arg0: tensor<8x4xf32>[x, y]) -> tensor<8x4xf32>[x, y] {
-          %0 = "stablehlo.map"(%arg0, %arg0) <{dimensions = array<i64: 0, 1>}> SUM
-            : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
-          return %0 : tensor<8x4xf32>
-        }""".replace("SUM", SUM),
     "stablehlo.outfeed": """
         func.func @main(%arg0: tensor<8x4xf32>[x, y]) -> tensor<8x4xf32>[x, y] {
           %0 = stablehlo.create_token : !stablehlo.token

@@ -1,4 +1,4 @@
-"""Operations that move elements along their dimensions, all tensors having the same ones: slices, pads, windows.
+"""Operations whose tensors all have the same dimensions, along which elements may move: slices, pads, windows.
 
 Such a dimension can be split where each part of the result comes from the part of the operand that the same device has:
 
@@ -16,6 +16,7 @@ from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.parts import shape_of
 from sdy.passes.partitioning.site import Lowerings, Site
+from sdy.stablehlo.mapping import MapOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.reduce_window import ReduceWindowOp
 from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
@@ -50,6 +51,10 @@ def why_not_shifted_in_parts(op: Operation, layouts: Sequence[Layout]) -> str | 
 
 def _concatenation_stays(op: ConcatenateOp, dim: int, parts: int, sizes: Sequence[int]) -> bool:
     return dim != op.dimension.value.data
+
+
+def _elements_stay(op: MapOp, dim: int, parts: int, sizes: Sequence[int]) -> bool:
+    return True
 
 
 def _slice_stays(op: SliceOp, dim: int, parts: int, sizes: Sequence[int]) -> bool:
@@ -90,6 +95,7 @@ def _windows_stay(op: ReduceWindowOp | SelectAndScatterOp, dim: int, parts: int,
 
 STAYS: dict[type[Operation], Stays] = {
     ConcatenateOp: _concatenation_stays,
+    MapOp: _elements_stay,
     PadOp: _pad_stays,
     ReduceWindowOp: _windows_stay,
     SelectAndScatterOp: _windows_stay,
