@@ -202,13 +202,13 @@ def test_any_windows(size: int, window: int, stride: int, padding: tuple[int, in
         check_rows(lambda x: sums(x, window, stride, padding, dilation, holes), size)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(SIZES, st.integers(-23, 23))
 def test_any_rotation(size: int, by: int):
     check(program(along_rows(lambda x: jnp.roll(x, by, 0)), ints((size, 2))))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(SIZES, SMALL, SMALL)
 def test_any_gradient_of_maxima(size: int, window: int, stride: int):
     if window <= size:
