@@ -128,6 +128,21 @@ def test_random_bits_are_those_of_xla(algorithm: str, shape: tuple[int, ...]):
             assert_close(result, wanted)
 
 
+def test_letters_say_what_is_summed():
+    module = sdy.parse("""
+      func.func @main(%arg0: tensor<3x2x4xf32>, %arg1: tensor<3x4x5xf32>) -> (tensor<5x3x2xf32>, tensor<2xf32>) {
+        %0 = stablehlo.einsum %arg0, %arg1, config = "bij,bjk->kbi"
+          : (tensor<3x2x4xf32>, tensor<3x4x5xf32>) -> tensor<5x3x2xf32>
+        %1 = stablehlo.unary_einsum %arg0, config = "bij->i" : (tensor<3x2x4xf32>) -> tensor<2xf32>
+        return %0, %1 : tensor<5x3x2xf32>, tensor<2xf32>
+      }""")
+    random = np.random.default_rng(0)
+    lhs, rhs = (random.normal(size=shape).astype(np.float32) for shape in ((3, 2, 4), (3, 4, 5)))
+    product, sums = sdy.interpret(module, lhs, rhs)
+    assert_close(product, np.transpose(lhs @ rhs, (2, 0, 1)))
+    assert_close(sums, lhs.sum((0, 2)))
+
+
 def test_quantized_tensors_stand_for_numbers():
     module = sdy.parse("""
       func.func @main(%arg0: tensor<2xf32>, %arg1: tensor<2xi8>) -> (tensor<2xf32>, tensor<2xi8>) {

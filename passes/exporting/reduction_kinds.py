@@ -45,4 +45,7 @@ def operation_reduction(op: Operation) -> Reduction | None:
 
 def _is_known_nonzero(value: SSAValue) -> bool:
     constant = value.owner.get_attr_or_prop("value") if isinstance(value.owner, Operation) else None
-    return isinstance(constant, DenseIntOrFPElementsAttr) and any(element != 0 for element in constant.iter_values())
+    if not isinstance(constant, DenseIntOrFPElementsAttr):
+        return False
+    # A complex number is a pair.
+    return any(element not in (0, (0, 0)) for element in constant.iter_values())

@@ -1,4 +1,4 @@
-"""Sums of products: dot_general and convolution."""
+"""Sums of products: dot_general, einsum and convolution."""
 
 # numpy does not say of which type the elements of its results are.
 # pyright: basic
@@ -77,6 +77,14 @@ def _dot(interpreter: Interpreter, op: stablehlo.DotOp, args: PythonValues) -> P
     lhs, rhs = _summands(args[0], args[1], dtype_of(op.result))
     numbers = DotDimensionNumbers(lhs_contracting_dimensions=(lhs.ndim - 1,), rhs_contracting_dimensions=(0,))
     return (of_type(dot(lhs, rhs, numbers), op.result),)
+
+
+def _einsum(
+    interpreter: Interpreter, op: stablehlo.EinsumOp | stablehlo.UnaryEinsumOp, args: PythonValues
+) -> PythonValues:
+    dtype = dtype_of(op.result)
+    operands = [widened(operand).astype(widened(np.empty(0, dtype)).dtype) for operand in args]
+    return (of_type(np.einsum(op.einsum_config.data, *operands), op.result),)
 
 
 def _convolution(interpreter: Interpreter, op: stablehlo.ConvolutionOp, args: PythonValues) -> PythonValues:
@@ -165,5 +173,7 @@ PRODUCTS: dict[type[Operation], Implementation] = {
     stablehlo.DotGeneralOp: _dot_general,
     stablehlo.DotOp: _dot,
     stablehlo.DynamicConvOp: _dynamic_conv,
+    stablehlo.EinsumOp: _einsum,
+    stablehlo.UnaryEinsumOp: _einsum,
     RaggedDotOp: _ragged_dot,
 }
