@@ -77,7 +77,9 @@ class Row:
     def failure(self) -> str:
         """What is wrong with XLA's program, if anything."""
         theirs = self.said.get("XLA", {"fails": "the process ends"})
-        return theirs.get("fails", "" if theirs["right"] else "wrong numbers")
+        if "fails" in theirs:
+            return theirs["fails"]
+        return "" if theirs["right"] else "wrong numbers"
 
     @property
     def remark(self) -> str:
