@@ -20,7 +20,7 @@ import sdy
 from sdy.blocks import block_operation
 from sdy.box import Box
 from sdy.diagnostics import DiagnosticError
-from sdy.passes.blocks.block_shapes import within
+from sdy.passes.blocks.block_shapes import of_shardings, within
 from sdy.passes.blocks.build import block_graph
 from sdy.passes.blocks.dask_graph import dask_graph
 from sdy.passes.blocks.drawing import to_dot, to_json
@@ -186,6 +186,25 @@ def test_kinds_of_nodes():
     drawing = to_dot(graph)
     assert drawing.startswith("digraph")
     assert all(work.name in drawing for work in graph.works)
+
+
+def test_blocks_of_the_devices_of_a_mesh():
+    """Where shardings say how tensors are split, the parts are the blocks; what is summed up stays whole."""
+    module = sdy.parse("""
+      sdy.mesh @mesh = <["x"=4, "y"=2]>
+      func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                      %b: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<8x16xf32> {
+        %0 = stablehlo.dot %a, %b : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32>
+        %1 = stablehlo.tanh %0 : tensor<8x16xf32>
+        return %1 : tensor<8x16xf32>
+      }""")
+    sdy.propagate(module)
+    graph = block_graph(module, of_shardings)
+    validate(graph)
+    assert [(work.name, len(work.shards)) for work in graph.works] == [("stablehlo.dot", 8), ("stablehlo.tanh", 8)]
+    a, b = f32(8, 64), f32(64, 16)
+    (result,), _ = run(graph, (a, b), 2**16)
+    assert np.allclose(result, np.tanh(a @ b), atol=1e-5)
 
 
 def test_what_is_not_observed_is_not_computed():

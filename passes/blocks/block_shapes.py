@@ -1,4 +1,4 @@
-"""Into which blocks an operation is cut: those that fit in memory, or those that a person chose."""
+"""Into which blocks an operation is cut: those that fit in memory, or those of the devices of a mesh."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -7,6 +7,8 @@ from xdsl.ir import Operation
 from sdy.blocks import BlockOperation, cost
 from sdy.box import Box
 from sdy.diagnostics import op_error
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.shardings import get_sharding
 from sdy.rule import FactorKind
 
 BlockShapeOf = Callable[[Operation, BlockOperation], Sequence[int]]
@@ -30,6 +32,26 @@ def within(limit: int) -> BlockShapeOf:
         return shape
 
     return block_shape
+
+
+def of_shardings(op: Operation, blocks: BlockOperation) -> Sequence[int]:
+    """Blocks that are the parts of devices: an axis is cut where the first tensor that it moves along is split.
+
+    That is a `BlockShapeOf`, for a module with shardings. Axes of reductions stay whole.
+    """
+    shape = list(blocks.index_shape)
+    for value, access in zip((*op.results, *op.operands), (*blocks.results, *blocks.operands), strict=True):
+        sharding = get_sharding(value)
+        if sharding is None:
+            continue
+        mesh = mesh_of(sharding, op)
+        for dim, split in enumerate(sharding.dims):
+            axis = next(iter(access.axes_of(dim)), None)
+            if axis is not None and shape[axis] == blocks.index_shape[axis]:
+                cut = [*shape]
+                cut[axis] = -(-shape[axis] // split.sharded_size(mesh))
+                shape = cut if can_be_computed(blocks, cut) else shape
+    return shape
 
 
 def block_bytes(blocks: BlockOperation, shape: Sequence[int]) -> int:
