@@ -5,6 +5,7 @@
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 from sdy.operators.operator import AnnotationMaker
 from sdy.operators.registry import register_operator
@@ -14,7 +15,7 @@ from sdy.rules.annotated_factors import AnnotationError
 
 def register_op(
     annotation: str | AnnotationMaker, *, name: str | None = None, backward: JaxOperator | None = None
-) -> Callable[[Callable], JaxOperator]:
+) -> Callable[[Callable[..., Any]], JaxOperator]:
     """A decorator that makes an operator of a function of jax arrays.
 
         @sdy.register_op("m^ kd+, kd+ n -> m^ n", name="matmul_custom")
@@ -34,7 +35,7 @@ def register_op(
         ValueError: an operator has the name already. By default that is the name of the function.
     """
 
-    def make(function: Callable) -> JaxOperator:
+    def make(function: Callable[..., Any]) -> JaxOperator:
         operator_name = name or function.__name__
         signature = inspect.signature(function)
         for parameter in signature.parameters.values():
