@@ -109,7 +109,7 @@ MATMUL = blocks_of(
 
 def test_matmul():
     assert MATMUL.index_shape == (8, 5, 3)
-    assert list(MATMUL.reduction_axes()) == [2]
+    assert [axis.kind for axis in MATMUL.axes] == [None, None, FactorKind.REDUCTION]
     left, right = MATMUL.operands
     part = Box.of((2, 0, 0), (4, 5, 3))
     assert left.image(part) == Box.of((2, 0), (4, 3))

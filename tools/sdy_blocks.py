@@ -16,7 +16,7 @@ from sdy.passes.blocks.graph import BlockGraph
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
 from sdy.passes.blocks.validation import validate
 from sdy.passes.driver import read, run_passes, write
-from sdy.passes.execution.difference import largest_difference
+from sdy.passes.execution.difference import largest_difference, told_difference
 from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.text import parse
 from sdy.tools.command import guarded
@@ -143,10 +143,4 @@ def _compare(original: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence
 
     program = compile_unpartitioned(original)
     difference = largest_difference(results, program(*inputs), [port.name for port in program.outputs])
-    if difference is None:
-        print("nothing to compare: the results have no elements")
-    else:
-        print(
-            f"largest difference from the program computed whole: {difference.largest:.3g} "
-            f"({difference.result}, whose largest element is {difference.scale:.3g})"
-        )
+    print(told_difference(difference, "the program computed whole"))

@@ -17,7 +17,7 @@ from sdy.dialect import ManualComputationOp
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.walk import operations
 from sdy.passes.driver import Timing, partition, propagate, read
-from sdy.passes.execution.difference import largest_difference
+from sdy.passes.execution.difference import largest_difference, told_difference
 from sdy.passes.execution.hlo_collectives import collectives
 from sdy.passes.execution.inputs import arrange_inputs, random_inputs, read_arrays
 from sdy.text import parse
@@ -208,12 +208,7 @@ def _compare(
             raise
         return f"not compared with {reference}: {problem.message}"
     difference = largest_difference(results, expected, [port.name for port in program.outputs])
-    if difference is None:
-        return "nothing to compare: the results have no elements"
-    return (
-        f"largest difference from {reference}: {difference.largest:.3g} "
-        f"({difference.result}, whose largest element is {difference.scale:.3g})"
-    )
+    return told_difference(difference, reference)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from sdy.box import Box
 from sdy.passes.blocks.chunk_store import Array
 from sdy.passes.blocks.graph import BlockGraph, StoredTensor, Tensor, chunks_read
 from sdy.passes.blocks.kernel import run_program, shard_program, touched_shapes
-from sdy.passes.blocks.reading import read_region
+from sdy.passes.blocks.reading import read_operands
 
 Task = tuple[Any, ...]
 Argument = Array | str | Path
@@ -27,17 +27,14 @@ class _Recipe:
 
     tensors: tuple[Tensor, ...]
     reads: tuple[Box | None, ...]
-    empty_shapes: tuple[tuple[int, ...], ...]
+    shapes: tuple[tuple[int, ...], ...]
     places: dict[tuple[str, int], int]
 
     def operands(self, chunks: Sequence[Array]) -> list[Array]:
         def chunk_of(tensor: StoredTensor, number: int) -> Array:
             return chunks[self.places[tensor.name, number]]
 
-        return [
-            np.empty(shape, tensor.dtype) if region is None else read_region(tensor, region, chunk_of)
-            for tensor, region, shape in zip(self.tensors, self.reads, self.empty_shapes, strict=True)
-        ]
+        return read_operands(self.tensors, self.reads, self.shapes, chunk_of)
 
 
 def dask_graph(graph: BlockGraph, arguments: Sequence[Argument]) -> tuple[dict[str, Task], list[str]]:

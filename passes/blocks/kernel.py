@@ -1,4 +1,4 @@
-"""Running a shard: its operands are read, and its program runs through JAX."""
+"""Running a shard: its program runs through JAX."""
 
 # jax does not declare all of its types.
 # pyright: basic
@@ -10,17 +10,9 @@ import numpy as np
 
 from sdy.passes.blocks.graph import BlockOp, Shard
 from sdy.passes.blocks.local_operation import local_program, whole_program
-from sdy.passes.blocks.reading import Array, ChunkOf, read_region
+from sdy.passes.blocks.reading import Array
 from sdy.passes.execution.compile import CompiledProgram, compile_unpartitioned
 from sdy.text import format, parse
-
-
-def read_operands(shard: Shard, chunk_of: ChunkOf) -> list[Array]:
-    """What a shard reads of each operand; an array without elements where that is only padding."""
-    return [
-        np.empty(shape, tensor.dtype) if region is None else read_region(tensor, region, chunk_of)
-        for tensor, region, shape in zip(shard.work.operands, shard.reads, touched_shapes(shard), strict=True)
-    ]
 
 
 def run_shard(shard: Shard, operands: Sequence[Array]) -> list[Array]:

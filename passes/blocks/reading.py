@@ -1,6 +1,6 @@
 """Reading a region of a tensor out of the chunks that have it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,19 @@ def read_region(tensor: Tensor, region: Box, chunk_of: ChunkOf) -> Array:
             return _read_stored(tensor, region, chunk_of)
         case _:
             raise TypeError(f"{tensor.name} is neither stored nor a view")
+
+
+def read_operands(
+    tensors: Sequence[Tensor],
+    regions: Sequence[Box | None],
+    shapes: Sequence[tuple[int, ...]],
+    chunk_of: ChunkOf,
+) -> list[Array]:
+    """A region of each of `tensors`; for None, where all would be padding, an array of the shape, without elements."""
+    return [
+        np.empty(shape, tensor.dtype) if region is None else read_region(tensor, region, chunk_of)
+        for tensor, region, shape in zip(tensors, regions, shapes, strict=True)
+    ]
 
 
 def _read_stored(tensor: StoredTensor, region: Box, chunk_of: ChunkOf) -> Array:

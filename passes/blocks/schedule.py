@@ -10,7 +10,8 @@ import numpy as np
 from sdy.passes.blocks.chunk_store import Array, ChunkStore
 from sdy.passes.blocks.dead_parts import readers
 from sdy.passes.blocks.graph import BlockGraph, Shard, StoredTensor, chunks_read
-from sdy.passes.blocks.kernel import read_operands, run_shard
+from sdy.passes.blocks.kernel import run_shard, touched_shapes
+from sdy.passes.blocks.reading import read_operands
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class _Run:
 
     def _compute(self, shard: Shard) -> None:
         self._store.make_room(shard.nbytes)
-        operands = read_operands(shard, self._chunk)
+        operands = read_operands(shard.work.operands, shard.reads, touched_shapes(shard), self._chunk)
         for tensor, number, result in zip(shard.work.results, shard.writes, run_shard(shard, operands), strict=True):
             self._keep(tensor, number, result)
         for key in chunks_read(shard):

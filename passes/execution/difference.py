@@ -16,6 +16,16 @@ class Difference:
     scale: float
 
 
+def told_difference(difference: Difference | None, program: str) -> str:
+    """How far results are from those of `program`, as a sentence."""
+    if difference is None:
+        return "nothing to compare: the results have no elements"
+    return (
+        f"largest difference from {program}: {difference.largest:.3g} "
+        f"({difference.result}, whose largest element is {difference.scale:.3g})"
+    )
+
+
 def largest_difference(results: Sequence[Any], expected: Sequence[Any], names: Sequence[str]) -> Difference | None:
     """The largest difference between the arrays `results` and `expected`, NaNs being equal to each other.
 

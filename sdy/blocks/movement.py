@@ -3,33 +3,22 @@
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.registry import register
 from sdy.rule import FactorKind
+from sdy.rules import shape as rules
 from sdy.rules.builder import shape_of
-from sdy.rules.shape import concatenation_kind
 from sdy.stablehlo import BroadcastInDimOp, ConcatenateOp, PadOp, ReverseOp, SliceOp, TransposeOp
 
 
 @register("stablehlo.broadcast_in_dim")
 def broadcast_in_dim(op: BroadcastInDimOp, block: BlockBuilder) -> float:
     """Each element of the result is read from one; those of an expanded dimension all from the same."""
-    operand, result = shape_of(op.operand), shape_of(op.result)
-    operand_dims = {result_dim: dim for dim, result_dim in enumerate(op.broadcast_dimensions.get_values())}
-    for result_dim, size in enumerate(result):
-        dim = operand_dims.get(result_dim)
-        if dim is not None and operand[dim] == size:
-            block.add(size, {0: dim}, {0: result_dim})
-            continue
-        if dim is not None:
-            block.add(1, {0: dim}, {})
-        block.add(size, {}, {0: result_dim})
+    rules.broadcast_in_dim(op, block)
     return 0
 
 
 @register("stablehlo.transpose")
 def transpose(op: TransposeOp, block: BlockBuilder) -> float:
     """Each element of the result is read from one."""
-    operand = shape_of(op.operand)
-    for result_dim, dim in enumerate(op.permutation.get_values()):
-        block.add(operand[dim], {0: dim}, {0: result_dim})
+    rules.transpose(op, block)
     return 0
 
 
@@ -70,7 +59,7 @@ def concatenate(op: ConcatenateOp, block: BlockBuilder) -> float:
     """Each element of the result is read from the one operand that has it; the others have padding there."""
     along = op.dimension.value.data
     for dim, size in enumerate(shape_of(op.result)):
-        kind: FactorKind | None = concatenation_kind(op) if dim == along else None
+        kind: FactorKind | None = rules.concatenation_kind(op) if dim == along else None
         block.add(size, dict.fromkeys(range(len(op.operands)), dim), {0: dim}, kind)
     offset = 0
     for number, operand in enumerate(op.operands):

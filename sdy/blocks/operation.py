@@ -5,7 +5,7 @@ one device or one worker computes, and the projections say what it needs and giv
 the last one here, is that of a reduction: its blocks give partial results, which are still to be combined.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,7 +98,3 @@ class BlockOperation:
             ValueError: an axis has no steps.
         """
         return Box.whole(self.index_shape)
-
-    def reduction_axes(self) -> Iterator[int]:
-        """The axes whose blocks give partial results."""
-        return (number for number, axis in enumerate(self.axes) if axis.kind is FactorKind.REDUCTION)

@@ -2,20 +2,12 @@
 
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.registry import register
-from sdy.rules.builder import REDUCTION, shape_of
+from sdy.rules import reduction as rules
 from sdy.stablehlo import ReduceOp
 
 
 @register("stablehlo.reduce")
 def reduce(op: ReduceOp, block: BlockBuilder) -> float:
-    """Several inputs are reduced together, each with an initial value; a step runs the body once."""
-    reduced = set(op.dimensions.get_values())
-    kept = 0
-    for dim, size in enumerate(shape_of(op.inputs[0])):
-        inputs = dict.fromkeys(range(len(op.inputs)), dim)
-        if dim in reduced:
-            block.add(size, inputs, {}, REDUCTION)
-        else:
-            block.add(size, inputs, dict.fromkeys(range(len(op.results)), kept))
-            kept += 1
+    """The axes are the factors of the rule; a step runs the body once."""
+    rules.reduce(op, block)
     return len(op.body.block.ops) - 1  # all but what returns their results

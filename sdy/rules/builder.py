@@ -1,6 +1,7 @@
 """Building a sharding rule, a factor at a time."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -20,6 +21,15 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
 
 def _shape(type_: Attribute) -> tuple[int, ...]:
     return type_.get_shape() if isinstance(type_, TensorType) else ()
+
+
+class Factors(Protocol):
+    """What takes the factors of an operation one by one: a sharding rule, or the axes of a block operation."""
+
+    def add(
+        self, size: int, operands: Mapping[int, int], results: Mapping[int, int], kind: FactorKind = ..., /
+    ) -> None:
+        """Add a factor of `size` along `{operand: dimension}` and `{result: dimension}`."""
 
 
 class RuleBuilder:

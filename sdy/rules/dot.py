@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sdy.rules.builder import REDUCTION, RuleBuilder, shape_of
+from sdy.rules.builder import REDUCTION, Factors, shape_of
 from sdy.rules.registry import register
 
 if TYPE_CHECKING:
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @register("stablehlo.dot_general")
-def dot_general(op: "DotGeneralOp", rule: RuleBuilder) -> None:
+def dot_general(op: "DotGeneralOp", rule: Factors) -> None:
     """`([b, i, k],[b, k, j])->([b, i, j])`: batch, left and right dimensions in the result's order, then contracted."""
     lhs, rhs = shape_of(op.lhs), shape_of(op.rhs)
     dims = op.dot_dimension_numbers.data
@@ -28,7 +28,7 @@ def dot_general(op: "DotGeneralOp", rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.dot")
-def dot(op: "DotOp", rule: RuleBuilder) -> None:
+def dot(op: "DotOp", rule: Factors) -> None:
     """A product of matrices or vectors: the last dimension of the left with the first of the right."""
     lhs, rhs = shape_of(op.lhs), shape_of(op.rhs)
     if len(lhs) == 2:

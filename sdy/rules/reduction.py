@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sdy.rules.builder import NEED_REPLICATION, REDUCTION, RuleBuilder, shape_of
+from sdy.rules.builder import NEED_REPLICATION, REDUCTION, Factors, RuleBuilder, shape_of
 from sdy.rules.registry import register
 
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @register("stablehlo.reduce")
-def reduce(op: "ReduceOp", rule: RuleBuilder) -> None:
+def reduce(op: "ReduceOp", rule: Factors) -> None:
     """`([i, j],[])->([i])`; several inputs are reduced together, each with an initial value."""
     dimensions = set(op.dimensions.get_values())
     kept = 0

@@ -14,7 +14,7 @@ one layer does, and so that work which depends on a rule alone can be remembered
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import TensorType, UnregisteredOp
 from xdsl.ir import Attribute, Operation
@@ -29,6 +29,8 @@ from sdy.rules.builder import RuleBuilder
 
 RuleFunction = Callable[[Any, RuleBuilder], None]
 """Adds an operation's factors to a builder made for it, or raises `NoRule`."""
+
+RuleFunctionT = TypeVar("RuleFunctionT", bound=RuleFunction)
 
 RuleMaker = Callable[[Any, bool], OpShardingRule | None]
 """(operation, conservative) -> its rule."""
@@ -54,7 +56,7 @@ _warned: set[str] = set()
 
 def register(
     *names: str, looks_around: bool = False, by_result: bool = False, elementwise: bool = False
-) -> Callable[[RuleFunction], RuleFunction]:
+) -> Callable[[RuleFunctionT], RuleFunctionT]:
     """A decorator that makes a function the rule of the operations called `names`.
 
     What it decides may depend on the operation's name, its attributes without a dialect's prefix, and its types. One
@@ -66,7 +68,7 @@ def register(
         ValueError: operations of one of these names have a rule already.
     """
 
-    def add(function: RuleFunction) -> RuleFunction:
+    def add(function: RuleFunctionT) -> RuleFunctionT:
         register_maker(names, partial(_build, function), looks_around)
         if elementwise:
             _elementwise.update(names)

@@ -7,7 +7,7 @@ from xdsl.traits import ConstantLike
 
 from sdy.dialect.ops import ConstantOp
 from sdy.rule import FactorKind
-from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, RuleBuilder, shape_of
+from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, Factors, RuleBuilder, shape_of
 from sdy.rules.registry import register
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @register("stablehlo.broadcast_in_dim")
-def broadcast_in_dim(op: "BroadcastInDimOp", rule: RuleBuilder) -> None:
+def broadcast_in_dim(op: "BroadcastInDimOp", rule: Factors) -> None:
     """`([i, k])->([i, j, k])`. A dimension of size 1 that is expanded in place is apart from the one it becomes."""
     operand, result = shape_of(op.operand), shape_of(op.result)
     operand_dims = {result_dim: dim for dim, result_dim in enumerate(op.broadcast_dimensions.get_values())}
@@ -34,7 +34,7 @@ def broadcast_in_dim(op: "BroadcastInDimOp", rule: RuleBuilder) -> None:
 
 
 @register("stablehlo.transpose")
-def transpose(op: "TransposeOp", rule: RuleBuilder) -> None:
+def transpose(op: "TransposeOp", rule: Factors) -> None:
     """`([i, j])->([j, i])`, numbered in the result's order."""
     operand = shape_of(op.operand)
     for result_dim, dim in enumerate(op.permutation.get_values()):
