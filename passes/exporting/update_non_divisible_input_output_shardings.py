@@ -70,7 +70,7 @@ def _update_function(function: FuncOp) -> None:
         (function.function_type.outputs, func_result_sharding, set_func_result_shardings),
     ):
         shardings = [(get(function, index), type_) for index, type_ in enumerate(types)]
-        set_all(function, [sharding and _divide(sharding, type_, function) for sharding, type_ in shardings])
+        set_all(function, [sharding and divisible_part(sharding, type_, function) for sharding, type_ in shardings])
 
 
 def _update_results(operation: Operation) -> None:
@@ -92,11 +92,11 @@ def _divide_all(
     shardings: Sequence[TensorSharding | None], values: Sequence[SSAValue], anchor: Operation
 ) -> list[TensorSharding]:
     pairs = zip(shardings, values, strict=True)
-    return [_divide(sharding, value.type, anchor) for sharding, value in pairs if sharding is not None]
+    return [divisible_part(sharding, value.type, anchor) for sharding, value in pairs if sharding is not None]
 
 
-def _divide(sharding: TensorSharding, type_: Attribute, anchor: Operation) -> TensorSharding:
-    """The largest part of `sharding` that divides a tensor of this type."""
+def divisible_part(sharding: TensorSharding, type_: Attribute, anchor: Operation) -> TensorSharding:
+    """The largest part of `sharding`, whose mesh is looked up from `anchor`, that divides a tensor of this type."""
     if not isinstance(type_, ShapedType) or not is_static_tensor(type_):
         return sharding
     return _divide_dims(sharding, type_.get_shape(), mesh_of(sharding, anchor))

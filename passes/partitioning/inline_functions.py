@@ -2,26 +2,33 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.symbol_dce import SymbolDcePass
+from sdy.passes.exporting.update_non_divisible_input_output_shardings import divisible_part
+from sdy.sharding import equivalent
 
 
 class InlineFunctionsPass(ModulePass):
     """Put the body of a function in the place of each call of it, with the shardings that its values have.
 
     Arguments and results of functions are split evenly only, so that a tensor of a size that its axes do not divide
-    would be gathered on its way in and out. Before::
+    would be gathered on its way in and out. A reshard that does only that, for a call, is removed. Before::
 
-        %0 = call @f(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<5xf32>) -> tensor<5xf32>
+        %r = sdy.reshard %x <@mesh, [{}]> : tensor<5xf32>
+        %0 = call @f(%r) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<5xf32>) -> tensor<5xf32>
         ...
         func.func private @f(%arg0: tensor<5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> tensor<5xf32> {
           %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<5xf32>
 
     After::
 
-        %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<5xf32>
+        %0 = stablehlo.negate %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<5xf32>
 
     Calls stay that `inline` leaves.
     """
@@ -29,5 +36,16 @@ class InlineFunctionsPass(ModulePass):
     name = "sdy-inline-functions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        inline_calls(op)
+        inline_calls(op, _undo_divisible_arguments)
         SymbolDcePass().apply(ctx, op)
+
+
+def _undo_divisible_arguments(call: CallOp, function: FuncOp) -> None:
+    """Let `call` take what its operands are reshards of, where these only keep the even part of an uneven sharding."""
+    for operand in dict.fromkeys(call.operands):
+        reshard = operand.owner
+        if not isinstance(reshard, ReshardOp) or any(use.operation is not call for use in operand.uses):
+            continue
+        source, target = get_sharding(reshard.input), reshard.sharding.data
+        if source is not None and equivalent(divisible_part(source, operand.type, call), target):
+            Rewriter.replace_op(reshard, [], [reshard.input])
