@@ -26,6 +26,7 @@ _ROOMS = {
         sdy-add-func-data-flow-edges
         sdy-apply-sharding-constraints
         sdy-constant-or-scalar-splitter
+        sdy-expand-operations
         sdy-explicit-gather-scatter-batching
         sdy-flatten-call-graph
         sdy-import-func-calls
@@ -69,6 +70,7 @@ _ROOMS = {
     """,
     "partitioning": """
         sdy-convert-global-to-local
+        sdy-expand-split-operations
         sdy-inline-functions
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning

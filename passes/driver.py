@@ -17,6 +17,7 @@ from sdy import collector
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.dialect.walk import forget, keeping, not_keeping
 from sdy.passes.common.editing import TellingPass
+from sdy.passes.importing.expand_operations import ExpandOperationsPass
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.passes.policy.policy import Policy, apply_policy
 from sdy.text import context, verify
@@ -155,12 +156,15 @@ def propagate(module: ModuleOp, policy: Policy | None = None, **options: Any) ->
     """Decide the sharding of every tensor of `module`, in place.
 
     Runs `sdy-propagation-pipeline`; `options` are its options, `conservative_propagation=True` for one. Before that,
-    `policy` is called with the module's operations, and may choose with `sdy.split` how some are computed. Raises
-    DiagnosticError where the module cannot be propagated, TypeError for an option that there is not.
+    composites and batch normalisations become what they are made of, through which shardings pass, and `policy` is
+    called with the module's operations, and may choose with `sdy.split` how some are computed. Raises DiagnosticError
+    where the module cannot be propagated, TypeError for an option that there is not.
     """
+    passes = [ExpandOperationsPass(), PropagationPipeline(**options)]
     if policy is not None:
+        run_passes(module, passes[:1])
         apply_policy(module, policy)
-    run_passes(module, [PropagationPipeline(**options)])
+    run_passes(module, passes)
 
 
 def partition(module: ModuleOp, **options: Any) -> None:

@@ -273,10 +273,12 @@ class PartitionPipeline(Pipeline):
     def passes(self) -> Iterator[ModulePass]:
         from sdy.passes.operators.inline_operators import InlineOperatorsPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
+        from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
 
+        yield ExpandSplitOperationsPass()
         yield InlineFunctionsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)

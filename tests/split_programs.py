@@ -207,6 +207,45 @@ IN_PARTS = {
           %1 = stablehlo.add %0, %arg0 : tensor<8x4xf32>
           return %1 : tensor<8x4xf32>
         }""",
+    "normalisation of batches": """
+        func.func @main(%arg0: tensor<8x4x6xf32>[x, y,], %arg1: tensor<4xf32>, %arg2: tensor<4xf32>)
+            -> (tensor<8x4x6xf32>[x, y,], tensor<4xf32>, tensor<4xf32>) {
+          %0:3 = "stablehlo.batch_norm_training"(%arg0, %arg1, %arg2) <{epsilon = 0.1 : f32, feature_index = 1 : i64}>
+            : (tensor<8x4x6xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x6xf32>, tensor<4xf32>, tensor<4xf32>)
+          return %0#0, %0#1, %0#2 : tensor<8x4x6xf32>, tensor<4xf32>, tensor<4xf32>
+        }""",
+    "gradient of a normalisation": """
+        func.func @main(%arg0: tensor<7x6x4xf32>, %arg1: tensor<4xf32>, %arg2: tensor<4xf32>, %arg3: tensor<7x6x4xf32>)
+            -> (tensor<7x6x4xf32>, tensor<4xf32>, tensor<4xf32>) {
+          %0 = sdy.sharding_constraint %arg0 <@mesh, [{"x"}, {"y"}, {}]> : tensor<7x6x4xf32>
+          %1 = stablehlo.abs %arg2 : tensor<4xf32>
+          %2:3 = "stablehlo.batch_norm_grad"(%0, %arg1, %arg2, %1, %arg3) <{epsilon = 0.1 : f32,
+              feature_index = 2 : i64}>
+            : (tensor<7x6x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<7x6x4xf32>)
+            -> (tensor<7x6x4xf32>, tensor<4xf32>, tensor<4xf32>)
+          return %2#0, %2#1, %2#2 : tensor<7x6x4xf32>, tensor<4xf32>, tensor<4xf32>
+        }""",
+    "composites in a composite": """
+        func.func @main(%arg0: tensor<8x4xf32>[x, y]) -> (tensor<8x4xf32>, tensor<4xf32>) {
+          %0:2 = stablehlo.composite "my.twice" %arg0 {decomposition = @twice}
+            : (tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>)
+          %1 = stablehlo.sine %0#0 : tensor<8x4xf32>
+          return %1, %0#1 : tensor<8x4xf32>, tensor<4xf32>
+        }
+        func.func private @twice(%arg0: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+          %0:2 = stablehlo.composite "my.sum" %arg0 {decomposition = @sum}
+            : (tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>)
+          %1:2 = stablehlo.composite "my.sum" %0#0 {decomposition = @sum}
+            : (tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>)
+          return %arg0, %1#1 : tensor<8x4xf32>, tensor<4xf32>
+        }
+        func.func private @sum(%arg0: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+          %0 = stablehlo.constant dense<0.0> : tensor<f32>
+          %1 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.add across dimensions = [0]
+            : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>
+          %2 = stablehlo.cosine %arg0 : tensor<8x4xf32>
+          return %2, %1 : tensor<8x4xf32>, tensor<4xf32>
+        }""",
     "as many uneven groups as features": """
         func.func @main(%arg0: tensor<2x8x7xf32>, %arg1: tensor<3x1x7xf32>) -> tensor<2x6x7xf32> {
           %0 = sdy.sharding_constraint %arg0 <@mesh, [{}, {}, {"x"}]> : tensor<2x8x7xf32>
@@ -224,12 +263,6 @@ WHOLE = {
           %0:2 = stablehlo.rng_bit_generator %arg0, algorithm = THREE_FRY
             : (tensor<2xui64>) -> (tensor<2xui64>, tensor<8xi32>)
           return %0#0, %0#1 : tensor<2xui64>, tensor<8xi32>
-        }""",
-    "stablehlo.batch_norm_training": """
-        func.func @main(%arg0: tensor<8x4x6xf32>[x, y,], %arg1: tensor<4xf32>) -> tensor<8x4x6xf32>[x, y,] {
-          %0:3 = "stablehlo.batch_norm_training"(%arg0, %arg1, %arg1) <{epsilon = 1.0 : f32, feature_index = 1 : i64}>
-            : (tensor<8x4x6xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x6xf32>, tensor<4xf32>, tensor<4xf32>)
-          return %0#0 : tensor<8x4x6xf32>
         }""",
     "stablehlo.outfeed": """
         func.func @main(%arg0: tensor<8x4xf32>[x, y]) -> tensor<8x4xf32>[x, y] {

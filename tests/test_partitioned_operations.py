@@ -3,6 +3,7 @@
 # jax does not declare all of its types.
 # pyright: basic
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 import sdy
 from partitioned_programs import assert_same
 from sdy.diagnostics import capture
+from sdy.passes.driver import run_passes
 from sdy.passes.execution.array_types import array_type
 from sdy.passes.execution.interface import main_function
+from sdy.passes.pipelines import PropagationPipeline
 from split_programs import IN_PARTS, SUM, WHOLE, module
 
 
@@ -34,13 +37,13 @@ def random_arrays(module: ModuleOp) -> list[Any]:
     return arrays
 
 
-def warnings_of(text: str) -> list[str]:
+def warnings_of(text: str, propagate: Callable[[ModuleOp], None] = sdy.propagate) -> list[str]:
     """Check that the program computes the same partitioned; what the partitioner warned of."""
     program = module(text)
     arrays = random_arrays(program)
     whole = sdy.interpret(program, *arrays)
     with capture() as diagnostics:
-        sdy.propagate(program)
+        propagate(program)
         sdy.partition(program)
     assert_same(sdy.interpret(program, *arrays), whole, tolerance=1e-5)
     return [diagnostic.message for diagnostic in diagnostics if "registry" not in diagnostic.message]
@@ -49,6 +52,14 @@ def warnings_of(text: str) -> list[str]:
 @pytest.mark.parametrize("text", IN_PARTS.values(), ids=IN_PARTS)
 def test_devices_compute_their_parts(text: str):
     assert not warnings_of(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["composites in a composite", "gradient of a normalisation", "normalisation of batches"]
+)
+def test_shardings_that_ended_at_an_operation_go_on_through_what_it_is_made_of(name: str):
+    """As they end where the passes of Shardy alone have run."""
+    assert not warnings_of(IN_PARTS[name], lambda program: run_passes(program, [PropagationPipeline()]))
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -162,9 +173,11 @@ def test_one_device_draws_random_numbers_for_all():
     assert len({shard.data.tobytes() for shard in everywhere.addressable_shards}) == 1
 
 
-def test_xla_limits_the_indices_of_a_slice_that_is_split():
-    program = module(IN_PARTS["slices at indices"], 'sdy.mesh @mesh = <["x"=2, "y"=2]>')
+@pytest.mark.parametrize("name", ["gradient of a normalisation", "normalisation of batches", "slices at indices"])
+def test_devices_compute_their_parts_through_xla(name: str):
+    """XLA limits the indices of a slice that is split."""
+    program = module(IN_PARTS[name], 'sdy.mesh @mesh = <["x"=2, "y"=2]>')
     arrays = random_arrays(program)
     whole = sdy.interpret(program, *arrays)
     sdy.propagate(program)
-    assert_same(sdy.compile(program)(*arrays), whole, tolerance=0)
+    assert_same(sdy.compile(program)(*arrays), whole, tolerance=1e-5)

@@ -21,8 +21,9 @@ from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp, DeviceIdOp, PartitionIdOp
-from sdy.stablehlo.elementwise import AddOp, BinaryElementwiseOp, ConvertOp
+from sdy.stablehlo.elementwise import AddOp, BinaryElementwiseOp, CommutativeElementwiseOp, ConvertOp
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
+from sdy.stablehlo.reduction import ReduceOp, reducer_body
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
@@ -99,6 +100,22 @@ class Emitter:
         """The value with elements of another type."""
         result = TensorType(element_type, tensor_type(value).get_shape())
         return self.insert(ConvertOp.create(operands=[value], result_types=[result]))
+
+    def reduce(
+        self, value: SSAValue, dims: Sequence[int], reducer: type[CommutativeElementwiseOp], identity: float
+    ) -> SSAValue:
+        """The elements along `dims` combined by `reducer`, which does nothing to an element and `identity`."""
+        type_ = tensor_type(value)
+        kept = [size for dim, size in enumerate(type_.get_shape()) if dim not in dims]
+        init = self.filled(TensorType(type_.element_type, ()), identity)
+        return self.insert(
+            ReduceOp.create(
+                operands=[value, init],
+                properties={"dimensions": i64_array(*dims)},
+                result_types=[with_shape(value, kept)],
+                regions=[reducer_body(reducer, value)],
+            )
+        )
 
     def compare(self, direction: ComparisonDirection, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Where `lhs` and `rhs`, of one type, stand in a relation."""

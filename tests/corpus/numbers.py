@@ -43,6 +43,15 @@ def sum_and_largest(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
     return lax.reduce((x, y), (0.0, -jnp.inf), lambda a, b: (a[0] + b[0], jnp.maximum(a[1], b[1])), (1,))
 
 
+def root_mean_square_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
+    """As libraries mark it for compilers that have a kernel for it. What follows is to be split as it is."""
+
+    def norm(x: jax.Array, scale: jax.Array, *, epsilon: float) -> jax.Array:
+        return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + epsilon) * scale
+
+    return jnp.tanh(lax.composite(norm, "my.rms_norm")(x, scale, epsilon=np.float32(1e-6)))
+
+
 def dropout(x: jax.Array, key: jax.Array) -> jax.Array:
     return jnp.where(jax.random.bernoulli(key, 0.7, x.shape), x / 0.7, 0)
 
@@ -55,6 +64,7 @@ def pi(key: jax.Array) -> jax.Array:
 _SPLIT, _INTEGERS, _KEY = Argument((16, 32), (D, M)), ints((16, 32), D, M), Argument((2,), (), "uint32")
 
 PROGRAMS: dict[str, Program] = {
+    "composite": program(root_mean_square_norm, _SPLIT, Argument((32,), (M,))),
     "log-sum-exp": program(lambda x: jax.nn.logsumexp(x, axis=1), _SPLIT),
     "softmax": program(lambda x: (jax.nn.softmax(x, 0), jax.nn.softmax(x, 1)), _SPLIT),
     "reductions": program(lambda x: (x.max(), (x + 1).prod(axis=1), (x > 0.1).any(axis=1)), _SPLIT),

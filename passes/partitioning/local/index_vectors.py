@@ -3,17 +3,15 @@
 from collections.abc import Collection, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import IntegerType, TensorType, i1, i32
+from xdsl.dialects.builtin import IntegerType, TensorType, i32
 from xdsl.ir import SSAValue
 
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.parts import offsets
 from sdy.stablehlo.attributes.enums import ComparisonDirection
-from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.elementwise import AndOp, SubtractOp
-from sdy.stablehlo.reduction import ReduceOp, reducer_body
 
 
 class IndexVectors:
@@ -92,15 +90,6 @@ class IndexVectors:
 
 def all_of_vectors(emit: Emitter, components: SSAValue, vector_dim: int) -> SSAValue:
     """Where a condition on each component of index vectors holds for all of a vector, in the shape of their batch."""
-    shape = tensor_type(components).get_shape()
-    if vector_dim >= len(shape):
+    if vector_dim >= len(tensor_type(components).get_shape()):
         return components
-    batch = [size for dim, size in enumerate(shape) if dim != vector_dim]
-    return emit.insert(
-        ReduceOp.create(
-            operands=[components, emit.integers([1], (), i1)],
-            properties={"dimensions": i64_array(vector_dim)},
-            result_types=[TensorType(i1, batch)],
-            regions=[reducer_body(AndOp, components)],
-        )
-    )
+    return emit.reduce(components, [vector_dim], AndOp, True)

@@ -1,0 +1,79 @@
+"""`sdy-expand-operations`: operations that no sharding rule describes, but that are made of others, become these."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from sdy.dialect.attributes import SHARDING_RULE
+from sdy.dialect.ops import ShardingConstraintOp
+from sdy.dialect.shardings import get_sharding
+from sdy.dialect.walk import operations_of
+from sdy.passes.common.editing import TellingPass, insert, replace
+from sdy.passes.importing.batch_norm import expand_gradient, expand_training
+from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormTrainingOp
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.composite import CompositeOp
+
+
+class ExpandOperationsPass(TellingPass):
+    """Let composites be calls of their decompositions, and batch normalisations the sums that they are made of.
+
+    So a sharding passes through them, and each device computes its part. Before::
+
+        %0 = stablehlo.composite "my.f" %arg0 {decomposition = @f} : (tensor<8xf32>) -> tensor<8xf32>
+
+    After::
+
+        %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+
+    What carries a sharding rule of its own stays, as does a batch normalisation of quantized numbers or dynamic shapes.
+    """
+
+    name = "sdy-expand-operations"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in expandable_operations(op):
+            shardings = [get_sharding(result) for result in inner.results]
+            values = _EXPANSIONS[type(inner)](inner)
+            for index, (value, sharding) in enumerate(zip(values, shardings, strict=True)):
+                if sharding is not None:
+                    constraint = ShardingConstraintOp(value, sharding)
+                    constraint.location = inner.location
+                    insert(constraint, InsertPoint.before(inner))
+                    values[index] = constraint.result
+            replace(inner, values)
+
+
+def expandable_operations(module: ModuleOp) -> Sequence[Operation]:
+    """The operations that `sdy-expand-operations` replaces."""
+    return [
+        op
+        for op in operations_of(module, *_EXPANSIONS)
+        if SHARDING_RULE not in op.attributes and (isinstance(op, CompositeOp) or _has_known_numbers(op))
+    ]
+
+
+def _has_known_numbers(op: Operation) -> bool:
+    """Whether the operands are floats, as many as the types say."""
+    types = map(tensor_type, op.operands)
+    return all(type_.has_static_shape() and isinstance(type_.element_type, AnyFloat) for type_ in types)
+
+
+def _call(op: CompositeOp) -> list[SSAValue]:
+    call = CallOp(op.decomposition, op.operands, op.result_types)
+    call.location = op.location
+    insert(call, InsertPoint.before(op))
+    return list(call.results)
+
+
+_EXPANSIONS: dict[type[Operation], Callable[[Any], list[SSAValue]]] = {
+    BatchNormGradOp: expand_gradient,
+    BatchNormTrainingOp: expand_training,
+    CompositeOp: _call,
+}
+"""What computes the results of an operation, in front of it."""
