@@ -285,6 +285,8 @@ class PartitionPipeline(Pipeline):
         yield DropShardingRulesPass()
         yield PadForDivisibilityPass()
         yield ResolveSingleDeviceShardingPass()
-        yield ConvertGlobalToLocalPass(combine_multi_dimension_reduce_scatter=True, compute_whole=True)
+        yield ConvertGlobalToLocalPass(
+            combine_multi_dimension_reduce_scatter=True, compute_whole=True, least_communication=True
+        )
         yield InlineOperatorsPass()
         yield SymbolDcePass()

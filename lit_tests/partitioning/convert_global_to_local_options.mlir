@@ -1,5 +1,5 @@
 // RUN: sdy-opt %s -sdy-convert-global-to-local | filecheck %s --check-prefixes=CHECK,DEFAULT,PARTITION,LISTS
-// RUN: sdy-opt %s -sdy-convert-global-to-local='per-dim-all-gather=true combine-multi-dimension-reduce-scatter=true enable-rgv3=true replica-count=4' | filecheck %s --check-prefixes=CHECK,OTHER,REPLICA,AXES
+// RUN: sdy-opt %s -sdy-convert-global-to-local='per-dim-all-gather=true combine-multi-dimension-reduce-scatter=true enable-rgv3=true replica-count=4 least-communication=true' | filecheck %s --check-prefixes=CHECK,OTHER,REPLICA,AXES
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
@@ -15,6 +15,20 @@ func.func @all_gather(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh
   // OTHER-SAME:      all_gather_dim = 0
   %0 = sdy.all_gather [{"x"}, {"y"}] %arg0 out_sharding=<@mesh, [{}, {}]> : tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
+}
+
+// The one row that is used is the first device's: the others add what changes nothing, not even a sign.
+// CHECK-LABEL: func.func @first_of_gathered
+func.func @first_of_gathered(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> tensor<1x4xf32> {
+  // DEFAULT:       "stablehlo.all_gather"(%arg0)
+  // DEFAULT:       stablehlo.slice {{.*}} [0:1, 0:4] {{.*}} : (tensor<4x4xf32>)
+  // OTHER:         stablehlo.constant dense<-0.000000e+00> : tensor<1x4xf32>
+  // OTHER-NEXT:    %[[OWN:.*]] = stablehlo.select
+  // OTHER-NEXT:    %[[FIRST:.*]] = "stablehlo.all_reduce"(%[[OWN]])
+  // OTHER:         stablehlo.slice %[[FIRST]] [0:1, 0:4]
+  %0 = sdy.all_gather [{"x", "y"}, {}] %arg0 out_sharding=<@mesh, [{}, {}]> : tensor<4x4xf32>
+  %1 = stablehlo.slice %0 [0:1, 0:4] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<4x4xf32>) -> tensor<1x4xf32>
+  return %1 : tensor<1x4xf32>
 }
 
 // CHECK-LABEL: func.func @reduce_scatter

@@ -60,7 +60,8 @@ class ConvertGlobalToLocalPass(ModulePass):
     With `enable_rgv3`, collectives name the axes of a mesh along which they are, where these are whole axes. An
     all-gather of several dimensions is one collective, or with `per_dim_all_gather` one for each. A reduce-scatter of
     several dimensions is an all-reduce of which each device takes its part, or with
-    `combine_multi_dimension_reduce_scatter` a single reduce-scatter, which sends half as much.
+    `combine_multi_dimension_reduce_scatter` a single reduce-scatter, which sends half as much. With
+    `least_communication`, an all-gather of which only the first part is used is a sum of that and zeros.
     """
 
     name = "sdy-convert-global-to-local"
@@ -70,6 +71,7 @@ class ConvertGlobalToLocalPass(ModulePass):
     replica_count: int = 1
     partition_count: int = 1
     compute_whole: bool = False
+    least_communication: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if is_local(op):
@@ -92,6 +94,7 @@ class ConvertGlobalToLocalPass(ModulePass):
             self.combine_multi_dimension_reduce_scatter,
             self.enable_rgv3,
             self.compute_whole,
+            self.least_communication,
             Channels(first_free_channel(operations(module))),
         )
 

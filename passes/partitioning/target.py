@@ -33,6 +33,7 @@ class Target:
     combine_multi_dimension_reduce_scatter: bool = False
     groups_by_axes: bool = False
     compute_whole: bool = True
+    least_communication: bool = False
     channels: Channels = field(default_factory=Channels)
 
 

@@ -7,19 +7,19 @@ StableHLO, along a new leading dimension into which the parts of all dimensions 
 import math
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Attribute, SSAValue
 
 from sdy import dialect
 from sdy import stablehlo as hlo
 from sdy.axes import AxisRef, total_size
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import places
-from sdy.passes.partitioning.emitter import Emitter, with_shape
-from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.emitter import with_shape
+from sdy.passes.partitioning.local.communication import all_reduce, between, gather, reducer
+from sdy.passes.partitioning.local.first_part import share_first_parts
 from sdy.passes.partitioning.local.replica_groups import device_list, replica_groups
 from sdy.passes.partitioning.parts import (
-    AxesOfDims,
     dims_with_axes,
     flat,
     merge_front,
@@ -28,19 +28,17 @@ from sdy.passes.partitioning.parts import (
     take_part,
 )
 from sdy.passes.partitioning.site import Lowerings, Site
-from sdy.passes.partitioning.target import Target
-from sdy.stablehlo.elementwise import AddOp, CommutativeElementwiseOp, MaxOp, MinOp
-from sdy.stablehlo.reduction import reducer_body
 
 COLLECTIVES = Lowerings()
-
-REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {"sum": AddOp, "max": MaxOp, "min": MinOp}
 
 
 @COLLECTIVES.of(dialect.AllGatherOp)
 def _all_gather(site: Site[dialect.AllGatherOp]) -> None:
     op = site.op
-    site.replace(gather(site.before(), op.tensor, op.gathering_axes.data, site.results[0], site.target))
+    value, axes_of_dims = op.tensor, op.gathering_axes.data
+    if site.target.least_communication:
+        value, axes_of_dims = share_first_parts(site)
+    site.replace(gather(site.before(), value, axes_of_dims, site.results[0], site.target))
 
 
 @COLLECTIVES.of(dialect.AllSliceOp)
@@ -64,13 +62,13 @@ def _reduce_scatter(site: Site[dialect.ReduceScatterOp]) -> None:
     dims = dims_with_axes(axes_of_dims)
 
     def scatter(value: SSAValue, dim: int, shape: Sequence[int]) -> SSAValue:
-        properties = {"scatter_dimension": IntegerAttr(dim, i64), **_between(flat(axes_of_dims), layout, target)}
+        properties = {"scatter_dimension": IntegerAttr(dim, i64), **between(flat(axes_of_dims), layout, target)}
         return emit.insert(
             hlo.ReduceScatterOp.create(
                 operands=[value],
                 properties=properties,
                 result_types=[with_shape(value, shape)],
-                regions=[_reducer(value, op.reduction)],
+                regions=[reducer(value, op.reduction)],
             )
         )
 
@@ -130,58 +128,6 @@ def _collective_permute(site: Site[dialect.CollectivePermuteOp]) -> None:
     site.replace(site.before().insert(permute))
 
 
-def gather(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, layout: Layout, target: Target) -> SSAValue:
-    """`value` with the parts that devices along the axes of each dimension have put one after the other.
-
-    `layout` says which mesh the axes are of.
-    """
-    dims = dims_with_axes(axes_of_dims)
-    sizes = [total_size(axes_of_dims[dim], layout.mesh) for dim in dims]
-    if 0 in shape_of(value):
-        whole = [size * total_size(axes, layout.mesh) for size, axes in zip(shape_of(value), axes_of_dims, strict=True)]
-        return emit.filled(with_shape(value, whole), 0)
-
-    def all_gather(value: SSAValue, dim: int, axes: Sequence[AxisRef]) -> SSAValue:
-        properties = {"all_gather_dim": IntegerAttr(dim, i64), **_between(axes, layout, target)}
-        gathered = list(shape_of(value))
-        gathered[dim] *= total_size(axes, layout.mesh)
-        return emit.insert(
-            hlo.AllGatherOp.create(operands=[value], properties=properties, result_types=[with_shape(value, gathered)])
-        )
-
-    if target.per_dim_all_gather or len(dims) == 1:
-        for dim in reversed(dims):
-            value = all_gather(value, dim, axes_of_dims[dim])
-        return value
-    return merge_front(emit, all_gather(emit.reshape(value, (1, *shape_of(value))), 0, flat(axes_of_dims)), dims, sizes)
-
-
-def all_reduce(
-    emit: Emitter, value: SSAValue, axes: Sequence[AxisRef], reduction: str, layout: Layout, target: Target
-) -> SSAValue:
-    """What devices along `axes`, which are of the mesh of `layout`, have of `value`, combined."""
-    reduce = hlo.AllReduceOp.create(
-        operands=[value],
-        properties=_between(axes, layout, target),
-        result_types=[value.type],
-        regions=[_reducer(value, reduction)],
-    )
-    return emit.insert(reduce)
-
-
-def _between(axes: Sequence[AxisRef], layout: Layout, target: Target) -> dict[str, Attribute]:
-    """The properties that say which devices a collective is between."""
-    return {
-        "replica_groups": replica_groups(axes, layout, target),
-        "channel_handle": target.channels.next(),
-        "use_global_device_ids": UnitAttr(),
-    }
-
-
 def _device_of_index(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
     """The devices in the order of their places along `axes` and then along all other axes."""
     return sorted(range(mesh.size), key=places(axes, mesh).__getitem__)
-
-
-def _reducer(value: SSAValue, reduction: str) -> Region:
-    return reducer_body(REDUCERS[reduction], value)

@@ -4,7 +4,7 @@ from sdy.axes import AxisRef
 from sdy.diagnostics import warn
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.passes.partitioning.layout import Layout
-from sdy.passes.partitioning.local.collectives import all_reduce
+from sdy.passes.partitioning.local.communication import all_reduce
 from sdy.passes.partitioning.local.whole import compute_whole
 from sdy.passes.partitioning.parts import on_leader, take_part
 from sdy.passes.partitioning.site import Lowerings, Site

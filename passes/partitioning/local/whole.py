@@ -15,7 +15,7 @@ from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, error, op_error, warn
 from sdy.dialect import AllReduceOp, ReduceScatterOp
 from sdy.passes.partitioning.layout import Layout
-from sdy.passes.partitioning.local.collectives import gather
+from sdy.passes.partitioning.local.communication import gather
 from sdy.passes.partitioning.local.compatibility import combined_axes, users_behind_padding, why_not_in_parts
 from sdy.passes.partitioning.parts import on_leader, take_part
 from sdy.passes.partitioning.site import Site
