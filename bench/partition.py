@@ -36,7 +36,6 @@ sys.path.insert(0, str(_ROOT / "tests"))
 from corpus import PROGRAMS  # noqa: E402
 
 _NO_COLLECTIVE = "SDY's all-reduce is a sum or an extremum: for other reductions operands are gathered"
-_KERNEL_GRADIENT = "a kernel's gradient gathers images that are split in space"
 
 REASONS: dict[str, str] = {
     "numbers: reductions": _NO_COLLECTIVE,
@@ -45,9 +44,6 @@ REASONS: dict[str, str] = {
     "ordering: largest of integers": _NO_COLLECTIVE,
     "uneven: argmax": _NO_COLLECTIVE,
     "uneven: reductions": _NO_COLLECTIVE,
-    "training: images, height split": _KERNEL_GRADIENT,
-    "convolutions: gradients, space split": _KERNEL_GRADIENT,
-    "convolutions: patches": "a convolution gathers a split dimension even where no window crosses a border",
 }
 """Why a device receives over a tenth more than with XLA, for the programs where it does."""
 

@@ -21,7 +21,7 @@ from sdy.blocks import (
 from sdy.box import Box
 from sdy.diagnostics import capture
 from sdy.mesh import Mesh
-from sdy.passes.partitioning.halo.windows import Slide
+from sdy.passes.partitioning.halo.slides import Slide
 from sdy.passes.partitioning.layout import Layout
 from sdy.rule import FactorKind
 from sdy.rules import sharding_rule

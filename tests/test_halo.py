@@ -27,6 +27,7 @@ from sdy.stablehlo.checks.shape_checks import tensor_type
 
 ROWS, ODD = ints((16, 4), D), ints((13, 4))
 IMAGES, KERNEL = ints((2, 16, 8, 3), None, D, M), ints((3, 3, 3, 4))
+ABOVE, PATCHES, UNEVEN = ints((2, 16, 8, 4), None, D, M), ints((2, 12, 6, 3), None, D, M), ints((2, 13, 5, 4))
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 
 
@@ -65,6 +66,13 @@ def pad(x: jax.Array, low: int, high: int, interior: int = 0) -> jax.Array:
 def convolve(x: jax.Array, kernel: jax.Array, **options: Any) -> jax.Array:
     options = {"window_strides": (1, 1), "padding": "SAME"} | options
     return lax.conv_general_dilated(x, kernel, dimension_numbers=LAYOUT, **options)
+
+
+def gradient_of_kernel(x: jax.Array, above: jax.Array, padding: Any = ((1, 1), (1, 1)), **options: Any) -> jax.Array:
+    """What a kernel's gradient is of images and the gradient above: products with a window as large as the latter."""
+    options = {"window_strides": (1,) * len(padding)} | options
+    layout = ("CHWN", "IHWO", "HWNC") if len(padding) == 2 else ("HCN", "HIO", "HNC")
+    return lax.conv_general_dilated(x, above, padding=padding, dimension_numbers=layout, **options)
 
 
 def gradient_of_maxima(x: jax.Array, window: int, stride: int, padding: Any = "VALID") -> jax.Array:
@@ -138,6 +146,35 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
         ),
         2 * (3 * 5 * 2),
     ),
+    "convolution of patches": (
+        program(in_space(lambda x, k: convolve(x, k, window_strides=(3, 3), padding="VALID")), PATCHES, KERNEL),
+        0,
+    ),
+    "gradient of a kernel": (program(in_space(gradient_of_kernel), IMAGES, ABOVE), 2 * (2 * 4 * 3) + 2 * (2 * 6 * 3)),
+    "gradient of a kernel with a stride": (
+        program(
+            lambda x, a: gradient_of_kernel(x, a, ((0, 1), (1, 1)), rhs_dilation=(2, 1)),
+            IMAGES,
+            ints((2, 8, 8, 4), None, D, M),
+        ),
+        2 * 4 * 3 + 2 * (2 * 5 * 3),
+    ),
+    "gradient of a kernel of patches": (
+        program(
+            lambda x, a: gradient_of_kernel(x, a, ((0, 0), (0, 0)), rhs_dilation=(3, 3)),
+            PATCHES,
+            ints((2, 4, 2, 4), None, D, M),
+        ),
+        0,
+    ),
+    "gradient of a kernel of images in parts, too": (
+        program(gradient_of_kernel, ints((4, 8, 8, 3), D, M), ints((4, 8, 8, 4), D, M)),
+        2 * (8 * 3),
+    ),
+    "gradient of a kernel, uneven": (
+        program(lambda x, a: gradient_of_kernel(constrain(x, None, D), constrain(a, None, D)), UNEVEN, UNEVEN),
+        2 * (2 * 5 * 4),
+    ),
     "gradient of maxima": (program(along_rows(lambda x: gradient_of_maxima(x, 2, 2)), Argument((16, 4), (D,))), 0),
     "gradient of maxima over the border": (
         program(along_rows(lambda x: gradient_of_maxima(x, 3, 2, "SAME")), Argument((16, 4), (D,))),
@@ -200,6 +237,28 @@ def test_any_pad(size: int, low: int, high: int, interior: int):
 def test_any_windows(size: int, window: int, stride: int, padding: tuple[int, int], dilation: int, holes: int):
     if (size - 1) * dilation + 1 + sum(padding) > (window - 1) * holes:
         check_rows(lambda x: sums(x, window, stride, padding, dilation, holes), size)
+
+
+@settings(deadline=None, max_examples=30)
+@given(SIZES, st.sampled_from([4, 8, 12, 7]), SMALL, st.tuples(MARGINS, MARGINS), SMALL, SMALL)
+def test_any_gradient_of_a_kernel(
+    size: int, window: int, stride: int, padding: tuple[int, int], dilation: int, holes: int
+):
+    if (size - 1) * dilation + 1 + sum(padding) > (window - 1) * holes:
+        check(
+            program(
+                lambda x, above: gradient_of_kernel(
+                    constrain(x, D)[:, :, None],
+                    constrain(above, D)[:, :, None],
+                    (padding,),
+                    window_strides=(stride,),
+                    lhs_dilation=(dilation,),
+                    rhs_dilation=(holes,),
+                ),
+                ints((size, 2)),
+                ints((window, 2)),
+            )
+        )
 
 
 @settings(deadline=None, max_examples=20)

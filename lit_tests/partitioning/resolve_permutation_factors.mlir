@@ -37,6 +37,23 @@ func.func @pad(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %0 : tensor<12xf32>
 }
 
+// The gradient of a kernel: the window is as large as the images and split like them, and each device adds its part.
+// CHECK-LABEL: func.func @kernel_gradient
+func.func @kernel_gradient(%arg0: tensor<12x1x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {}]>}, %arg1: tensor<12x1x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {}]>}) -> tensor<3x1x1xf32> {
+  // CHECK:       %[[PARTIAL:.*]] = sdy.manual_computation(%arg0, %arg1, 
+  // CHECK-SAME:    (%[[OWN:[^:]+]]: tensor<3x1x1xf32>, %[[ABOVE:[^:]+]]: tensor<3x1x1xf32>, %{{[^:]+}}: tensor<f32>)
+  // CHECK-NEXT:  %[[END:.*]] = stablehlo.slice %[[OWN]] [2:3, 0:1, 0:1]
+  // CHECK-NEXT:  %[[LEFT:.*]] = "stablehlo.collective_permute"(%[[END]])
+  // CHECK-NEXT:  %[[START:.*]] = stablehlo.slice %[[OWN]] [0:1, 0:1, 0:1]
+  // CHECK-NEXT:  %[[RIGHT:.*]] = "stablehlo.collective_permute"(%[[START]])
+  // CHECK-NEXT:  %[[ROWS:.*]] = stablehlo.concatenate %[[LEFT]], %[[OWN]], %[[RIGHT]], dim = 0
+  // CHECK-NEXT:  stablehlo.convolution(%[[ROWS]], %[[ABOVE]])
+  // CHECK:       sdy.all_reduce {"x"} %[[PARTIAL]]
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [0, f, b]x[0, i, o]->[0, b, f], window = {pad = [[1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<12x1x1xf32>, tensor<12x1x1xf32>) -> tensor<3x1x1xf32>
+  %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}, {}, {}]> : tensor<3x1x1xf32>
+  return %1 : tensor<3x1x1xf32>
+}
+
 // CHECK-LABEL: func.func @reverse
 func.func @reverse(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<12xf32> {
   // CHECK-NEXT:  %[[PARTS:.*]] = stablehlo.reverse %arg0, dims = [0] {{.*}}device_ids=[3, 2, 1, 0]

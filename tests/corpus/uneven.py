@@ -135,6 +135,11 @@ PROGRAMS: dict[str, Program] = {
     "convolution, space split": program(
         lambda x, k: convolve(constrain(x, None, None, D, M), k), whole(3, 5, 9, 7), KERNEL
     ),
+    "convolution's gradients, space split": program(
+        jax.grad(lambda x, k: jnp.sum(jnp.sin(convolve(constrain(x, None, None, D, M), k))), (0, 1)),
+        whole(3, 5, 9, 7),
+        KERNEL,
+    ),
     "convolution in groups": program(
         lambda x, k: convolve(constrain(x, D, M, None, None), k, 5), whole(3, 15, 8, 8), whole(10, 3, 3, 3)
     ),

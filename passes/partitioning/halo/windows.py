@@ -1,11 +1,12 @@
 """Windows that slide along split dimensions: reductions of windows and convolutions.
 
-Each device computes the windows of its part of the result. What these cover of the operand, padding and the holes that
-dilation makes included, is brought together first, so that there the windows of the device have neither.
+Each device computes the windows of its part of the result, or what its part of all windows contributes to the result.
+What these cover of the operand, padding and the holes that dilation makes included, is brought together first, so that
+there the windows of the device have neither.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i64
 from xdsl.ir import Attribute, SSAValue
@@ -13,11 +14,12 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.shardings import get_sharding
+from sdy.mesh import Mesh
 from sdy.passes.common.tensors import rank
 from sdy.passes.partitioning.emitter import with_shape
 from sdy.passes.partitioning.halo.body import Body, Tensor
 from sdy.passes.partitioning.halo.exchange import DimExchange, Filler
-from sdy.passes.partitioning.halo.reach import Exchange, Reach
+from sdy.passes.partitioning.halo.reach import Exchange
 from sdy.passes.partitioning.halo.resolution import (
     Resolution,
     captures,
@@ -28,42 +30,13 @@ from sdy.passes.partitioning.halo.resolution import (
     padded_along,
     zero_filler,
 )
-from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.halo.slides import Slide
 from sdy.passes.partitioning.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
-from sdy.stablehlo.checks.windows import WindowDimension, dilated
+from sdy.stablehlo.checks.windows import WindowDimension
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.reduce_window import ReduceWindowOp
-
-
-@dataclass(frozen=True)
-class Slide:
-    """A window along dimension `before` of the operands that windows slide over, and dimension `after` of results."""
-
-    window: WindowDimension
-    before: int
-    after: int
-
-    def part(self, operand: Layout, result: Layout) -> tuple[Reach, WindowDimension]:
-        """What each part of the result needs of the operand, and the window that slides over that.
-
-        Holes between the rows stay those of the window where all parts begin alike between two rows.
-        """
-        window, parts, places = self.window, operand.parts(self.before), result.shape[self.after]
-        assert window.size is not None
-        size, dilation, low = operand.shape[self.before], window.base_dilation, window.padding[0]
-        of_part = -(-places // parts)
-        step, width = of_part * window.stride, dilated(window.size, window.window_dilation)
-        length, total = ((count - 1) * window.stride + width for count in (of_part, places))
-        lead = low % dilation
-        if step % dilation or length <= lead:
-            reach = Reach.steady(size, parts, low, step, length, total, dilation)
-            return reach, replace(window, padding=(0, 0), base_dilation=1)
-        rows, all_rows = (-(-(count - lead) // dilation) for count in (length, total))
-        tail = length - lead - dilated(rows, dilation)
-        reach = Reach.steady(size, parts, low // dilation, step // dilation, rows, all_rows)
-        return reach, replace(window, padding=(lead, tail))
 
 
 def resolve_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> bool:
@@ -73,20 +46,42 @@ def resolve_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> bool:
 
 
 def resolve_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
-    """What is outside of the input is zero."""
-    numbers = op.dimension_numbers.data
-    if any(layout_of(op.rhs).axes[dim] for dim in numbers.kernel_spatial_dimensions):
+    """What is outside of the input is zero, and so is what an uneven kernel is padded with.
+
+    With least communication, the windows may be split like the input. Then, and where windows stay in their part, it is
+    only here that the operation is known to need no more of others: its sharding rule does not say so.
+    """
+    numbers, kernel = op.dimension_numbers.data, layout_of(op.rhs)
+    spatial = numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, numbers.kernel_spatial_dimensions
+    slides = [
+        Slide(window, before, after, within if kernel.axes[within] else None)
+        for window, before, after, within in zip(op.window(op.padding), *spatial, strict=True)
+    ]
+    windows_split = [slide for slide in slides if slide.within is not None]
+    if windows_split and not (resolution.least_communication and _splits_alike(op, windows_split)):
         return False
-    spatial = numbers.input_spatial_dimensions, numbers.output_spatial_dimensions
-    slides = [Slide(*each) for each in zip(op.window(op.padding), *spatial, strict=True)]
-    return _Windows(op, (op.lhs,), (), slides, "lhs_dilation").resolve(resolution)
+    windows = _Windows(op, (op.lhs,), (), slides, "lhs_dilation", leaves_parts=not resolution.least_communication)
+    return windows.resolve(resolution)
+
+
+def _splits_alike(op: ConvolutionOp, slides: Sequence[Slide]) -> bool:
+    """Whether devices have elements of the windows in the order in which they have rows of the input."""
+    lhs, kernel, result = map(layout_of, (op.lhs, op.rhs, op.result))
+    reverses = op.window_reversal is not None and any(op.window_reversal.get_values())
+    return not reverses and all(
+        slide.within is not None
+        and kernel.axes[slide.within] == lhs.axes[slide.before]
+        and not result.axes[slide.after]
+        for slide in slides
+    )
 
 
 @dataclass(frozen=True)
 class _Windows:
     """An operation, the operands that its windows slide over, and what is outside of each: zero where none is given.
 
-    `dilation` is the name of the property that says how far apart the rows of these operands stand.
+    `dilation` is the name of the property that says how far apart the rows of these operands stand. `leaves_parts` says
+    that the operation is left as it is where each device has what it needs.
     """
 
     op: ReduceWindowOp | ConvolutionOp
@@ -94,6 +89,7 @@ class _Windows:
     outside: Sequence[SSAValue]
     slides: Sequence[Slide]
     dilation: str
+    leaves_parts: bool = True
 
     def resolve(self, resolution: Resolution) -> bool:
         """Let devices exchange what their windows cover; False if they cannot, or that is too much."""
@@ -103,7 +99,7 @@ class _Windows:
         if (
             any(layout.axes != operand.axes for layout in operands)
             or any(layout.axes != result.axes for layout in results)
-            or any(operand.axes[slide.before] != result.axes[slide.after] for slide in moving)
+            or any(slide.within is None and operand.axes[slide.before] != result.axes[slide.after] for slide in moving)
             or any(layout.mesh != operand.mesh for layout in map(layout_of, self._tensors) if layout.is_split)
             or 0 in (*operand.shape, *result.shape)
             or captures(self.op)
@@ -113,7 +109,9 @@ class _Windows:
         exchanges = {
             slide: resolution.plan(reach)
             for slide, (reach, _) in parts.items()
-            if not reach.is_identity or slide.before in operand.uneven_dims or slide.after in result.uneven_dims
+            if not (self.leaves_parts and reach.is_identity)
+            or slide.before in operand.uneven_dims
+            or slide.after in result.uneven_dims
         }
         if not all(exchange.pays for exchange in exchanges.values()) or self._shares_axes(exchanges):
             return False
@@ -133,33 +131,31 @@ class _Windows:
     def _shares_axes(self, exchanges: Mapping[Slide, Exchange]) -> bool:
         """Whether an axis along which there is an exchange, or a part of it, splits another dimension as well."""
         names = self._axis_names(exchanges)
-        for value in self._tensors:
-            slid = {slide.before if value in self.operands else slide.after for slide in exchanges}
-            may_move = value in self.operands or value in self.op.results
-            for dim, axes in enumerate(layout_of(value).axes):
-                if not (may_move and dim in slid) and any(axis.name in names for axis in axes):
-                    return True
-        return False
+        return any(
+            dim not in slid and any(axis.name in names for axis in axes)
+            for value, slid in self._slid_dims(exchanges)
+            for dim, axes in enumerate(layout_of(value).axes)
+        )
+
+    def _slid_dims(self, slides: Collection[Slide]) -> list[tuple[SSAValue, set[int]]]:
+        """Operands and results, and the dimensions of each along which these windows slide over it or are split."""
+        before, after = {slide.before for slide in slides}, {slide.after for slide in slides}
+        within = {slide.within for slide in slides if slide.within is not None}
+        others = len(self.op.operands) - len(self.operands)
+        dims = [before] * len(self.operands) + [within] * others + [after] * len(self.op.results)
+        return list(zip(self._tensors, dims, strict=True))
 
     def _compute(
         self, exchanges: Mapping[Slide, Exchange], windows: Sequence[WindowDimension], resolution: Resolution
     ) -> None:
-        op, mesh_name = self.op, _sharding(self.operands[0]).mesh
+        op, given = self.op, get_sharding(self.operands[0])
+        assert given is not None
         fillers = [filler_of(value) for value in self.outside] or [zero_filler(op, self.operands[0])]
-        filled = {
-            value: filled_up(
-                op, value, padded_along(value, [slide.before for slide in exchanges]), filler, _sharding(value)
-            )
-            for value, filler in zip(self.operands, fillers, strict=True)
-        }
-        tensors: list[Tensor] = [
-            (
-                filled.get(value, value),
-                get_sharding(value) or TensorSharding.replicated_closed(mesh_name, rank(value.type)),
-            )
-            for value in op.operands
-        ]
-        scalar = TensorSharding.replicated_open(mesh_name, 0)
+        tensors: list[Tensor] = []
+        for (value, slid), filler in zip(self._slid_dims(exchanges), fillers * 2, strict=False):
+            sharding = _sharding(value, given.mesh)
+            tensors.append((filled_up(op, value, padded_along(value, slid), filler, sharding), sharding))
+        scalar = TensorSharding.replicated_open(given.mesh, 0)
         devices = resolution.devices(layout_of(self.operands[0]).mesh)
         all_tensors = [*tensors, *((filler.value, scalar) for filler in fillers)]
         body = Body(op, all_tensors, self._axis_names(exchanges), devices)
@@ -172,7 +168,7 @@ class _Windows:
         types = [
             with_shape(result, padded_along(result, [slide.after for slide in exchanges])) for result in op.results
         ]
-        shardings = [_sharding(result) for result in op.results]
+        shardings = [_sharding(result, given.mesh) for result in op.results]
         local = type(op).create(
             operands=operands,
             properties=op.properties | self._properties(windows),
@@ -193,7 +189,6 @@ class _Windows:
         }
 
 
-def _sharding(value: SSAValue) -> TensorSharding:
-    sharding = get_sharding(value)
-    assert sharding is not None
-    return sharding
+def _sharding(value: SSAValue, mesh: str | Mesh) -> TensorSharding:
+    """The sharding of a value; that on `mesh` of one that each device has whole, where there is none."""
+    return get_sharding(value) or TensorSharding.replicated_closed(mesh, rank(value.type))
