@@ -5,7 +5,7 @@ Whoever edits by these functions alone need not think of what `sdy.dialect.walk`
 
 from collections.abc import Sequence
 
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, SSAValues, Use
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue, SSAValues, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -64,6 +64,11 @@ def turn_into(op: Operation, op_class: type[Operation]) -> None:
     """
     forget(op)
     op.__class__ = op_class
+
+
+def change_type(value: SSAValue, type_: Attribute) -> None:
+    """Give `value` another type; it stays the value that its users have, so that these need not be told."""
+    value._type = type_  # pyright: ignore[reportPrivateUsage]
 
 
 def before_barriers(value: SSAValue) -> SSAValue:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import takewhile
 from typing import cast
 
@@ -16,9 +17,12 @@ from sdy.sharding import DimSharding, TensorSharding
 _NO_MESH = Mesh()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
-    """The type of a whole value, and its sharding over a mesh; no sharding means that every device has all of it."""
+    """The type of a whole value, and its sharding over a mesh; no sharding means that every device has all of it.
+
+    Values of one type and sharding share a layout, of which each property is found once.
+    """
 
     type: Attribute
     sharding: TensorSharding | None = None
@@ -26,38 +30,38 @@ class Layout:
     multiples: Mapping[int, int] = field(default_factory=dict[int, int])
     """For a size that is split unevenly, what its padded size is a multiple of, if not of the number of parts only."""
 
-    @property
+    @cached_property
     def _tensor(self) -> TensorType[Attribute] | None:
         type_: Attribute = self.type
         return cast(TensorType[Attribute], type_) if isinstance(type_, TensorType) else None
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole; () where the value is no tensor."""
         return self._tensor.get_shape() if self._tensor else ()
 
-    @property
+    @cached_property
     def axes(self) -> tuple[tuple[AxisRef, ...], ...]:
         """The axes that split each dimension, without those that make one part only."""
         if self.sharding is None or not self.sharding.dims:
             return ((),) * len(self.shape)
         return tuple(tuple(axis for axis in axes if axis.size_in(self.mesh) > 1) for axes in self.sharding.dim_axes)
 
-    @property
+    @cached_property
     def is_split(self) -> bool:
         """Whether a device has less than the whole."""
         return any(self.axes)
 
-    @property
-    def split_dims(self) -> list[int]:
+    @cached_property
+    def split_dims(self) -> tuple[int, ...]:
         """The dimensions that are split."""
-        return [dim for dim, axes in enumerate(self.axes) if axes]
+        return tuple(dim for dim, axes in enumerate(self.axes) if axes)
 
     def parts(self, dim: int) -> int:
         """The number of parts that dimension `dim` is split into."""
         return total_size(self.axes[dim], self.mesh)
 
-    @property
+    @cached_property
     def padded_shape(self) -> tuple[int, ...]:
         """The shape of the whole, each dimension rounded up to a multiple of the number of its parts."""
         return tuple(
@@ -65,15 +69,19 @@ class Layout:
             for dim, size in enumerate(self.shape)
         )
 
-    @property
-    def uneven_dims(self) -> list[int]:
+    @cached_property
+    def uneven_dims(self) -> tuple[int, ...]:
         """The dimensions whose parts would not all be of one size."""
-        return [
+        return tuple(
             dim for dim in self.split_dims if self.shape[dim] != DYNAMIC_INDEX and self.shape[dim] % self.parts(dim)
-        ]
+        )
 
     def padded_type(self, _: object = None) -> Attribute:
         """The type of the whole in its padded shape."""
+        return self._padded_type
+
+    @cached_property
+    def _padded_type(self) -> Attribute:
         if self._tensor is None or not self.uneven_dims:
             return self.type
         return TensorType(self._tensor.element_type, self.padded_shape, self._tensor.encoding)
@@ -101,17 +109,20 @@ class Layout:
 
         Raises DiagnosticError at `value` where the parts would not all be of one size.
         """
+        if self.uneven_dims and self.sharding:
+            dim = self.uneven_dims[0]
+            axes = ", ".join(map(str, self.sharding.dims[dim].axes))
+            raise error(
+                value,
+                f"dimension {dim} of size {self.shape[dim]} cannot be split evenly into {self.parts(dim)} parts over "
+                f"{{{axes}}}: the value has type {self.type}",
+            )
+        return self._local_type
+
+    @cached_property
+    def _local_type(self) -> Attribute:
         if self.sharding is None or self._tensor is None or not self.is_split:
             return self.type
-        for dim, (size, split) in enumerate(zip(self.shape, self.sharding.dims, strict=True)):
-            parts = split.sharded_size(self.mesh)
-            if size != DYNAMIC_INDEX and size % parts:
-                axes = ", ".join(map(str, split.axes))
-                raise error(
-                    value,
-                    f"dimension {dim} of size {size} cannot be split evenly into {parts} parts over {{{axes}}}: "
-                    f"the value has type {self.type}",
-                )
         shape = self.sharding.local_shape(self.shape, self.mesh)
         return TensorType(self._tensor.element_type, shape, self._tensor.encoding)
 

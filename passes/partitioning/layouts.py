@@ -7,11 +7,11 @@ from math import lcm
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import Rewriter
 
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.walk import operations
+from sdy.passes.common.editing import change_type
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.site import Site
 from sdy.passes.partitioning.target import Target
@@ -27,6 +27,8 @@ class Layouts:
     def __init__(self, module: ModuleOp):
         self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
         self._module = module
+        self._shared: dict[tuple[int, TensorSharding | None], Layout] = {}
+        """By the address of the type, which the layout keeps in memory, and the sharding."""
         self._layouts: dict[SSAValue, Layout] = {}
         for op in operations(module):
             for region in op.regions:
@@ -49,8 +51,8 @@ class Layouts:
                 for dim in layout.uneven_dims:
                     size = layout.shape[dim]
                     multiples[size] = lcm(multiples.get(size, 1), layout.parts(dim))
-            for value, layout in uneven.items():
-                self._layouts[value] = replace(layout, multiples=multiples)
+            padded = {layout: replace(layout, multiples=multiples) for layout in {*uneven.values()}}
+            self._layouts.update({value: padded[layout] for value, layout in uneven.items()})
 
     def of_all(self, values: Sequence[SSAValue]) -> tuple[Layout, ...]:
         """The layouts of `values`."""
@@ -75,7 +77,7 @@ class Layouts:
         }
         for value, layout in self._layouts.items():
             if layout.is_split and (type_ := type_of(layout, value)) != value.type:
-                Rewriter.replace_value_with_new_type(value, type_)
+                change_type(value, type_)
         for name, function in self.functions.items():
             inputs = (
                 [argument.type for argument in function.args]
@@ -85,9 +87,12 @@ class Layouts:
             function.function_type = FunctionType.from_lists(inputs, results[name])
 
     def _layout(self, type_: Attribute, sharding: TensorSharding | None) -> Layout:
-        if sharding is None:
-            return Layout(type_)
-        return Layout(type_, sharding, mesh_of(sharding, self._module))
+        # Asked for every value, of which the many layers of a model have few types and shardings.
+        layout = self._shared.get((id(type_), sharding))
+        if layout is None:
+            layout = Layout(type_, sharding, mesh_of(sharding, self._module)) if sharding else Layout(type_)
+            self._shared[id(type_), sharding] = layout
+        return layout
 
 
 def _values(function: FuncOp) -> Iterator[SSAValue]:
