@@ -158,6 +158,20 @@ def test_quantized_tensors_stand_for_numbers():
     assert stored.tolist() == [136 - 256, -1]
 
 
+def test_partial_sums_of_a_manual_computation_are_refused():
+    module = sdy.parse("""
+      sdy.mesh @mesh = <["x"=2]>
+      func.func @main(%arg0: tensor<4xf32>) -> tensor<2xf32> {
+        %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"x"}]>]
+            out_shardings=[<@mesh, [{}], unreduced={"x"}>] manual_axes={"x"} (%arg1: tensor<2xf32>) {
+          sdy.return %arg1 : tensor<2xf32>
+        } : (tensor<4xf32>) -> tensor<2xf32>
+        return %0 : tensor<2xf32>
+      }""")
+    with pytest.raises(DiagnosticError, match="with unreduced axes cannot be interpreted"):
+        sdy.interpret(module, np.zeros(4, np.float32))
+
+
 def test_expectations_are_printed_as_they_are_read():
     text = """module {
   func.func @main(%arg0: tensor<2xf32>) {

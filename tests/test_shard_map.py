@@ -121,13 +121,16 @@ def test_manual_programs_compute_what_they_do_in_jax(name: str):
     jax.tree.map(np.testing.assert_array_equal, given, expected)
 
 
-def test_the_interpreter_runs_what_is_partitioned():
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_interpreter_runs_them_whole_and_partitioned(name: str):
     sharding = NamedSharding(MESH, P("x", "y"))
-    module = sdy.from_jax(jax.jit(PROGRAMS["all axes"], in_shardings=sharding), X)
+    module = sdy.from_jax(jax.jit(PROGRAMS[name], in_shardings=sharding), X)
+    expected = jax.tree.leaves(jax.jit(PROGRAMS[name], in_shardings=sharding)(X))
+    whole = sdy.interpret(module, X)
     sdy.propagate(module)
     sdy.partition(module)
-    expected = jax.tree.leaves(jax.jit(PROGRAMS["all axes"], in_shardings=sharding)(X))
-    for given, wanted in zip(sdy.interpret(module, X), expected, strict=True):
+    for given, interpreted, wanted in zip(sdy.interpret(module, X), whole, expected, strict=True):
+        np.testing.assert_array_equal(interpreted, wanted)
         np.testing.assert_array_equal(given, wanted)
 
 

@@ -17,11 +17,12 @@ from sdy.stablehlo.constants import ConstantOp
 from sdy.text import context
 
 
-def without_shardings(module: ModuleOp) -> ModuleOp:
+def without_shardings(module: ModuleOp, *kept: type[Operation]) -> ModuleOp:
     """A copy of `module` in which meshes, shardings and the operations that only concern them are gone.
 
     Calls of annotated operators are what these do. What is left computes the same on whole tensors: there a reshard or
-    a collective is its operand. Raises DiagnosticError at an operation that only has a meaning on several devices.
+    a collective is its operand. Operations of the classes `kept` stay. Raises DiagnosticError at another one that only
+    has a meaning on several devices.
     """
     module = module.clone()
     InlineOperatorsPass().apply(context(), module)
@@ -29,7 +30,7 @@ def without_shardings(module: ModuleOp) -> ModuleOp:
         if isinstance(op, FuncOp):
             op.arg_attrs = op.res_attrs = None
         op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith("sdy.")}
-        if op.dialect_name() == "sdy" and op.parent is not None:
+        if op.dialect_name() == "sdy" and op.parent is not None and type(op) not in kept:
             _REPLACE.get(type(op), _refuse)(op)
     return module
 

@@ -16,7 +16,7 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation
 
-from sdy import stablehlo
+from sdy import dialect, stablehlo
 from sdy.diagnostics import op_error
 from sdy.passes.execution.interpreter.tables import Implementation
 from sdy.passes.execution.interpreter.values import TOKEN, dtype_of, shape_of
@@ -30,6 +30,13 @@ class Terminators(InterpreterFunctions):
     @impl_terminator(stablehlo.ReturnOp)
     def run_return(
         self, interpreter: Interpreter, op: stablehlo.ReturnOp, args: PythonValues
+    ) -> tuple[TerminatorValue, PythonValues]:
+        """Yield the operands."""
+        return ReturnedValues(args), ()
+
+    @impl_terminator(dialect.ReturnOp)
+    def run_sdy_return(
+        self, interpreter: Interpreter, op: dialect.ReturnOp, args: PythonValues
     ) -> tuple[TerminatorValue, PythonValues]:
         """Yield the operands."""
         return ReturnedValues(args), ()

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.axes import total_size
 from sdy.dialect.meshes import named_meshes
-from sdy.passes.common.device_groups import shard_indices
+from sdy.dialect.ops import ManualComputationOp, MeshOp, ReturnOp
 from sdy.passes.execution.array_types import array_type
 from sdy.passes.execution.device_mesh import PlacedSharding
 from sdy.passes.execution.interface import Interface, main_function
 from sdy.passes.execution.interpreter.grid import DeviceId, Grid
 from sdy.passes.execution.interpreter.machine import Machine, run_body
+from sdy.passes.execution.interpreter.shards import shard, together
 from sdy.passes.execution.interpreter.values import Array
 from sdy.passes.execution.plain_module import without_shardings
 from sdy.passes.partitioning.local_module import is_local
@@ -30,7 +30,8 @@ from sdy.passes.partitioning.local_module import is_local
 def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
     """The results of the main function of `module`, as NumPy arrays; arguments and results are whole tensors.
 
-    A partitioned module is run on all devices of its mesh; any other as if it had no shardings. Raises TypeError or
+    A partitioned module is run on all devices of its mesh; any other as if it had no shardings, where it does not say
+    itself what each device does. Raises TypeError or
     ValueError for arguments that do not fit, and DiagnosticError at an operation that cannot be interpreted.
     """
     interface, count = _interface(module)
@@ -38,14 +39,14 @@ def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
     if len(arrays) != len(inputs):
         raise TypeError(f"the program takes {len(inputs)} arguments, not {len(arrays)}")
     checked = [_checked(interface, index, array) for index, array in enumerate(arrays)]
-    plain = without_shardings(module)
+    plain = without_shardings(module, MeshOp, ManualComputationOp, ReturnOp)
     main = main_function(plain)
     programs = {
         DeviceId(0, device): partial(
             run_body,
             function=main,
             args=tuple(
-                array[_slices(array.shape, placed, device)]
+                array if placed is None else shard(array, placed.sharding.dim_axes, placed.mesh, device)
                 for array, placed in zip(checked, interface.inputs, strict=True)
             ),
         )
@@ -76,22 +77,5 @@ def _checked(interface: Interface, index: int, argument: Any) -> Array:
     return array
 
 
-def _slices(shape: Sequence[int], placed: PlacedSharding | None, device: int) -> tuple[slice, ...]:
-    """Where the shard of `device` lies in the whole, which has this shape."""
-    if placed is None:
-        return ()
-    slices: list[slice] = []
-    for size, axes in zip(shape, placed.sharding.dim_axes, strict=True):
-        part = size // total_size(axes, placed.mesh)
-        start = shard_indices(axes, placed.mesh)[device] * part
-        slices.append(slice(start, start + part))
-    return tuple(slices)
-
-
 def _whole(parts: Sequence[Array], placed: PlacedSharding | None) -> Array:
-    if placed is None:
-        return parts[0]
-    whole = np.empty(placed.sharding.global_shape(parts[0].shape, placed.mesh), parts[0].dtype)
-    for device, part in enumerate(parts):
-        whole[_slices(whole.shape, placed, device)] = part
-    return whole
+    return parts[0] if placed is None else together(dict(enumerate(parts)), placed.sharding.dim_axes, placed.mesh)

@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
 from sdy.diagnostics import DiagnosticError, op_error
+from sdy.dialect.ops import ManualComputationOp, MeshOp
 from sdy.dialect.walk import operations
 from sdy.passes.execution.interpreter.batch_norm import BATCH_NORM
 from sdy.passes.execution.interpreter.bits import BITS
@@ -24,6 +25,7 @@ from sdy.passes.execution.interpreter.elementwise import ELEMENTWISE
 from sdy.passes.execution.interpreter.grid import Device, DeviceId, Grid, Results, set_device
 from sdy.passes.execution.interpreter.indexing import INDEXING
 from sdy.passes.execution.interpreter.linear_algebra import LINEAR_ALGEBRA
+from sdy.passes.execution.interpreter.manual import manual_computation
 from sdy.passes.execution.interpreter.products import PRODUCTS
 from sdy.passes.execution.interpreter.random import RANDOM
 from sdy.passes.execution.interpreter.reductions import REDUCTIONS
@@ -58,10 +60,14 @@ class Machine:
 
     def __init__(self, module: ModuleOp):
         self.module = module
-        known = {**IMPLEMENTATIONS, RunParallelOp: run_parallel(self.interpreter)}
+        known = {
+            **IMPLEMENTATIONS,
+            ManualComputationOp: manual_computation(self.interpreter),
+            RunParallelOp: run_parallel(self.interpreter),
+        }
         self._functions = functions(known)
         self._terminators = Terminators()
-        unknown = {type(op) for op in operations(module)} - known.keys() - {ModuleOp, FuncOp}
+        unknown = {type(op) for op in operations(module)} - known.keys() - {FuncOp, MeshOp, ModuleOp}
         self._refusals = functions({op: _refuse for op in unknown if not op.has_trait(IsTerminator)})
 
     def interpreter(self, device: Device) -> Interpreter:
