@@ -74,6 +74,7 @@ _ROOMS = {
         sdy-inline-functions
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning
+        sdy-reduce-in-stages
         sdy-resolve-permutation-factors
         sdy-resolve-single-device-sharding
     """,

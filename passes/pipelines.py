@@ -276,11 +276,13 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
+        from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
 
         yield ExpandSplitOperationsPass()
         yield InlineFunctionsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
+        yield ReduceInStagesPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
         yield PadForDivisibilityPass()

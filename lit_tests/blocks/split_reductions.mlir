@@ -7,14 +7,14 @@ sdy.mesh @mesh = <["x"=2, "y"=2]>
 // CHECK-LABEL: func.func @contraction
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.reshape %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {"x"}, {}]>]>} : (tensor<8x64xf32>) -> tensor<8x2x32xf32>
 // CHECK-NEXT:    %[[B:.*]] = stablehlo.reshape %arg1 : (tensor<64x16xf32>) -> tensor<2x32x16xf32>
-// CHECK-NEXT:    %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NEXT:    %[[STAGE:.*]] = stablehlo.dot_general %[[A]], %[[B]], batching_dims = [1] x [0], contracting_dims = [2] x [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}, {}]>]>} : (tensor<8x2x32xf32>, tensor<2x32x16xf32>) -> tensor<2x8x16xf32>
+// CHECK-NEXT:    %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NEXT:    %[[SUM:.*]] = stablehlo.reduce(%[[STAGE]] init: %[[ZERO]]) applies stablehlo.add across dimensions = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {}]>]>}
 // CHECK-NEXT:    return %[[SUM]]
 
 // PARTS-LABEL: func.func @contraction
 // PARTS:         stablehlo.dot_general {{.*}} : (tensor<8x4x16xf32>, tensor<4x16x16xf32>) -> tensor<4x8x16xf32>
-// PARTS-NEXT:    stablehlo.reduce
+// PARTS:         stablehlo.reduce
 func.func @contraction(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {"x"}]>},
                        %b: tensor<64x16xf32>) -> tensor<8x16xf32> {
   %0 = stablehlo.dot %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {}]>]>}
@@ -45,7 +45,7 @@ func.func @maximum(%a: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
 sdy.mesh @mesh = <["x"=4]>
 
 // What is reduced whole stays one operation: here the dimension is split elsewhere, or the axis does not divide it. So
-// does a body that is not known to be regrouped.
+// does a reduction of which it is not known what its parts could start from.
 // CHECK-LABEL: func.func @whole
 // CHECK-NOT:     reshape
 // CHECK:         stablehlo.dot %arg0, %arg1
@@ -57,13 +57,15 @@ func.func @whole(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
                  %d: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<8x16xf32>, tensor<f32>, tensor<f32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
   %0 = stablehlo.dot %a, %b : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32>
   %1 = stablehlo.reduce(%c init: %zero) applies stablehlo.add across dimensions = [0]
       : (tensor<6xf32>, tensor<f32>) -> tensor<f32>
   %2 = stablehlo.reduce(%d init: %zero) across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
    reducer(%x: tensor<f32>, %y: tensor<f32>) {
-    %3 = stablehlo.subtract %x, %y : tensor<f32>
-    stablehlo.return %3 : tensor<f32>
+    %3 = stablehlo.add %x, %y : tensor<f32>
+    %4 = stablehlo.subtract %3, %one : tensor<f32>
+    stablehlo.return %4 : tensor<f32>
   }
   return %0, %1, %2 : tensor<8x16xf32>, tensor<f32>, tensor<f32>
 }

@@ -10,28 +10,26 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from sdy.axes import AxisRef
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.dialect.walk import operations_of
 from sdy.passes.common.tensors import is_static_tensor, shape
 from sdy.passes.partitioning.emitter import Emitter
-from sdy.sharding import DimSharding, TensorSharding
+from sdy.passes.partitioning.neutral import neutral_starts
+from sdy.passes.partitioning.stages import Axes, Cut, dims_to_cut, reduce_in_stages, with_parts
 from sdy.stablehlo import AddOp, DotGeneralOp, DotOp, ReduceOp
 from sdy.stablehlo.attributes.operation_attributes import DotDimensionNumbers, DotDimensionNumbersAttr, i64_array
+from sdy.stablehlo.checks.reducers import scalar
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.elementwise import CommutativeElementwiseOp
 from sdy.stablehlo.reduction import reducer_body
-
-Axes = tuple[AxisRef, ...]
 
 
 @dataclass(frozen=True)
 class SplitReductionsPass(ModulePass):
     """Reduce in two stages along dimensions that are split: each part by itself, and then the partial results.
 
-    A contraction is a product and then a sum, and a sum may be regrouped, as may every reduction whose body is one
-    associative and commutative operation. Before, with the contracted dimension split in 4 by the axis "x"::
+    A contraction is a product and then a sum, and a sum may be regrouped, as may every reduction of which it is known
+    what its parts can start from. Before, with the contracted dimension split in 4 by the axis "x"::
 
         %0 = stablehlo.dot %a, %b : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32>
 
@@ -56,35 +54,10 @@ class SplitReductionsPass(ModulePass):
                 _SPLIT[type(reduction)](reduction, self.parts)
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """A dimension of an operand that is cut into `count` parts by `axes`, none where no sharding does it."""
-
-    dim: int
-    count: int
-    axes: Axes = ()
-
-    def apply(self, value: SSAValue, emit: Emitter) -> SSAValue:
-        """The value with a dimension of the parts before the one of what is in each."""
-        sizes = list(shape(value.type))
-        sizes[self.dim : self.dim + 1] = [self.count, sizes[self.dim] // self.count]
-        result = emit.reshape(value, sizes)
-        sharding = get_sharding(value)
-        if sharding is not None and self.axes:
-            dims = list(sharding.dims)
-            dims[self.dim : self.dim + 1] = [DimSharding(self.axes), DimSharding()]
-            set_sharding(result, replace(sharding, dims=tuple(dims)))
-        return result
-
-    def moved(self, dim: int) -> int:
-        """Where a dimension is after the cut; of the one that is cut, what is in each part."""
-        return dim + (dim >= self.dim)
-
-
-def _cut(op: Operation, operand: SSAValue, dims: Sequence[int], parts: int) -> _Cut | None:
+def _cut(op: Operation, operand: SSAValue, dims: Sequence[int], parts: int) -> Cut | None:
     """The one of `dims` to cut: the largest one into `parts`, or else one that is split. None where all are whole."""
     sizes = shape(operand.type)
-    cuts = [_Cut(dim, *_parts(op, operand, dim, parts)) for dim in sorted(dims, key=lambda dim: -sizes[dim])]
+    cuts = [Cut(dim, *_parts(op, operand, dim, parts)) for dim in sorted(dims, key=lambda dim: -sizes[dim])]
     return next((cut for cut in cuts if cut.count > 1), None)
 
 
@@ -135,65 +108,31 @@ def _split_contraction(op: DotOp | DotGeneralOp, dims: DotDimensionNumbers, part
         result_types=[TensorType(type_.element_type, sizes)],
         properties={**op.properties, "dot_dimension_numbers": DotDimensionNumbersAttr(numbers)},
     )
-    zero = emit.filled(TensorType(type_.element_type, ()), 0)
-    _finish(op, partial, emit, place, of_lhs, zero, AddOp)
-
-
-def _split_reduce(op: ReduceOp, parts: int) -> None:
-    """The first stage reduces each part by itself. Both start from the initial value, which is neutral."""
-    applied = op.applied()
-    if applied is None or len(op.inputs) != 1:
-        return
-    reduced = op.dimensions.get_values()
-    cut = _cut(op, op.inputs[0], reduced, parts)
-    if cut is None:
-        return
-    emit = Emitter(InsertPoint.before(op), op)
-    input_ = cut.apply(op.inputs[0], emit)
-    place = sum(1 for dim in range(cut.dim) if dim not in reduced)
-    type_ = tensor_type(op.results[0])
-    sizes = list(type_.get_shape())
-    sizes.insert(place, cut.count)
-    partial = ReduceOp.create(
-        operands=[input_, op.init_values[0]],
-        result_types=[TensorType(type_.element_type, sizes)],
-        properties={"dimensions": i64_array(*map(cut.moved, reduced))},
-        regions=[reducer_body(type(applied), input_)],
-    )
-    _finish(op, partial, emit, place, cut, op.init_values[0], type(applied))
-
-
-def _finish(
-    op: Operation,
-    partial: DotGeneralOp | ReduceOp,
-    emit: Emitter,
-    place: int,
-    cut: _Cut,
-    init: SSAValue,
-    reducer: type[CommutativeElementwiseOp],
-) -> None:
-    """Replace `op` by the reduction of what `partial` gives along its dimension `place`, that of the parts."""
-    parts = emit.insert(partial)
-    sharding = get_sharding(op.results[0])
+    sums = emit.insert(partial)
+    sharding = get_sharding(op.result)
     total = ReduceOp.create(
-        operands=[parts, init],
+        operands=[sums, emit.filled(scalar(type_.element_type), 0)],
         result_types=op.result_types,
         properties={"dimensions": i64_array(place)},
         attributes=op.attributes,
-        regions=[reducer_body(reducer, parts)],
+        regions=[reducer_body(AddOp, sums)],
     )
     emit.insert(total)
-    if sharding is not None and cut.axes:
-        set_sharding(parts, _with_parts(sharding, place, cut.axes))
+    if sharding is not None and of_lhs.axes:
+        set_sharding(sums, with_parts(sharding, place, of_lhs.axes))
     Rewriter.replace_op(op, [], total.results)
+    if of_lhs.axes:
+        _split_dot_general(partial, 0)
+
+
+def _split_reduce(op: ReduceOp, parts: int) -> None:
+    cut = _cut(op, op.inputs[0], dims_to_cut(op), parts)
+    starts = neutral_starts(op) if cut is not None else None
+    if cut is None or starts is None:
+        return
+    partial, _ = reduce_in_stages(op, cut, starts)
     if cut.axes:
-        _SPLIT[type(partial)](partial, 0)
-
-
-def _with_parts(sharding: TensorSharding, place: int, axes: Axes) -> TensorSharding:
-    dims = list(sharding.dims)
-    dims.insert(place, DimSharding(axes))
-    return replace(sharding, dims=tuple(dims))
+        _split_reduce(partial, 0)
 
 
 _SPLIT: dict[type[Operation], Callable[[Any, int], None]] = {

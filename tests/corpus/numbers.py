@@ -52,6 +52,11 @@ def root_mean_square_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
     return jnp.tanh(lax.composite(norm, "my.rms_norm")(x, scale, epsilon=np.float32(1e-6)))
 
 
+def composed(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+    """The functions t -> x * t + y of each row, one after the other; which is first matters."""
+    return lax.reduce((x % 3 - 1, y), (np.int32(1), np.int32(0)), lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (1,))
+
+
 def dropout(x: jax.Array, key: jax.Array) -> jax.Array:
     return jnp.where(jax.random.bernoulli(key, 0.7, x.shape), x / 0.7, 0)
 
@@ -74,7 +79,12 @@ PROGRAMS: dict[str, Program] = {
     "reduction of integers": program(lambda x: (lax.reduce_xor(x, (1,)), x.min(), lax.reduce_or(x, (0,))), _INTEGERS),
     "reduction of booleans": program(lambda x: (x.any(0), x.all(1), x.sum()), Argument((16, 32), (D, M), "bool")),
     "reduction from a value": program(lambda x, i: lax.reduce(x, i, lax.add, (0, 1)), _SPLIT, Argument(())),
+    "reduction of bits from a value": program(
+        lambda x: (lax.reduce(x, np.int32(5), lax.bitwise_xor, (0, 1)), lax.reduce(x, np.int32(3), lax.mul, (0,))),
+        _INTEGERS,
+    ),
     "reduction of several": program(sum_and_largest, _SPLIT, _SPLIT),
+    "reduction in order": program(composed, _INTEGERS, _INTEGERS),
     "moments": program(lambda x: (x.mean(0), x.std(1), jnp.linalg.norm(x), jnp.ptp(x, 0)), _SPLIT),
     "iota and constants": program(
         lambda x: x * jnp.eye(16, 32) + np.arange(512, dtype="float32").reshape(16, 32), _SPLIT

@@ -22,6 +22,11 @@ def run_lengths(x: jax.Array) -> jax.Array:
     return joined[0]
 
 
+def first_largest(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Of several that are equal the first, and of what is not a number the first before all."""
+    return jnp.argmax(jnp.round(x), 1), jnp.argmin(jnp.where(x > 1, jnp.nan, x), 0)
+
+
 def recurrence(decay: jax.Array, x: jax.Array) -> jax.Array:
     """A linear recurrence in logarithmic depth, as state-space models have it."""
     return lax.associative_scan(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (jax.nn.sigmoid(decay), x), axis=1)[1]
@@ -44,6 +49,7 @@ PROGRAMS: dict[str, Program] = {
     "histogram": program(lambda x: jnp.bincount(x, length=8), ints((32,), X), mesh=LINE),
     "largest and smallest": program(lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x)), _SPLIT),
     "largest of integers": program(lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0)), _INTEGERS),
+    "largest among equals": program(first_largest, _SPLIT),
     "cumulative sum": program(lambda x: jnp.cumsum(x, 1), _SPLIT),
     "cumulative sums of integers": program(lambda x: (jnp.cumsum(x), lax.cumsum(x, 0, reverse=True)), _INTEGERS),
     "cumulative product": program(lambda x: jnp.cumprod(x + 1, 0), _SPLIT),

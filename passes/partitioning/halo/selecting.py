@@ -25,7 +25,7 @@ from sdy.passes.partitioning.halo.resolution import (
     zero_filler,
 )
 from sdy.passes.partitioning.layout import Layout
-from sdy.passes.partitioning.local.reductions import identities_of
+from sdy.passes.partitioning.neutral import identities_of
 from sdy.passes.partitioning.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type

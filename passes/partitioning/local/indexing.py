@@ -14,8 +14,8 @@ from xdsl.ir import SSAValue
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.local.index_vectors import IndexVectors, all_of_vectors
-from sdy.passes.partitioning.local.reductions import identities_of
 from sdy.passes.partitioning.local.whole import compute_whole
+from sdy.passes.partitioning.neutral import identities_of
 from sdy.passes.partitioning.parts import offsets, on_leader, shape_of
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo.attributes.enums import ComparisonDirection

@@ -12,7 +12,7 @@ from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.traits import has_trait
 from sdy.passes.partitioning.local.constants import splat_of_type
-from sdy.passes.partitioning.local.reductions import identities_of
+from sdy.passes.partitioning.neutral import identities_of
 from sdy.passes.partitioning.padded.indexing import PADDED_INDEXING
 from sdy.passes.partitioning.padded.shifts import PADDED_SHIFTS
 from sdy.passes.partitioning.padded.site import PaddedSite, PadOperations

@@ -1,0 +1,121 @@
+"""What changes nothing where it is combined with other elements: what a reduction may start from in each of its parts.
+
+The reductions that StableHLO names have an identity, or none that their type can hold. Of any other body it is known
+that its initial values may count several times where, combined with themselves, they are what they were: reductions are
+associative, and what is idempotent counts once.
+"""
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FunctionType,
+    ModuleOp,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from sdy.diagnostics import DiagnosticError
+from sdy.dialect import ConstantOp as ShardedConstantOp
+from sdy.passes.partitioning.elements import bounds
+from sdy.passes.partitioning.emitter import before
+from sdy.passes.partitioning.halo.resolution import captures
+from sdy.stablehlo.checks.reducers import scalar
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.control_flow import ReturnOp
+from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp, XorOp
+from sdy.stablehlo.reduction import ReduceOp
+
+_WITH_INFINITY = (Float16Type, BFloat16Type, Float32Type, Float64Type)
+
+
+def identities_of(body: Region, element_types: Sequence[Attribute]) -> list[float] | None:
+    """For each tensor that `body` reduces, the element that leaves any other as it is.
+
+    None where one of the reductions is no known one, takes more than its own tensor, or has no such element.
+    """
+    block, count = body.block, len(element_types)
+    reduced = block.last_op.operands if block.last_op is not None else ()
+    if len(reduced) != count or len(list(block.ops)) != count + 1:
+        return None
+    identities: list[float] = []
+    for index, (value, element_type) in enumerate(zip(reduced, element_types, strict=True)):
+        pair = {block.args[index], block.args[count + index]}
+        if not isinstance(value, OpResult) or set(value.op.operands) != pair:
+            return None
+        low, high = bounds(element_type)
+        known: dict[type[Operation], float] = {
+            AddOp: 0,
+            MulOp: 1,
+            MaxOp: low,
+            MinOp: high,
+            AndOp: -1 if low < 0 else high,
+            OrOp: 0,
+            XorOp: 0,
+        }
+        identity = known.get(type(value.op))
+        if identity is None or not _has(element_type, identity):
+            return None
+        identities.append(identity)
+    return identities
+
+
+def _has(element_type: Attribute, element: float) -> bool:
+    return not isinstance(element_type, AnyFloat) or math.isfinite(element) or isinstance(element_type, _WITH_INFINITY)
+
+
+def is_constant(value: SSAValue, element: float) -> bool:
+    """Whether all elements of `value` are known to be this one."""
+    elements = _constant_elements(value)
+    return elements is not None and all(each == element for each in elements.get_values())
+
+
+def neutral_starts(op: ReduceOp) -> Sequence[SSAValue] | None:
+    """Scalars, one for each input, that may count any number of times beside the initial values of `op`.
+
+    Identities are made in front of it. None where it is not known that there are such.
+    """
+    types = [tensor_type(value).element_type for value in op.init_values]
+    identities = identities_of(op.body, types)
+    if identities is not None:
+        return [
+            value if is_constant(value, identity) else before(op).filled(scalar(type_), identity)
+            for value, type_, identity in zip(op.init_values, types, identities, strict=True)
+        ]
+    return op.init_values if _starts_are_idempotent(op) else None
+
+
+def _starts_are_idempotent(op: ReduceOp) -> bool:
+    """Whether the body, given the initial values twice, gives them again; False where they are not known."""
+    from sdy.passes.execution.interpreter.machine import run_function  # few programs need it
+
+    elements = [_constant_elements(value) for value in op.init_values]
+    block = Block([ConstantOp(each) for each in elements if each is not None])
+    given = [start.results[0] for start in block.ops]
+    if len(given) < len(elements) or captures(op):
+        return False
+    copies: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, given * 2, strict=True))
+    for inner in op.body.block.ops:
+        block.add_op(inner.clone(copies))
+    combined = block.last_op
+    assert isinstance(combined, ReturnOp)
+    combined.operands = [*combined.operands, *given]
+    types = FunctionType.from_lists([], [value.type for value in combined.operands])
+    program = FuncOp("combined", types, Region(block))
+    try:
+        values = run_function(ModuleOp([program]), program)
+    except DiagnosticError:
+        return False
+    return all(x.tobytes() == y.tobytes() for x, y in zip(values[: len(given)], values[len(given) :], strict=True))
+
+
+def _constant_elements(value: SSAValue) -> DenseIntOrFPElementsAttr | None:
+    elements = value.owner.value if isinstance(value.owner, ConstantOp | ShardedConstantOp) else None
+    return elements if isinstance(elements, DenseIntOrFPElementsAttr) else None
