@@ -152,6 +152,49 @@ def test_windows_side_by_side_stay_on_their_devices():
       }}""")
 
 
+# Each: the size of an image, then the window's size, its stride and its padding along both dimensions.
+POOLS = [
+    (8, 3, 1, (1, 1), (1, 1)),
+    (8, 3, 2, (1, 1), (0, 1)),
+    (16, 3, 2, (0, 1), (2, 2)),
+    (7, 3, 1, (1, 1), (0, 0)),
+    (13, 4, 3, (2, 1), (1, 3)),
+    (8, 2, 2, (-1, 1), (1, -1)),
+]
+
+
+@pytest.mark.parametrize(("size", "window", "stride", "rows", "columns"), POOLS)
+@pytest.mark.parametrize("order", ["GE", "LT"])
+def test_gradient_of_a_padded_pool(
+    size: int, window: int, stride: int, rows: tuple[int, int], columns: tuple[int, int], order: str
+):
+    """What is chosen is never in the padding, whatever the numbers are, all of which are negative or not a number."""
+    places = [(size + sum(padding) - window) // stride + 1 for padding in (rows, columns)]
+    program = module(f"""
+      func.func @main(%arg0: tensor<{size}x{size}xf32>, %arg1: tensor<{places[0]}x{places[1]}xf32>, %arg2: tensor<f32>)
+          -> tensor<{size}x{size}xf32> {{
+        %0 = sdy.sharding_constraint %arg0 <@mesh, [{{"x"}}, {{"y"}}]> : tensor<{size}x{size}xf32>
+        %1 = "stablehlo.select_and_scatter"(%0, %arg1, %arg2) <{{window_dimensions = array<i64: {window}, {window}>,
+            window_strides = array<i64: {stride}, {stride}>,
+            padding = dense<[[{rows[0]}, {rows[1]}], [{columns[0]}, {columns[1]}]]> : tensor<2x2xi64>}}> ({{
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %2 = stablehlo.compare {order}, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %2 : tensor<i1>
+        }}, {SUM[1:-1]}) : (tensor<{size}x{size}xf32>, tensor<{places[0]}x{places[1]}xf32>, tensor<f32>)
+          -> tensor<{size}x{size}xf32>
+        return %1 : tensor<{size}x{size}xf32>
+      }}""")
+    random = np.random.default_rng(0)
+    image = random.choice(np.float32([-np.inf, -3, -2, -1, np.nan]), (size, size), p=[0.5, 0.1, 0.1, 0.1, 0.2])
+    arrays = [image, random.integers(1, 100, places).astype(np.float32), np.float32(1000)]
+    whole = sdy.interpret(program, *arrays)
+    with capture() as diagnostics:
+        sdy.propagate(program)
+        sdy.partition(program)
+    assert_same(sdy.interpret(program, *arrays), whole, tolerance=0)
+    assert not diagnostics
+
+
 def test_one_device_draws_random_numbers_for_all():
     text = """
       func.func @main(%arg0: tensor<f32>, %arg1: tensor<f32>) -> (tensor<8x4xf32>[x, y], tensor<8xf32>) {

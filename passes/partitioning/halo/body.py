@@ -23,7 +23,7 @@ from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.target import Channels
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.collectives import CollectivePermuteOp
-from sdy.stablehlo.constants import DeviceIdOp
+from sdy.stablehlo.constants import DeviceIdOp, IotaOp
 from sdy.stablehlo.elementwise import DivOp, MulOp, RemOp
 
 Tensor = tuple[SSAValue, TensorSharding]
@@ -124,6 +124,12 @@ class Body:
             return self._entry(numbers, index)
         step, first = emit.integers([steps.pop()], ()), emit.integers([numbers[0]], ())
         return emit.add(emit.binary(MulOp, index, step), first)
+
+    def places(self, axes: Sequence[AxisRef], starts: Sequence[int], length: int) -> SSAValue:
+        """The `length` places from the one of `starts` on that belongs to the running device, one after the other."""
+        emit = self.scalars
+        start = emit.broadcast(self.by_part(axes, starts), (), (length,))
+        return emit.add(emit.insert(IotaOp(0, TensorType(i64, (length,)))), start)
 
     def _part_index(self, axes: Sequence[AxisRef]) -> SSAValue:
         emit, mesh = self.scalars, self.devices.mesh

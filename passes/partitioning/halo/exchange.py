@@ -12,7 +12,6 @@ from sdy.passes.partitioning.halo.reach import Exchange, Piece, Reach
 from sdy.passes.partitioning.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
-from sdy.stablehlo.constants import IotaOp
 from sdy.stablehlo.elementwise import AndOp, MaxOp
 from sdy.stablehlo.padding import PadOp
 
@@ -88,8 +87,7 @@ class DimExchange:
     def _fill_outside(self, found: SSAValue, reach: Reach) -> SSAValue:
         """`found` with the filler at places before the first row and after the last."""
         scalars, places = self.body.scalars, TensorType(i64, (reach.length,))
-        start = scalars.broadcast(self.body.by_part(self._axes, reach.starts), (), (reach.length,))
-        place = scalars.add(scalars.insert(IotaOp(0, places)), start)
+        place = self.body.places(self._axes, reach.starts, reach.length)
         last = scalars.filled(places, (reach.size - 1) * reach.dilation)
         inside = scalars.binary(
             AndOp,

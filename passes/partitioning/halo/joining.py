@@ -5,11 +5,9 @@ Each device gets of every slice what falls into its part of the result, and take
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from sdy.axes import total_size
 from sdy.passes.partitioning.halo.body import Body
 from sdy.passes.partitioning.halo.exchange import DimExchange, Filler
 from sdy.passes.partitioning.halo.reach import Exchange, Reach
@@ -18,7 +16,6 @@ from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
-from sdy.stablehlo.constants import IotaOp
 from sdy.stablehlo.shape import ConcatenateOp
 from sdy.stablehlo.slicing import SliceOp
 
@@ -110,19 +107,13 @@ def _join(
         if joined is None:
             joined = value
             continue
-        places = places or _places(body, sharding, dim, exchange.reach.length)
-        bound = body.scalars.integers([each.place], (exchange.reach.length,))
+        length = exchange.reach.length
+        begins = [part * length for part in range(exchange.reach.parts)]
+        places = places or body.places(sharding.dims[dim].axes, begins, length)
+        bound = body.scalars.integers([each.place], (length,))
         is_before = body.scalars.compare(ComparisonDirection.LT, places, bound)
         emit = body.tensors(sharding)
         joined = emit.select(emit.broadcast(is_before, (dim,), shape_of(value)), joined, value)
     assert joined is not None
     [outside] = body.finish([joined], [result.padded_type()], [sharding])
     Rewriter.replace_op(op, [], [cut_off(op, outside, result.shape, sharding)])
-
-
-def _places(body: Body, sharding: TensorSharding, dim: int, length: int) -> SSAValue:
-    """Where in the result the rows of the device's part stand."""
-    emit, axes = body.scalars, sharding.dims[dim].axes
-    start = body.by_part(axes, [part * length for part in range(total_size(axes, body.devices.mesh))])
-    index = emit.insert(IotaOp(0, TensorType(i64, (length,))))
-    return emit.add(index, emit.broadcast(start, (), (length,)))

@@ -8,7 +8,6 @@ there the windows of the device have neither.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -34,7 +33,7 @@ from sdy.passes.partitioning.halo.slides import Slide
 from sdy.passes.partitioning.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
-from sdy.stablehlo.checks.windows import WindowDimension
+from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.reduce_window import ReduceWindowOp
 
@@ -182,9 +181,8 @@ class _Windows:
         Rewriter.replace_op(op, [], [cut_off(op, value, shape_of(old), sharding) for value, old, sharding in results])
 
     def _properties(self, windows: Sequence[WindowDimension]) -> dict[str, Attribute]:
-        padding = [size for window in windows for size in window.padding]
         return {
-            "padding": DenseIntOrFPElementsAttr.from_list(TensorType(i64, (len(windows), 2)), padding),
+            "padding": padding_elements([window.padding for window in windows]),
             self.dilation: i64_array(*(window.base_dilation for window in windows)),
         }
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr, TensorType, i64
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
@@ -114,6 +114,12 @@ def padding_pairs(padding: DenseIntOrFPElementsAttr | None) -> list[tuple[int, i
         raise VerifyException(f"expects the shape of padding-attribute to be {{N, 2}}, but got {{{listed}}}.")
     sizes = cast(Sequence[int], padding.get_values())
     return list(zip(sizes[::2], sizes[1::2], strict=False))  # a splat of no elements has a value nevertheless
+
+
+def padding_elements(pairs: Sequence[tuple[int, int]]) -> DenseIntOrFPElementsAttr:
+    """The inverse: the attribute that says these pairs."""
+    sizes = [size for pair in pairs for size in pair]
+    return DenseIntOrFPElementsAttr.from_list(TensorType(i64, (len(pairs), 2)), sizes)
 
 
 def _values(array: I64Array | None) -> Sequence[int]:
