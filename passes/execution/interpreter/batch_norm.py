@@ -10,7 +10,7 @@ from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
 
 from sdy import stablehlo
-from sdy.passes.execution.interpreter.tables import Implementation
+from sdy.passes.execution.interpreter.tables import numeric
 from sdy.passes.execution.interpreter.values import Array, of_type, widened
 from sdy.stablehlo.batch_norm import BatchNormOp
 
@@ -66,8 +66,10 @@ def _gradient(interpreter: Interpreter, op: stablehlo.BatchNormGradOp, args: Pyt
     return _results(op, features.back(grad_x), grad_scale, grad_offset)
 
 
-BATCH_NORM: dict[type[Operation], Implementation] = {
-    stablehlo.BatchNormGradOp: _gradient,
-    stablehlo.BatchNormInferenceOp: _inference,
-    stablehlo.BatchNormTrainingOp: _training,
-}
+BATCH_NORM = numeric(
+    {
+        stablehlo.BatchNormGradOp: _gradient,
+        stablehlo.BatchNormInferenceOp: _inference,
+        stablehlo.BatchNormTrainingOp: _training,
+    }
+)

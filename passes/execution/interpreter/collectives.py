@@ -3,7 +3,8 @@
 # numpy does not say of which type the elements of its results are.
 # pyright: basic
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from sdy import stablehlo
 from sdy.diagnostics import op_error
 from sdy.passes.execution.interpreter.bodies import body, folded
-from sdy.passes.execution.interpreter.grid import DeviceId, device_of
+from sdy.passes.execution.interpreter.grid import Device, DeviceId, device_of
 from sdy.passes.execution.interpreter.groups import channel_of, groups_of
 from sdy.passes.execution.interpreter.tables import Implementation
 from sdy.passes.execution.interpreter.values import TOKEN, Array, dtype_of, of_type, shape_of, widened
@@ -124,22 +125,38 @@ def _collective_permute(
     interpreter: Interpreter, op: stablehlo.CollectivePermuteOp, args: PythonValues
 ) -> PythonValues:
     """A device that nobody sends to gets zeros."""
-    device = device_of(interpreter)
-    channel = channel_of(op)
-    own = device.id.partition if channel > 0 else device.id.replica
+    routes = _Routes(op, device_of(interpreter), op.source_target_pairs)
+    routes.send(op.name, args)
+    return routes.receive(op.name, op.results)
 
-    def by_number(number: int) -> DeviceId:
-        return DeviceId(device.id.replica, number) if channel > 0 else DeviceId(number, device.id.partition)
 
-    result = _zeros(op.results)
-    pairs = _pairs(op.source_target_pairs)
-    for source, target in pairs:
-        if source == own and target != own:
-            device.send((op.name, channel, device.id, by_number(target)), args)
-    for source, target in pairs:
-        if target == own:
-            result = args if source == own else device.receive(op, (op.name, channel, by_number(source), device.id))
-    return result
+@dataclass(frozen=True)
+class _Routes:
+    """The pairs of numbers, of a device that sends and one that receives, as `device` sees them."""
+
+    op: Operation
+    device: Device
+    pairs: DenseIntOrFPElementsAttr
+
+    def send(self, name: str, values: PythonValues) -> None:
+        """Send `values` to those that this device is paired with."""
+        for source, target in _pairs(self.pairs):
+            if self._by_number(source) == self.device.id:
+                self.device.send(self._channel(name, source, target), values)
+
+    def receive(self, name: str, results: Sequence[SSAValue]) -> PythonValues:
+        """What was sent to this device; zeros where nobody does."""
+        for source, target in _pairs(self.pairs):
+            if self._by_number(target) == self.device.id:
+                return self.device.receive(self.op, self._channel(name, source, target))
+        return _zeros(results)
+
+    def _channel(self, name: str, source: int, target: int) -> Hashable:
+        return name, channel_of(self.op), self._by_number(source), self._by_number(target)
+
+    def _by_number(self, number: int) -> DeviceId:
+        replica, partition = self.device.id
+        return DeviceId(replica, number) if channel_of(self.op) > 0 else DeviceId(number, partition)
 
 
 def _partition_id(interpreter: Interpreter, op: stablehlo.PartitionIdOp, args: PythonValues) -> PythonValues:
@@ -150,19 +167,35 @@ def _replica_id(interpreter: Interpreter, op: stablehlo.ReplicaIdOp, args: Pytho
     return (np.array(device_of(interpreter).id.replica, np.uint32),)
 
 
+_SENT = "sent"
+
+
 def _send(interpreter: Interpreter, op: stablehlo.SendOp, args: PythonValues) -> PythonValues:
-    device_of(interpreter).send(_channel(op), args[:-1])
+    """To the host, which whoever receives from it hears of, or to devices."""
+    device = device_of(interpreter)
+    if op.source_target_pairs is None or op.source_target_pairs.get_shape() == (0, 2):
+        device.send((_SENT, channel_of(op)), args[:-1])
+    else:
+        _Routes(op, device, op.source_target_pairs).send(_SENT, args[:-1])
     return (TOKEN,)
 
 
 def _receive(interpreter: Interpreter, op: stablehlo.RecvOp, args: PythonValues) -> PythonValues:
-    return (*device_of(interpreter).receive(op, _channel(op)), TOKEN)
+    device = device_of(interpreter)
+    if op.source_target_pairs is None or op.source_target_pairs.get_shape() == (0, 2):
+        received = device.receive(op, (_SENT, channel_of(op)))
+    else:
+        received = _Routes(op, device, op.source_target_pairs).receive(_SENT, op.results[:-1])
+    return (*received, TOKEN)
 
 
-def _channel(op: stablehlo.SendOp | stablehlo.RecvOp) -> tuple[str, int]:
-    if op.source_target_pairs is not None and _pairs(op.source_target_pairs):
-        raise op_error(op, "with source_target_pairs cannot be interpreted")
-    return "send", op.channel_handle.data.handle
+def _async_start(interpreter: Interpreter, op: stablehlo.AsyncStartOp, args: PythonValues) -> PythonValues:
+    """At once: the future is what it holds."""
+    return interpreter.run_ssacfg_region(op.body, args)
+
+
+def _async_done(interpreter: Interpreter, op: stablehlo.AsyncDoneOp, args: PythonValues) -> PythonValues:
+    return args
 
 
 def _infeed(interpreter: Interpreter, op: stablehlo.InfeedOp, args: PythonValues) -> PythonValues:
@@ -182,6 +215,8 @@ COLLECTIVES: dict[type[Operation], Implementation] = {
     stablehlo.AllGatherOp: _all_gather,
     stablehlo.AllReduceOp: _all_reduce,
     stablehlo.AllToAllOp: _all_to_all,
+    stablehlo.AsyncDoneOp: _async_done,
+    stablehlo.AsyncStartOp: _async_start,
     stablehlo.CollectiveBroadcastOp: _collective_broadcast,
     stablehlo.CollectivePermuteOp: _collective_permute,
     stablehlo.CollectiveReduceOp: _collective_reduce,

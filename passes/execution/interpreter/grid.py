@@ -42,6 +42,7 @@ class Device:
     grid: "Grid"
     fiber: Fiber[Results]
     meetings: Counter[Hashable] = field(default_factory=Counter[Hashable])
+    random: np.random.Generator = field(default_factory=partial(np.random.default_rng, 0))
 
     def meet(self, op: Operation, kind: Hashable, group: Group, values: PythonValues) -> dict[DeviceId, PythonValues]:
         """What each device of `group` brings to its next meeting of this kind. Raises DiagnosticError if some never do.

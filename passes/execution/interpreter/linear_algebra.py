@@ -5,10 +5,9 @@
 
 import numpy as np
 from xdsl.interpreter import Interpreter, PythonValues
-from xdsl.ir import Operation
 
 from sdy import stablehlo
-from sdy.passes.execution.interpreter.tables import Implementation
+from sdy.passes.execution.interpreter.tables import numeric
 from sdy.passes.execution.interpreter.values import Array, of_type, widened
 from sdy.stablehlo import FftType, Transpose
 
@@ -81,8 +80,10 @@ _TRANSFORMS = {
     FftType.IRFFT: np.fft.irfftn,
 }
 
-LINEAR_ALGEBRA: dict[type[Operation], Implementation] = {
-    stablehlo.CholeskyOp: _cholesky,
-    stablehlo.FftOp: _fft,
-    stablehlo.TriangularSolveOp: _triangular_solve,
-}
+LINEAR_ALGEBRA = numeric(
+    {
+        stablehlo.CholeskyOp: _cholesky,
+        stablehlo.FftOp: _fft,
+        stablehlo.TriangularSolveOp: _triangular_solve,
+    }
+)

@@ -10,12 +10,11 @@ from typing import cast
 
 import numpy as np
 from xdsl.interpreter import Interpreter, PythonValues
-from xdsl.ir import Operation
 
 from sdy import stablehlo
 from sdy.passes.execution.interpreter.reductions import at_step, pad_for, places_in, steps
 from sdy.passes.execution.interpreter.shaping import broadcast, counted
-from sdy.passes.execution.interpreter.tables import Implementation
+from sdy.passes.execution.interpreter.tables import numeric
 from sdy.passes.execution.interpreter.values import Array, DType, dtype_of, of_type, widened
 from sdy.stablehlo import ConvDimensionNumbers, DotDimensionNumbers
 from sdy.stablehlo.checks.windows import padding_pairs, window_dimensions
@@ -168,12 +167,14 @@ def _group_masks(shape: Sequence[int], dim: int, batch: Sequence[int], sizes: Ar
     return masks
 
 
-PRODUCTS: dict[type[Operation], Implementation] = {
-    stablehlo.ConvolutionOp: _convolution,
-    stablehlo.DotGeneralOp: _dot_general,
-    stablehlo.DotOp: _dot,
-    stablehlo.DynamicConvOp: _dynamic_conv,
-    stablehlo.EinsumOp: _einsum,
-    stablehlo.UnaryEinsumOp: _einsum,
-    RaggedDotOp: _ragged_dot,
-}
+PRODUCTS = numeric(
+    {
+        stablehlo.ConvolutionOp: _convolution,
+        stablehlo.DotGeneralOp: _dot_general,
+        stablehlo.DotOp: _dot,
+        stablehlo.DynamicConvOp: _dynamic_conv,
+        stablehlo.EinsumOp: _einsum,
+        stablehlo.UnaryEinsumOp: _einsum,
+        RaggedDotOp: _ragged_dot,
+    }
+)

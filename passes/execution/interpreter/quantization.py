@@ -1,18 +1,27 @@
 """Quantized tensors: arrays of the integers that are stored.
 
-Elementwise operations on them are those on the numbers that the integers stand for. What only moves elements moves the
-integers; any other operation is refused.
+Operations that compute with them are those on the numbers that the integers stand for, rounded to what their results
+can store. What only moves elements moves the integers; any other operation is refused.
 """
 
 # numpy does not say of which type the elements of its results are.
 # pyright: basic
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from sdy.diagnostics import op_error
 from sdy.passes.execution.array_types import element_dtype
-from sdy.passes.execution.interpreter.values import Array, DType, dtype_of, element_type, of_type, widened
+from sdy.passes.execution.interpreter.values import (
+    Array,
+    DType,
+    dtype_of,
+    element_type,
+    of_type,
+    shape_of,
+    widened,
+)
 from sdy.stablehlo.types.quantized import UniformQuantization, UniformQuantizedType
 
 
@@ -54,6 +63,24 @@ def quantized(op: Operation, value: SSAValue, array: Array) -> Array:
     scales, zero_points = _levels(op, how, array.ndim)
     stored = np.rint(np.clip(widened(array) / scales + zero_points, how.low, how.high))
     return stored.astype(np.int64).astype(element_dtype(how.stored))
+
+
+def on_numbers(op: Operation) -> Operation:
+    """`op`, but for operands and results that are the numbers that quantized ones stand for."""
+    operands = Block(arg_types=[_of_numbers(operand) for operand in op.operands]).args
+    return op.create(
+        operands=operands,
+        result_types=[_of_numbers(result) for result in op.results],
+        properties=op.properties,
+        attributes=op.attributes,
+        regions=[region.clone() for region in op.regions],
+        location=op.location,
+    )
+
+
+def _of_numbers(value: SSAValue) -> Attribute:
+    how = quantization(value)
+    return value.type if how is None else TensorType(how.expressed, shape_of(value))
 
 
 def storage_dtype(value: SSAValue) -> DType:

@@ -1,8 +1,11 @@
-"""Random bits: the counter-based generators Threefry and Philox, laid out as XLA lays them out.
+"""Random numbers.
 
-J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. The state is a 64-bit key, then a counter of
-64 bits (Threefry) or of up to 128 bits (Philox), lowest first. StableHLO leaves open how bits are laid out, so that a
-program that is to give the same numbers everywhere does not use them; here they are those of XLA.
+Those of `rng` are those of NumPy, and alike on all devices: StableHLO leaves open which they are.
+
+Random bits come from the counter-based generators Threefry and Philox of J. Salmon et al., "Parallel random
+numbers: as easy as 1, 2, 3", SC 2011. The state is a 64-bit key, then a counter of 64 bits (Threefry) or of up to 128
+bits (Philox), lowest first. StableHLO leaves open how bits are laid out, so that a program that is to give the same
+numbers everywhere does not use them; here they are those of XLA.
 """
 
 # numpy does not say of which type the elements of its results are.
@@ -16,9 +19,11 @@ from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
 
 from sdy import stablehlo
+from sdy.passes.execution.interpreter.grid import device_of
 from sdy.passes.execution.interpreter.tables import Implementation
-from sdy.passes.execution.interpreter.values import Array, dtype_of, shape_of
+from sdy.passes.execution.interpreter.values import Array, dtype_of, of_type, shape_of, widened
 from sdy.stablehlo import RngAlgorithm
+from sdy.stablehlo.attributes.enums import RngDistribution
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREEFRY_PARITY = np.uint32(0x1BD11BDA)
@@ -116,4 +121,19 @@ def _rng_bit_generator(interpreter: Interpreter, op: stablehlo.RngBitGeneratorOp
     return next_state.astype(dtype_of(op.output_state)), bits.view(dtype)
 
 
-RANDOM: dict[type[Operation], Implementation] = {stablehlo.RngBitGeneratorOp: _rng_bit_generator}
+def _rng(interpreter: Interpreter, op: stablehlo.RngOp, args: PythonValues) -> PythonValues:
+    """From `a` up to but not including `b`, or around the mean `a` with the standard deviation `b`."""
+    generator, shape = device_of(interpreter).random, shape_of(op.result)
+    a, b = (widened(bound) for bound in args[:2])
+    if op.rng_distribution.data is RngDistribution.NORMAL:
+        return (of_type(generator.normal(a, b, shape), op.result),)
+    if a.dtype.kind in "biu":
+        return (of_type(generator.integers(a.astype(int), b.astype(int), shape), op.result),)
+    numbers = of_type(generator.uniform(a, b, shape), op.result)
+    return (np.where(numbers < args[1], numbers, args[0]),)
+
+
+RANDOM: dict[type[Operation], Implementation] = {
+    stablehlo.RngBitGeneratorOp: _rng_bit_generator,
+    stablehlo.RngOp: _rng,
+}

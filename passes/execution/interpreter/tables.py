@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, impl, register_impls
 from xdsl.ir import Operation
 
-from sdy.passes.execution.interpreter.quantization import dequantized, quantized
+from sdy.passes.execution.interpreter.quantization import dequantized, on_numbers, quantization, quantized
 from sdy.passes.execution.interpreter.values import widened
 
 Kernel: TypeAlias = Callable[..., Any]
@@ -32,6 +32,22 @@ def elementwise(
         return run
 
     return {op: implementation(kernel) for op, kernel in kernels.items()}
+
+
+def numeric(implementations: Mapping[type[Operation], Implementation]) -> dict[type[Operation], Implementation]:
+    """The same for operands and results of which some are quantized."""
+
+    def numeric_implementation(implementation: Implementation) -> Implementation:
+        def run(interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
+            if not any(map(quantization, (*op.operands, *op.results))):
+                return implementation(interpreter, op, args)
+            numbers = [dequantized(op, operand, array) for operand, array in zip(op.operands, args, strict=True)]
+            results = implementation(interpreter, on_numbers(op), tuple(numbers))
+            return tuple(quantized(op, value, array) for value, array in zip(op.results, results, strict=True))
+
+        return run
+
+    return {op: numeric_implementation(implementation) for op, implementation in implementations.items()}
 
 
 def functions(implementations: Mapping[type[Operation], Implementation]) -> InterpreterFunctions:
