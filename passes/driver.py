@@ -91,7 +91,7 @@ def flatten(passes: Iterable[ModulePass]) -> Iterator[ModulePass]:
     """The passes that do the work: a pipeline's passes instead of the pipeline."""
     for step in passes:
         if isinstance(step, Pipeline):
-            yield from flatten(step.passes())
+            yield from flatten(step.numbered_passes())
         else:
             yield step
 

@@ -59,13 +59,18 @@ class Pipeline(ModulePass):
     def passes(self) -> Iterator[ModulePass]:
         """The passes, in the order in which they run."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def numbered_passes(self) -> Iterator[ModulePass]:
+        """The same, those that save files knowing their place among these."""
         index = self.first_dump
         for step in self.passes():
             if isinstance(step, SaveModulePass | UserPriorityPropagatePass):
                 step = replace(step, dump_index=index)
-            step.apply(ctx, op)
+            yield step
             index += isinstance(step, SaveModulePass)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for step in self.numbered_passes():
+            step.apply(ctx, op)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 
 from oracle import assert_same, oracle
 from sdy.diagnostics import DiagnosticError, capture
+from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
 from sdy.text import context, format, parse
 
@@ -141,7 +142,8 @@ def test_a_module_is_saved(tmp_path: Path) -> None:
 
 
 def test_a_pipeline_saves_the_module_on_its_way(tmp_path: Path) -> None:
-    run((ROOT / "examples/transformer.mlir").read_text(), f"sdy-propagation-pipeline{{dump-directory={tmp_path}}}")
+    module = parse((ROOT / "examples/transformer.mlir").read_text())
+    run_passes(module, parse_pipeline(f"sdy-propagation-pipeline{{dump-directory={tmp_path}}}"))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "01.before_propagation.mlir",
         "02.after_propagation.mlir",
