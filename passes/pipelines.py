@@ -292,10 +292,13 @@ class PartitionPipeline(Pipeline):
         yield ReduceInStagesPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
-        yield PadForDivisibilityPass()
+        yield PadForDivisibilityPass(preserve_semantics=True)
         yield ResolveSingleDeviceShardingPass()
         yield ConvertGlobalToLocalPass(
-            combine_multi_dimension_reduce_scatter=True, compute_whole=True, least_communication=True
+            combine_multi_dimension_reduce_scatter=True,
+            compute_whole=True,
+            least_communication=True,
+            preserve_semantics=True,
         )
         yield InlineOperatorsPass()
         yield SymbolDcePass()

@@ -18,6 +18,7 @@ from sdy.passes.common.device_groups import device_groups, shard_indices
 from sdy.passes.driver import partition, propagate
 from sdy.passes.execution.compile import compile
 from sdy.passes.execution.hlo_collectives import collectives
+from sdy.passes.execution.interpreter.interpret import interpret
 from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
 from sdy.text import context, parse
 
@@ -194,6 +195,34 @@ func.func @main(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
         "RETURN", '%3 = sdy.all_reduce {"y"} %2 out_sharding=<@mesh, []> : tensor<f32>\n return %3 : tensor<f32>'
     )
     assert_same_as_whole(parse(combined), convert(combined), tolerance=1e-6)
+
+
+def test_elements_are_scattered_by_the_devices_that_have_them():
+    text = """sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%arg0: tensor<4x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>},
+    %arg1: tensor<8x2xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %arg2: tensor<8x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<4x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) {
+  %0 = "stablehlo.scatter"(%arg0, %arg1, %arg2) <{scatter_dimension_numbers = #stablehlo.scatter<
+      update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0, 1],
+      index_vector_dim = 1>}> ({
+  ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):
+    %2 = stablehlo.add %arg3, %arg4 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"y"}]>]>}
+    : (tensor<4x6xf32>, tensor<8x2xi32>, tensor<8x1xf32>) -> tensor<4x6xf32>
+  %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}, {"y"}]> : tensor<4x6xf32>
+  return %1 : tensor<4x6xf32>
+}"""
+    inputs = np.arange(24, dtype="float32").reshape(4, 6)
+    indices = np.array([[0, 0], [1, 2], [3, 3], [3, 5], [1, 2], [2, -1], [2, 6], [4, 4]], dtype="int32")
+    updates = np.arange(1, 9, dtype="float32").reshape(8, 1)
+    module = parse(text, "test.mlir")
+    (whole,) = interpret(module, inputs, indices, updates)
+    with capture() as warnings:
+        ConvertGlobalToLocalPass().apply(context(), module)
+    assert not warnings
+    np.testing.assert_array_equal(interpret(module, inputs, indices, updates)[0], whole)
 
 
 def test_missing_reshard_between_caller_and_callee_is_told():

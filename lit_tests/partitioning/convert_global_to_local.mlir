@@ -103,7 +103,7 @@ func.func @constants() -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
 // CHECK-LABEL: func.func @reduce_from_a_value
 func.func @reduce_from_a_value(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>)
     -> tensor<f32> {
-  // CHECK:       stablehlo.compare EQ
+  // CHECK:       stablehlo.constant dense<[true, true, true, true, false, false, false, false]> : tensor<8xi1>
   // CHECK:       %[[INIT:.*]] = stablehlo.select
   // CHECK:       stablehlo.reduce(%arg0 init: %[[INIT]]) applies stablehlo.add
   %0 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = [0]
@@ -152,6 +152,37 @@ func.func @pad(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]
     {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>, tensor<f32>) -> tensor<16xf32>
   return %0 : tensor<16xf32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// Updates are added to one of the inputs that are added up, and each device adds those of which it has the place.
+// CHECK-LABEL: func.func @scatter
+func.func @scatter(%arg0: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>},
+    %arg1: tensor<6x2xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %arg2: tensor<6x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) {
+  // CHECK:       %[[LEADS:.*]] = stablehlo.constant dense<[true, true, false, false]> : tensor<4xi1>
+  // CHECK:       %[[INPUT:.*]] = stablehlo.select %{{.*}}, %arg0
+  // CHECK:       stablehlo.constant dense<[0, 1, 0, 1]> : tensor<4xi64>
+  // CHECK:       %[[PLACES:.*]] = stablehlo.subtract %arg1
+  // CHECK:       "stablehlo.scatter"(%[[INPUT]], %[[PLACES]], %arg2)
+  // CHECK:       (tensor<4x1xf32>, tensor<3x2xi32>, tensor<3x1xf32>) -> tensor<4x1xf32>
+  %0 = "stablehlo.scatter"(%arg0, %arg1, %arg2) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1>}> ({
+  ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):
+    %2 = stablehlo.add %arg3, %arg4 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"y"}]>]>}
+    : (tensor<4x2xf32>, tensor<6x2xi32>, tensor<6x1xf32>) -> tensor<4x2xf32>
+  %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}, {"y"}]> : tensor<4x2xf32>
+  return %1 : tensor<4x2xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
 
 // Windows that lie side by side do not cross the border between parts.
 // CHECK-LABEL: func.func @maxima

@@ -22,8 +22,8 @@ func.func @all_gather(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh
 func.func @first_of_gathered(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> tensor<1x4xf32> {
   // DEFAULT:       "stablehlo.all_gather"(%arg0)
   // DEFAULT:       stablehlo.slice {{.*}} [0:1, 0:4] {{.*}} : (tensor<4x4xf32>)
-  // OTHER:         stablehlo.constant dense<-0.000000e+00> : tensor<1x4xf32>
-  // OTHER-NEXT:    %[[OWN:.*]] = stablehlo.select
+  // OTHER:         stablehlo.constant dense<-0.000000e+00> : tensor<f32>
+  // OTHER:         %[[OWN:.*]] = stablehlo.select
   // OTHER-NEXT:    %[[FIRST:.*]] = "stablehlo.all_reduce"(%[[OWN]])
   // OTHER:         stablehlo.slice %[[FIRST]] [0:1, 0:4]
   %0 = sdy.all_gather [{"x", "y"}, {}] %arg0 out_sharding=<@mesh, [{}, {}]> : tensor<4x4xf32>

@@ -1,4 +1,5 @@
-// RUN: sdy-opt %s -sdy-pad-for-divisibility | filecheck %s
+// RUN: sdy-opt %s -verify-diagnostics -sdy-pad-for-divisibility | filecheck %s --check-prefixes=CHECK,SHARDY
+// RUN: sdy-opt %s -sdy-pad-for-divisibility='preserve-semantics=true' | filecheck %s --check-prefixes=CHECK,MASKED
 
 sdy.mesh @mesh = <["x"=4]>
 
@@ -13,17 +14,44 @@ func.func @slice(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   return %1 : tensor<6xf32>
 }
 
-// What a pad puts at the end is put in the place of the padding.
+// What a pad puts at the end belongs in the place of the padding.
 // CHECK-LABEL: func.func @pad
 func.func @pad(%arg0: tensor<7xf32>, %arg1: tensor<f32>) -> tensor<10xf32> {
   // CHECK:       %[[PART:.*]] = sdy.all_slice
-  // CHECK:       %[[FILLED:.*]] = stablehlo.select %{{.*}}, %[[PART]], %{{.*}} : tensor<8xi1>, tensor<8xf32>
-  // CHECK-NEXT:  stablehlo.pad %[[FILLED]], %arg1, low = [1], high = [3], interior = [0] {{.*}} -> tensor<12xf32>
+  // MASKED:      %[[FILLED:.*]] = stablehlo.select %{{.*}}, %[[PART]], %{{.*}} : tensor<8xi1>, tensor<8xf32>
+  // MASKED-NEXT: stablehlo.pad %[[FILLED]], %arg1, low = [1], high = [3], interior = [0] {{.*}} -> tensor<12xf32>
+  // SHARDY-NEXT: stablehlo.pad %[[PART]], %arg1, low = [1], high = [3], interior = [0] {{.*}} -> tensor<12xf32>
   %0 = sdy.all_slice [{"x"}] %arg0 out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
+  // expected-warning @+1 {{'stablehlo.pad' op shows what its operand is padded with along dimension 0, in the place of its own padding: ask for preserve-semantics to have it masked}}
   %1 = stablehlo.pad %0, %arg1, low = [1], high = [2], interior = [0]
     {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<7xf32>, tensor<f32>) -> tensor<10xf32>
   %2 = sdy.all_gather [{"x"}] %1 out_sharding=<@mesh, [{}]> : tensor<10xf32>
   return %2 : tensor<10xf32>
+}
+
+// An operand of an even size has no padding that could be there.
+// CHECK-LABEL: func.func @pad_of_an_even_size
+func.func @pad_of_an_even_size(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>)
+    -> tensor<10xf32> {
+  // CHECK:       stablehlo.pad %arg0, %arg1, low = [1], high = [3], interior = [0] {{.*}} -> tensor<12xf32>
+  %0 = stablehlo.pad %arg0, %arg1, low = [1], high = [1], interior = [0]
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>, tensor<f32>) -> tensor<10xf32>
+  %1 = sdy.all_gather [{"x"}] %0 out_sharding=<@mesh, [{}]> : tensor<10xf32>
+  return %1 : tensor<10xf32>
+}
+
+// Between elements too; there Shardy masks what ends up beyond the end.
+// CHECK-LABEL: func.func @pad_between
+func.func @pad_between(%arg0: tensor<7xf32>, %arg1: tensor<f32>) -> tensor<15xf32> {
+  // CHECK:       %[[PART:.*]] = sdy.all_slice
+  // MASKED-NEXT: stablehlo.pad %[[PART]], %arg1, low = [1], high = [0], interior = [1] {{.*}} -> tensor<16xf32>
+  // SHARDY:      %[[FILLED:.*]] = stablehlo.select %{{.*}}, %[[PART]], %{{.*}} : tensor<8xi1>, tensor<8xf32>
+  // SHARDY-NEXT: stablehlo.pad %[[FILLED]], %arg1, low = [1], high = [0], interior = [1] {{.*}} -> tensor<16xf32>
+  %0 = sdy.all_slice [{"x"}] %arg0 out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
+  %1 = stablehlo.pad %0, %arg1, low = [1], high = [1], interior = [1]
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<7xf32>, tensor<f32>) -> tensor<15xf32>
+  %2 = sdy.all_gather [{"x"}] %1 out_sharding=<@mesh, [{}]> : tensor<15xf32>
+  return %2 : tensor<15xf32>
 }
 
 // More windows than there should be are cut off.

@@ -10,13 +10,14 @@ from xdsl.dialects.func import ReturnOp as FuncReturnOp
 from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
-from sdy.diagnostics import error
+from sdy.diagnostics import error, warn
 from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.walk import operations
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.local.collectives import COLLECTIVES
+from sdy.passes.partitioning.local.compatibility import MISFIT
 from sdy.passes.partitioning.local.constants import CONSTANTS
 from sdy.passes.partitioning.local.indexing import INDEXING
 from sdy.passes.partitioning.local.operators import OPERATORS
@@ -53,8 +54,10 @@ class ConvertGlobalToLocalPass(ModulePass):
           %1 = "stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> ...
 
     An operation that cannot be computed in parts is an error, or with `compute_whole` is computed whole on every
-    device, with a warning. A dimension that its axes do not divide is an error: `sdy-pad-for-divisibility` must run
-    first.
+    device, with a warning. Where only its tensors are split in ways that do not fit together, as they are not after
+    `sdy-insert-explicit-reshards`, each device computes it from its own shards, as in Shardy, with a warning that this
+    may not be its part of the whole; with `preserve_semantics`, it is an error there too. A dimension that its axes do
+    not divide is an error: `sdy-pad-for-divisibility` must run first.
 
     Devices are partitions of one replica, or where `replica_count` is greater than 1, replicas of one partition.
     With `enable_rgv3`, collectives name the axes of a mesh along which they are, where these are whole axes. An
@@ -72,6 +75,7 @@ class ConvertGlobalToLocalPass(ModulePass):
     partition_count: int = 1
     compute_whole: bool = False
     least_communication: bool = False
+    preserve_semantics: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if is_local(op):
@@ -95,6 +99,7 @@ class ConvertGlobalToLocalPass(ModulePass):
             self.enable_rgv3,
             self.compute_whole,
             self.least_communication,
+            self.preserve_semantics,
             Channels(first_free_channel(operations(module))),
         )
 
@@ -109,11 +114,21 @@ def _obstacle(site: Site[Operation]) -> Obstacle | None:
 
 
 def _lower(site: Site[Operation], obstacle: Obstacle | None) -> None:
-    if obstacle is not None:
+    if obstacle is not None and _is_left_as_it_is(obstacle, site.target):
+        warn(
+            site.op,
+            f"'{site.op.name}' op is computed by each device from its own shards, which may differ from the whole: "
+            f"{obstacle.reason}; run sdy-insert-explicit-reshards first, or ask for preserve-semantics",
+        )
+    elif obstacle is not None:
         site = compute_whole_along(site, obstacle)
     lowerings = _WHERE_SPLIT if site.is_split else _ALWAYS
     if (lowering := lowerings.get(type(site.op))) is not None:
         lowering(site)
+
+
+def _is_left_as_it_is(obstacle: Obstacle, target: Target) -> bool:
+    return obstacle.reason == MISFIT and not (target.compute_whole or target.preserve_semantics)
 
 
 def _check_edges(op: Operation, functions: dict[str, FuncOp]) -> None:

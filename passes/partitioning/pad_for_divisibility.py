@@ -68,13 +68,18 @@ class PadForDivisibilityPass(ModulePass):
         %3 = stablehlo.slice %g [0:7] : (tensor<8xf32>) -> tensor<7xf32>
 
     Where it is not known how an operation is computed on padded tensors, the dimensions that are padded are made whole
-    for it on every device, without the padding, with a warning. Arguments and results of functions are not padded: a
-    sharding that does not divide them is an error, to which `sdy-update-non-divisible-input-output-shardings` is the
-    answer; unless `pad_function_io`, with which they are padded too, so that who calls the functions has to do so.
+    for it on every device, without the padding, with a warning. Padding that an operation reads is masked for it; that
+    of the operand of a `stablehlo.pad` as Shardy does it, with a warning where that is not enough, or where it is
+    needed with `preserve_semantics`.
+
+    Arguments and results of functions are not padded: a sharding that does not divide them is an error, to which
+    `sdy-update-non-divisible-input-output-shardings` is the answer; unless `pad_function_io`, with which they are
+    padded too, so that who calls the functions has to do so.
     """
 
     name = "sdy-pad-for-divisibility"
     pad_function_io: bool = False
+    preserve_semantics: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         layouts = Layouts(op)
@@ -83,7 +88,8 @@ class PadForDivisibilityPass(ModulePass):
             for function in layouts.functions.values():
                 _check_function(function, layouts)
         # The sharding rules are those of unpadded tensors, so they are asked before any type changes.
-        sites = [(site, sharding_rule(site.op)) for site in layouts.sites(Target()) if _has_uneven_dims(site)]
+        target = Target(preserve_semantics=self.preserve_semantics)
+        sites = [(site, sharding_rule(site.op)) for site in layouts.sites(target) if _has_uneven_dims(site)]
         layouts.change_types(Layout.padded_type)
         padding = Padding()
         for site, rule in sites:

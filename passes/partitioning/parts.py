@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -11,7 +12,6 @@ from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.partitioning.elements import bounds
 from sdy.passes.partitioning.emitter import Emitter
-from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.slicing import DynamicSliceOp
 
@@ -46,9 +46,12 @@ def _stay_inside(op: DynamicSliceOp) -> None:
 
 def on_leader(emit: Emitter, value: SSAValue, identity: float, axes: Sequence[AxisRef], mesh: Mesh) -> SSAValue:
     """`value` on the first device along `axes`, and tensors filled with `identity` on the others."""
-    index = emit.of_device(shard_indices(axes, mesh))
-    is_leader = emit.compare(ComparisonDirection.EQ, index, emit.integers([0], ()))
-    return emit.select(is_leader, value, emit.filled(tensor_type(value), identity))
+    shape = shape_of(value)
+    filler = emit.filled(TensorType(tensor_type(value).element_type, ()), identity)
+    is_leader = emit.entry_of_device([index == 0 for index in shard_indices(axes, mesh)], i1)
+    if not shape:
+        return emit.select(emit.reshape(is_leader, ()), value, filler)
+    return emit.select(emit.broadcast(is_leader, (0,), shape), value, emit.broadcast(filler, (), shape))
 
 
 def parts_in_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:

@@ -126,11 +126,14 @@ class PerInstructionPartitioningPass(ModulePass):
         yield InsertExplicitReshardsPass(enable_full_version=True)
         yield ResolvePermutationFactorsPass(self.enable_halo_exchange, self.replica_count, self.partition_count)
         yield ReshardToCollectivesPass()
-        yield PadForDivisibilityPass(pad_function_io=True)
+        yield PadForDivisibilityPass(pad_function_io=True, preserve_semantics=True)
 
     def _until_local(self) -> Iterator[ModulePass]:
         yield ConvertGlobalToLocalPass(
-            replica_count=self.replica_count, partition_count=self.partition_count, compute_whole=True
+            replica_count=self.replica_count,
+            partition_count=self.partition_count,
+            compute_whole=True,
+            preserve_semantics=True,
         )
         yield DropShardingAndMeshPass()
 

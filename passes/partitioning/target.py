@@ -26,7 +26,7 @@ class Channels:
 
 @dataclass(frozen=True)
 class Target:
-    """The choices that are open where a module is made local; the options of the pass say what they are about."""
+    """The choices that are open where a module is made local; the options of the passes say what they are about."""
 
     device_id: type[DeviceIdOp] = PartitionIdOp
     per_dim_all_gather: bool = False
@@ -34,6 +34,7 @@ class Target:
     groups_by_axes: bool = False
     compute_whole: bool = True
     least_communication: bool = False
+    preserve_semantics: bool = True
     channels: Channels = field(default_factory=Channels)
 
 

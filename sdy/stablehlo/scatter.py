@@ -52,6 +52,15 @@ class ScatterOp(InferredResults):
             for input_, element_type in zip(inputs, reduced_elements(self.update_computation), strict=True)
         ]
 
+    def update_sizes(self, updates: Sequence[int]) -> list[int]:
+        """How much of each dimension of the inputs is combined with one update, in updates of the shape `updates`."""
+        numbers = self.scatter_dimension_numbers.data
+        sizes = [1] * tensor_type(self.inputs[0]).get_num_dims()
+        windows = SliceDimensions.of(SCATTER, numbers).slice_sizes(range(len(sizes)))
+        for dim, window_dim in zip(windows, numbers.update_window_dims, strict=True):
+            sizes[dim] = updates[window_dim]
+        return sizes
+
     def verify_(self) -> None:
         """Refuse tensors and dimension numbers that do not fit together, a computation that does not, and results."""
         with unnamed(self):

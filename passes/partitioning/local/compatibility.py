@@ -1,6 +1,7 @@
 """Whether an operation can be computed in parts, each device using its own parts of the operands only."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import cast
 
 from xdsl.ir import Operation, OpResult
@@ -21,8 +22,12 @@ from sdy.stablehlo.collectives import CollectivePermuteOp
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import ReshapeOp, ReverseOp
 from sdy.stablehlo.slicing import SliceOp
+
+MISFIT = "its tensors are split in ways that do not fit together"
+"""The reason that sdy-insert-explicit-reshards does away with."""
 
 
 def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
@@ -45,7 +50,7 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
         return "its tensors are split over different meshes"
     if type(op) in STAYS:
         return why_not_shifted_in_parts(op, layouts)
-    rule = sharding_rule(op)
+    rule = _rule_in_parts(op, operands)
     if rule is None:
         return "it has no sharding rule" if results or op.dialect_name() == "stablehlo" else None
     shardings = [TensorSharding(mesh, tuple(map(DimSharding, layout.axes))) for layout in layouts]
@@ -55,7 +60,7 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
         return "a dimension is split where the operation does not allow it"
     axes = agreed_axes([{index: part.axes for index, part in tensor.factors.items()} for tensor in tensors], rule)
     if axes is None:
-        return "its tensors are split in ways that do not fit together"
+        return MISFIT
     split_factors = [factor for factor in range(rule.num_factors) if axes[factor]]
     if any(factor in rule.permutation or _is_needed_whole(op, rule, factor) for factor in split_factors):
         return "a device would need data of others"
@@ -63,6 +68,17 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
     if partial and not all(_is_combined(*each, partial, mesh) for each in zip(op.results, results, strict=True)):
         return "nothing combines the partial results"
     return None
+
+
+def _rule_in_parts(op: Operation, operands: Sequence[Layout]) -> OpShardingRule | None:
+    """The sharding rule, which need not ask for a whole dimension of what single elements are scattered into."""
+    rule = sharding_rule(op)
+    if rule is None or not isinstance(op, ScatterOp):
+        return rule
+    sizes = op.update_sizes(operands[-1].shape)
+    indexed = op.scatter_dimension_numbers.data.scatter_dims_to_operand_dims
+    single = {factor for dim in indexed if sizes[dim] == 1 for factor in rule.operands[0][dim]}
+    return replace(rule, need_replication=tuple(factor for factor in rule.need_replication if factor not in single))
 
 
 def _reverses_parts(op: ReverseOp, operand: Layout, result: Layout) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import reduce
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
@@ -109,26 +109,40 @@ def _scatter(site: Site[ScatterOp]) -> None:
             return
         for index, identity in enumerate(identities):
             op.operands[index] = on_leader(emit, op.operands[index], identity, batch_axes, site.mesh)
-    inserted = [dim for dim in input_.split_dims if dim in numbers.inserted_window_dims]
-    if inserted:
-        if _is_single_vector(site.operands[count], numbers.index_vector_dim):
-            # XLA reads and writes a slice instead, whose limits it forgets where the input is a slice itself.
-            op.operands[0] = emit.insert(
-                OptimizationBarrierOp.create(operands=[op.inputs[0]], result_types=[op.inputs[0].type])
-            )
-        _index_all(op, emit, inserted)
-        numbers = op.scatter_dimension_numbers.data
-        indices = IndexVectors(
-            emit,
-            op.scatter_indices,
-            numbers.scatter_dims_to_operand_dims,
-            numbers.index_vector_dim,
-            input_,
-            shape_of(op.inputs[0]),
-            inserted,
+    sizes = op.update_sizes(updates.shape)
+    counted = [
+        dim
+        for dim in input_.split_dims
+        if dim in numbers.inserted_window_dims
+        or (dim in numbers.scatter_dims_to_operand_dims and sizes[dim] < input_.shape[dim])
+    ]
+    if counted:
+        _count_from_part(site, emit, counted)
+
+
+def _count_from_part(site: Site[ScatterOp], emit: Emitter, dims: list[int]) -> None:
+    """Let the index vectors count from the beginning of the device's part along `dims`, which are split."""
+    op, indices = site.op, site.operands[len(site.op.inputs)]
+    may_be_slice = isinstance(op.inputs[0], OpResult) or site.target.preserve_semantics
+    if may_be_slice and _is_single_vector(indices, op.scatter_dimension_numbers.data.index_vector_dim):
+        # XLA reads and writes a slice instead, whose limits it forgets where the input is a slice itself. An argument
+        # is one where a caller says so.
+        op.operands[0] = emit.insert(
+            OptimizationBarrierOp.create(operands=[op.inputs[0]], result_types=[op.inputs[0].type])
         )
-        indices.count_from_part()
-        op.operands[count] = indices.value
+    _index_all(op, emit, dims)
+    numbers = op.scatter_dimension_numbers.data
+    vectors = IndexVectors(
+        emit,
+        op.scatter_indices,
+        numbers.scatter_dims_to_operand_dims,
+        numbers.index_vector_dim,
+        site.operands[0],
+        shape_of(op.inputs[0]),
+        dims,
+    )
+    vectors.count_from_part()
+    op.operands[len(op.inputs)] = vectors.value
 
 
 def _index_all(op: ScatterOp, emit: Emitter, dims: list[int]) -> None:

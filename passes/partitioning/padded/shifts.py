@@ -3,6 +3,7 @@
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.rewriter import Rewriter
 
+from sdy.diagnostics import warn
 from sdy.passes.partitioning.emitter import with_shape
 from sdy.passes.partitioning.padded.padding import Place
 from sdy.passes.partitioning.padded.site import PaddedSite, PadOperations
@@ -31,7 +32,10 @@ def _slice(site: PaddedSite[SliceOp]) -> bool:
 
 @PADDED_SHIFTS.of(PadOp)
 def _pad(site: PaddedSite[PadOp]) -> bool:
-    """The padding of the operand is in the place of what is put at the end, and so filled with that."""
+    """The padding of the operand is in the place of what is put at the end, and so filled with that.
+
+    Shardy fills it where less is then put at the end than before, which is not always needed and not always enough.
+    """
     op, operand, result = site.op, site.operands[0], site.results[0]
     low, high, interior = (
         list(each.get_values()) for each in (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
@@ -39,9 +43,16 @@ def _pad(site: PaddedSite[PadOp]) -> bool:
     padded, padded_result = operand.padded_shape, result.padded_shape
     for dim in {*operand.uneven_dims, *result.uneven_dims}:
         step = interior[dim] + 1
-        if low[dim] + operand.shape[dim] * step < result.shape[dim]:
+        before, high[dim] = high[dim], padded_result[dim] - low[dim] - ((padded[dim] - 1) * step + 1)
+        shows = dim in operand.uneven_dims and low[dim] + operand.shape[dim] * step < result.shape[dim]
+        if shows if site.site.target.preserve_semantics else high[dim] < before:
             site.fill(0, [dim], op.padding_value)
-        high[dim] = padded_result[dim] - low[dim] - ((padded[dim] - 1) * step + 1)
+        elif shows:
+            warn(
+                op,
+                f"'{op.name}' op shows what its operand is padded with along dimension {dim}, in the place of its own "
+                "padding: ask for preserve-semantics to have it masked",
+            )
     op.edge_padding_high = i64_array(*high)
     return True
 

@@ -1,0 +1,34 @@
+// RUN: sdy-opt %s -verify-diagnostics -sdy-convert-global-to-local | filecheck %s
+
+sdy.mesh @mesh = <["x"=2]>
+
+// The window is split, and what it slides over is not: each device adds up the wrong elements.
+// CHECK-LABEL: func.func @window
+func.func @window(%arg0: tensor<1x8x2xf32>,
+    %arg1: tensor<2x2x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {}]>}) -> tensor<1x4x4xf32> {
+  // CHECK:       stablehlo.convolution(%arg0, %arg1)
+  // CHECK-SAME:    (tensor<1x8x2xf32>, tensor<1x2x4xf32>) -> tensor<1x4x4xf32>
+  // CHECK:       "stablehlo.all_reduce"
+  // expected-warning @+1 {{'stablehlo.convolution' op is computed by each device from its own shards, which may differ from the whole: its tensors are split in ways that do not fit together; run sdy-insert-explicit-reshards first, or ask for preserve-semantics}}
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x8x2xf32>, tensor<2x2x4xf32>) -> tensor<1x4x4xf32>
+  %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}, {}, {}]> : tensor<1x4x4xf32>
+  return %1 : tensor<1x4x4xf32>
+}
+
+// The updates are for the first column, and each device has another column.
+// CHECK-LABEL: func.func @part_of_a_dimension
+func.func @part_of_a_dimension(%arg0: tensor<3x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, %arg1: tensor<4x1xi64>,
+    %arg2: tensor<4x1xf32>) -> (tensor<3x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
+  // CHECK:       "stablehlo.scatter"(%arg0, %arg1, %arg2)
+  // CHECK:       (tensor<3x1xf32>, tensor<4x1xi64>, tensor<4x1xf32>) -> tensor<3x1xf32>
+  // expected-warning @+1 {{'stablehlo.scatter' op is computed by each device from its own shards, which may differ from the whole: its tensors are split in ways that do not fit together; run sdy-insert-explicit-reshards first, or ask for preserve-semantics}}
+  %0 = "stablehlo.scatter"(%arg0, %arg1, %arg2) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):
+    %1 = stablehlo.add %arg3, %arg4 : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>}
+    : (tensor<3x2xf32>, tensor<4x1xi64>, tensor<4x1xf32>) -> tensor<3x2xf32>
+  return %0 : tensor<3x2xf32>
+}
