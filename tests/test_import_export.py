@@ -22,6 +22,7 @@ ON_FUNCTIONS = {
     "sdy-sink-func-data-flow-edges",
 }
 TESTED_ELSEWHERE = {
+    "sdy-expand-operations",
     "sdy-insert-explicit-reshards",
     "sdy-insert-func-call-reshards",
     "sdy-reshard-to-collectives",
