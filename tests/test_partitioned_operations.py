@@ -195,6 +195,26 @@ def test_gradient_of_a_padded_pool(
     assert not diagnostics
 
 
+@pytest.mark.parametrize("element", ["i8", "ui16", "i64", "f32"])
+def test_xla_makes_random_bits_of_any_type(element: str):
+    program = module(
+        f"""
+      func.func @main(%arg0: tensor<2xui64>) -> (tensor<2xui64>, tensor<8x6x{element}>[x,]) {{
+        %0:2 = stablehlo.rng_bit_generator %arg0, algorithm = THREE_FRY
+          : (tensor<2xui64>) -> (tensor<2xui64>, tensor<8x6x{element}>)
+        return %0#0, %0#1 : tensor<2xui64>, tensor<8x6x{element}>
+      }}""",
+        'sdy.mesh @mesh = <["x"=2, "y"=2]>',
+    )
+    key = np.array([5, 7], np.uint64)
+    whole = sdy.interpret(program, key)
+    with capture():
+        sdy.propagate(program)
+        parts = sdy.compile(program)(key)
+    for result, wanted in zip(parts, whole, strict=True):
+        assert np.asarray(result).tobytes() == wanted.tobytes()
+
+
 def test_one_device_draws_random_numbers_for_all():
     text = """
       func.func @main(%arg0: tensor<f32>, %arg1: tensor<f32>) -> (tensor<8x4xf32>[x, y], tensor<8xf32>) {

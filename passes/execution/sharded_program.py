@@ -26,6 +26,7 @@ from sdy.passes.execution.device_order import renumber_devices
 from sdy.passes.execution.interface import Interface, Port
 from sdy.passes.execution.local_program import LocalProgram
 from sdy.passes.execution.plain_module import for_xla, without_shardings
+from sdy.passes.execution.unsigned_bits import draw_unsigned_bits
 from sdy.passes.partitioning.local_module import is_local
 from sdy.text import format
 
@@ -85,6 +86,7 @@ class ShardedProgram:
 
     @classmethod
     def _of(cls, local: ModuleOp, interface: Interface, grid: DeviceMesh) -> "ShardedProgram":
+        draw_unsigned_bits(local)
         program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main)
         inputs, outputs = interface.ports(grid)
         return cls(program, tuple(inputs), tuple(outputs), grid.mesh)
