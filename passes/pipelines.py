@@ -179,7 +179,8 @@ def insert_reshards(
     of one device instead.
     """
     yield VerifyUnreducedAxesPass()
-    yield InsertExplicitReshardsPass(enable_full_version=explicit_collectives or per_instruction is not None)
+    in_full = explicit_collectives or per_instruction is not None
+    yield InsertExplicitReshardsPass(in_full, least_communication)
     if per_instruction is not None:
         yield SaveModulePass(dump_directory, "before_per_instruction_partitioning")
         yield per_instruction

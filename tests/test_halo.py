@@ -108,6 +108,7 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
         program(along_rows(lambda x: jnp.concatenate([x[4:9], x[1:3], x[11:16], x[:4]])), ROWS),
         11 * 4,
     ),
+    "a row before all": (program(along_rows(lambda x: jnp.concatenate([x[:1] * 2, x])), ROWS), 2 * 4),
     "windows": (program(along_rows(lambda x: sums(x, 3)), ROWS), 2 * 4),
     "windows over the border": (program(along_rows(lambda x: sums(x, 3, 1, (1, 1))), ROWS), 4 + 4),
     "windows with a stride": (program(along_rows(lambda x: sums(x, 3, 2, (1, 0))), ROWS), 4),
@@ -265,6 +266,18 @@ def test_any_gradient_of_a_kernel(
 @given(SIZES, st.integers(-23, 23))
 def test_any_rotation(size: int, by: int):
     check(program(along_rows(lambda x: jnp.roll(x, by, 0)), ints((size, 2))))
+
+
+@settings(deadline=None, max_examples=30)
+@given(SIZES, SIZES, SMALL)
+def test_any_concatenation(size: int, other: int, copies: int):
+    check(
+        program(
+            along_rows(lambda x, y: jnp.concatenate([constrain(y, D), *[x] * copies])),
+            ints((size, 2)),
+            ints((other, 2)),
+        )
+    )
 
 
 @settings(deadline=None, max_examples=20)

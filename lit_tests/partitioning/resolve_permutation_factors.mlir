@@ -54,6 +54,28 @@ func.func @kernel_gradient(%arg0: tensor<12x1x1xf32> {sdy.sharding = #sdy.shardi
   return %1 : tensor<3x1x1xf32>
 }
 
+// Each device has all but the first of its rows; to split the other dimension instead would move them all, twice.
+// CHECK-LABEL: func.func @concatenate
+func.func @concatenate(%arg0: tensor<12x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<1x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<13x4xf32> {
+  // CHECK:       sdy.manual_computation(%arg0, %{{.*}}) {{.*}} (%[[OWN:[^:]+]]: tensor<3x4xf32>, %[[ROW:[^:]+]]: tensor<1x4xf32>
+  // CHECK:       "stablehlo.collective_permute"
+  // CHECK-NOT:   sdy.reshard
+  // CHECK:       return
+  %0 = stablehlo.concatenate %arg0, %arg1, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<12x4xf32>, tensor<1x4xf32>) -> tensor<13x4xf32>
+  return %0 : tensor<13x4xf32>
+}
+
+// Here all would have to be sent far.
+// CHECK-LABEL: func.func @concatenate_far
+func.func @concatenate_far(%arg0: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<32x4xf32> {
+  // CHECK-NEXT:  %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
+  // CHECK-NEXT:  %[[B:.*]] = sdy.reshard %arg1 <@mesh, [{}, {"x"}]>
+  // CHECK-NEXT:  %[[AB:.*]] = stablehlo.concatenate %[[A]], %[[B]], dim = 0 {{.*}}<@mesh, [{}, {"x"}]>
+  // CHECK-NEXT:  sdy.reshard %[[AB]] <@mesh, [{"x"}, {}]>
+  %0 = stablehlo.concatenate %arg0, %arg1, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<16x4xf32>, tensor<16x4xf32>) -> tensor<32x4xf32>
+  return %0 : tensor<32x4xf32>
+}
+
 // CHECK-LABEL: func.func @reverse
 func.func @reverse(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<12xf32> {
   // CHECK-NEXT:  %[[PARTS:.*]] = stablehlo.reverse %arg0, dims = [0] {{.*}}device_ids=[3, 2, 1, 0]

@@ -51,10 +51,14 @@ class InsertExplicitReshardsPass(TellingPass):
 
     Without `enable_full_version` this is done for a few kinds of operations only, for others what is unreduced is made
     explicit, and the result of a dot product is resharded where that is cheaper than to reshard its operands.
+
+    The shardings with which operations run are those of Shardy, or with `least_communication` others where less is sent
+    with them.
     """
 
     name = "sdy-insert-explicit-reshards"
     enable_full_version: bool = False
+    least_communication: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
@@ -68,7 +72,8 @@ class InsertExplicitReshardsPass(TellingPass):
                 visited = operations_of(function, *_NEVER_LEFT_ALONE)
             for inner in visited:
                 if not is_terminator(inner):
-                    _visit(inner, symbols, self.enable_full_version or _always_in_full(inner))
+                    in_full = self.enable_full_version or _always_in_full(inner)
+                    _visit(inner, symbols, in_full, self.least_communication)
             terminator = function.body.block.last_op
             assert terminator is not None
             for index in range(len(terminator.operands)):
@@ -90,7 +95,7 @@ def _always_in_full(op: Operation) -> bool:
     return name_of(op) == "mhlo.ragged_dot"
 
 
-def _visit(op: Operation, symbols: Symbols, in_full: bool) -> None:
+def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: bool) -> None:
     if flow := data_flow_of(op):
         _visit_data_flow(op, flow, in_full)
     elif isinstance(op, func.CallOp):
@@ -98,7 +103,7 @@ def _visit(op: Operation, symbols: Symbols, in_full: bool) -> None:
     elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
         replace(op, (op.input,))
     else:
-        reshard_around(op, in_full)
+        reshard_around(op, in_full, least_communication)
 
 
 def _visit_data_flow(op: Operation, flow: ShardableDataFlow, in_full: bool) -> None:

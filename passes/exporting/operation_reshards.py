@@ -17,6 +17,7 @@ from sdy.mesh import Mesh
 from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import is_static_tensor, rank, shape
+from sdy.passes.exporting.concatenated_parts import rule_of_exchange
 from sdy.passes.exporting.dot_plan import plan_dot_result
 from sdy.passes.exporting.operation_plan import Meshes, Plan, Tensors, choose_mesh, plan_operation, summed_axes
 from sdy.passes.exporting.reduction_kinds import operation_reduction
@@ -27,15 +28,17 @@ from sdy.passes.operators.parts import evenly_split, summed_axes_of_results
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
-from sdy.stablehlo.shape import ReshapeOp
+from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
 
 _DOTS = {DotOp, DotGeneralOp}
 
 
-def reshard_around(op: Operation, in_full: bool) -> None:
+def reshard_around(op: Operation, in_full: bool, least_communication: bool = False) -> None:
     """Reshard operands and results of `op` so that they go together, and combine partial results.
 
-    Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding.
+    Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding. With
+    `least_communication`, a concatenation may be left split along the dimension that it concatenates, for
+    `sdy-resolve-permutation-factors` to let devices exchange what they need.
     """
     if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
         _combine_operands(op)
@@ -59,6 +62,8 @@ def reshard_around(op: Operation, in_full: bool) -> None:
         # Partial results that cannot be combined must not arise.
         whole = tuple(sorted((*rule.need_replication, *rule.reduction)))
         rule = replace(rule, reduction=(), need_replication=whole)
+    if least_communication and isinstance(op, ConcatenateOp):
+        rule = rule_of_exchange(op, rule, shardings)
     if operator is not None:
         rule = evenly_split(rule, shardings, mesh)
     tensors = Tensors(rule, shardings, tuple(_num_elements(value) for value in values))

@@ -11,7 +11,7 @@ from sdy.diagnostics import warn
 from sdy.dialect.shardings import get_sharding
 from sdy.dialect.walk import operations
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.partitioning.halo.joining import resolve_concatenation
+from sdy.passes.partitioning.halo.joining import is_no_shift, resolve_concatenation, split_otherwise
 from sdy.passes.partitioning.halo.replication import replicate_factors, reshard_around
 from sdy.passes.partitioning.halo.reshaping import resolve_reshape, whole_where_uneven
 from sdy.passes.partitioning.halo.resizing import dims_that_stay, resolve_pad, resolve_slice
@@ -91,6 +91,9 @@ class ResolvePermutationFactorsPass(ModulePass):
     def _resolve(self, op: Operation, resolution: Resolution) -> None:
         resolve = _TABLE.get(type(op)) if self.enable_halo_exchange else None
         if resolve is not None and resolve(op, resolution):
+            return
+        if self.least_communication and isinstance(op, ConcatenateOp) and is_no_shift(op):
+            reshard_around(op, split_otherwise(op))
             return
         if _make_whole(op) and self.enable_halo_exchange:
             warn(op, f"'{op.name}' op is computed whole along the dimensions in which elements change devices")

@@ -1,23 +1,35 @@
-"""Slices of a split dimension that are put together again, as rotations do: rows move by distances that are known.
+"""Tensors put together along a split dimension, such as slices in a rotation: rows move by distances that are known.
 
-Each device gets of every slice what falls into its part of the result, and takes each row from the slice it is of.
+Each device gets of every tensor what falls into its part of the result, and takes each row from the tensor it is of.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
+from sdy.dialect.shardings import get_sharding
+from sdy.passes.exporting.collective_cost import local_elements
+from sdy.passes.exporting.operation_plan import Tensors, plan_operation
+from sdy.passes.exporting.reshard_cost import elements_around
 from sdy.passes.partitioning.halo.body import Body
 from sdy.passes.partitioning.halo.exchange import DimExchange, Filler
 from sdy.passes.partitioning.halo.reach import Exchange, Reach
 from sdy.passes.partitioning.halo.resolution import Resolution, cut_off, filled_up, layout_of, zero_filler
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.parts import shape_of
+from sdy.rule import FactorKind
+from sdy.rules import sharding_rule
+from sdy.rules.shape import concatenation_kind
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.shape import ConcatenateOp
 from sdy.stablehlo.slicing import SliceOp
+
+_MOST_SENT = 2
+"""As many times its part of the result a device may receive, all of which it has to hold at once."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +63,50 @@ def resolve_concatenation(op: ConcatenateOp, resolution: Resolution) -> bool:
         return False
     if any(layout_of(each.source).mesh != result.mesh for each in inputs):
         return False
-    exchanges = [resolution.plan(each.reach(dim, result)) for each in inputs]
-    sources = {each.source: exchange.reach for each, exchange in zip(inputs, exchanges, strict=True)}
-    whole = sum((reach.parts - 1) * reach.shard for reach in sources.values())
-    if not all(exchange.pays for exchange in exchanges) or sum(exchange.sent for exchange in exchanges) > whole:
+    exchanges = {each: resolution.plan(each.reach(dim, result)) for each in inputs}
+    pay = _pay_instead_of_reshards if resolution.least_communication and is_no_shift(op) else _pay_instead_of_wholes
+    if not all(exchange.pays for exchange in exchanges.values()) or not pay(op, exchanges):
         return False
     slices = [value.owner for value in op.operands if isinstance(value.owner, SliceOp)]
-    _join(op, dim, result, dict(zip(inputs, exchanges, strict=True)), resolution)
+    _join(op, dim, result, exchanges, resolution)
     for each in dict.fromkeys(slices):
         if not each.result.uses:
             Rewriter.erase_op(each)
     return True
+
+
+def is_no_shift(op: ConcatenateOp) -> bool:
+    """Whether other tensors are joined than slices, so that the operation can as well be split along others only."""
+    return concatenation_kind(op) is FactorKind.NEED_REPLICATION
+
+
+def split_otherwise(op: ConcatenateOp) -> Sequence[TensorSharding | None]:
+    """Shardings, of operands and then of the result, with which each device joins its parts; None is the one it has."""
+    result, rule, values = layout_of(op.result), sharding_rule(op), (*op.operands, op.result)
+    assert result.sharding is not None
+    assert rule is not None
+    tensors = Tensors(rule, tuple(map(get_sharding, values)), tuple(math.prod(shape_of(value)) for value in values))
+    name = result.sharding.mesh
+    return plan_operation(tensors, name, {name: result.mesh}, reshapes=False).shardings
+
+
+def _pay_instead_of_wholes(op: ConcatenateOp, exchanges: dict[_Input, Exchange]) -> bool:
+    """Whether devices receive no more in all exchanges than if each of them had the sources whole."""
+    sources = {each.source: exchange.reach for each, exchange in exchanges.items()}
+    whole = sum((reach.parts - 1) * reach.shard for reach in sources.values())
+    return sum(exchange.sent for exchange in exchanges.values()) <= whole
+
+
+def _pay_instead_of_reshards(op: ConcatenateOp, exchanges: dict[_Input, Exchange]) -> bool:
+    """Whether devices receive no more in all exchanges than where tensors are split otherwise, nor hold much more."""
+    result, given = layout_of(op.result), [get_sharding(value) for value in (*op.operands, op.result)]
+    others = [new or old for new, old in zip(split_otherwise(op), given, strict=True)]
+    length = next(iter(exchanges.values())).reach.length
+    row = local_elements(result.axes, result.shape, result.mesh) // length
+    moved = sum(exchange.received for exchange in exchanges.values()) * row * result.mesh.size
+    moved //= result.parts(op.dimension.value.data)
+    sent = sum(exchange.sent for exchange in exchanges.values())
+    return sent <= _MOST_SENT * length and moved + elements_around(op, given) <= elements_around(op, others)
 
 
 def _inputs(op: ConcatenateOp, dim: int) -> list[_Input]:

@@ -1,0 +1,52 @@
+"""What the reshards around an operation cost, for a choice of the shardings of its operands and results.
+
+Reshards that follow each other are one, so that only what an operand comes from and what a result becomes counts.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.passes.common.tensors import rank, shape
+from sdy.passes.exporting.cheapest_plan import cheapest_plan
+from sdy.passes.exporting.collective_cost import elements_received
+from sdy.sharding import TensorSharding
+
+
+def elements_around(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
+    """The elements that all devices receive in reshards where operands, then results, of `op` have `shardings`."""
+    operands, results = shardings[: len(op.operands)], shardings[len(op.operands) :]
+    received = 0
+    for value, sharding in set(zip(op.operands, operands, strict=True)):
+        source = _before_reshards(value)
+        received += _elements(value, get_sharding(source), sharding, op)
+    for value, sharding in zip(op.results, results, strict=True):
+        received += sum(_elements(value, sharding, target, op) for target in dict.fromkeys(_targets(value)))
+    return received
+
+
+def _before_reshards(value: SSAValue) -> SSAValue:
+    """What `value` is resharded from, by reshards whose result nothing else uses."""
+    while isinstance(value.owner, ReshardOp) and value.has_one_use():
+        value = value.owner.input
+    return value
+
+
+def _targets(value: SSAValue) -> Iterator[TensorSharding | None]:
+    """The shardings in which `value` is used."""
+    for use in value.uses:
+        yield use.operation.sharding.data if isinstance(use.operation, ReshardOp) else get_sharding(value)
+
+
+def _elements(value: SSAValue, source: TensorSharding | None, target: TensorSharding | None, anchor: Operation) -> int:
+    """The elements that all devices receive where `value` goes from one sharding to another."""
+    given = source or target
+    if given is None:
+        return 0
+    whole = TensorSharding.replicated_closed(given.mesh, rank(value.type))
+    before, after = (source or whole).dim_axes, (target or whole).dim_axes
+    sizes, mesh = shape(value.type), mesh_of(given, anchor)
+    return elements_received(cheapest_plan(before, after, sizes, mesh), before, sizes, mesh)
