@@ -65,15 +65,18 @@ func.func @concatenate(%arg0: tensor<12x4xf32> {sdy.sharding = #sdy.sharding<@me
   return %0 : tensor<13x4xf32>
 }
 
-// Here all would have to be sent far.
-// CHECK-LABEL: func.func @concatenate_far
-func.func @concatenate_far(%arg0: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<32x4xf32> {
-  // CHECK-NEXT:  %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
-  // CHECK-NEXT:  %[[B:.*]] = sdy.reshard %arg1 <@mesh, [{}, {"x"}]>
+// Where the parts are those of wholes, nothing is sent to split the other dimension instead.
+// CHECK-LABEL: func.func @concatenate_wholes
+func.func @concatenate_wholes(%arg0: tensor<12x4xf32>, %arg1: tensor<4x4xf32>) -> tensor<16x4xf32> {
+  // CHECK:       %[[A:.*]] = sdy.reshard %{{.*}} <@mesh, [{}, {"x"}]> : tensor<12x4xf32>
+  // CHECK:       %[[B:.*]] = sdy.reshard %{{.*}} <@mesh, [{}, {"x"}]> : tensor<4x4xf32>
   // CHECK-NEXT:  %[[AB:.*]] = stablehlo.concatenate %[[A]], %[[B]], dim = 0 {{.*}}<@mesh, [{}, {"x"}]>
   // CHECK-NEXT:  sdy.reshard %[[AB]] <@mesh, [{"x"}, {}]>
-  %0 = stablehlo.concatenate %arg0, %arg1, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<16x4xf32>, tensor<16x4xf32>) -> tensor<32x4xf32>
-  return %0 : tensor<32x4xf32>
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<12x4xf32>
+  %1 = sdy.reshard %arg1 <@mesh, [{"x"}, {}]> : tensor<4x4xf32>
+  %2 = stablehlo.concatenate %0, %1, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<12x4xf32>, tensor<4x4xf32>) -> tensor<16x4xf32>
+  %3 = sdy.reshard %2 <@mesh, [{}, {}]> : tensor<16x4xf32>
+  return %3 : tensor<16x4xf32>
 }
 
 // CHECK-LABEL: func.func @reverse
