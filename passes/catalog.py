@@ -69,6 +69,7 @@ _ROOMS = {
         sdy-inline-operators
     """,
     "partitioning": """
+        sdy-accumulate-in-stages
         sdy-convert-global-to-local
         sdy-expand-split-operations
         sdy-inline-functions

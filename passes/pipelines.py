@@ -280,6 +280,7 @@ class PartitionPipeline(Pipeline):
 
     def passes(self) -> Iterator[ModulePass]:
         from sdy.passes.operators.inline_operators import InlineOperatorsPass
+        from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
@@ -291,6 +292,7 @@ class PartitionPipeline(Pipeline):
         yield InlineFunctionsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield ReduceInStagesPass()
+        yield AccumulateInStagesPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
         yield PadForDivisibilityPass(preserve_semantics=True)

@@ -26,11 +26,13 @@ from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.passes.partitioning.elements import bounds
 from sdy.passes.partitioning.emitter import before
 from sdy.passes.partitioning.halo.resolution import captures
+from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.reducers import scalar
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.control_flow import ReturnOp
 from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp, XorOp
+from sdy.stablehlo.reduce_window import ReduceWindowOp
 from sdy.stablehlo.reduction import ReduceOp
 
 _WITH_INFINITY = (Float16Type, BFloat16Type, Float32Type, Float64Type)
@@ -77,7 +79,7 @@ def is_constant(value: SSAValue, element: float) -> bool:
     return elements is not None and all(each == element for each in elements.get_values())
 
 
-def neutral_starts(op: ReduceOp) -> Sequence[SSAValue] | None:
+def neutral_starts(op: ReduceOp | ReduceWindowOp) -> Sequence[SSAValue] | None:
     """Scalars, one for each input, that may count any number of times beside the initial values of `op`.
 
     Identities are made in front of it. None where it is not known that there are such.
@@ -92,7 +94,7 @@ def neutral_starts(op: ReduceOp) -> Sequence[SSAValue] | None:
     return op.init_values if _starts_are_idempotent(op) else None
 
 
-def _starts_are_idempotent(op: ReduceOp) -> bool:
+def _starts_are_idempotent(op: ReduceOp | ReduceWindowOp) -> bool:
     """Whether the body, given the initial values twice, gives them again; False where they are not known."""
     from sdy.passes.execution.interpreter.machine import run_function  # few programs need it
 
@@ -117,5 +119,7 @@ def _starts_are_idempotent(op: ReduceOp) -> bool:
 
 
 def _constant_elements(value: SSAValue) -> DenseIntOrFPElementsAttr | None:
+    while isinstance(value.owner, BroadcastInDimOp) and value.type == value.owner.operand.type:
+        value = value.owner.operand
     elements = value.owner.value if isinstance(value.owner, ConstantOp | ShardedConstantOp) else None
     return elements if isinstance(elements, DenseIntOrFPElementsAttr) else None

@@ -3,8 +3,11 @@
 # jax does not declare all of its types.
 # pyright: basic
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from partitioned_programs import CUBE, LINE, Argument, D, M, Program, X, Y, Z, ints, program
@@ -32,6 +35,17 @@ def recurrence(decay: jax.Array, x: jax.Array) -> jax.Array:
     return lax.associative_scan(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (jax.nn.sigmoid(decay), x), axis=1)[1]
 
 
+def record_holders(x: jax.Array) -> jax.Array:
+    """For each place of a row, where the largest element up to there is, of equal ones the first."""
+
+    def larger(a: Sequence[jax.Array], b: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
+        is_first = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+        return jnp.where(is_first, a[0], b[0]), jnp.where(is_first, a[1], b[1])
+
+    pairs, starts = (x, lax.broadcasted_iota("int32", x.shape, 1)), (np.int32(-99), np.int32(99))
+    return lax.reduce_window(pairs, starts, larger, (1, 32), (1, 1), ((0, 0), (31, 0)))[1]
+
+
 _SPLIT, _INTEGERS = Argument((16, 32), (D, M)), ints((16, 32), D, M)
 
 PROGRAMS: dict[str, Program] = {
@@ -56,6 +70,7 @@ PROGRAMS: dict[str, Program] = {
     "cumulative maximum": program(lambda x: (lax.cummax(x, 0), lax.cummin(x, 1, reverse=True)), _SPLIT),
     "cumulative log-sum-exp": program(lambda x: lax.cumlogsumexp(x, 1), _SPLIT),
     "cumulative sum, gradient": program(jax.grad(lambda x: jnp.sum(jnp.cumsum(x, 0) ** 2)), _SPLIT),
+    "record holders": program(record_holders, _INTEGERS),
     "runs": program(run_lengths, ints((32,), X), mesh=LINE),
     "recurrence": program(recurrence, Argument((8, 16, 4), (D, M)), Argument((8, 16, 4), (D, M))),
     "differences": program(lambda x: (jnp.diff(x, axis=0), jnp.gradient(x, axis=1)), _SPLIT),

@@ -64,6 +64,9 @@ PROGRAMS: dict[str, Program] = {
     "softmax": program(split(lambda x: (jax.nn.softmax(x, 1), jax.nn.logsumexp(x, 0))), ODD),
     "argmax": program(split(lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0))), ODD),
     "cumsum": program(split(lambda x: (jnp.cumsum(x, 1), jnp.cumsum(x, 0))), ODD),
+    "cumulative, from the end": program(
+        split(lambda x: (jax.lax.cummax(x, 0, reverse=True), jax.lax.cumlogsumexp(x, 1, reverse=True))), ODD
+    ),
     "column": program(split(lambda x: x[:, 0]), whole(16, 32)),
     "slices": program(split(lambda x: (x[:12], x[2:9], x[::2], x[:11, :6])), ODD),
     "slice that makes padding": program(split(lambda x: constrain(x[:14], D, M).sum(0)), whole(16, 8)),

@@ -1,0 +1,83 @@
+// RUN: sdy-opt %s -sdy-accumulate-in-stages -split-input-file | filecheck %s
+
+sdy.mesh @mesh = <["x"=4]>
+
+// Each device has the running sums of its part. Of a part its last one is what comes to those behind it: the first three
+// of these, summed up from none on, are what each part is to add.
+// CHECK-LABEL: func.func @running_sum
+// CHECK-NEXT:    %[[ZERO:.*]] = stablehlo.constant
+// CHECK-NEXT:    %[[CUT:.*]] = stablehlo.reshape %arg0 {{.*}}[{"x"}, {}, {}]{{.*}} -> tensor<4x4x2xf32>
+// CHECK-NEXT:    %[[OWN:.*]] = "stablehlo.reduce_window"(%[[CUT]], %[[ZERO]]) <{padding = dense<{{\[\[}}0, 0], [3, 0], [0, 0]]> : tensor<3x2xi64>, window_dimensions = array<i64: 1, 4, 1>}>
+// CHECK:         %[[LAST:.*]] = stablehlo.slice %[[OWN]] [0:4, 3:4, 0:2] {{.*}}[{"x"}, {}, {}]
+// CHECK-NEXT:    %[[TOTALS:.*]] = sdy.reshard %[[LAST]] <@mesh, [{}, {}, {}]>
+// CHECK-NEXT:    %[[OTHERS:.*]] = stablehlo.slice %[[TOTALS]] [0:3, 0:1, 0:2]
+// CHECK-NEXT:    %[[BEFORE:.*]] = "stablehlo.reduce_window"(%[[OTHERS]], %[[ZERO]]) <{padding = dense<{{\[\[}}3, 0], [0, 0], [0, 0]]> : tensor<3x2xi64>, window_dimensions = array<i64: 3, 1, 1>}>
+// CHECK:         %[[ITS:.*]] = sdy.reshard %[[BEFORE]] <@mesh, [{"x"}, {}, {}]>
+// CHECK-NEXT:    %[[EACH:.*]] = stablehlo.broadcast_in_dim %[[ITS]], dims = [0, 1, 2] {{.*}} -> tensor<4x4x2xf32>
+// CHECK-NEXT:    %[[SUM:.*]] = stablehlo.add %[[EACH]], %[[OWN]]
+// CHECK-NEXT:    %[[RESULT:.*]] = stablehlo.reshape %[[SUM]] {{.*}}[{"x"}, {}]{{.*}} -> tensor<16x2xf32>
+// CHECK-NEXT:    return %[[RESULT]]
+func.func @running_sum(%a: tensor<16x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<16x2xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a, %zero)
+      <{padding = dense<[[15, 0], [0, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 16, 1>}> ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %1 = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<16x2xf32>, tensor<f32>) -> tensor<16x2xf32>
+  return %0 : tensor<16x2xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=4]>
+
+// From the end, what is behind a part is combined from the right. Parts that are not of one size end in initial values.
+// The result is wanted whole.
+// CHECK-LABEL: func.func @from_the_end
+// CHECK:         stablehlo.pad %arg0, %{{.*}}, low = [0], high = [1]
+// CHECK-NEXT:    %[[CUT:.*]] = stablehlo.reshape {{.*}} -> tensor<4x2xi32>
+// CHECK-NEXT:    %[[OWN:.*]] = "stablehlo.reduce_window"(%[[CUT]], {{.*}} <{padding = dense<{{\[\[}}0, 0], [0, 1]]>
+// CHECK:         stablehlo.slice %[[OWN]] [0:4, 0:1]
+// CHECK:         %[[OTHERS:.*]] = stablehlo.slice %{{.*}} [1:4, 0:1]
+// CHECK-NEXT:    "stablehlo.reduce_window"(%[[OTHERS]], {{.*}} <{padding = dense<{{\[\[}}0, 3], [0, 0]]>
+// CHECK:         %[[EACH:.*]] = stablehlo.broadcast_in_dim
+// CHECK-NEXT:    stablehlo.maximum %[[OWN]], %[[EACH]]
+// CHECK-NEXT:    stablehlo.reshape {{.*}} -> tensor<8xi32>
+// CHECK-NEXT:    stablehlo.slice {{.*}} [0:7]
+// CHECK-NEXT:    sdy.reshard {{.*}} <@mesh, [{}]>
+func.func @from_the_end(%a: tensor<7xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<7xi32> {
+  %low = stablehlo.constant dense<-2147483648> : tensor<i32>
+  %0 = "stablehlo.reduce_window"(%a, %low)
+      <{padding = dense<[[0, 6]]> : tensor<1x2xi64>, window_dimensions = array<i64: 7>}> ({
+    ^bb0(%x: tensor<i32>, %y: tensor<i32>):
+      %1 = stablehlo.maximum %x, %y : tensor<i32>
+      stablehlo.return %1 : tensor<i32>
+  }) : (tensor<7xi32>, tensor<i32>) -> tensor<7xi32>
+  return %0 : tensor<7xi32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=4]>
+
+// Windows that do not reach to the beginning, and initial values that count each time, stay.
+// CHECK-LABEL: func.func @unchanged
+// CHECK-NOT:     stablehlo.reshape
+func.func @unchanged(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32>, tensor<8xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a, %zero)
+      <{padding = dense<[[6, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 7>}> ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %2 = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+  }) : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  %1 = "stablehlo.reduce_window"(%a, %one)
+      <{padding = dense<[[7, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 8>}> ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %2 = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+  }) : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}

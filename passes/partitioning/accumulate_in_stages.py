@@ -1,0 +1,161 @@
+"""`sdy-accumulate-in-stages`: running sums and the like go on from part to part of a split dimension."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.dialect.walk import operations_of
+from sdy.passes.common.tensors import is_static_tensor, shape
+from sdy.passes.partitioning.emitter import Emitter, with_shape
+from sdy.passes.partitioning.halo.body import TensorEmitter
+from sdy.passes.partitioning.halo.replication import reshard_around
+from sdy.passes.partitioning.halo.resolution import layout_of
+from sdy.passes.partitioning.neutral import neutral_starts
+from sdy.passes.partitioning.pointwise import applied, is_pointwise
+from sdy.passes.partitioning.stages import Cut, with_parts
+from sdy.sharding import DimSharding, TensorSharding, equivalent
+from sdy.stablehlo.attributes.operation_attributes import i64_array
+from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
+from sdy.stablehlo.reduce_window import ReduceWindowOp
+
+
+@dataclass(frozen=True)
+class AccumulateInStagesPass(ModulePass):
+    """Accumulate along a split dimension in each part by itself, and combine that with what all parts before come to.
+
+    A running sum, product or maximum is a reduction in windows that reach from the first element, or to the last. Of a
+    part it is known from its last one what the part comes to. Before, with windows of 16 and padding of 15 in front::
+
+        sdy.mesh @mesh = <["x"=4]>
+        ... %0: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
+        %1 = "stablehlo.reduce_window"(%0, %zero) ... stablehlo.add : tensor<16xf32>
+
+    After, shortened::
+
+        %1 = stablehlo.reshape %0 [{"x"}, {}] : tensor<4x4xf32>
+        %2 = "stablehlo.reduce_window"(%1, %zero) ... stablehlo.add [{"x"}, {}] : tensor<4x4xf32>
+        %3 = stablehlo.slice %2 [0:4, 3:4] [{"x"}, {}] : tensor<4x1xf32>
+        %4 = sdy.reshard %3 <@mesh, [{}, {}]> : tensor<4x1xf32>
+        %5 = stablehlo.slice %4 [0:3, 0:1] : tensor<3x1xf32>
+        %6 = "stablehlo.reduce_window"(%5, %zero) ... stablehlo.add : tensor<4x1xf32>
+        %7 = sdy.reshard %6 <@mesh, [{"x"}, {}]> : tensor<4x1xf32>
+        %8 = stablehlo.broadcast_in_dim %7, dims = [0, 1] [{"x"}, {}] : tensor<4x4xf32>
+        %9 = stablehlo.add %8, %2 [{"x"}, {}] : tensor<4x4xf32>
+        %10 = stablehlo.reshape %9 [{"x"}] : tensor<16xf32>
+
+    so that devices receive a number for each part, and no elements. Nothing is changed where the initial values may not
+    count several times, or where the body is more than elementwise operations.
+    """
+
+    name = "sdy-accumulate-in-stages"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for windows in operations_of(op, ReduceWindowOp):
+            accumulation = _Accumulation.of(windows)
+            if accumulation is not None:
+                accumulation.do_in_stages()
+
+
+@dataclass(frozen=True)
+class _Accumulation:
+    """Windows that reach along `dim` from the first element to each, or if `from_last` from each to the last one.
+
+    All inputs are to be split as `sharding` says.
+    """
+
+    op: ReduceWindowOp
+    dim: int
+    from_last: bool
+    sharding: TensorSharding
+
+    @classmethod
+    def of(cls, op: ReduceWindowOp) -> "_Accumulation | None":
+        """What `op` is if it is such an accumulation along a split dimension, and known how to be done in stages."""
+        if not all(is_static_tensor(value.type) and 0 not in shape(value.type) for value in op.inputs):
+            return None
+        dims = [dim for dim, along in enumerate(op.window()) if along != WindowDimension(1)]
+        splits = [layout.sharding for layout in map(layout_of, op.inputs) if len(dims) == 1 and layout.axes[dims[0]]]
+        if not splits or splits[0] is None or splits[0].unreduced:
+            return None
+        size, window = shape(op.inputs[0].type)[dims[0]], op.window()[dims[0]]
+        forward, backward = (WindowDimension(size, padding=pair) for pair in ((size - 1, 0), (0, size - 1)))
+        if window not in (forward, backward) or not is_pointwise(op.body):
+            return None
+        starts = neutral_starts(op)
+        if starts is None or list(starts) != list(op.init_values):
+            return None
+        return cls(op, dims[0], window == backward, splits[0])
+
+    def do_in_stages(self) -> None:
+        """Put the stages in the place of the operation."""
+        op, dim, sharding = self.op, self.dim, self.sharding
+        reshard_around(op, [None if equivalent(get_sharding(value), sharding) else sharding for value in op.inputs])
+        layout = layout_of(op.inputs[0])
+        cut = Cut(dim, layout.parts(dim), layout.axes[dim])
+        by_part = with_parts(sharding.with_dim(dim, DimSharding()), dim, cut.axes)
+        everywhere = by_part.with_dim(dim, DimSharding())
+
+        emit = Emitter(InsertPoint.before(op), op)
+        inputs = [cut.apply(value, emit, init) for value, init in zip(op.inputs, op.init_values, strict=True)]
+        sizes = shape(inputs[0].type)
+        last = 0 if self.from_last else sizes[dim + 1] - 1
+        others = slice(1, cut.count) if self.from_last else slice(cut.count - 1)
+
+        own = self._accumulate(inputs, dim + 1, sizes[dim + 1], by_part)
+        totals = [self._rows(value, dim + 1, slice(last, last + 1), by_part) for value in own]
+        totals = [emit.insert(ReshardOp(value, everywhere)) for value in totals]
+        totals = [self._rows(value, dim, others, everywhere) for value in totals]
+        beyond = self._accumulate(totals, dim, cut.count, everywhere)
+        beyond = [emit.insert(ReshardOp(value, by_part)) for value in beyond]
+        emit_by_part = TensorEmitter(InsertPoint.before(op), op, by_part)
+        beyond = [emit_by_part.broadcast(value, range(len(sizes)), sizes) for value in beyond]
+        joined = applied(op.body, [*own, *beyond] if self.from_last else [*beyond, *own], emit_by_part)
+        results = zip(joined, op.results, strict=True)
+        Rewriter.replace_op(op, [], [self._put_together(value, result) for value, result in results])
+
+    def _accumulate(
+        self, inputs: Sequence[SSAValue], dim: int, count: int, sharding: TensorSharding
+    ) -> Sequence[SSAValue]:
+        """`count` results along `dim`: the last one of all `inputs`, each one before of an element less, or of none."""
+        op, sizes = self.op, shape(inputs[0].type)
+        padding = [(0, 0)] * len(sizes)
+        padding[dim] = (0, count - 1) if self.from_last else (count - 1, 0)
+        window = [sizes[dim] if index == dim else 1 for index in range(len(sizes))]
+        made = (*sizes[:dim], count, *sizes[dim + 1 :])
+        windows = ReduceWindowOp.create(
+            operands=[*inputs, *op.init_values],
+            result_types=[with_shape(result, made) for result in op.results],
+            properties={"window_dimensions": i64_array(*window), "padding": padding_elements(padding)},
+            regions=[op.body.clone()],
+        )
+        Emitter(InsertPoint.before(op), op).insert(windows)
+        for result in windows.results:
+            set_sharding(result, sharding)
+        return windows.results
+
+    def _rows(self, value: SSAValue, dim: int, rows: slice, sharding: TensorSharding) -> SSAValue:
+        sizes = shape(value.type)
+        start, stop, _ = rows.indices(sizes[dim])
+        starts = [start if index == dim else 0 for index in range(len(sizes))]
+        limits = [stop if index == dim else size for index, size in enumerate(sizes)]
+        return TensorEmitter(InsertPoint.before(self.op), self.op, sharding).slice(value, starts, limits)
+
+    def _put_together(self, value: SSAValue, result: SSAValue) -> SSAValue:
+        """`value`, which has the parts in a dimension of their own, as the `result` that it is to be."""
+        point, sizes = InsertPoint.before(self.op), list(shape(value.type))
+        emit = TensorEmitter(point, self.op, self.sharding)
+        sizes[self.dim : self.dim + 2] = [sizes[self.dim] * sizes[self.dim + 1]]
+        whole = emit.reshape(value, sizes)
+        if tuple(sizes) != shape(result.type):
+            whole = emit.slice(whole, [0] * len(sizes), shape(result.type))
+        wanted = get_sharding(result) or TensorSharding.replicated_closed(self.sharding.mesh, len(sizes))
+        if equivalent(self.sharding, wanted):
+            return whole
+        return Emitter(point, self.op).insert(ReshardOp(whole, wanted))
