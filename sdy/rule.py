@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from sdy.interned import Interned
+
 TensorMapping = tuple[tuple[int, ...], ...]
 """The factors of each dimension of a tensor, major to minor, by their index in the rule."""
 
@@ -26,8 +28,8 @@ class FactorKind(Enum):
     """Each device needs data of others, such as a halo."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpShardingRule:
+@dataclass(frozen=True, slots=True, eq=False)
+class OpShardingRule(Interned):
     """The factors of an operation, and how each tensor's dimensions are made of them.
 
     `reduction`, `need_replication` and `permutation` list, in ascending order, the factors of those kinds; all others

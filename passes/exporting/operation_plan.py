@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sdy.axes import AxisRef, common_prefix, merge_sub_axes, total_size
 from sdy.mesh import Mesh
@@ -48,7 +49,17 @@ def plan_operation(tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, resh
 
     `reshapes` says that the operation only renames places, so that axes may move between factors of a dimension.
     """
-    rule, mesh = tensors.rule, meshes[mesh_name]
+    mesh = meshes[mesh_name]
+    elsewhere = frozenset(name for name, other in meshes.items() if other.device_ids != mesh.device_ids)
+    return _plan_operation(tensors, mesh_name, mesh, elsewhere, reshapes)
+
+
+@lru_cache(maxsize=2**12)
+def _plan_operation(
+    tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh, elsewhere: frozenset[str | Mesh], reshapes: bool
+) -> Plan:
+    """As `plan_operation`, `elsewhere` being the meshes that have the devices in another order."""
+    rule = tensors.rule
     projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
     overflows = [any(factor.overflow for factor in tensor.factors.values()) for tensor in projection.tensors]
     deal_anew = reshapes and any(overflows)
@@ -66,11 +77,7 @@ def plan_operation(tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, resh
             changes = not equivalent(new, sharding)
         else:
             changes = overflow or any(part.axes != axes_per_factor[f] for f, part in tensor.factors.items())
-        other_devices = (
-            sharding is not None
-            and not sharding.is_fully_replicated
-            and meshes[sharding.mesh].device_ids != mesh.device_ids
-        )
+        other_devices = sharding is not None and sharding.mesh in elsewhere and not sharding.is_fully_replicated
         planned.append(new if changes or other_devices else None)
     reduction_axes = tuple(axis for factor in rule.reduction for axis in axes_per_factor[factor])
     return Plan(tuple(planned), axes_per_factor, reduction_axes)

@@ -46,10 +46,11 @@ def shardable_value(value: SSAValue) -> SSAValue | None:
 
 def get_sharding(value: SSAValue) -> TensorSharding | None:
     """The sharding of `value`, None where it has none."""
-    # Most values are the result of an operation that keeps its sharding itself, and are asked about in a hurry.
-    if isinstance(value, OpResult) and _place_in(value.op.__class__) is _RESULT:
+    # Most values are the result of an operation that keeps its sharding itself, and are asked about in a hurry: the
+    # classes of values and attributes are abstract ones, with which isinstance is slow to say no.
+    if type(value) is OpResult and _place_in(value.op.__class__) is _RESULT:
         attribute = value.op.attributes.get(SHARDING)
-        return attribute.data[value.index] if isinstance(attribute, TensorShardingPerValueAttr) else None
+        return attribute.data[value.index] if type(attribute) is TensorShardingPerValueAttr else None
     kept_with = shardable_value(value)
     if kept_with is None:
         return None
@@ -158,8 +159,8 @@ def keeps_shardings_of_results(op_class: type[Operation]) -> bool:
 
 def get_sharding_behind_barriers(value: SSAValue) -> TensorSharding | None:
     """The sharding of what `value` is behind any propagation barriers."""
-    while isinstance(value, OpResult) and isinstance(value.op, PropagationBarrierOp):
-        value = value.op.input
+    while isinstance(value, OpResult) and value.op.__class__ is PropagationBarrierOp:
+        value = value.op.operands[0]
     return get_sharding(value)
 
 
