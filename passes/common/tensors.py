@@ -1,5 +1,7 @@
 """What passes ask about the type of a value."""
 
+from math import prod
+
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
@@ -20,6 +22,15 @@ def shape(type_: Attribute) -> tuple[int, ...]:
 def is_static_tensor(type_: Attribute) -> bool:
     """Whether this is a shaped type all of whose dimensions are known."""
     return isinstance(type_, _SHAPED) and DYNAMIC_INDEX not in type_.get_shape()
+
+
+def num_elements(value: SSAValue) -> int:
+    """The size of a tensor; 0 where it is not known."""
+    type_ = value.type
+    if not isinstance(type_, _SHAPED):
+        return 0
+    sizes = type_.get_shape()
+    return 0 if DYNAMIC_INDEX in sizes else prod(sizes)
 
 
 def is_scalar(value: SSAValue) -> bool:

@@ -124,6 +124,8 @@ def choose_mesh(shardings: Sequence[TensorSharding | None], meshes: Meshes) -> s
     given = [sharding for sharding in shardings if sharding is not None and not meshes[sharding.mesh].is_empty]
     if not given or len({meshes[sharding.mesh].axes for sharding in given}) > 1 or not meshes[given[0].mesh].axes:
         return None
+    if len(meshes) == 1:
+        return given[0].mesh
     uses: Counter[str | Mesh | None] = Counter()
     most_common: str | Mesh | None = None
     for sharding in given:

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 
-from xdsl.ir import Operation, OpResult, SSAValue, Use
+from xdsl.ir import Operation, OpResult, Use
 from xdsl.rewriter import InsertPoint
 
 from sdy.axes import AxisRef, subtract
@@ -16,7 +15,7 @@ from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers, re
 from sdy.mesh import Mesh
 from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
-from sdy.passes.common.tensors import is_static_tensor, rank, shape
+from sdy.passes.common.tensors import num_elements, rank
 from sdy.passes.exporting.concatenated_parts import rule_of_exchange
 from sdy.passes.exporting.dot_plan import plan_dot_result
 from sdy.passes.exporting.operation_plan import Meshes, Plan, Tensors, choose_mesh, plan_operation, summed_axes
@@ -58,7 +57,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
     if mesh_name is None or rule is None or (rule.is_custom and operator is None):
         return
     mesh = meshes[mesh_name]
-    if operation_reduction(op) is None:
+    if rule.reduction and operation_reduction(op) is None:
         # Partial results that cannot be combined must not arise.
         whole = tuple(sorted((*rule.need_replication, *rule.reduction)))
         rule = replace(rule, reduction=(), need_replication=whole)
@@ -66,7 +65,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
         rule = rule_of_exchange(op, rule, shardings)
     if operator is not None:
         rule = evenly_split(rule, shardings, mesh)
-    tensors = Tensors(rule, shardings, tuple(_num_elements(value) for value in values))
+    tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))
     if in_full:
         plan = _reshard_operation(op, tensors, mesh_name, meshes)
         if operator is None:
@@ -96,6 +95,8 @@ def _combine_operands(op: Operation) -> None:
 def _reshard_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes) -> Plan:
     """Reshard operands and results so that they go together, as the plan says that is returned."""
     plan = plan_operation(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
+    if not any(plan.shardings):
+        return plan
     before, after = InsertPoint.before(op), InsertPoint.after(op)
     for index, sharding in enumerate(plan.shardings):
         if sharding is None:
@@ -130,7 +131,7 @@ def _combine_results(
     op: Operation, axes_of_results: Sequence[Sequence[AxisRef]], mesh_name: str | Mesh, mesh: Mesh
 ) -> None:
     """Combine each result along those of its axes, over which it is partial, that results are not unreduced along."""
-    if not op.results:
+    if not any(axes_of_results):
         return
     first = get_sharding(op.results[0])
     unreduced = first.unreduced if first else ()
@@ -141,8 +142,3 @@ def _combine_results(
             assert reduction is not None
             sharding = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, rank(result.type))
             insert_for_other_uses(result, AllReduceOp(result, partial, sharding, reduction), at)
-
-
-def _num_elements(value: SSAValue) -> int:
-    """The size of a tensor; 0 where it is not known."""
-    return prod(shape(value.type)) if is_static_tensor(value.type) else 0

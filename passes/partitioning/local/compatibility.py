@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import cast
 
 from xdsl.ir import Operation, OpResult
@@ -29,6 +30,8 @@ from sdy.stablehlo.slicing import SliceOp
 MISFIT = "its tensors are split in ways that do not fit together"
 """The reason that sdy-insert-explicit-reshards does away with."""
 
+Axes = tuple[AxisRef, ...]
+
 
 def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
     """Why `op`, whose values still have the types of the whole, cannot be computed in parts; None if it can.
@@ -53,16 +56,13 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
     rule = _rule_in_parts(op, operands)
     if rule is None:
         return "it has no sharding rule" if results or op.dialect_name() == "stablehlo" else None
-    shardings = [TensorSharding(mesh, tuple(map(DimSharding, layout.axes))) for layout in layouts]
-    tensors = project(rule, shardings, mesh).tensors
-    without_factor = [_split_without_factor(layout, dims) for layout, dims in zip(layouts, rule.tensors, strict=True)]
-    if any(without_factor) or any(factor.overflow for tensor in tensors for factor in tensor.factors.values()):
-        return "a dimension is split where the operation does not allow it"
-    axes = agreed_axes([{index: part.axes for index, part in tensor.factors.items()} for tensor in tensors], rule)
-    if axes is None:
-        return MISFIT
-    split_factors = [factor for factor in range(rule.num_factors) if axes[factor]]
-    if any(factor in rule.permutation or _is_needed_whole(op, rule, factor) for factor in split_factors):
+    axes = _axes_of_factors(rule, tuple(layout.axes for layout in layouts), mesh)
+    if isinstance(axes, str):
+        return axes
+    needed_whole = _factors_needed_whole(type(op), rule)
+    if isinstance(op, ConvolutionOp):
+        needed_whole |= _window_factors(op, rule)
+    if any(axes[factor] for factor in needed_whole):
         return "a device would need data of others"
     partial = [axis for factor in rule.reduction for axis in axes[factor]]
     if partial and not all(_is_combined(*each, partial, mesh) for each in zip(op.results, results, strict=True)):
@@ -105,26 +105,40 @@ def _permutes_like_parts(op: CollectivePermuteOp, operand: Layout, result: Layou
     )
 
 
-def _split_without_factor(layout: Layout, dims: TensorMapping) -> bool:
-    return any(axes and not factors for axes, factors in zip(layout.axes, dims, strict=True))
+@lru_cache(maxsize=2**12)
+def _axes_of_factors(
+    rule: OpShardingRule, axes_of_tensors: Sequence[Sequence[Axes]], mesh: Mesh
+) -> tuple[Axes, ...] | str:
+    """The axes that split each factor in all tensors alike, or why there are none."""
+    shardings = [TensorSharding(mesh, tuple(map(DimSharding, axes))) for axes in axes_of_tensors]
+    tensors = project(rule, shardings, mesh).tensors
+    without_factor = any(map(_split_without_factor, axes_of_tensors, rule.tensors))
+    if without_factor or any(factor.overflow for tensor in tensors for factor in tensor.factors.values()):
+        return "a dimension is split where the operation does not allow it"
+    agreed = agreed_axes([{index: part.axes for index, part in tensor.factors.items()} for tensor in tensors], rule)
+    return MISFIT if agreed is None else agreed
 
 
-def _is_needed_whole(op: Operation, rule: OpShardingRule, factor: int) -> bool:
-    """Whether a factor that may pass through cannot: it goes in but not out, or comes out of what does not make it."""
-    in_operands, in_results = (
-        any(factor in dim for tensor in tensors for dim in tensor) for tensors in (rule.operands, rule.results)
-    )
-    goes_in_only = in_operands and not in_results and rule.kind(factor) is FactorKind.PASS_THROUGH
-    return (
-        goes_in_only
-        or (isinstance(op, (CustomCallOp, ReshapeOp)) and not in_operands)
-        or (isinstance(op, ConvolutionOp) and _is_within_window(op, rule, factor))
-    )
+def _split_without_factor(axes_of_dims: Sequence[Axes], dims: TensorMapping) -> bool:
+    return any(axes and not factors for axes, factors in zip(axes_of_dims, dims, strict=True))
 
 
-def _is_within_window(op: ConvolutionOp, rule: OpShardingRule, factor: int) -> bool:
+@lru_cache(maxsize=2**12)
+def _factors_needed_whole(op_class: type[Operation], rule: OpShardingRule) -> frozenset[int]:
+    """The factors that take data of other devices, go in but not out, or come out of what does not make them."""
+    goes_in, comes_out = _factors_in(rule.operands), _factors_in(rule.results)
+    goes_in_only = {factor for factor in goes_in - comes_out if rule.kind(factor) is FactorKind.PASS_THROUGH}
+    comes_from_nowhere = comes_out - goes_in if issubclass(op_class, CustomCallOp | ReshapeOp) else set[int]()
+    return frozenset(rule.permutation) | goes_in_only | comes_from_nowhere
+
+
+def _factors_in(tensors: Sequence[TensorMapping]) -> set[int]:
+    return {factor for mapping in tensors for dim in mapping for factor in dim}
+
+
+def _window_factors(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
     kernel = rule.operands[1]
-    return any(factor in kernel[dim] for dim in op.dimension_numbers.data.kernel_spatial_dimensions)
+    return {factor for dim in op.dimension_numbers.data.kernel_spatial_dimensions for factor in kernel[dim]}
 
 
 def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef], mesh: Mesh) -> bool:

@@ -1,10 +1,12 @@
 """The devices that take part in a collective together, as StableHLO's collectives say them."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, TensorType, i64
 
 from sdy.axes import AxisRef
+from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import device_groups
 from sdy.passes.common.replica_group_meshes import mesh_attribute
 from sdy.passes.partitioning.layout import Layout
@@ -23,7 +25,12 @@ def replica_groups(
     if target.groups_by_axes and all(axis.is_full for axis in axes):
         mesh = mesh_attribute(layout.sharding.mesh)
         return ReplicaGroupMeshAxesAttr(ReplicaGroupMeshAxes(mesh, ArrayAttr(map(AxisRefAttr, axes))))
-    groups = device_groups(axes, layout.mesh)
+    return _groups_as_lists(tuple(axes), layout.mesh)
+
+
+@lru_cache(maxsize=2**8)
+def _groups_as_lists(axes: tuple[AxisRef, ...], mesh: Mesh) -> DenseIntOrFPElementsAttr:
+    groups = device_groups(axes, mesh)
     return device_list([device for group in groups for device in group], (len(groups), len(groups[0])))
 
 
