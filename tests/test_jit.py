@@ -13,6 +13,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from sdy.passes.execution.hlo_collectives import collectives
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 X = np.arange(64, dtype=np.float32).reshape(8, 8) / 100
@@ -146,6 +147,17 @@ def test_random_keys_are_arrays_too():
     keys, bits = run(jax.random.key(0), jnp.zeros(8, jnp.uint32))
     np.testing.assert_array_equal(jax.random.key_data(keys), jax.random.key_data(jax.random.split(jax.random.key(0))))
     np.testing.assert_array_equal(bits, jax.random.bits(jax.random.key(0), (8,)))
+
+
+def test_functions_that_it_calls_keep_what_axes_do_not_divide_in_parts():
+    doubled = jax.jit(lambda x: x * 2)
+
+    def joined(x: Any) -> Any:
+        return jnp.concatenate([x[:1], doubled(x[1:])])
+
+    run = sdy.jit(joined, in_shardings=on("data"))
+    assert_like_jax(run, X)
+    assert collectives(run.lower(X).compile().as_text()).keys() == {"collective-permute"}
 
 
 def test_it_is_a_part_of_what_jax_traces():

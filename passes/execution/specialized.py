@@ -14,6 +14,7 @@ from jax.sharding import AbstractMesh, NamedSharding, SingleDeviceSharding
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import propagate
 from sdy.passes.execution.device_mesh import Device
 from sdy.passes.execution.from_jax import from_jax
@@ -54,6 +55,7 @@ class Specialized:
         module = from_jax(lowered)
         kept = kept_arguments(lowered)
         given.write(module, traced.args_info, kept, traced.out_info)
+        inline_calls(module)  # arguments and results of functions would be split evenly only
         propagate(module, policy)
         program = ShardedProgram.of(module, _devices(lowered, given.mesh, shardings), _like(given.mesh, shardings))
         local = replace(

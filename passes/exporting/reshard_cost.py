@@ -22,10 +22,23 @@ def elements_around(op: Operation, shardings: Sequence[TensorSharding | None]) -
     received = 0
     for value, sharding in set(zip(op.operands, operands, strict=True)):
         source = _before_reshards(value)
-        received += _elements(value, get_sharding(source), sharding, op)
+        received += elements_resharded(value, get_sharding(source), sharding, op)
     for value, sharding in zip(op.results, results, strict=True):
-        received += sum(_elements(value, sharding, target, op) for target in dict.fromkeys(_targets(value)))
+        received += sum(elements_resharded(value, sharding, target, op) for target in dict.fromkeys(_targets(value)))
     return received
+
+
+def elements_resharded(
+    value: SSAValue, source: TensorSharding | None, target: TensorSharding | None, anchor: Operation
+) -> int:
+    """The elements that all devices receive where `value` goes from one sharding to another."""
+    given = source or target
+    if given is None:
+        return 0
+    whole = TensorSharding.replicated_closed(given.mesh, rank(value.type))
+    before, after = (source or whole).dim_axes, (target or whole).dim_axes
+    sizes, mesh = shape(value.type), mesh_of(given, anchor)
+    return elements_received(cheapest_plan(before, after, sizes, mesh), before, sizes, mesh)
 
 
 def _before_reshards(value: SSAValue) -> SSAValue:
@@ -39,14 +52,3 @@ def _targets(value: SSAValue) -> Iterator[TensorSharding | None]:
     """The shardings in which `value` is used."""
     for use in value.uses:
         yield use.operation.sharding.data if isinstance(use.operation, ReshardOp) else get_sharding(value)
-
-
-def _elements(value: SSAValue, source: TensorSharding | None, target: TensorSharding | None, anchor: Operation) -> int:
-    """The elements that all devices receive where `value` goes from one sharding to another."""
-    given = source or target
-    if given is None:
-        return 0
-    whole = TensorSharding.replicated_closed(given.mesh, rank(value.type))
-    before, after = (source or whole).dim_axes, (target or whole).dim_axes
-    sizes, mesh = shape(value.type), mesh_of(given, anchor)
-    return elements_received(cheapest_plan(before, after, sizes, mesh), before, sizes, mesh)

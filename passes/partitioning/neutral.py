@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
+    ComplexType,
     DenseIntOrFPElementsAttr,
     Float16Type,
     Float32Type,
     Float64Type,
     FunctionType,
+    IntegerType,
     ModuleOp,
 )
 from xdsl.dialects.func import FuncOp
@@ -70,7 +72,9 @@ def identities_of(body: Region, element_types: Sequence[Attribute]) -> list[floa
 
 
 def _has(element_type: Attribute, element: float) -> bool:
-    return not isinstance(element_type, AnyFloat) or math.isfinite(element) or isinstance(element_type, _WITH_INFINITY)
+    if isinstance(element_type, AnyFloat):
+        return math.isfinite(element) or isinstance(element_type, _WITH_INFINITY)
+    return isinstance(element_type, IntegerType | ComplexType)
 
 
 def is_constant(value: SSAValue, element: float) -> bool:

@@ -13,9 +13,8 @@ from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.dialect.walk import operations_of
 from sdy.mesh import Mesh
 from sdy.passes.common.tensors import is_static_tensor, shape
-from sdy.passes.exporting.cheapest_plan import cheapest_plan
-from sdy.passes.exporting.collective_cost import elements_received
 from sdy.passes.exporting.reduction_kinds import operation_reduction
+from sdy.passes.exporting.reshard_cost import elements_resharded
 from sdy.passes.partitioning.halo.replication import reshard_around
 from sdy.passes.partitioning.halo.resolution import layout_of
 from sdy.passes.partitioning.layout import Layout
@@ -103,16 +102,8 @@ def _bring_together(total: ReduceOp) -> None:
     assert wanted is not None
 
     def received(finished: TensorSharding) -> int:
-        stages = (
-            (parts, with_parts(finished, place, ()), shape(total.inputs[0].type)),
-            (finished, wanted, shape(total.results[0].type)),
-        )
-        return sum(
-            elements_received(
-                cheapest_plan(source.dim_axes, target.dim_axes, sizes, mesh), source.dim_axes, sizes, mesh
-            )
-            for source, target, sizes in stages
-        )
+        in_front = elements_resharded(total.inputs[0], parts, with_parts(finished, place, ()), total)
+        return in_front + elements_resharded(total.results[0], finished, wanted, total)
 
     finished = min(_ways_to_finish(parts, place, wanted, shape(total.results[0].type), mesh), key=received)
     count = len(total.inputs)
