@@ -95,3 +95,30 @@ func.func @move_then_gather(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding
   %0 = sdy.reshard %arg0 <@mesh, [{}, {"y"}]> : tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }
+
+// What each device can make for itself is not sent.
+// LEAST-LABEL: func.func @make_anew
+func.func @make_anew(%arg0: tensor<8x8xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}, %arg1: tensor<i32>)
+    -> (tensor<8x8xi32>, tensor<8x8xi32>) {
+  %0 = stablehlo.iota dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x8xi32>
+  %1 = stablehlo.broadcast_in_dim %arg1, dims = [] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<i32>) -> tensor<8x8xi32>
+  %2 = stablehlo.add %0, %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x8xi32>
+  %3 = stablehlo.add %0, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x8xi32>
+  // LEAST:      %[[IOTA:.*]] = stablehlo.iota dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}
+  // LEAST-NEXT: %[[SCALAR:.*]] = stablehlo.broadcast_in_dim %arg1, dims = [] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}
+  // LEAST-NEXT: %[[SUM:.*]] = stablehlo.add %[[IOTA]], %[[SCALAR]] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}
+  %4 = sdy.reshard %2 <@mesh, [{}, {}]> : tensor<8x8xi32>
+  // LEAST-NEXT: %[[SENT:.*]] = sdy.all_gather
+  // LEAST-NEXT: return %[[SUM]], %[[SENT]]
+  %5 = sdy.reshard %3 <@mesh, [{}, {}]> : tensor<8x8xi32>
+  return %4, %5 : tensor<8x8xi32>, tensor<8x8xi32>
+}
+
+// LEAST-LABEL: func.func @use_again
+func.func @use_again(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32>, tensor<8xf32>) {
+  // LEAST-NEXT: %[[WHOLE:.*]] = sdy.all_gather [{"x"}] %arg0
+  // LEAST-NEXT: return %[[WHOLE]], %[[WHOLE]]
+  %0 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<8xf32>
+  %1 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}

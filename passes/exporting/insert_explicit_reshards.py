@@ -53,7 +53,8 @@ class InsertExplicitReshardsPass(TellingPass):
     explicit, and the result of a dot product is resharded where that is cheaper than to reshard its operands.
 
     The shardings with which operations run are those of Shardy, or with `least_communication` others where less is sent
-    with them.
+    with them. Operations with custom rules, which are left alone otherwise, are then split along what passes through
+    them, and whole along what does not, with a warning.
     """
 
     name = "sdy-insert-explicit-reshards"

@@ -17,6 +17,7 @@ from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import num_elements, rank
 from sdy.passes.exporting.concatenated_parts import rule_of_exchange
+from sdy.passes.exporting.custom_rules import warn_of_what_is_whole, whole_unless_passing_through
 from sdy.passes.exporting.dot_plan import plan_dot_result
 from sdy.passes.exporting.operation_plan import Meshes, Plan, Tensors, choose_mesh, plan_operation, summed_axes
 from sdy.passes.exporting.reduction_kinds import operation_reduction
@@ -37,7 +38,8 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
 
     Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding. With
     `least_communication`, a concatenation may be left split along the dimension that it concatenates, for
-    `sdy-resolve-permutation-factors` to let devices exchange what they need.
+    `sdy-resolve-permutation-factors` to let devices exchange what they need; and custom rules are followed, not only
+    those of operators.
     """
     if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
         _combine_operands(op)
@@ -54,9 +56,14 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
     mesh_name = choose_mesh(shardings, meshes)
     rule = sharding_rule(op) if mesh_name is not None else None
     operator = operator_rule_of(op)
-    if mesh_name is None or rule is None or (rule.is_custom and operator is None):
+    if mesh_name is None or rule is None:
+        return
+    is_custom = rule.is_custom and operator is None
+    if is_custom and not least_communication:
         return
     mesh = meshes[mesh_name]
+    if is_custom:
+        rule = whole_unless_passing_through(rule)
     if rule.reduction and operation_reduction(op) is None:
         # Partial results that cannot be combined must not arise.
         whole = tuple(sorted((*rule.need_replication, *rule.reduction)))
@@ -68,6 +75,8 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
     tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))
     if in_full:
         plan = _reshard_operation(op, tensors, mesh_name, meshes)
+        if is_custom:
+            warn_of_what_is_whole(op, plan, shardings, mesh)
         if operator is None:
             partial = [plan.reduction_axes] * len(op.results)
         else:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.diagnostics import op_error
 from sdy.dialect.collective_syntax import AllToAllParam
@@ -22,6 +22,7 @@ from sdy.passes.common.tensors import shape
 from sdy.passes.exporting.cheapest_plan import cheapest_plan
 from sdy.passes.exporting.collective_plan import plan_collectives
 from sdy.passes.exporting.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Step
+from sdy.passes.exporting.made_anew import made_anew
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 
 Planner = Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh, bool], tuple[Step, ...]]
@@ -45,7 +46,8 @@ class ReshardToCollectivesPass(ModulePass):
     device, or between meshes with different axes, is left as it is.
 
     The collectives are those of Shardy, or with `least_communication` those of several plans that send the fewest
-    elements.
+    elements. Then what each device can make for itself, such as an iota, is made once more instead, and what a reshard
+    in front has made already, from the same value, is used again.
     """
 
     name = "sdy-reshard-to-collectives"
@@ -53,42 +55,61 @@ class ReshardToCollectivesPass(ModulePass):
     least_communication: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plan = cheapest_plan if self.least_communication else plan_collectives
+        made: dict[tuple[Block | None, SSAValue, TensorSharding], SSAValue] = {}
         for reshard in operations_of(op, ReshardOp):
             source = get_sharding(before_barriers(reshard.input))
-            if not (self.keep_redundant_reshards and equivalent(source, reshard.sharding.data)):
-                _replace_by_collectives(reshard, source, plan)
+            if self.keep_redundant_reshards and equivalent(source, reshard.sharding.data):
+                continue
+            key = (reshard.parent, reshard.input, reshard.sharding.data)
+            value = made.get(key) if self.least_communication else None
+            value = value or self._carried_out(reshard, source)
+            if value is not None:
+                made[key] = value
+                Rewriter.replace_op(reshard, (), (value,))
+
+    def _carried_out(self, reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
+        """The value of a reshard, made in front of it; None where it is to be left as it is."""
+        if not self.least_communication:
+            return _by_collectives(reshard, source, plan_collectives)
+        return _anew(reshard, source) or _by_collectives(reshard, source, cheapest_plan)
 
 
-def _replace_by_collectives(reshard: ReshardOp, source: TensorSharding | None, plan: Planner) -> None:
+def _anew(reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
+    """The resharded value made anew, if all devices can make it."""
+    ends = [sharding for sharding in (source, reshard.sharding.data) if sharding is not None]
+    if any(sharding.unreduced or mesh_of(sharding, reshard).is_maximal for sharding in ends):
+        return None
+    return made_anew(reshard.input, reshard.sharding.data, InsertPoint.before(reshard))
+
+
+def _by_collectives(reshard: ReshardOp, source: TensorSharding | None, plan: Planner) -> SSAValue | None:
+    """The value that collectives make of the one that is resharded; None to or from one device or other axes."""
     target = reshard.sharding.data
     source = source or TensorSharding.replicated_open(target.mesh, target.rank)
     source_mesh, target_mesh = mesh_of(source, reshard), mesh_of(target, reshard)
     if source_mesh.is_maximal or target_mesh.is_maximal:
-        return
+        return None
     if source.is_fully_replicated and target.is_fully_replicated:
-        Rewriter.replace_op(reshard, (), (reshard.input,))
-        return
+        return reshard.input
     if target.is_fully_replicated:
         target = TensorSharding.replicated_closed(source.mesh, source.rank)
     elif source_mesh.axes != target_mesh.axes:
-        return
+        return None
     if source.rank != target.rank:
         raise op_error(reshard, f"cannot reshard from rank {source.rank} to rank {target.rank}")
 
     value = before_barriers(reshard.input)
     other_devices = source.mesh != target.mesh
     mesh = source.mesh
-    collectives: list[Operation] = []
     for step in plan(source.dim_axes, target.dim_axes, shape(value.type), source_mesh, other_devices):
         if not isinstance(step, AllGather | AllSlice | AllToAll):
             mesh = target.mesh
         after = _closed(replace(target, mesh=mesh, replicated=()), step.after)
         collective = _collective(step, value, after)
         collective.location = reshard.location
-        collectives.append(collective)
+        Rewriter.insert_op(collective, InsertPoint.before(reshard))
         value = collective.results[0]
-    Rewriter.replace_op(reshard, collectives, (value,))
+    return value
 
 
 def _closed(like: TensorSharding, axes_per_dim: AxesPerDim) -> TensorSharding:

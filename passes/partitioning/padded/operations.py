@@ -7,6 +7,7 @@ Operations that name sizes or places are told those of the padded tensors.
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
+from xdsl.traits import get_effects
 
 from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.dialect.interfaces import Elementwise
@@ -22,6 +23,7 @@ from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.collectives import CollectivePermuteOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp
+from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.fft import FftOp
 from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
@@ -58,6 +60,12 @@ def pad_operation(site: PaddedSite[Operation]) -> bool:
 )
 def _carry(site: PaddedSite[Operation]) -> bool:
     return site.carries()
+
+
+@_PADDED.of(CustomCallOp)
+def _custom_call(site: PaddedSite[CustomCallOp]) -> bool:
+    """Who is called for its effect is not to see the padding."""
+    return site.carries() and not get_effects(site.op)
 
 
 @_PADDED.of(CollectivePermuteOp)

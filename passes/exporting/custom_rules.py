@@ -1,0 +1,33 @@
+"""Operations with a rule that a person wrote, such as custom calls: nothing else is known of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.ir import Operation
+
+from sdy.axes import subtract
+from sdy.diagnostics import warn
+from sdy.mesh import Mesh
+from sdy.passes.exporting.operation_plan import Plan
+from sdy.rule import FactorKind, OpShardingRule
+from sdy.sharding import TensorSharding
+
+
+def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
+    """`rule`, where a factor that does not pass through, from an operand to a result, is needed whole."""
+    goes_in, comes_out = (
+        {factor for mapping in tensors for dim in mapping for factor in dim}
+        for tensors in (rule.operands, rule.results)
+    )
+    passes = {factor for factor in goes_in & comes_out if rule.kind(factor) is FactorKind.PASS_THROUGH}
+    whole = tuple(factor for factor in range(rule.num_factors) if factor not in passes)
+    return replace(rule, reduction=(), need_replication=whole, permutation=())
+
+
+def warn_of_what_is_whole(op: Operation, plan: Plan, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> None:
+    """Tell along which of the axes that `shardings` split its tensors over `op` is planned to be whole, if any."""
+    kept = [axis for axes in plan.axes_per_factor for axis in axes]
+    given = [axis for sharding in shardings if sharding for axes in sharding.dim_axes for axis in axes]
+    if lost := [str(axis) for axis in dict.fromkeys(subtract(given, kept, mesh))]:
+        where = f"along {', '.join(lost)}" if kept else "on every device"
+        warn(op, f"'{op.name}' op is computed whole {where}: its sharding rule does not let these dimensions be split")
