@@ -18,13 +18,19 @@ from sdy.text import context
 
 
 def without_shardings(module: ModuleOp, *kept: type[Operation]) -> ModuleOp:
-    """A copy of `module` in which meshes, shardings and the operations that only concern them are gone.
+    """A copy of `module` from which `drop_shardings` has taken what it takes."""
+    module = module.clone()
+    drop_shardings(module, *kept)
+    return module
+
+
+def drop_shardings(module: ModuleOp, *kept: type[Operation]) -> None:
+    """Take meshes, shardings and the operations that only concern them out of `module`, in place.
 
     Calls of annotated operators are what these do. What is left computes the same on whole tensors: there a reshard or
     a collective is its operand. Operations of the classes `kept` stay. Raises DiagnosticError at another one that only
     has a meaning on several devices.
     """
-    module = module.clone()
     InlineOperatorsPass().apply(context(), module)
     for op in operations(module):
         if isinstance(op, FuncOp):
@@ -32,7 +38,6 @@ def without_shardings(module: ModuleOp, *kept: type[Operation]) -> ModuleOp:
         op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith("sdy.")}
         if op.dialect_name() == "sdy" and op.parent is not None and type(op) not in kept:
             _REPLACE.get(type(op), _refuse)(op)
-    return module
 
 
 def for_xla(module: ModuleOp) -> ModuleOp:

@@ -17,6 +17,7 @@ import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy import collector
 from sdy.diagnostics import error
 from sdy.dialect.meshes import named_meshes
 from sdy.mesh import Mesh
@@ -25,7 +26,7 @@ from sdy.passes.execution.device_mesh import Device, DeviceMesh
 from sdy.passes.execution.device_order import renumber_devices
 from sdy.passes.execution.interface import Interface, Port
 from sdy.passes.execution.local_program import LocalProgram
-from sdy.passes.execution.plain_module import for_xla, without_shardings
+from sdy.passes.execution.plain_module import drop_shardings, for_xla, without_shardings
 from sdy.passes.execution.unsigned_bits import draw_unsigned_bits
 from sdy.passes.partitioning.local_module import is_local
 from sdy.text import format
@@ -43,27 +44,29 @@ class ShardedProgram:
     mesh: jax.sharding.Mesh
 
     @classmethod
+    @collector.paused()
     def of(
         cls, module: ModuleOp, devices: Sequence[Device] | None = None, like: AbstractMesh | None = None
     ) -> "ShardedProgram":
         """The program of `module`, whose mesh numbers `devices` (by default, as in `jax.devices()`).
 
         Its arrays lie on a mesh with the axis types of `like`, if that has the axes of the module's mesh. A module
-        that is not partitioned yet is partitioned first, as a copy. Raises DiagnosticError where there are too few
+        that is not partitioned yet is partitioned, as a copy. Raises DiagnosticError where there are too few
         devices, and where the program is one that cannot be run.
         """
-        if not is_local(module):
-            module = module.clone()
-            partition(module)
-        interface = Interface.of(module)
-        meshes = _meshes(module)
+        local = module.clone()
+        if not is_local(local):
+            partition(local)
+        interface = Interface.of(local)
+        meshes = _meshes(local)
         available = jax.devices() if devices is None else devices
-        if len(available) < device_count(module):
-            needed = f"the program's mesh has {device_count(module)} devices"
-            raise error(module, f"{needed}, but there are only {len(available)} to run it on")
+        count = device_count(local)
+        if len(available) < count:
+            needed = f"the program's mesh has {count} devices"
+            raise error(local, f"{needed}, but there are only {len(available)} to run it on")
         placed = [*filter(None, (*interface.inputs, *interface.outputs))]
-        grid = DeviceMesh.over(available[: device_count(module)], meshes, placed, module, like)
-        local = without_shardings(module)
+        grid = DeviceMesh.over(available[:count], meshes, placed, local, like)
+        drop_shardings(local)
         renumber_devices(local, meshes[0])
         return cls._of(local, interface, grid)
 
