@@ -13,6 +13,7 @@ The driver also erases operations whose results nobody uses, and so do we: it ta
 who reads a tensor alone is propagated through earlier.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -105,9 +106,10 @@ class FixedPoint:
         last_strategy, last_stages = self._last_round
         self._last_round = (strategy, stages)
         if not self._numbers_of_kinds:
+            of_kinds = defaultdict[Kind | None, list[int]](list)
             for number, kind in enumerate(self.graph.kinds):
-                if kind is not None:
-                    self._numbers_of_kinds.setdefault(kind, []).append(number)
+                of_kinds[kind].append(number)
+            self._numbers_of_kinds = {kind: numbers for kind, numbers in of_kinds.items() if kind is not None}
         state = self._state
         for kind, numbers in self._numbers_of_kinds.items():
             if strategy != last_strategy or kind.directions[stages] != kind.directions[last_stages]:
@@ -116,9 +118,13 @@ class FixedPoint:
                         state[number] = _STALE
 
     def _visit_returns(self, strategy: Strategy) -> None:
+        numbers = self.numbers
         for kind, tensors in self.graph.returns:
             returned, result = tensors
-            shardings = (self.numbers[returned], self.numbers[result])
+            # Between tensors that are split alike nothing moves.
+            if numbers[returned] == numbers[result]:
+                continue
+            shardings = (numbers[returned], numbers[result])
             outcome = self.steps.step(kind, strategy, ALL_STAGES, shardings)
             if outcome:
                 self._log.append((SIGNATURE, tensors, kind, strategy, ALL_STAGES, shardings))
@@ -175,11 +181,12 @@ class FixedPoint:
                     state[reader] = _STALE
                     if reader <= here and reader != number and not stacked[reader]:
                         reached.append(reader)
-                # Their order only matters where there are several, which is rare, and costs more to find out.
+                # Their order only matters where there are several.
                 if len(reached) > 1:
-                    self._push_reached(node, number)
-                elif reached:
-                    self._push(reached[0])
+                    reached = graph.in_order_of_shardy(node, reached)
+                for reader in reached:
+                    stacked[reader] = True
+                stack += reached
 
     def _push_reached(self, node: int, visited: int) -> None:
         """Put what the change of `node` reaches on the stack, other than the visited operation."""

@@ -1,14 +1,16 @@
 """What the four propagation passes share: read the module, propagate, write it back."""
 
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.meshes import named_meshes
-from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_sharding
+from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_shardings
 from sdy.passes.common.editing import TellingPass
 from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.graph import Graph
@@ -16,7 +18,8 @@ from sdy.passes.propagation.provenance.debug_info import DebugInfo
 from sdy.passes.propagation.provenance.history import Run, history_of
 from sdy.passes.propagation.reader import read
 from sdy.passes.propagation.sharding_groups import synchronize_groups
-from sdy.passes.propagation.step import Steps
+from sdy.passes.propagation.step import remembered_steps
+from sdy.sharding import TensorSharding
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class PropagationPass(TellingPass):
         debug_info = DebugInfo(op, self.debug_sharding_origins, self.debug_propagation_edge_sharding)
         synchronize_groups(op)
         graph = read(op, self.conservative_propagation)
-        state = FixedPoint(graph, Steps(named_meshes(op)))
+        state = FixedPoint(graph, remembered_steps(named_meshes(op)))
         self.propagate(state, op)
         write_shardings(state)
         if self.keep_sharding_rules:
@@ -60,19 +63,23 @@ class PropagationPass(TellingPass):
 def write_shardings(state: FixedPoint) -> None:
     """Write the shardings that changed into the module."""
     graph = state.graph
-    changed = {node for node, pair in enumerate(zip(state.numbers, state.written, strict=True)) if pair[0] != pair[1]}
+    changed = {node for node, (new, old) in enumerate(zip(state.numbers, state.written, strict=True)) if new != old}
     for func, signature in graph.signatures.items():
         if not changed.isdisjoint(signature.arguments):
             set_func_arg_shardings(func, map(state.sharding, signature.arguments))
         if not changed.isdisjoint(signature.results):
             set_func_result_shardings(func, map(state.sharding, signature.results))
         changed.difference_update(signature.arguments, signature.results)
-    for node in sorted(changed):
-        place, sharding = graph.places[node], state.sharding(node)
+    set_shardings(_places_with_shardings(state, sorted(changed)))
+    state.written = list(state.numbers)
+
+
+def _places_with_shardings(state: FixedPoint, nodes: Iterable[int]) -> Iterator[tuple[SSAValue, TensorSharding]]:
+    for node in nodes:
+        place, sharding = state.graph.places[node], state.sharding(node)
         assert place is not None
         assert sharding is not None
-        set_sharding(place, sharding)
-    state.written = list(state.numbers)
+        yield place, sharding
 
 
 def _write_rules(graph: Graph) -> None:

@@ -12,7 +12,13 @@ from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING, SHARDING_RULE, OpShardingRuleAttr, TensorShardingPerValueAttr
 from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp
-from sdy.dialect.shardings import func_result_sharding, get_sharding, keeps_shardings_of_results, shardable_value
+from sdy.dialect.shardings import (
+    func_arg_shardings,
+    func_result_shardings,
+    get_sharding,
+    keeps_shardings_of_results,
+    shardable_value,
+)
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.verifiers import verify_operation
 from sdy.dialect.walk import operations, operations_of
@@ -20,12 +26,11 @@ from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_static_tensor
 from sdy.passes.propagation.graph import UNSHARDABLE, Graph, Return, Signature, is_dead
-from sdy.passes.propagation.kinds import Kinds, reuses_operand
+from sdy.passes.propagation.kinds import OPERATION_KINDS, kind_of_barrier, kind_of_data_flow_edge, kind_of_edge
 from sdy.passes.propagation.step import Kind
-from sdy.rules import rule_attributes
 from sdy.sharding import TensorSharding
 
-Step = tuple[OpShardingRuleAttr | None, Kind | None, tuple[int, ...]]
+Step = tuple[OpShardingRuleAttr | None, Kind | None, Sequence[int]]
 """What a step does at an operation: its rule, if it has one, its kind, and the nodes of the tensors that it sees."""
 
 _NO_STEP: Step = (None, None, ())
@@ -42,12 +47,13 @@ def read(module: ModuleOp, conservative: bool = False) -> Graph:
 
 class _Reader:
     def __init__(self, module: ModuleOp, conservative: bool) -> None:
-        self.graph = Graph(Kinds(conservative), Symbols(module))
+        self.graph = Graph(OPERATION_KINDS[conservative], Symbols(module))
         self.module = module
         self.nodes = self.graph.nodes
-        self.rule_of = rule_attributes(conservative)
         self.scalars: dict[int, bool] = {}
         """By the `id` of each type that was met, whether its tensors have no dimensions."""
+        self.edge_kinds: dict[int, Kind] = {}
+        """The kind of an edge with one source, by the `id` of the tensors' type."""
         self.groups: dict[int, list[SSAValue]] = {}
         """The members of each sharding group."""
 
@@ -62,8 +68,10 @@ class _Reader:
 
     def _read_operations(self) -> None:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
-        graph, nodes, scalars, rule_of = self.graph, self.nodes, self.scalars, self.rule_of
-        kind_of, readers, winding = graph.kinds_of.of_operation, graph.readers, graph.winding
+        graph, nodes, scalars = self.graph, self.nodes, self.scalars
+        kinds_of, node_of = graph.operation_kinds.of, nodes.__getitem__
+        places, shardings, readers, winding = graph.places, graph.shardings, graph.readers, graph.winding
+        add_rule, add_kind, add_tensors = graph.rules.append, graph.kinds.append, graph.tensors.append
         block: Block | None = None
         is_nested = False
         for number, op in enumerate(graph.operations):
@@ -73,33 +81,39 @@ class _Reader:
             if not _is_plain(op.__class__):
                 self._read_operation(number, op)
                 continue
-            rule = rule_of(op)
-            tensors: list[int] = []
-            reuses = is_used = False
-            for operand in op._operands:  # pyright: ignore[reportPrivateUsage]
-                node = nodes.get(id(operand))
-                tensors.append(self._node(operand) if node is None else node)
-                use = operand.first_use
-                if use is not None and use._next_use is not None and not reuses:  # pyright: ignore[reportPrivateUsage]
-                    reuses = not self._is_scalar(operand.type)
-            results = op.results
+            operands, results = op._operands, op.results  # pyright: ignore[reportPrivateUsage]
+            try:
+                tensors = [*map(node_of, map(id, operands))]
+            except KeyError:
+                tensors = [self._node(operand) for operand in operands]
+            is_used = False
             for result in results:
                 if id(result._type) not in scalars:  # pyright: ignore[reportPrivateUsage]
                     self._check_type(op, result.type)
                 if result.first_use is not None:
                     is_used = True
                 node = nodes.get(id(result))
-                tensors.append(self._new_node(result, None) if node is None else node)
-            graph.rules.append(rule)
-            graph.tensors.append(tensors)
-            if rule is None or len(tensors) < 2:
-                graph.kinds.append(None)
+                if node is None:
+                    # As `_new_node` does it.
+                    node = nodes[id(result)] = len(places)
+                    places.append(result)
+                    shardings.append(None)
+                    readers.append([])
+                tensors.append(node)
+            add_tensors(tensors)
+            kinds = kinds_of(op)
+            if kinds is None:
+                add_rule(None)
+                add_kind(None)
             else:
-                graph.kinds.append(kind_of(op, rule.data, reuses))
-                for node in tensors:
-                    reading = readers[node]
-                    if not reading or reading[-1] != number:
-                        reading.append(number)
+                rule, kind, reusing = kinds
+                if kind is not reusing and self._reuse(operands):
+                    kind = reusing
+                add_rule(rule)
+                add_kind(kind)
+                if kind is not None:
+                    for node in {*tensors}:
+                        readers[node].append(number)
             if is_nested:
                 winding.update(tensors)
             if len(results) > 1:
@@ -109,6 +123,14 @@ class _Reader:
                 self._read_attributes(op, tensors)
             if not is_used and is_dead(op):
                 graph.dead.add(number)
+
+    def _reuse(self, operands: Sequence[SSAValue]) -> bool:
+        """Whether one of `operands`, other than a scalar, is read elsewhere too."""
+        for operand in operands:
+            use = operand.first_use
+            if use is not None and use._next_use is not None and not self._is_scalar(operand.type):  # pyright: ignore[reportPrivateUsage]
+                return True
+        return False
 
     def _read_attributes(self, op: Operation, tensors: Sequence[int]) -> None:
         """The shardings and the rule that a plain operation was given."""
@@ -126,23 +148,30 @@ class _Reader:
         if SHARDING_RULE in op.attributes:
             graph.given_rules.append(op)
         if is_terminator(op):
-            graph.winding.update(map(self._node, op.operands))
-            graph.rules.append(None)
-            graph.kinds.append(None)
-            graph.tensors.append(())
+            func = op.parent_op()
+            # What a function returns that nobody calls leads nowhere, but for `graph.returns`.
+            if not isinstance(func, FuncOp) or func in graph.calls:
+                graph.winding.update(map(self._node, op.operands))
+            self._add(number, _NO_STEP)
             return
-        self._check_types(op)
-        rule, kind, tensors = self._step(op)
+        for result in op.results:
+            self._check_type(op, result.type)
+        step = self._step(op)
         self._read_places(op)
-        graph.winding.update(tensors, map(self._node, op.operands), map(self._node, op.results))
+        graph.winding.update(step[2], map(self._node, op.operands), map(self._node, op.results))
+        self._add(number, step)
+        if is_dead(op):
+            graph.dead.add(number)
+
+    def _add(self, number: int, step: Step) -> None:
+        graph = self.graph
+        rule, kind, tensors = step
         graph.rules.append(rule)
         graph.kinds.append(kind)
         graph.tensors.append(tensors)
         if kind is not None:
             for node in set(tensors):
                 graph.readers[node].append(number)
-        if is_dead(op):
-            graph.dead.add(number)
 
     def _read_places(self, op: Operation) -> None:
         """The nodes of the values that `op` defines, or that are arguments of its regions."""
@@ -157,22 +186,19 @@ class _Reader:
     def _read_function(self, func: FuncOp) -> None:
         if func.is_declaration:
             return
-        arguments = tuple([self._node(argument) for argument in func.args])
-        results = tuple(
-            self._new_node(None, func_result_sharding(func, index)) for index in range(len(func.function_type.outputs))
-        )
+        arguments = tuple([self._own_node(*each) for each in zip(func.args, func_arg_shardings(func), strict=True)])
+        results = tuple([self._new_node(None, sharding) for sharding in func_result_shardings(func)])
         self.graph.signatures[func] = Signature(arguments, results)
         if func is main_function(self.module):
             self.graph.main = func
             returned = func.get_return_op()
             for value, result in zip(returned.operands if returned else (), results, strict=False):
                 if is_static_tensor(value.type):
-                    kind = self.graph.kinds_of.of_edge(value.type, 1)
-                    self.graph.returns.append(Return(kind, (self._node(value), result)))
+                    self.graph.returns.append(Return(self._edge_kind(value.type), (self._node(value), result)))
 
     def _read_siblings(self, values: Sequence[SSAValue]) -> None:
         """The nodes of values that are defined together, and keep their shardings together if these are their own."""
-        nodes = tuple([self._node(value) for value in values])
+        nodes = [self._node(value) for value in values]
         if len(nodes) > 1:
             own = tuple(node for node, value in zip(nodes, values, strict=True) if self.graph.places[node] is value)
             self.graph.siblings.update(dict.fromkeys(own, own))
@@ -185,7 +211,6 @@ class _Reader:
             )
 
     def _step(self, op: Operation) -> Step:
-        kinds = self.graph.kinds_of
         if isinstance(op, DataFlowEdgeOp):
             return self._edge_step(op)
         if isinstance(op, ShardingGroupOp):
@@ -193,28 +218,34 @@ class _Reader:
             return _NO_STEP
         if isinstance(op, FuncDataFlowEdgeOp):
             sources = self._call_sources(op)
-            return self._tensors(kinds.of_edge(op.input.type, len(sources)) if sources else None, (*sources, op.result))
+            return self._tensors(kind_of_edge(op.input.type, len(sources)) if sources else None, (*sources, op.result))
         if isinstance(op, PropagationBarrierOp):
-            return self._tensors(kinds.of_barrier(op), (op.input, op.result))
-        rule = self.rule_of(op)
-        if rule is None:
+            return self._tensors(kind_of_barrier(op), (op.input, op.result))
+        kinds = self.graph.operation_kinds.of(op)
+        if kinds is None:
             return _NO_STEP
-        return self._tensors(kinds.of_operation(op, rule.data, reuses_operand(op)), (*op.operands, *op.results), rule)
+        return self._tensors(kinds.of(op), (*op.operands, *op.results), kinds.rule)
 
     def _tensors(self, kind: Kind | None, values: Sequence[SSAValue], rule: OpShardingRuleAttr | None = None) -> Step:
-        """`kind`, unless a single tensor leaves nothing to propagate, and the nodes of `values`."""
-        return rule, kind if len(values) > 1 else None, tuple([self._node(value) for value in values])
+        return rule, kind, [self._node(value) for value in values]
 
     def _edge_step(self, edge: DataFlowEdgeOp) -> Step:
-        if not is_static_tensor(edge.input.type):
+        owner = edge.input
+        if not is_static_tensor(owner.type):
             return _NO_STEP
-        op = defining_op(edge.input)
+        op = defining_op(owner)
         flow = data_flow_of(op) if op else None
         assert op is not None
         assert flow is not None
-        sources = [use.operation.operands[use.index] for use in flow.edge_sources(op, edge.input)]
-        kind = self.graph.kinds_of.of_data_flow_edge(edge.input, flow, op, len(sources))
-        return self._tensors(kind, (*sources, edge.result))
+        sources = [use.operation.operands[use.index] for use in flow.edge_sources(op, owner)]
+        kind = kind_of_data_flow_edge(owner, flow, op, len(sources)) if sources else None
+        return self._tensors(kind, (*sources, edge.results[0]))
+
+    def _edge_kind(self, type_: Attribute) -> Kind:
+        kind = self.edge_kinds.get(id(type_))
+        if kind is None:
+            kind = self.edge_kinds[id(type_)] = kind_of_edge(type_, 1)
+        return kind
 
     def _call_sources(self, edge: FuncDataFlowEdgeOp) -> list[SSAValue]:
         """What flows into a function's argument from all of its calls, or into a call's result from its function.
@@ -236,15 +267,16 @@ class _Reader:
         node = self.nodes.get(id(value))
         if node is None:
             holder = shardable_value(value)
-            if holder is None:
-                node = UNSHARDABLE
-            elif holder is value:
+            if holder is value:
                 return self._new_node(value, get_sharding(value))
-            else:
-                node = self._node(holder)
-            self.nodes[id(value)] = node
-            self.graph.values.append(value)
+            node = self.nodes[id(value)] = UNSHARDABLE if holder is None else self._node(holder)
+            self.graph.joined.append(value)
         return node
+
+    def _own_node(self, value: SSAValue, sharding: TensorSharding | None) -> int:
+        """The node of a value that is known to hold its sharding itself."""
+        node = self.nodes.get(id(value))
+        return self._new_node(value, sharding) if node is None else node
 
     def _new_node(self, place: SSAValue | None, sharding: TensorSharding | None) -> int:
         graph = self.graph
@@ -254,16 +286,12 @@ class _Reader:
         graph.readers.append([])
         if place is not None:
             self.nodes[id(place)] = node
-            graph.values.append(place)
         return node
-
-    def _check_types(self, op: Operation) -> None:
-        for result in op.results:
-            if id(result.type) not in self.scalars:
-                self._check_type(op, result.type)
 
     def _check_type(self, op: Operation, type_: Attribute) -> None:
         """Refuse a type of a result of `op` that cannot be propagated. Raises DiagnosticError."""
+        if id(type_) in self.scalars:
+            return
         if isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape():
             message = "Shardy propagation only supports ranked tensors with a static shape"
             raise error(op, f"{message}. type: {type_}")

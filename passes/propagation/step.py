@@ -2,13 +2,15 @@
 
 The step is a pure function of the kind of operation, the strategy, the stages that are open, and the shardings of the
 operation's tensors. Shardings are numbered, so that those are a few small integers, and what a step makes of them is
-remembered: the layers of a model repeat the same few hundred steps.
+remembered: the layers of a model repeat the same few hundred steps, and so do the modules that a process compiles.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from sdy.diagnostics import error
 from sdy.mesh import Mesh
@@ -58,17 +60,25 @@ class Kind:
         return tuple(directions(self.role, self.reuses, self.rule, stages) for stages in range(ALL_STAGES + 1))
 
 
+_MOST = 2**16
+"""So many steps are remembered before all are forgotten, so that a process that lives long does not grow."""
+
+
 @dataclass
 class Steps:
-    """The numbered shardings of one module, and the steps taken so far."""
+    """The numbered shardings of modules with the same meshes, and the steps taken so far."""
 
     meshes: Mapping[str, Mesh]
     shardings: list[TensorSharding | None] = field(default_factory=lambda: [None])
     """Sharding by number."""
+    count: int = 0
+    """How many steps are remembered."""
     _numbers: dict[TensorSharding, int] = field(default_factory=dict[TensorSharding, int])
-    _taken: dict[tuple[Kind, Strategy, tuple[Direction, ...]], Outcomes] = field(
-        default_factory=dict[tuple[Kind, Strategy, tuple[Direction, ...]], Outcomes]
+    _numbering: Lock = field(default_factory=Lock)
+    _taken: MutableMapping[Kind, dict[tuple[Strategy, tuple[Direction, ...]], Outcomes]] = field(
+        default_factory=WeakKeyDictionary[Kind, dict[tuple[Strategy, tuple[Direction, ...]], Outcomes]]
     )
+    """Weak, as a kind that only one operation has leads to it, and so to its module."""
 
     def number(self, sharding: TensorSharding | None) -> int:
         """The number of `sharding`, a new one if it has not been met before."""
@@ -76,8 +86,10 @@ class Steps:
             return NO_SHARDING
         number = self._numbers.get(sharding)
         if number is None:
-            number = self._numbers[sharding] = len(self.shardings)
-            self.shardings.append(sharding)
+            with self._numbering:
+                number = self._numbers.setdefault(sharding, len(self.shardings))
+                if number == len(self.shardings):
+                    self.shardings.append(sharding)
         return number
 
     def mesh_of(self, sharding: TensorSharding) -> Mesh:
@@ -111,11 +123,12 @@ class Steps:
         outcome = taken.get(shardings)
         if outcome is None:
             outcome = taken[shardings] = self._step(kind, strategy, kind.directions[stages], shardings)
+            self.count += 1
         return outcome
 
     def taken(self, kind: Kind, strategy: Strategy, stages: int) -> Outcomes:
         """The steps taken so far at operations of `kind` in rounds that are alike to them."""
-        return self._taken.setdefault((kind, strategy, kind.directions[stages]), {})
+        return self._taken.setdefault(kind, {}).setdefault((strategy, kind.directions[stages]), {})
 
     def moves(self, kind: Kind, strategy: Strategy, stages: int, numbers: tuple[int, ...]) -> list[Move]:
         """What moved in a step that set something, taken once more."""
@@ -163,6 +176,20 @@ class Steps:
                 new = kind.to_target(new)
             outcome.append((position, self.number(new)))
         return tuple(outcome)
+
+
+_steps: dict[tuple[tuple[str, Mesh], ...], Steps] = {}
+
+
+def remembered_steps(meshes: Mapping[str, Mesh]) -> Steps:
+    """The steps of modules with these meshes, by name, with those taken in earlier modules of the process."""
+    key = tuple(sorted(meshes.items()))
+    steps = _steps.get(key)
+    if steps is None:
+        if sum(each.count for each in _steps.values()) > _MOST:
+            _steps.clear()
+        steps = _steps[key] = Steps(meshes)
+    return steps
 
 
 def _propagate(

@@ -24,11 +24,11 @@ from sdy.rules import (
 from sdy.rules.builder import RuleBuilder, identity_rule, shape_of
 from sdy.rules.custom_call import register_custom_call
 from sdy.rules.registry import (
+    ByRule,
     NoRule,
     is_registered_elementwise,
     register,
     register_without_rule,
-    rule_attributes,
     sharding_rule,
     sharding_rules,
 )
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Annotation",
     "AnnotationError",
+    "ByRule",
     "NoRule",
     "RuleBuilder",
     "annotate",
@@ -58,7 +59,6 @@ __all__ = [
     "register_custom_call",
     "register_without_rule",
     "reshape",
-    "rule_attributes",
     "shape",
     "shape_of",
     "sharding_rule",

@@ -14,7 +14,7 @@ one layer does, and so that work which depends on a rule alone can be remembered
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from xdsl.dialects.builtin import TensorType, UnregisteredOp
 from xdsl.ir import Attribute, Operation
@@ -35,8 +35,7 @@ RuleFunctionT = TypeVar("RuleFunctionT", bound=RuleFunction)
 RuleMaker = Callable[[Any, bool], OpShardingRule | None]
 """(operation, conservative) -> its rule."""
 
-RuleOf = Callable[[Operation], OpShardingRuleAttr | None]
-"""Operation -> its rule, as the attribute that it is written as."""
+T = TypeVar("T")
 
 
 class NoRule(Exception):  # noqa: N818  (not an error: most programs have such operations)
@@ -88,8 +87,8 @@ def register_maker(names: Iterable[str], maker: RuleMaker, looks_around: bool = 
         _makers[name] = maker
         if looks_around:
             _looks_around.add(name)
-    for rules in _RULES.values():
-        rules.forget_classes()
+    for by_rule in _all_by_rule:
+        by_rule.forget_classes()
 
 
 def register_without_rule(*names: str) -> None:
@@ -120,11 +119,6 @@ def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule |
     return attribute and attribute.data
 
 
-def rule_attributes(conservative: bool = False) -> RuleOf:
-    """The function that gives each operation's rule as the attribute that it is written as, for those in a hurry."""
-    return _RULES[conservative].of
-
-
 def sharding_rules(
     ops: Iterable[Operation], conservative: bool = False
 ) -> Iterator[tuple[Operation, OpShardingRuleAttr]]:
@@ -135,41 +129,48 @@ def sharding_rules(
     return _RULES[conservative].of_all(ops)
 
 
-class _Rules:
-    """The rules of all operations, either conservative or not; asked for at each operation, so that it is fast."""
+class ByRule(Generic[T]):
+    """What `derive` makes of operations that have a rule; asked for at each operation, so that it is fast.
 
-    def __init__(self, conservative: bool) -> None:
+    What it makes of an operation may depend on no more than the rule does. One of these is for the whole process: it
+    remembers what was derived, and the registry it.
+    """
+
+    def __init__(self, derive: Callable[[Operation, OpShardingRuleAttr], T], conservative: bool = False) -> None:
+        self._derive = derive
         self._conservative = conservative
-        self._of_class: dict[type[Operation], RuleOf] = {}
+        self._of_class: dict[type[Operation], Callable[[Operation], T | None]] = {}
         # To call a method is faster than to call an object.
-        self._remembered: RuleOf = Remembered(self._make).__call__
-        self._remembered_by_result: RuleOf = RememberedByResult(self._make_by_result).__call__
+        self._remembered = Remembered(self._make).__call__
+        self._remembered_by_result = RememberedByResult(self._make_by_result).__call__
+        _all_by_rule.append(self)
 
-    def of(self, op: Operation) -> OpShardingRuleAttr | None:
-        """The rule of `op`."""
+    def of(self, op: Operation) -> T | None:
+        """What is derived from `op`; None where it has no rule."""
         if op.attributes and isinstance(given := op.attributes.get(SHARDING_RULE), OpShardingRuleAttr):
-            return given
+            return self._derive(op, given)
         of_class = self._of_class.get(op.__class__)
         if of_class is None:
-            of_class = self._of_class[op.__class__] = self._rule_of_class(op)
+            of_class = self._of_class[op.__class__] = self._way_of_class(op)
         return of_class(op)
 
-    def of_all(self, ops: Iterable[Operation]) -> Iterator[tuple[Operation, OpShardingRuleAttr]]:
+    def of_all(self, ops: Iterable[Operation]) -> Iterator[tuple[Operation, T]]:
+        """The operations of `ops` that have a rule, and what is derived from each."""
         of_classes = self._of_class
         for op in ops:
             of_class = of_classes.get(op.__class__)
             if of_class is _without:
                 continue
-            rule = self.of(op) if of_class is None or op.attributes else of_class(op)
-            if rule is not None:
-                yield op, rule
+            derived = self.of(op) if of_class is None or op.attributes else of_class(op)
+            if derived is not None:
+                yield op, derived
 
     def forget_classes(self) -> None:
         """Forget what is known of classes, since another operation was registered."""
         self._of_class.clear()
 
-    def _rule_of_class(self, op: Operation) -> RuleOf:
-        """How the rule of operations of the class of `op` is found."""
+    def _way_of_class(self, op: Operation) -> Callable[[Operation], T | None]:
+        """How what is derived from operations of the class of `op` is found."""
         if isinstance(op, UnregisteredOp):
             return self._of_unregistered
         _load_rules_with(op.name)
@@ -177,22 +178,43 @@ class _Rules:
             if op.name in _looks_around:
                 return self._make
             return self._remembered_by_result if op.name in _by_result else self._remembered
-        return _way_without_function(op)
+        return self._way_without_function(op)
 
-    def _of_unregistered(self, op: Operation) -> OpShardingRuleAttr | None:
+    def _of_unregistered(self, op: Operation) -> T | None:
         _load_rules_with(name_of(op))
-        return self._make(op) if name_of(op) in _makers else _way_without_function(op)(op)
+        return self._make(op) if name_of(op) in _makers else self._way_without_function(op)(op)
 
-    def _make(self, op: Operation) -> OpShardingRuleAttr | None:
+    def _make(self, op: Operation) -> T | None:
         if not all(_is_static(value.type) for value in (*op.operands, *op.results)):
             return None
-        return _share(_makers[name_of(op)](op, self._conservative))
+        return self._from_rule(op, _makers[name_of(op)](op, self._conservative))
 
-    def _make_by_result(self, op: Operation) -> OpShardingRuleAttr | None:
-        return _share(_makers[op.name](op, self._conservative)) if _is_static(op.results[0].type) else None
+    def _make_by_result(self, op: Operation) -> T | None:
+        return self._from_rule(op, _makers[op.name](op, self._conservative)) if _is_static(op.results[0].type) else None
+
+    def _way_without_function(self, op: Operation) -> Callable[[Operation], T | None]:
+        """How it is found for operations for which no function is registered."""
+        if has_trait(op, ShardingRuleInterface):
+            return self._of_own_rule
+        needs_none = name_of(op) in _without_rule or has_trait(op, ShardableDataFlow) or is_terminator(op)
+        return _without if needs_none else _unknown
+
+    def _of_own_rule(self, op: Operation) -> T | None:
+        trait = trait_of(op, ShardingRuleInterface)
+        return None if trait is None else self._from_rule(op, trait.sharding_rule(op))
+
+    def _from_rule(self, op: Operation, rule: OpShardingRule | None) -> T | None:
+        return None if rule is None else self._derive(op, OpShardingRuleAttr.of(rule))
 
 
-_RULES = {conservative: _Rules(conservative) for conservative in (False, True)}
+_all_by_rule: list[ByRule[Any]] = []
+
+
+def _rule_itself(op: Operation, rule: OpShardingRuleAttr) -> OpShardingRuleAttr:
+    return rule
+
+
+_RULES = {conservative: ByRule(_rule_itself, conservative) for conservative in (False, True)}
 
 
 def name_of(op: Operation) -> str:
@@ -211,29 +233,12 @@ def _build(function: RuleFunction, op: Operation, conservative: bool) -> OpShard
     return builder.build()
 
 
-def _way_without_function(op: Operation) -> RuleOf:
-    """How the rule of operations is found for which no function is registered."""
-    if has_trait(op, ShardingRuleInterface):
-        return _own_rule
-    needs_none = name_of(op) in _without_rule or has_trait(op, ShardableDataFlow) or is_terminator(op)
-    return _without if needs_none else _unknown
-
-
 def _without(op: Operation) -> None:
     """The rule of operations without one."""
 
 
-def _own_rule(op: Operation) -> OpShardingRuleAttr | None:
-    trait = trait_of(op, ShardingRuleInterface)
-    return None if trait is None else _share(trait.sharding_rule(op))
-
-
 def _unknown(op: Operation) -> None:
     _warn_once(op, f"op '{name_of(op)}' is unknown to SDY sharding rule registry")
-
-
-def _share(rule: OpShardingRule | None) -> OpShardingRuleAttr | None:
-    return None if rule is None else OpShardingRuleAttr.of(rule)
 
 
 def _is_static(type_: Attribute) -> bool:

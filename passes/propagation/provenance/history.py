@@ -55,8 +55,9 @@ class Run:
         """The values whose sharding each node holds."""
         found: dict[int, list[SSAValue]] = {}
         graph = self.state.graph
-        for value in graph.values:
-            found.setdefault(graph.nodes[id(value)], []).append(value)
+        for value in (*graph.places, *graph.joined):
+            if value is not None:
+                found.setdefault(graph.nodes[id(value)], []).append(value)
         return found
 
     def pieces(self, node: int, axis: AxisRef, before: float = math.inf) -> list[AxisRef | Arrival]:
