@@ -78,9 +78,9 @@ def _has(element_type: Attribute, element: float) -> bool:
 
 
 def is_constant(value: SSAValue, element: float) -> bool:
-    """Whether all elements of `value` are known to be this one."""
+    """Whether all elements of `value` are known to be this one; a complex number is a pair."""
     elements = _constant_elements(value)
-    return elements is not None and all(each == element for each in elements.get_values())
+    return elements is not None and all(each in (element, (element, 0)) for each in elements.get_values())
 
 
 def neutral_starts(op: ReduceOp | ReduceWindowOp) -> Sequence[SSAValue] | None:
