@@ -73,7 +73,6 @@ _ROOMS = {
         sdy-convert-global-to-local
         sdy-expand-split-operations
         sdy-inline-functions
-        sdy-make-where-needed
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning
         sdy-reduce-in-stages

@@ -189,11 +189,9 @@ def insert_reshards(
         from sdy.passes.exporting.reshard_to_collectives import ReshardToCollectivesPass
 
         if least_communication:
-            from sdy.passes.partitioning.make_where_needed import MakeWhereNeededPass
             from sdy.passes.partitioning.resolve_permutation_factors import ResolvePermutationFactorsPass
 
             yield ResolvePermutationFactorsPass(least_communication=True)
-            yield MakeWhereNeededPass()
         yield SaveModulePass(dump_directory, "after_explicit_reshards")
         yield CanonicalizePass(enable_patterns=("sdy-reshard",))
         yield ReshardToCollectivesPass(least_communication=least_communication)
