@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from xdsl.ir import Operation, OpResult, Use
 from xdsl.rewriter import InsertPoint
@@ -16,10 +17,11 @@ from sdy.mesh import Mesh
 from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import num_elements, rank
+from sdy.passes.exporting.cheapest_operation import cheapest_operation
 from sdy.passes.exporting.concatenated_parts import rule_of_exchange
 from sdy.passes.exporting.custom_rules import warn_of_what_is_whole, whole_unless_passing_through
 from sdy.passes.exporting.dot_plan import plan_dot_result
-from sdy.passes.exporting.operation_plan import Meshes, Plan, Tensors, choose_mesh, plan_operation, summed_axes
+from sdy.passes.exporting.operation_plan import Plan, Tensors, choose_mesh, plan_operation, summed_axes
 from sdy.passes.exporting.reduction_kinds import operation_reduction
 from sdy.passes.exporting.single_device import insert_single_device_reshards, runs_on_one_device
 from sdy.passes.exporting.unreduced import combine_for_use
@@ -37,9 +39,9 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
     """Reshard operands and results of `op` so that they go together, and combine partial results.
 
     Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding. With
-    `least_communication`, a concatenation may be left split along the dimension that it concatenates, for
-    `sdy-resolve-permutation-factors` to let devices exchange what they need; and custom rules are followed, not only
-    those of operators.
+    `least_communication`, operands may be gathered instead of partial results added up; a concatenation may be left
+    split along the dimension that it concatenates, for `sdy-resolve-permutation-factors` to let devices exchange what
+    they need; and custom rules are followed, not only those of operators.
     """
     if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
         _combine_operands(op)
@@ -74,20 +76,22 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
         rule = evenly_split(rule, shardings, mesh)
     tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))
     if in_full:
-        plan = _reshard_operation(op, tensors, mesh_name, meshes)
+        choose = partial(cheapest_operation, op) if least_communication else plan_operation
+        plan = choose(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
+        _reshard_operation(op, plan, mesh_name)
         if is_custom:
             warn_of_what_is_whole(op, plan, shardings, mesh)
         if operator is None:
-            partial = [plan.reduction_axes] * len(op.results)
+            partial_axes = [plan.reduction_axes] * len(op.results)
         else:
-            partial = summed_axes_of_results(operator, plan.axes_per_factor)
+            partial_axes = summed_axes_of_results(operator, plan.axes_per_factor)
     else:
-        partial = [_declared_reduction_axes(op, tensors, mesh)] * len(op.results)
+        partial_axes = [_declared_reduction_axes(op, tensors, mesh)] * len(op.results)
         if is_dot and shardings[-1] is not None:
             result_sharding = plan_dot_result(tensors, mesh_name, mesh)
             if result_sharding is not None:
                 _compute_with(op.results[0], result_sharding, shardings[-1], InsertPoint.after(op))
-    _combine_results(op, partial, mesh_name, mesh)
+    _combine_results(op, partial_axes, mesh_name, mesh)
 
 
 def _combine_operands(op: Operation) -> None:
@@ -101,11 +105,10 @@ def _combine_operands(op: Operation) -> None:
         combine_for_use(Use(op, index), results[0], InsertPoint.before(op))
 
 
-def _reshard_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes) -> Plan:
-    """Reshard operands and results so that they go together, as the plan says that is returned."""
-    plan = plan_operation(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
+def _reshard_operation(op: Operation, plan: Plan, mesh_name: str | Mesh) -> None:
+    """Reshard operands and results so that they go together, as `plan` says."""
     if not any(plan.shardings):
-        return plan
+        return
     before, after = InsertPoint.before(op), InsertPoint.after(op)
     for index, sharding in enumerate(plan.shardings):
         if sharding is None:
@@ -116,7 +119,6 @@ def _reshard_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, m
             result = op.results[index - len(op.operands)]
             wanted = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, sharding.rank)
             _compute_with(result, sharding, wanted, after)
-    return plan
 
 
 def _compute_with(result: OpResult, sharding: TensorSharding, wanted: TensorSharding, at: InsertPoint) -> None:

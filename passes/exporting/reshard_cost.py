@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
+from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
@@ -42,9 +43,14 @@ def elements_resharded(
 
 
 def _before_reshards(value: SSAValue) -> SSAValue:
-    """What `value` is resharded from, by reshards whose result nothing else uses."""
-    while isinstance(value.owner, ReshardOp) and value.has_one_use():
-        value = value.owner.input
+    """What `value` is resharded from, by reshards whose result nothing else uses.
+
+    Where they reshard what was added up, that is left: both become one, which scatters what is added up.
+    """
+    while isinstance(reshard := value.owner, ReshardOp) and value.has_one_use():
+        if isinstance(reshard.input.owner, AllReduceOp):
+            break
+        value = reshard.input
     return value
 
 
