@@ -66,11 +66,6 @@ def format(  # noqa: A001
     it stands, without aliases; constants of more than `most_elements` different elements are left out, so that the
     text is for reading only.
     """
-    printer = Printer(generic=generic, debuginfo=debuginfo, most_elements=most_elements)
+    printer = Printer(generic=generic, debuginfo=debuginfo, most_elements=most_elements, with_aliases=not local_scope)
     printer.print_op(op)
-    if printer.aliases and not local_scope:
-        # An alias has its number when all have been met: what has been printed so far was a rehearsal.
-        printer.aliases.number()
-        printer = Printer(generic=generic, debuginfo=debuginfo, most_elements=most_elements, aliases=printer.aliases)
-        printer.print_op(op)
     return printer.text()

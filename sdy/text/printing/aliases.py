@@ -2,9 +2,10 @@
 
 MLIR names affine maps and sets, locations, and tuples of many types. It numbers them from those that contain no other
 upwards, types before attributes, in the order in which the text meets them. Locations that only operations need stand
-after the program, everything else before it.
+after the program, everything else before it. So a name is known when all of the text is: until then, a mark is there.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,9 @@ _WORDS: dict[type[Attribute], str] = {
     TupleType: "tuple",
 }
 
+_MARK = re.compile("\0(\\d+)\0")
+"""What stands for the alias of this number; no text has the character 0, which is escaped in strings."""
+
 _MOST_UNNAMED_TYPES = 16
 """A tuple of more types than this gets a name."""
 
@@ -59,11 +63,16 @@ def _word(attribute: Attribute) -> str | None:
 
 @dataclass
 class _Alias:
+    attribute: Attribute
     word: str
-    is_type: bool
+    mark: str
     deferred: bool
     depth: int = 1
     name: str = ""
+
+    @property
+    def is_type(self) -> bool:
+        return isinstance(self.attribute, TypeAttribute)
 
     @property
     def order(self) -> tuple[int, bool, str]:
@@ -72,17 +81,15 @@ class _Alias:
 
 @dataclass
 class Aliases:
-    """The aliases that a text needs: first all are met, then they are numbered, then they can be used."""
+    """The aliases of what has been printed. Unless they are `used`, everything is printed where it stands."""
 
-    numbered: bool = False
-    """Whether the aliases have their names."""
+    used: bool = False
 
     _aliases: dict[Attribute, _Alias] = field(default_factory=dict[Attribute, _Alias])
+    _in_order: list[_Alias] = field(default_factory=list[_Alias])
+    """In the order in which they were met."""
     _met: dict[int, tuple[Attribute, int]] = field(default_factory=dict[int, tuple[Attribute, int]])
     """By the identity of attributes without an alias whose parts have been met: how deep they nest aliases."""
-
-    def __bool__(self) -> bool:
-        return bool(self._aliases)
 
     def meet(self, attribute: Attribute, *, deferred: bool = False) -> int:
         """Note that the text needs an attribute, after the program if `deferred`. Returns how deep it nests aliases."""
@@ -98,7 +105,8 @@ class Aliases:
             return depth
         alias = self._aliases.get(attribute)
         if alias is None:
-            alias = self._aliases[attribute] = _Alias(word, isinstance(attribute, TypeAttribute), deferred)
+            alias = self._aliases[attribute] = _Alias(attribute, word, f"\0{len(self._in_order)}\0", deferred)
+            self._in_order.append(alias)
         elif deferred or not alias.deferred:
             return alias.depth
         alias.deferred = deferred
@@ -109,26 +117,29 @@ class Aliases:
         parts = _parts(attribute)
         return max([self.meet(part, deferred=deferred) for part in parts]) if parts else 0
 
-    def number(self) -> None:
-        """Give the aliases their names, once all have been met."""
-        count = Counter[str]()
-        for alias in sorted(self._aliases.values(), key=lambda alias: alias.order):
-            alias.name = f"{'!' if alias.is_type else '#'}{alias.word}{count[alias.word] or ''}"
-            count[alias.word] += 1
-        self.numbered = True
-
-    def name(self, attribute: Attribute) -> str:
-        """The alias of an attribute; empty where it has none, or none yet."""
-        if not self.numbered or _word(attribute) is None:
+    def mark(self, attribute: Attribute) -> str:
+        """What to print instead of an attribute that has been met; empty where it is to be printed itself."""
+        if not self.used or _word(attribute) is None:
             return ""
         alias = self._aliases.get(attribute)
-        return "" if alias is None else alias.name
+        return "" if alias is None else alias.mark
 
-    def definitions(self, *, deferred: bool) -> list[tuple[str, Attribute]]:
-        """The aliases to define after the program if `deferred`, or before it, each with what it stands for."""
-        chosen = [(alias, attribute) for attribute, alias in self._aliases.items() if alias.deferred is deferred]
-        chosen.sort(key=lambda pair: pair[0].order)
-        return [(alias.name, attribute) for alias, attribute in chosen]
+    def define(self, program: str, in_full: Callable[[Attribute], str]) -> str:
+        """A program with names in the place of the marks, among the definitions of what these stand for."""
+        if not self.used:
+            return program
+        # To print one in full may meet others, which are then defined as well.
+        definitions = [(alias, in_full(alias.attribute)) for alias in self._in_order]
+        definitions.sort(key=lambda definition: definition[0].order)
+        count = Counter[str]()
+        for alias, _ in definitions:
+            alias.name = f"{'!' if alias.is_type else '#'}{alias.word}{count[alias.word] or ''}"
+            count[alias.word] += 1
+        before, after = (
+            "".join([f"{alias.name} = {text}\n" for alias, text in definitions if alias.deferred is deferred])
+            for deferred in (False, True)
+        )
+        return _MARK.sub(lambda mark: self._in_order[int(mark[1])].name, f"{before}{program}{after}")
 
 
 def _nothing(attribute: Attribute) -> Sequence[Attribute]:

@@ -6,6 +6,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
@@ -52,9 +53,9 @@ _LONGEST_REMEMBERED = 1 << 14
 class AttributePrinter(XDSLPrinter):
     """Collects the text of what it prints; `text()` is all of it."""
 
-    def __init__(self, *, generic: bool, debuginfo: bool, most_elements: float, aliases: Aliases | None):
+    def __init__(self, *, generic: bool, debuginfo: bool, most_elements: float, with_aliases: bool):
         super().__init__(print_generic_format=generic, print_debuginfo=debuginfo)
-        self.aliases = Aliases() if aliases is None else aliases
+        self.aliases = Aliases(with_aliases)
         self._most_elements = most_elements
         self._parts: list[str] = []
         self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
@@ -63,17 +64,8 @@ class AttributePrinter(XDSLPrinter):
 
     def text(self) -> str:
         """Everything printed so far, and a newline, among the definitions of the aliases that it uses."""
-        program = "".join(self._parts)
-        before, after = self._definitions(deferred=False), self._definitions(deferred=True)
-        return f"{before}{program}\n{after}{self._resource_section()}"
-
-    def _definitions(self, *, deferred: bool) -> str:
-        if not self.aliases.numbered:
-            return ""
-        return "".join(
-            f"{name} = {self._captured(self._print_in_full, attribute)}\n"
-            for name, attribute in self.aliases.definitions(deferred=deferred)
-        )
+        program = "".join([*self._parts, "\n"])
+        return self.aliases.define(program, partial(self._captured, self._print_in_full)) + self._resource_section()
 
     # Text
 
@@ -103,11 +95,10 @@ class AttributePrinter(XDSLPrinter):
         if known is not None:
             self._parts.append(known[1])
             return
-        if not self.aliases.numbered:
-            self.aliases.meet(attribute)
+        self.aliases.meet(attribute)
         start = len(self._parts)
-        if name := self.aliases.name(attribute):
-            self._parts.append(name)
+        if mark := self.aliases.mark(attribute):
+            self._parts.append(mark)
         else:
             self._print_in_full(attribute)
         text = "".join(self._parts[start:])
@@ -141,7 +132,7 @@ class AttributePrinter(XDSLPrinter):
         """What stands for a part of a location: where it is a location itself, its alias or what it says."""
         if not isinstance(part, LocationAttr):
             return self._text_of(part)
-        return self.aliases.name(part) or location_text(part, self._location_part)
+        return self.aliases.mark(part) or location_text(part, self._location_part)
 
     def _print_element(self, attribute: Attribute) -> None:
         """An element of an array, where the types i64 and f64 go without saying."""

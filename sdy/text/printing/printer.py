@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from sdy.text.printing.aliases import Aliases
 from sdy.text.printing.attribute_printer import INDENT, AttributePrinter
 from sdy.text.printing.location_text import location_text
 from sdy.text.printing.names import Names, asm_names
@@ -30,9 +29,9 @@ class Printer(AttributePrinter):
         generic: bool = False,
         debuginfo: bool = False,
         most_elements: float = math.inf,
-        aliases: Aliases | None = None,
+        with_aliases: bool = False,
     ):
-        super().__init__(generic=generic, debuginfo=debuginfo, most_elements=most_elements, aliases=aliases)
+        super().__init__(generic=generic, debuginfo=debuginfo, most_elements=most_elements, with_aliases=with_aliases)
         self._names = Names(generic)
         self._repeated = RepeatedTexts()
         self._named_parts: dict[int, SSAValue] = {}
@@ -74,8 +73,7 @@ class Printer(AttributePrinter):
 
     def print_block_argument_location(self, argument: BlockArgument) -> None:
         """` loc(...)`: unlike an operation's, never an alias."""
-        if not self.aliases.numbered:
-            self.aliases.meet(argument.location)
+        self.aliases.meet(argument.location)
         self.print_string(f" loc({location_text(argument.location, self._location_part)})")
 
     # Regions
@@ -142,7 +140,7 @@ class Printer(AttributePrinter):
         if not self._named:
             self._named = True
             self._names.add(op)
-        if self.print_debuginfo and not self.aliases.numbered:
+        if self.print_debuginfo:
             self.aliases.meet(op.location, deferred=True)
         if op.results:
             self._parts.append(f"{self._names.results[op]} = ")
@@ -209,7 +207,7 @@ class Printer(AttributePrinter):
         operation_type = self._function_type_text(
             [operand.type for operand in operands], [result.type for result in op.results]
         )
-        if properties and op.attributes and not self.aliases.numbered:
+        if properties and op.attributes:
             self._meet_by_name(properties | op.attributes)
         if properties:
             self._parts[place_of_properties] = f" <{self._captured(self.print_attr_dict, properties)}>"
