@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.dialect.walk import operations_of
+from sdy.dialect.walk import forget, operations_of
+from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.tensors import is_static_tensor, shape
 from sdy.passes.partitioning.emitter import Emitter, with_shape
 from sdy.passes.partitioning.halo.body import TensorEmitter
 from sdy.passes.partitioning.halo.replication import reshard_around
 from sdy.passes.partitioning.halo.resolution import layout_of
-from sdy.passes.partitioning.neutral import neutral_starts
+from sdy.passes.partitioning.neutral import has_neutral_starts
 from sdy.passes.partitioning.pointwise import applied, is_pointwise
 from sdy.passes.partitioning.stages import Cut, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent
@@ -27,7 +27,7 @@ from sdy.stablehlo.reduce_window import ReduceWindowOp
 
 
 @dataclass(frozen=True)
-class AccumulateInStagesPass(ModulePass):
+class AccumulateInStagesPass(TellingPass):
     """Accumulate along a split dimension in each part by itself, and combine that with what all parts before come to.
 
     A running sum, product or maximum is a reduction in windows that reach from the first element, or to the last. Of a
@@ -86,16 +86,14 @@ class _Accumulation:
             return None
         size, window = shape(op.inputs[0].type)[dims[0]], op.window()[dims[0]]
         forward, backward = (WindowDimension(size, padding=pair) for pair in ((size - 1, 0), (0, size - 1)))
-        if window not in (forward, backward) or not is_pointwise(op.body):
-            return None
-        starts = neutral_starts(op)
-        if starts is None or list(starts) != list(op.init_values):
+        if window not in (forward, backward) or not is_pointwise(op.body) or not has_neutral_starts(op):
             return None
         return cls(op, dims[0], window == backward, splits[0])
 
     def do_in_stages(self) -> None:
         """Put the stages in the place of the operation."""
         op, dim, sharding = self.op, self.dim, self.sharding
+        forget(op)
         reshard_around(op, [None if equivalent(get_sharding(value), sharding) else sharding for value in op.inputs])
         layout = layout_of(op.inputs[0])
         cut = Cut(dim, layout.parts(dim), layout.axes[dim])

@@ -1,8 +1,8 @@
 """What changes nothing where it is combined with other elements: what a reduction may start from in each of its parts.
 
-The reductions that StableHLO names have an identity, or none that their type can hold. Of any other body it is known
-that its initial values may count several times where, combined with themselves, they are what they were: reductions are
-associative, and what is idempotent counts once.
+The reductions that StableHLO names have an identity, or none that their type can hold. For any other body StableHLO
+lets initial values stand anywhere among the elements, as often as one likes (specification of `reduce`), which gives
+one result only if it does not matter. That is relied on where, combined with themselves, they are what they were.
 """
 
 import math
@@ -29,7 +29,6 @@ from sdy.passes.partitioning.elements import bounds
 from sdy.passes.partitioning.emitter import before
 from sdy.passes.partitioning.halo.resolution import captures
 from sdy.stablehlo.broadcast import BroadcastInDimOp
-from sdy.stablehlo.checks.reducers import scalar
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.control_flow import ReturnOp
@@ -88,14 +87,25 @@ def neutral_starts(op: ReduceOp | ReduceWindowOp) -> Sequence[SSAValue] | None:
 
     Identities are made in front of it. None where it is not known that there are such.
     """
-    types = [tensor_type(value).element_type for value in op.init_values]
-    identities = identities_of(op.body, types)
-    if identities is not None:
-        return [
-            value if is_constant(value, identity) else before(op).filled(scalar(type_), identity)
-            for value, type_, identity in zip(op.init_values, types, identities, strict=True)
-        ]
-    return op.init_values if _starts_are_idempotent(op) else None
+    identities = _identities(op)
+    if identities is None:
+        return op.init_values if _starts_are_idempotent(op) else None
+    return [
+        start if is_constant(start, identity) else before(op).filled(tensor_type(start), identity)
+        for start, identity in zip(op.init_values, identities, strict=True)
+    ]
+
+
+def has_neutral_starts(op: ReduceOp | ReduceWindowOp) -> bool:
+    """Whether the initial values of `op` are known to be such that they may count any number of times."""
+    identities = _identities(op)
+    if identities is None:
+        return _starts_are_idempotent(op)
+    return all(is_constant(start, identity) for start, identity in zip(op.init_values, identities, strict=True))
+
+
+def _identities(op: ReduceOp | ReduceWindowOp) -> list[float] | None:
+    return identities_of(op.body, [tensor_type(start).element_type for start in op.init_values])
 
 
 def _starts_are_idempotent(op: ReduceOp | ReduceWindowOp) -> bool:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from sdy.axes import merge_sub_axes
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.dialect.walk import operations_of
+from sdy.dialect.walk import forget, operations_of
 from sdy.mesh import Mesh
+from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.tensors import is_static_tensor, shape
 from sdy.passes.exporting.reduction_kinds import operation_reduction
 from sdy.passes.exporting.reshard_cost import elements_resharded
@@ -25,7 +25,7 @@ from sdy.stablehlo.reduction import ReduceOp
 
 
 @dataclass(frozen=True)
-class ReduceInStagesPass(ModulePass):
+class ReduceInStagesPass(TellingPass):
     """Reduce in two stages along split dimensions where SDY has no all-reduce that combines partial results.
 
     A sum, a maximum or a minimum is combined by an all-reduce. Of products, of bits, and of several tensors together,
@@ -70,8 +70,11 @@ def _is_in_reach(op: ReduceOp) -> bool:
 
 def _reduce_in_stages(op: ReduceOp) -> None:
     found = _dim_to_cut(op)
-    starts = neutral_starts(op) if found is not None else None
-    if found is None or starts is None:
+    if found is None:
+        return
+    forget(op)
+    starts = neutral_starts(op)
+    if starts is None:
         return
     dim, layout = found
     inputs_alike = [
