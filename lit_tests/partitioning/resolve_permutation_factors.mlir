@@ -54,31 +54,6 @@ func.func @kernel_gradient(%arg0: tensor<12x1x1xf32> {sdy.sharding = #sdy.shardi
   return %1 : tensor<3x1x1xf32>
 }
 
-// Each device has all but the first of its rows; to split the other dimension instead would move them all, twice.
-// CHECK-LABEL: func.func @concatenate
-func.func @concatenate(%arg0: tensor<12x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<1x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<13x4xf32> {
-  // CHECK:       sdy.manual_computation(%arg0, %{{.*}}) {{.*}} (%[[OWN:[^:]+]]: tensor<3x4xf32>, %[[ROW:[^:]+]]: tensor<1x4xf32>
-  // CHECK:       "stablehlo.collective_permute"
-  // CHECK-NOT:   sdy.reshard
-  // CHECK:       return
-  %0 = stablehlo.concatenate %arg0, %arg1, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<12x4xf32>, tensor<1x4xf32>) -> tensor<13x4xf32>
-  return %0 : tensor<13x4xf32>
-}
-
-// Where the parts are those of wholes, nothing is sent to split the other dimension instead.
-// CHECK-LABEL: func.func @concatenate_wholes
-func.func @concatenate_wholes(%arg0: tensor<12x4xf32>, %arg1: tensor<4x4xf32>) -> tensor<16x4xf32> {
-  // CHECK:       %[[A:.*]] = sdy.reshard %{{.*}} <@mesh, [{}, {"x"}]> : tensor<12x4xf32>
-  // CHECK:       %[[B:.*]] = sdy.reshard %{{.*}} <@mesh, [{}, {"x"}]> : tensor<4x4xf32>
-  // CHECK-NEXT:  %[[AB:.*]] = stablehlo.concatenate %[[A]], %[[B]], dim = 0 {{.*}}<@mesh, [{}, {"x"}]>
-  // CHECK-NEXT:  sdy.reshard %[[AB]] <@mesh, [{"x"}, {}]>
-  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<12x4xf32>
-  %1 = sdy.reshard %arg1 <@mesh, [{"x"}, {}]> : tensor<4x4xf32>
-  %2 = stablehlo.concatenate %0, %1, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<12x4xf32>, tensor<4x4xf32>) -> tensor<16x4xf32>
-  %3 = sdy.reshard %2 <@mesh, [{}, {}]> : tensor<16x4xf32>
-  return %3 : tensor<16x4xf32>
-}
-
 // CHECK-LABEL: func.func @reverse
 func.func @reverse(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<12xf32> {
   // CHECK-NEXT:  %[[PARTS:.*]] = stablehlo.reverse %arg0, dims = [0] {{.*}}device_ids=[3, 2, 1, 0]

@@ -65,7 +65,9 @@ class Emitter:
         return self.insert(BroadcastInDimOp(value, dims, with_shape(value, shape)))
 
     def concatenate(self, values: Sequence[SSAValue], dim: int) -> SSAValue:
-        """The values one after the other along a dimension."""
+        """The values one after the other along a dimension; a single one itself."""
+        if len(values) == 1:
+            return values[0]
         shape = list(tensor_type(values[0]).get_shape())
         shape[dim] = sum(tensor_type(value).get_shape()[dim] for value in values)
         properties = {"dimension": IntegerAttr(dim, i64)}

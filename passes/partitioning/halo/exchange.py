@@ -47,8 +47,7 @@ class DimExchange:
     def run(self, value: SSAValue, exchange: Exchange) -> SSAValue:
         """What each device needs along the dimension, from its part `value`."""
         pieces = [self._piece(value, piece) for piece in exchange.pieces]
-        buffer = pieces[0] if len(pieces) == 1 else self._emit.concatenate(pieces, self.dim)
-        buffer = self._pad(buffer, exchange)
+        buffer = self._pad(self._emit.concatenate(pieces, self.dim), exchange)
         found = self._take(buffer, exchange)
         if self.filler.is_zero or not exchange.reach.leaves_tensor:
             return found

@@ -133,11 +133,6 @@ class Exchange:
         """How many rows a device receives, at most."""
         return sum(piece.size for piece in self.pieces if piece.hop)
 
-    @property
-    def received(self) -> int:
-        """How many rows all parts receive together."""
-        return sum(piece.size * len(piece.receivers) for piece in self.pieces if piece.hop)
-
 
 def whole_shards(reach: Reach, furthest: int | None = None) -> Exchange:
     """The exchange in which neighbours send all they have, as Shardy plans it.

@@ -103,7 +103,7 @@ def _shifted(body: Body, value: SSAValue, sharding: TensorSharding, dim: int, am
     else:
         whole = {hop: received(value, hop) for hop in (hops, hops + 1)}
         pieces = [rows(whole[hop], start, limit) for hop, start, limit in (front, back)]
-    return pieces[0] if len(pieces) == 1 else emit.concatenate(pieces, dim)
+    return emit.concatenate(pieces, dim)
 
 
 def _mirrored(name: str | Mesh, mesh: Mesh, axes: Sequence[AxisRef], resolution: Resolution) -> str | Mesh:
