@@ -144,7 +144,9 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
     ),
     "convolution of split features": (
         program(
-            lambda x, k: convolve(constrain(x, None, D, None, M), k), ints((2, 16, 8, 4), None, D), ints((3, 3, 4, 4))
+            lambda x, k: convolve(constrain(x, None, D, None, M), constrain(k, None, None, M)),
+            ints((2, 16, 8, 4), None, D),
+            ints((3, 3, 4, 4)),
         ),
         2 * (2 * 8 * 2),
     ),

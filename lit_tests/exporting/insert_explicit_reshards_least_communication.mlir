@@ -30,13 +30,3 @@ func.func @much_work(%arg0: tensor<8192x4096xf32> {sdy.sharding = #sdy.sharding<
   %0 = stablehlo.dot %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<8192x4096xf32>, tensor<4096x4096xf32>) -> tensor<8192x4096xf32>
   return %0 : tensor<8192x4096xf32>
 }
-
-// Devices may have all but a few rows already: that is found out where they exchange rows.
-// CHECK-LABEL: func.func @concatenate
-func.func @concatenate(%arg0: tensor<12x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<4x4xf32>) -> (tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
-  // CHECK-NEXT:  %0 = sdy.reshard %arg1 <@mesh, [{"x"}, {}]>
-  // CHECK-NEXT:  %1 = stablehlo.concatenate %arg0, %0
-  // CHECK-NEXT:  return %1
-  %0 = stablehlo.concatenate %arg0, %arg1, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<12x4xf32>, tensor<4x4xf32>) -> tensor<16x4xf32>
-  return %0 : tensor<16x4xf32>
-}
