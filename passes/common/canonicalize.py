@@ -1,6 +1,6 @@
 """`canonicalize`: simplify what can be simplified."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -52,19 +52,27 @@ class CanonicalizePass(TellingPass):
         roots = [root for group in groups for root in group.roots]
         if operations_of(op, *roots) or any(map(is_trivially_dead, operations(op)[1:])):
             applier = GreedyRewritePatternApplier([pattern for group in groups for pattern in group.patterns])
-            _Walker(applier).rewrite_module(op)
+            _Walker(applier, roots=roots).rewrite_module(op)
             forget()
 
 
+@dataclass(eq=False, repr=False)
 class _Walker(PatternRewriteWalker):
-    """xDSL's walker, which takes longer the deeper operations are nested, as far as it does not look for them."""
+    """xDSL's walker, as far as it does not look for operations, for which it takes longer the deeper they are nested.
+
+    It begins with the operations that something can be done about: those of the classes `roots`, and dead ones.
+    """
+
+    roots: Sequence[type[Operation]] = ()
 
     def _populate_worklist(self, op: Operation | Region | Block) -> None:
         forget()
         root = op.parent if isinstance(op, Region) else op
         assert isinstance(root, Operation)
+        matched = set(map(id, operations_of(root, *self.roots)))
         for inner in reversed(operations(root)[1:]):
-            self._worklist.push(inner)
+            if id(inner) in matched or is_trivially_dead(inner):
+                self._worklist.push(inner)
 
 
 def _gather_constants(module: ModuleOp) -> None:

@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import error, warn
 from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import operations
+from sdy.dialect.walk import keeping, operations
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.local.collectives import COLLECTIVES
@@ -80,8 +80,9 @@ class ConvertGlobalToLocalPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if is_local(op):
             raise error(op, "the module is partitioned already")
-        layouts = Layouts(op)
-        sites = list(layouts.sites(self._target(op)))
+        with keeping():
+            layouts = Layouts(op)
+            sites = list(layouts.sites(self._target(op)))
         # The sharding rules are those of whole tensors, so they are asked before any type changes.
         obstacles = [_obstacle(site) for site in sites]
         layouts.change_types(Layout.local_type)

@@ -39,6 +39,12 @@ class Layouts:
             else:
                 self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in op.results})
 
+    @property
+    def any_uneven(self) -> bool:
+        """Whether a dimension of a value, or of a result that a function's signature gives, is split unevenly."""
+        results = (layout for function in self.functions.values() for layout in self.of_function_results(function))
+        return any(layout.uneven_dims for layout in (*results, *self._shared.values()))
+
     def pad_alike(self) -> None:
         """Let a size that is split unevenly in several ways have one padded size, so that one way becomes another.
 

@@ -83,6 +83,8 @@ class PadForDivisibilityPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         layouts = Layouts(op)
+        if not layouts.any_uneven:
+            return
         layouts.pad_alike()
         if not self.pad_function_io:
             for function in layouts.functions.values():
