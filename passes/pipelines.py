@@ -295,7 +295,7 @@ class PartitionPipeline(Pipeline):
         yield ResolveConcatenationsPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
-        yield PadForDivisibilityPass(preserve_semantics=True)
+        yield PadForDivisibilityPass(preserve_semantics=True, least_communication=True)
         yield ResolveSingleDeviceShardingPass()
         yield ConvertGlobalToLocalPass(
             combine_multi_dimension_reduce_scatter=True,

@@ -301,6 +301,20 @@ def test_any_rotation(size: int, by: int):
     check(program(along_rows(lambda x: jnp.roll(x, by, 0)), ints((size, 2))))
 
 
+WAYS = st.sampled_from([D, M, (D, M), (M, D)])
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 10), st.lists(WAYS, min_size=2, max_size=4))
+def test_any_parts_of_a_size_that_some_axes_divide(size: int, ways: list[Any]):
+    def split_in_turn(x: jax.Array) -> jax.Array:
+        for axes in ways:
+            x = constrain(x, axes) * 2
+        return x
+
+    check(program(split_in_turn, ints((4 * size, 2))))
+
+
 @settings(deadline=None, max_examples=30)
 @given(SIZES, SIZES, SMALL)
 def test_any_concatenation_with_copies(size: int, other: int, copies: int):

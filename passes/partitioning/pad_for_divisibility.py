@@ -32,13 +32,15 @@ from sdy.dialect.ops import (
 )
 from sdy.dialect.shardings import set_sharding
 from sdy.dialect.traits import is_terminator
+from sdy.dialect.walk import operations
 from sdy.passes.partitioning.layout import Layout, round_up
 from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.padded.operations import pad_operation
 from sdy.passes.partitioning.padded.padding import Padding, Place
+from sdy.passes.partitioning.padded.resplitting import resplit
 from sdy.passes.partitioning.padded.site import PaddedSite
 from sdy.passes.partitioning.site import Site
-from sdy.passes.partitioning.target import Target
+from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
 from sdy.rule import OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -72,6 +74,10 @@ class PadForDivisibilityPass(ModulePass):
     of the operand of a `stablehlo.pad` as Shardy does it, with a warning where that is not enough, or where it is
     needed with `preserve_semantics`.
 
+    Where a collective leads from one size of a dimension to another, the dimension is made whole on the way, with a
+    warning; or with `least_communication` devices exchange the rows that their parts then lack, where that is less. A
+    device knows its place by its partition id, or by its replica id where `replica_count` is more than one.
+
     Arguments and results of functions are not padded: a sharding that does not divide them is an error, to which
     `sdy-update-non-divisible-input-output-shardings` is the answer; unless `pad_function_io`, with which they are
     padded too, so that who calls the functions has to do so.
@@ -80,6 +86,9 @@ class PadForDivisibilityPass(ModulePass):
     name = "sdy-pad-for-divisibility"
     pad_function_io: bool = False
     preserve_semantics: bool = False
+    least_communication: bool = False
+    replica_count: int = 1
+    partition_count: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         layouts = Layouts(op)
@@ -90,7 +99,12 @@ class PadForDivisibilityPass(ModulePass):
             for function in layouts.functions.values():
                 _check_function(function, layouts)
         # The sharding rules are those of unpadded tensors, so they are asked before any type changes.
-        target = Target(preserve_semantics=self.preserve_semantics)
+        target = Target(
+            device_id_op(op, self.replica_count, self.partition_count),
+            least_communication=self.least_communication,
+            preserve_semantics=self.preserve_semantics,
+            channels=Channels(first_free_channel(operations(op))),
+        )
         sites = [(site, sharding_rule(site.op)) for site in layouts.sites(target) if _has_uneven_dims(site)]
         layouts.change_types(Layout.padded_type)
         padding = Padding()
@@ -124,7 +138,7 @@ def _pad(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -
     if passes_values_on:
         return
     if isinstance(op, CollectiveOp):
-        _pad_collective(op, site.operands[0], site.results[0], padding)
+        _pad_collective(op, site, padding)
     elif not pad_operation(PaddedSite(site, rule, padding)):
         _compute_without_padding(site, rule, padding)
 
@@ -134,21 +148,29 @@ def _splits_unevenly(op: ManualComputationOp, layout: Layout) -> bool:
     return any(axis.name in op.manual_axes.data for dim in layout.uneven_dims for axis in layout.axes[dim])
 
 
-def _pad_collective(op: CollectiveOp, before: Layout, after: Layout, padding: Padding) -> None:
+def _pad_collective(op: CollectiveOp, site: Site[Operation], padding: Padding) -> None:
     """Let a collective work on a size that the parts before it and those after it both divide."""
+    [before], [after], target = site.operands, site.results, site.target
     sizes = map(max, before.padded_shape, after.padded_shape)
     shape = [round_up(size, lcm(before.parts(dim), after.parts(dim))) for dim, size in enumerate(sizes)]
-    op.operands[0] = _resized(Place.before(op), op.tensor, before, shape, padding)
+    op.operands[0] = _resized(Place.before(op), op.tensor, before, shape, padding, target)
     users = list(op.result.uses)
     result = Rewriter.replace_value_with_new_type(op.result, op.tensor.type)
     if isinstance(op, _MOVES_ELEMENTS) or padding.holds(op.tensor, 0):
         padding.mark_filled(result, op.tensor)
-    _let_use(users, _resized(Place.after(op), result, after, after.padded_shape, padding))
+    _let_use(users, _resized(Place.after(op), result, after, after.padded_shape, padding, target))
 
 
-def _resized(place: Place, value: SSAValue, layout: Layout, shape: Sequence[int], padding: Padding) -> SSAValue:
-    """`value` with another size of its padding; where that moves elements between parts, by way of the whole."""
+def _resized(
+    place: Place, value: SSAValue, layout: Layout, shape: Sequence[int], padding: Padding, target: Target
+) -> SSAValue:
+    """`value` with another size of its padding.
+
+    Where that moves elements between parts, they are exchanged, or the dimension is made whole on the way.
+    """
     dims = [dim for dim in layout.split_dims if tensor_type(value).get_shape()[dim] != shape[dim]]
+    if dims and target.least_communication and (parts := resplit(place, value, layout, dims, shape, target)):
+        return padding.resize(place, parts, layout.without(dims), shape)
     if dims:
         warn(
             place.source, f"'{place.source.name}' op moves dimensions {dims} whole: their parts before and after differ"

@@ -176,6 +176,10 @@ PROGRAMS: dict[str, Program] = {
     "some of the axes": program(
         lambda x: constrain(constrain(constrain(x, (D, M)) + 1, D) * 2, (D, M)) + constrain(x, D), whole(3)
     ),
+    "even parts and uneven ones": program(lambda x: constrain(constrain(x, D) * 2, (D, M)) + 1, whole(20, 4)),
+    "partial results in even parts, summed in uneven ones": program(
+        lambda x: constrain(constrain(x, D, M).sum(1), (D, M)) + constrain(x.sum(1) * 3, D), whole(12, 4)
+    ),
     "embedding's gradient": program(jax.grad(embedding), whole(257, 9), whole(13, 3, dtype="int32")),
     "odd vocabulary": program(jax.grad(cross_entropy), whole(5, 101), whole(13, 5), whole(13, dtype="int32")),
 }

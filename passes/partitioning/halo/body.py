@@ -150,9 +150,16 @@ class Body:
         return emit.reshape(emit.dynamic_slice(emit.integers(table, (len(table),)), [index], (1,)), ())
 
     def finish(
-        self, results: Sequence[SSAValue], types: Sequence[Attribute], shardings: Sequence[TensorSharding]
+        self,
+        results: Sequence[SSAValue],
+        types: Sequence[Attribute],
+        shardings: Sequence[TensorSharding],
+        at: InsertPoint | None = None,
     ) -> Sequence[SSAValue]:
-        """Put the computation in front of its source; its results, of `types`, are laid out as `shardings` say."""
+        """Put the computation in front of its source, or where `at` says.
+
+        Its results, of `types`, are laid out as `shardings` say.
+        """
         self._block.add_op(ReturnOp(*results))
         computation = ManualComputationOp(
             [value for value, _ in self._tensors],
@@ -163,7 +170,7 @@ class Body:
             self._manual_axes,
         )
         computation.location = self.source.location
-        Rewriter.insert_op(computation, InsertPoint.before(self.source))
+        Rewriter.insert_op(computation, at or InsertPoint.before(self.source))
         return computation.results
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
-from xdsl.ir import Operation, OpResult
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from sdy.axes import AxisRef, subtract
 from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ManualComputationOp, ReduceScatterOp
@@ -24,13 +24,16 @@ from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.scatter import ScatterOp
-from sdy.stablehlo.shape import ReshapeOp, ReverseOp
-from sdy.stablehlo.slicing import SliceOp
+from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp, ReverseOp
+from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 MISFIT = "its tensors are split in ways that do not fit together"
 """The reason that sdy-insert-explicit-reshards does away with."""
 
 Axes = tuple[AxisRef, ...]
+
+_CHANGES_PADDING = (AllGatherOp, AllSliceOp, CollectivePermuteOp, DynamicSliceOp, PadOp, SliceOp)
+"""With concatenations, what padding is put on and taken off by, and what exchanges rows where parts change with it."""
 
 
 def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
@@ -148,11 +151,13 @@ def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef], mesh
     return all(_combines(user, axes, mesh) for user in users_behind_padding(result))
 
 
-def users_behind_padding(result: OpResult) -> Iterator[Operation]:
-    """The users of `result`, behind what only gives it the padding that they need, takes it off, or passes it on."""
-    for use in result.uses:
-        if isinstance(use.operation, (AllGatherOp, AllSliceOp, PadOp, SliceOp)):
+def users_behind_padding(value: SSAValue) -> Iterator[Operation]:
+    """The users of `value`, behind what only gives it the padding that they need, takes it off, or passes it on."""
+    for use in value.uses:
+        if isinstance(use.operation, ConcatenateOp) or (use.index == 0 and isinstance(use.operation, _CHANGES_PADDING)):
             yield from users_behind_padding(use.operation.results[0])
+        elif isinstance(use.operation, ManualComputationOp):
+            yield from users_behind_padding(use.operation.body.block.args[use.index])
         elif isinstance(computation := use.operation.parent_op(), ManualComputationOp) and is_terminator(use.operation):
             yield from users_behind_padding(computation.outputs[use.index])
         else:

@@ -92,7 +92,7 @@ class Padding:
         if not dims or layout.sharding is None:
             return value
         axes = [axes if dim in dims else () for dim, axes in enumerate(layout.sharding.dim_axes)]
-        after = _sharding(layout.without(dims))
+        after = sharding_without_partials(layout.without(dims))
         assert after is not None
         return self.emitter(place, layout).insert(AllGatherOp(value, axes, after))
 
@@ -101,7 +101,7 @@ class Padding:
         if not dims or layout.sharding is None:
             return value
         axes = [axes if dim in dims else () for dim, axes in enumerate(layout.sharding.dim_axes)]
-        sharding = _sharding(layout)
+        sharding = sharding_without_partials(layout)
         assert sharding is not None
         part = self.emitter(place, layout).insert(AllSliceOp(value, axes, sharding))
         if value in self._filled:
@@ -170,9 +170,9 @@ class Padding:
 
     def emitter(self, place: Place, layout: Layout) -> ShardedEmitter:
         """Inserts operations whose results are laid out as `layout` says."""
-        return ShardedEmitter(place, _sharding(layout), self._inserted)
+        return ShardedEmitter(place, sharding_without_partials(layout), self._inserted)
 
 
-def _sharding(layout: Layout) -> TensorSharding | None:
+def sharding_without_partials(layout: Layout) -> TensorSharding | None:
     """The sharding of a layout, as a result may have it that is no partial one."""
     return layout.sharding and replace(layout.sharding, replicated=(), unreduced=())
