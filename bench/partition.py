@@ -84,19 +84,24 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="programs whose name contains TEXT")
     parser.add_argument("--all", action="store_true", help="show programs that are alike, too")
     args = parser.parse_args()
-    rows = list(measured([name for name in PROGRAMS if args.only in name]))
+    names = [name for name in PROGRAMS if args.only in name]
+    if not names:
+        parser.error(f"no program's name contains '{args.only}'")
+    rows = list(measured(names))
     show([row for row in rows if args.all or row.is_remarkable])
     received, memory = ([ratio for row in rows if (ratio := row.ratio(what))] for what in ("received", "memory"))
     times = [row.time_ratio for row in rows if row.time_ratio]
     wrong = [row.name for row in rows if not row.said["sdy"]["right"]]
     unexplained = [row.name for row in rows if (row.ratio("received") or 0) > 1.1 and row.name not in REASONS]
     print(f"{len(rows)} programs, of which XLA fails at {sum(bool(row.failure) for row in rows)}, sdy at {len(wrong)}")
-    print(f"bytes received: geometric mean of the ratios {geometric_mean(received):.3f}, largest {max(received):.2f}")
-    print(f"memory: geometric mean of the ratios {geometric_mean(memory):.3f}, largest {max(memory):.2f}")
-    print(f"time: median of the ratios {median(times):.3f}")
+    for what, ratios in {"bytes received": received, "memory": memory}.items():
+        if ratios:
+            print(f"{what}: geometric mean of the ratios {geometric_mean(ratios):.3f}, largest {max(ratios):.2f}")
+    if times:
+        print(f"time: median of the ratios {median(times):.3f}")
     for name in unexplained:
         print(f"more is received for no reason that is named: {name}")
-    return int(bool(wrong) or bool(unexplained) or geometric_mean(received) > 1)
+    return int(bool(wrong) or bool(unexplained) or (bool(received) and geometric_mean(received) > 1))
 
 
 def measured(names: Sequence[str]) -> Iterator[Row]:

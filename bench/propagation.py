@@ -5,9 +5,9 @@
 The program is the training step of examples/transformer.py with that many layers. Compared are the pass
 `sdy-user-priority-propagate` on the module that the import pipeline made, the whole `sdy-propagation-pipeline` in
 process, and the whole process from a file to a file: `sdy-opt` beside a Python program that does the same through
-jaxlib. The two take turns, and each time is the least of several. Rules and steps are remembered by the process, so that
-in process only the first turn has to find them out; the whole process always has to. The exit status is 1 where a module
-differs from the C++ one.
+jaxlib. The two take turns, and each time is the least of several. A process remembers rules and steps, so that only the
+first turn in process has to find them out; a whole process always has to. The exit status is 1 where a module differs
+from the C++ one.
 """
 
 # jax does not declare all of its types.
