@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jax import lax
 from xdsl.dialects.builtin import ModuleOp
@@ -275,6 +275,7 @@ def test_any_windows(size: int, window: int, stride: int, padding: tuple[int, in
 
 @settings(deadline=None, max_examples=30)
 @given(SIZES, st.sampled_from([4, 8, 12, 7]), SMALL, st.tuples(MARGINS, MARGINS), SMALL, SMALL)
+@example(2, 7, 2, (6, 5), 1, 1)
 def test_any_gradient_of_a_kernel(
     size: int, window: int, stride: int, padding: tuple[int, int], dilation: int, holes: int
 ):

@@ -112,7 +112,9 @@ class _Windows:
             or slide.before in operand.uneven_dims
             or slide.after in result.uneven_dims
         }
-        if not all(exchange.pays for exchange in exchanges.values()) or self._shares_axes(exchanges):
+        # Where windows are split, they would have to be whole as well.
+        pays = all(exchange.pays or slide.within is not None for slide, exchange in exchanges.items())
+        if not pays or self._shares_axes(exchanges):
             return False
         if exchanges:
             windows = [parts[slide][1] if slide in exchanges else slide.window for slide in self.slides]
