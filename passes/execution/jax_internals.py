@@ -3,11 +3,13 @@
 # jax does not declare all of its types.
 # pyright: basic
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jax._src import dispatch
 from jax.extend.core import Primitive
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from sdy.passes.execution.device_mesh import Device
 
@@ -40,3 +42,8 @@ def key_impl(dtype: Any) -> str:
 def needs_devices_to_lower(primitive: Primitive) -> None:
     """Let jax know the devices of a program when it lowers what is bound to `primitive`."""
     dispatch.prim_requires_devices_during_lowering.add(primitive)
+
+
+def inlined(function: ir.OpView, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+    """The results of a function of one block for these arguments, its operations copied to where MLIR inserts."""
+    return _jax_mlir_ext.inlined_func_call(function.operation, list(arguments))

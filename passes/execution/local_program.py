@@ -1,7 +1,7 @@
 """The program of one device as an operation of jax: what it is traced as, and what it is lowered to.
 
 The operation is bound inside `jax.shard_map`, so that jax places the shards of the arguments and of the results; the
-program itself is merged, as it stands, into the module that jax is building.
+program itself is put, as it stands, into the module that jax is building.
 """
 
 # jax does not declare all of its types.
@@ -9,7 +9,7 @@ program itself is merged, as it stands, into the module that jax is building.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import jax
 from jax.core import ShapedArray
@@ -19,6 +19,7 @@ from jaxlib.mlir import ir
 from xdsl.dialects.func import FuncOp
 
 from sdy.passes.execution.array_types import array_type
+from sdy.passes.execution.jax_internals import inlined
 from sdy.passes.execution.python_callbacks import calls_python
 
 
@@ -65,14 +66,12 @@ def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalPr
     _number_callbacks(source, from_=len(ctx.module_context.host_callbacks))
     for callback in program.callbacks:
         ctx.module_context.add_host_callback(callback)
-    functions = {str(ir.StringAttr(op.attributes["sym_name"]).value): op for op in source.body.operations}
-    signature = ir.FunctionType(ir.TypeAttr(functions["main"].attributes["function_type"]).value)
-    results = list(signature.results)
-    name = mlir.merge_mlir_modules(ctx.module_context.module, "sdy_main", source, ctx.module_context.symbol_table)
-    call = ir.Operation.create(
-        "func.call", results=results, operands=arguments, attributes={"callee": ir.FlatSymbolRefAttr.get(name)}
-    )
-    return cast(Sequence[ir.Value], list(call.results))
+    functions = ctx.module_context.symbol_table
+    main = functions[mlir.merge_mlir_modules(ctx.module_context.module, "sdy_main", source, functions)]
+    # Of a call with hundreds of results, XLA's partitioner takes longer than of all else.
+    results = inlined(main, arguments)
+    functions.erase(main)
+    return results
 
 
 def _number_callbacks(module: ir.Module, from_: int) -> None:
