@@ -76,7 +76,6 @@ _ROOMS = {
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning
         sdy-reduce-in-stages
-        sdy-resolve-concatenations
         sdy-resolve-permutation-factors
         sdy-resolve-single-device-sharding
     """,

@@ -284,7 +284,6 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
         from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
-        from sdy.passes.partitioning.resolve_concatenations import ResolveConcatenationsPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
 
         yield ExpandSplitOperationsPass()
@@ -292,7 +291,6 @@ class PartitionPipeline(Pipeline):
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield ReduceInStagesPass()
         yield AccumulateInStagesPass()
-        yield ResolveConcatenationsPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
         yield PadForDivisibilityPass(preserve_semantics=True, least_communication=True)

@@ -52,8 +52,9 @@ class InsertExplicitReshardsPass(TellingPass):
     Without `enable_full_version` this is done for a few kinds of operations only, for others what is unreduced is made
     explicit, and the result of a dot product is resharded where that is cheaper than to reshard its operands.
 
-    With `least_communication`, operations with custom rules, which are left alone otherwise, are split along what
-    passes through them, and whole along what does not, with a warning.
+    The shardings with which operations run are those of Shardy, or with `least_communication` others where less is sent
+    with them. Operations with custom rules, which are left alone otherwise, are then split along what passes through
+    them, and whole along what does not, with a warning.
     """
 
     name = "sdy-insert-explicit-reshards"

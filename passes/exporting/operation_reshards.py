@@ -18,6 +18,7 @@ from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import num_elements, rank
 from sdy.passes.exporting.cheapest_operation import cheapest_operation
+from sdy.passes.exporting.concatenated_parts import rule_of_exchange
 from sdy.passes.exporting.custom_rules import warn_of_what_is_whole, whole_unless_passing_through
 from sdy.passes.exporting.dot_plan import plan_dot_result
 from sdy.passes.exporting.operation_plan import Plan, Tensors, choose_mesh, plan_operation, summed_axes
@@ -29,7 +30,7 @@ from sdy.passes.operators.parts import evenly_split, summed_axes_of_results
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
-from sdy.stablehlo.shape import ReshapeOp
+from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
 
 _DOTS = {DotOp, DotGeneralOp}
 
@@ -38,8 +39,9 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
     """Reshard operands and results of `op` so that they go together, and combine partial results.
 
     Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding. With
-    `least_communication`, operands may be gathered instead of partial results added up, and custom rules are followed,
-    not only those of operators.
+    `least_communication`, operands may be gathered instead of partial results added up; a concatenation may be left
+    split along the dimension that it concatenates, for `sdy-resolve-permutation-factors` to let devices exchange what
+    they need; and custom rules are followed, not only those of operators.
     """
     if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
         _combine_operands(op)
@@ -68,6 +70,8 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
         # Partial results that cannot be combined must not arise.
         whole = tuple(sorted((*rule.need_replication, *rule.reduction)))
         rule = replace(rule, reduction=(), need_replication=whole)
+    if least_communication and isinstance(op, ConcatenateOp):
+        rule = rule_of_exchange(op, rule, shardings)
     if operator is not None:
         rule = evenly_split(rule, shardings, mesh)
     tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))

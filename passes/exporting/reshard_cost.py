@@ -5,7 +5,7 @@ Reshards that follow each other are one, so that only what an operand comes from
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.meshes import mesh_of
@@ -24,9 +24,12 @@ def elements_around(op: Operation, shardings: Sequence[TensorSharding | None]) -
     for value, sharding in set(zip(op.operands, operands, strict=True)):
         source = _before_reshards(value)
         received += elements_resharded(value, get_sharding(source), sharding, op)
-    for value, sharding in zip(op.results, results, strict=True):
-        received += sum(elements_resharded(value, sharding, target, op) for target in dict.fromkeys(_targets(value)))
-    return received
+    return received + sum(elements_behind(value, sharding) for value, sharding in zip(op.results, results, strict=True))
+
+
+def elements_behind(value: OpResult, sharding: TensorSharding | None) -> int:
+    """The elements that all devices receive in reshards of `value`, an operation's result, if it has `sharding`."""
+    return sum(elements_resharded(value, sharding, target, value.op) for target in dict.fromkeys(_targets(value)))
 
 
 def elements_resharded(

@@ -11,6 +11,7 @@ from sdy.diagnostics import warn
 from sdy.dialect.shardings import get_sharding
 from sdy.dialect.walk import operations
 from sdy.passes.common.symbols import Symbols
+from sdy.passes.partitioning.halo.joining import is_no_shift, resolve_concatenation, split_otherwise
 from sdy.passes.partitioning.halo.replication import replicate_factors, reshard_around
 from sdy.passes.partitioning.halo.reshaping import resolve_reshape, whole_where_uneven
 from sdy.passes.partitioning.halo.resizing import dims_that_stay, resolve_pad, resolve_slice
@@ -24,11 +25,12 @@ from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.reduce_window import ReduceWindowOp
 from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
-from sdy.stablehlo.shape import ReshapeOp, ReverseOp
+from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp, ReverseOp
 from sdy.stablehlo.slicing import SliceOp
 
 _TABLE: dict[type[Operation], Resolve] = {
     ConvolutionOp: resolve_convolution,
+    ConcatenateOp: resolve_concatenation,
     PadOp: resolve_pad,
     ReduceWindowOp: resolve_reduce_window,
     ReshapeOp: resolve_reshape,
@@ -80,13 +82,18 @@ class ResolvePermutationFactorsPass(ModulePass):
             Channels(first_free_channel(operations(op))),
             self.least_communication,
         )
-        for inner in operations(op):
-            if inner.name.startswith("stablehlo.") and any(map(_is_split, inner.operands)):
+        # Slices that are put together again are resolved with what puts them together.
+        for inner in sorted(operations(op), key=lambda each: not isinstance(each, ConcatenateOp)):
+            is_split = inner.name.startswith("stablehlo.") and any(map(_is_split, inner.operands))
+            if (is_split or isinstance(inner, ConcatenateOp)) and inner.parent is not None:
                 self._resolve(inner, resolution)
 
     def _resolve(self, op: Operation, resolution: Resolution) -> None:
         resolve = _TABLE.get(type(op)) if self.enable_halo_exchange else None
         if resolve is not None and resolve(op, resolution):
+            return
+        if self.least_communication and isinstance(op, ConcatenateOp) and is_no_shift(op):
+            reshard_around(op, split_otherwise(op))
             return
         if _make_whole(op) and self.enable_halo_exchange:
             warn(op, f"'{op.name}' op is computed whole along the dimensions in which elements change devices")

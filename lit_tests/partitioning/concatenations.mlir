@@ -1,4 +1,4 @@
-// RUN: sdy-opt %s -sdy-resolve-concatenations | filecheck %s
+// RUN: sdy-opt %s -sdy-resolve-permutation-factors=least-communication=true | filecheck %s
 
 sdy.mesh @mesh = <["x"=2]>
 
@@ -18,7 +18,8 @@ func.func @split(%arg0: tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 // What all devices have is not sent; the reshards around a concatenation of whole tensors are not needed.
 // CHECK-LABEL: func.func @whole_operand
 func.func @whole_operand(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<4xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // CHECK-NEXT:  %[[RESULT:.*]] = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{"x"}]>, <@mesh, [{}]>]
+  // CHECK-NEXT:  %[[WHOLE:.*]] = sdy.reshard %arg1 <@mesh, [{}]>
+  // CHECK-NEXT:  %[[RESULT:.*]] = sdy.manual_computation(%arg0, %[[WHOLE]]) in_shardings=[<@mesh, [{"x"}]>, <@mesh, [{}]>]
   // CHECK:       "stablehlo.collective_permute"{{.*}} dense<{{\[\[}}1, 0]]>
   // CHECK-NOT:   collective_permute
   // CHECK:       return %[[RESULT]] : tensor<8xf32>
@@ -39,10 +40,11 @@ func.func @along_another_dimension(%arg0: tensor<4x3xf32> {sdy.sharding = #sdy.s
 // CHECK-LABEL: func.func @slices
 func.func @slices(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
   // CHECK-NEXT:  %[[RESULT:.*]] = sdy.manual_computation(%arg0) {{.*}} (%[[OWN:.*]]: tensor<4xf32>)
-  // CHECK:       %[[LAST:.*]] = stablehlo.dynamic_slice %[[OWN]], %{{.*}}, sizes = [1]
-  // CHECK-NEXT:  "stablehlo.collective_permute"(%[[LAST]]) {{.*}} dense<{{\[\[}}0, 1], [1, 0]]>
-  // CHECK-NOT:   collective_permute
-  // CHECK:       return %[[RESULT]]
+  // CHECK:       %[[LAST:.*]] = stablehlo.slice %[[OWN]] [3:4]
+  // CHECK-NEXT:  %[[RECEIVED:.*]] = "stablehlo.collective_permute"(%[[LAST]]) {{.*}} dense<{{\[\[}}0, 1], [1, 0]]>
+  // CHECK-NEXT:  %[[KEPT:.*]] = stablehlo.slice %[[OWN]] [0:3]
+  // CHECK-NEXT:  %[[PART:.*]] = stablehlo.concatenate %[[RECEIVED]], %[[KEPT]], dim = 0
+  // CHECK-NEXT:  sdy.return %[[PART]]
   %0 = stablehlo.slice %arg0 [7:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> tensor<1xf32>
   %1 = stablehlo.slice %arg0 [0:7] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> tensor<7xf32>
   %2 = stablehlo.concatenate %0, %1, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<1xf32>, tensor<7xf32>) -> tensor<8xf32>
