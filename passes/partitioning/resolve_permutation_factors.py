@@ -42,7 +42,7 @@ _TABLE: dict[type[Operation], Resolve] = {
 
 @dataclass(frozen=True)
 class ResolvePermutationFactorsPass(ModulePass):
-    """Let devices exchange what windows, pads, slices, reverses, joins and reshapes need of other parts of a tensor.
+    """Let devices exchange what windows, pads, slices, reverses and uneven reshapes need of other parts of a tensor.
 
     Before::
 
