@@ -185,7 +185,9 @@ def test_gradient_of_a_padded_pool(
         return %1 : tensor<{size}x{size}xf32>
       }}""")
     random = np.random.default_rng(0)
-    image = random.choice(np.float32([-np.inf, -3, -2, -1, np.nan]), (size, size), p=[0.5, 0.1, 0.1, 0.1, 0.2])
+    image = random.choice(
+        np.array([-np.inf, -3, -2, -1, np.nan], np.float32), (size, size), p=[0.5, 0.1, 0.1, 0.1, 0.2]
+    )
     arrays = [image, random.integers(1, 100, places).astype(np.float32), np.float32(1000)]
     whole = sdy.interpret(program, *arrays)
     with capture() as diagnostics:

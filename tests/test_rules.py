@@ -176,7 +176,7 @@ class AnnotatedOp(IRDLOperation):
 
 def test_operations_of_any_dialect_can_have_a_rule() -> None:
     @register("ours.registered")
-    def _(op: RegisteredOp, rule: RuleBuilder) -> None:
+    def registered(op: RegisteredOp, rule: RuleBuilder) -> None:
         rule.add_pointwise(shape_of(op.outputs[0]))
 
     annotate("ours.annotated", "... k -> ... k")
@@ -189,7 +189,7 @@ def test_operations_of_any_dialect_can_have_a_rule() -> None:
         assert (rule.operands, rule.results, rule.factor_sizes) == ((((0,), (1,)),), (((0,), (1,)),), (4, 8))
         assert not rule.is_custom
     with pytest.raises(ValueError, match="have a sharding rule already"):
-        register("ours.registered")(lambda op, rule: None)
+        register("ours.registered")(registered)
     with pytest.raises(ValueError, match=r"write its dialect's name before it, as in 'mine\.scale'"):
         annotate("scale", "i -> i")
 
