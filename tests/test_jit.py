@@ -157,7 +157,7 @@ def test_functions_that_it_calls_keep_what_axes_do_not_divide_in_parts():
 
     run = sdy.jit(joined, in_shardings=on("data"))
     assert_like_jax(run, X)
-    assert collectives(run.lower(X).compile().as_text()).keys() == {"collective-permute"}
+    assert "all-gather" not in collectives(run.lower(X).compile().as_text())
 
 
 def test_it_is_a_part_of_what_jax_traces():
