@@ -47,7 +47,13 @@ class SliceRanges(CustomDirective):
             stride = 1 if parser.parse_optional_punctuation(":") is None else parser.parse_integer()
             return start, limit, stride
 
-        ranges = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_range)
+        ranges: list[tuple[int, int, int]] = []
+        parser.parse_punctuation("[")
+        # As for MLIR, it is a comma that is missing where neither it nor the end of the list follows a range.
+        while parser.parse_optional_punctuation("]") is None:
+            if ranges:
+                parser.parse_punctuation(",")
+            ranges.append(parse_range())
         for i, variable in enumerate((self.start_indices, self.limit_indices, self.strides)):
             variable.set(state, i64_array(*(range_[i] for range_ in ranges)))
 
