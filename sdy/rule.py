@@ -5,7 +5,7 @@ Splitting factor `i` over an axis splits dimension 0 of the first operand and of
 can be made of several factors, major first, as reshapes need: `([ij])->([i, j])`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -66,6 +66,7 @@ class OpShardingRule(Interned):
             return FactorKind.PERMUTATION
         return FactorKind.PASS_THROUGH
 
-    def factors_of(self, kind: FactorKind) -> Iterator[int]:
-        """The factors of `kind`, in ascending order."""
-        return (factor for factor in range(self.num_factors) if self.kind(factor) is kind)
+
+def factors_in(tensors: Iterable[TensorMapping]) -> set[int]:
+    """The factors that dimensions of `tensors` are made of."""
+    return {factor for mapping in tensors for dim in mapping for factor in dim}

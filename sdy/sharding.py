@@ -124,10 +124,6 @@ class TensorSharding(Interned):
         """This sharding with every dimension open."""
         return self.map_dims(lambda dim: replace(dim, is_closed=False))
 
-    def without_priorities(self) -> "TensorSharding":
-        """This sharding with no dimension's priority given."""
-        return self.map_dims(lambda dim: replace(dim, priority=None))
-
     def with_dim(self, index: int, dim: DimSharding) -> "TensorSharding":
         """This sharding with dimension `index` replaced."""
         return replace(self, dims=(*self.dims[:index], dim, *self.dims[index + 1 :]))

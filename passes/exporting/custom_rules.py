@@ -9,17 +9,14 @@ from sdy.axes import subtract
 from sdy.diagnostics import warn
 from sdy.mesh import Mesh
 from sdy.passes.exporting.operation_plan import Plan
-from sdy.rule import FactorKind, OpShardingRule
+from sdy.rule import FactorKind, OpShardingRule, factors_in
 from sdy.sharding import TensorSharding
 
 
 def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
     """`rule`, where a factor that does not pass through, from an operand to a result, is needed whole."""
-    goes_in, comes_out = (
-        {factor for mapping in tensors for dim in mapping for factor in dim}
-        for tensors in (rule.operands, rule.results)
-    )
-    passes = {factor for factor in goes_in & comes_out if rule.kind(factor) is FactorKind.PASS_THROUGH}
+    passes_on = factors_in(rule.operands) & factors_in(rule.results)
+    passes = {factor for factor in passes_on if rule.kind(factor) is FactorKind.PASS_THROUGH}
     whole = tuple(factor for factor in range(rule.num_factors) if factor not in passes)
     return replace(rule, reduction=(), need_replication=whole, permutation=())
 

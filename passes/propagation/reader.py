@@ -50,8 +50,8 @@ class _Reader:
         self.graph = Graph(OPERATION_KINDS[conservative], Symbols(module))
         self.module = module
         self.nodes = self.graph.nodes
-        self.scalars: dict[int, bool] = {}
-        """By the `id` of each type that was met, whether its tensors have no dimensions."""
+        self.types: set[int] = set()
+        """The `id` of each type of a result that was met, none of which is refused."""
         self.edge_kinds: dict[int, Kind] = {}
         """The kind of an edge with one source, by the `id` of the tensors' type."""
         self.groups: dict[int, list[SSAValue]] = {}
@@ -68,7 +68,7 @@ class _Reader:
 
     def _read_operations(self) -> None:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
-        graph, nodes, scalars = self.graph, self.nodes, self.scalars
+        graph, nodes, types = self.graph, self.nodes, self.types
         kinds_of, node_of = graph.operation_kinds.of, nodes.__getitem__
         places, shardings, readers, winding = graph.places, graph.shardings, graph.readers, graph.winding
         add_rule, add_kind, add_tensors = graph.rules.append, graph.kinds.append, graph.tensors.append
@@ -88,7 +88,7 @@ class _Reader:
                 tensors = [self._node(operand) for operand in operands]
             is_used = False
             for result in results:
-                if id(result._type) not in scalars:  # pyright: ignore[reportPrivateUsage]
+                if id(result._type) not in types:  # pyright: ignore[reportPrivateUsage]
                     self._check_type(op, result.type)
                 if result.first_use is not None:
                     is_used = True
@@ -106,10 +106,8 @@ class _Reader:
                 add_rule(None)
                 add_kind(None)
             else:
-                rule, kind, reusing = kinds
-                if kind is not reusing and self._reuse(operands):
-                    kind = reusing
-                add_rule(rule)
+                kind = kinds.of(op)
+                add_rule(kinds.rule)
                 add_kind(kind)
                 if kind is not None:
                     for node in {*tensors}:
@@ -123,14 +121,6 @@ class _Reader:
                 self._read_attributes(op, tensors)
             if not is_used and is_dead(op):
                 graph.dead.add(number)
-
-    def _reuse(self, operands: Sequence[SSAValue]) -> bool:
-        """Whether one of `operands`, other than a scalar, is read elsewhere too."""
-        for operand in operands:
-            use = operand.first_use
-            if use is not None and use._next_use is not None and not self._is_scalar(operand.type):  # pyright: ignore[reportPrivateUsage]
-                return True
-        return False
 
     def _read_attributes(self, op: Operation, tensors: Sequence[int]) -> None:
         """The shardings and the rule that a plain operation was given."""
@@ -290,20 +280,14 @@ class _Reader:
 
     def _check_type(self, op: Operation, type_: Attribute) -> None:
         """Refuse a type of a result of `op` that cannot be propagated. Raises DiagnosticError."""
-        if id(type_) in self.scalars:
+        if id(type_) in self.types:
             return
         if isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape():
             message = "Shardy propagation only supports ranked tensors with a static shape"
             raise error(op, f"{message}. type: {type_}")
         if isinstance(type_, TupleType):
             raise error(op, f"Shardy propagation doesn't support tuples: {type_}")
-        self._is_scalar(type_)
-
-    def _is_scalar(self, type_: Attribute) -> bool:
-        known = self.scalars.get(id(type_))
-        if known is None:
-            known = self.scalars[id(type_)] = isinstance(type_, ShapedType) and type_.get_num_dims() == 0
-        return known
+        self.types.add(id(type_))
 
 
 @cache

@@ -16,7 +16,7 @@ from sdy.passes.exporting.common_sharding import agreed_axes
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.local.shifts import STAYS, why_not_shifted_in_parts
 from sdy.passes.propagation.factors import project
-from sdy.rule import FactorKind, OpShardingRule, TensorMapping
+from sdy.rule import FactorKind, OpShardingRule, TensorMapping, factors_in
 from sdy.rules import sharding_rule
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.collectives import CollectivePermuteOp
@@ -129,14 +129,10 @@ def _split_without_factor(axes_of_dims: Sequence[Axes], dims: TensorMapping) -> 
 @lru_cache(maxsize=2**12)
 def _factors_needed_whole(op_class: type[Operation], rule: OpShardingRule) -> frozenset[int]:
     """The factors that take data of other devices, go in but not out, or come out of what does not make them."""
-    goes_in, comes_out = _factors_in(rule.operands), _factors_in(rule.results)
+    goes_in, comes_out = factors_in(rule.operands), factors_in(rule.results)
     goes_in_only = {factor for factor in goes_in - comes_out if rule.kind(factor) is FactorKind.PASS_THROUGH}
     comes_from_nowhere = comes_out - goes_in if issubclass(op_class, CustomCallOp | ReshapeOp) else set[int]()
     return frozenset(rule.permutation) | goes_in_only | comes_from_nowhere
-
-
-def _factors_in(tensors: Sequence[TensorMapping]) -> set[int]:
-    return {factor for mapping in tensors for dim in mapping for factor in dim}
 
 
 def _window_factors(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
