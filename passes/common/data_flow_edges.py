@@ -1,6 +1,7 @@
 """Making data flow explicit: an operation `sdy.data_flow_edge` after each value that owns an edge."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.ir import SSAValue
 
@@ -20,8 +21,11 @@ def add_edges(owners: Sequence[SSAValue]) -> None:
 
 def edge_of(owner: SSAValue) -> DataFlowEdgeOp | None:
     """The edge after `owner`, or None."""
-    user = owner.get_user_of_unique_use()
-    return user if isinstance(user, DataFlowEdgeOp) else None
+    use = owner.first_use
+    # Asked about many values, few of which have an edge: isinstance would be slow to say so.
+    if use is None or use.operation.__class__ is not DataFlowEdgeOp or not owner.has_one_use():
+        return None
+    return cast(DataFlowEdgeOp, use.operation)
 
 
 def edge_shardings(owners: Sequence[SSAValue]) -> tuple[TensorSharding, ...] | None:

@@ -15,7 +15,6 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
-from sdy.dialect.attributes import OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of, data_flow_of_source, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.dialect.traits import is_terminator
@@ -72,7 +71,7 @@ class Graph:
     shardings: list[TensorSharding | None] = field(default_factory=lambda: [None])
     """The sharding of each node when the module was read."""
     readers: list[list[int]] = field(default_factory=lambda: [[]])
-    """The operations that the sharding of each node matters to."""
+    """The operations that the sharding of each node matters to; one may be there more than once."""
     siblings: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     """The nodes of values that are defined with a node's, where there are several: they keep their shardings together,
     so that one cannot have a sharding without the others."""
@@ -92,8 +91,6 @@ class Graph:
     """The operations that nobody would miss."""
     calls: dict[Operation | None, list[CallOp]] = field(default_factory=dict[Operation | None, list[CallOp]])
     """The calls of each function."""
-    rules: list[OpShardingRuleAttr | None] = field(default_factory=list[OpShardingRuleAttr | None])
-    """The rule of each operation; None where it has none."""
     given_rules: list[Operation] = field(default_factory=list[Operation])
     """The operations that had a rule in the module."""
     winding: set[int] = field(default_factory=set[int])
@@ -103,9 +100,9 @@ class Graph:
     """What is around each block, by its `id`."""
 
     @cached_property
-    def _numbers(self) -> dict[int, int]:
+    def numbers(self) -> dict[int, int]:
         """The number of each operation that was not erased, by the operation's `id`, as to hash one is slow."""
-        return {id(op): number for number, op in enumerate(self.operations)}
+        return dict(zip(map(id, self.operations), range(len(self.operations)), strict=True))
 
     def node_of(self, value: SSAValue) -> int | None:
         """The node that holds the sharding of `value`, None where the module had no such value when it was read."""
@@ -132,7 +129,7 @@ class Graph:
         place = self.places[node]
         reached: dict[int, None] = {}
         for operation in self._reached_operations(place) if place else ():
-            number = self._numbers.get(id(operation))
+            number = self.numbers.get(id(operation))
             if operation is None or number is None:
                 continue
             if self.kinds[number] is not None:
@@ -140,13 +137,17 @@ class Graph:
             reached.update(self._around(operation.parent))
         return tuple(reached)
 
+    def is_in_what_propagates(self, block: Block | None) -> bool:
+        """Whether something is propagated at an operation around `block`."""
+        return bool(self._around(block))
+
     def _around(self, block: Block | None) -> dict[int, None]:
         """The operations around `block`, the innermost first, where something is propagated."""
         found = self._around_blocks.get(id(block))
         if found is None:
             found = dict[int, None]()
             operation = block and block.parent_op()
-            if operation is not None and (number := self._numbers.get(id(operation))) is not None:
+            if operation is not None and (number := self.numbers.get(id(operation))) is not None:
                 if self.kinds[number] is not None:
                     found[number] = None
                 found.update(self._around(operation.parent))
@@ -203,7 +204,7 @@ class Graph:
         defining: dict[Operation, None] = {}
         operands: dict[SSAValue, None] = {}
         for op in reversed(operations(operation)):
-            self.kinds[self._numbers.pop(id(op))] = None
+            self.kinds[self.numbers.pop(id(op))] = None
             for operand in op.operands:
                 operands[operand] = None
                 users = {use.operation for use in operand.uses}
@@ -211,18 +212,17 @@ class Graph:
                     defining[operand.owner] = None
             op.operands = ()
         erase(operation)
-        neighbours = [self._numbers[id(op)] for op in defining if id(op) in self._numbers]
+        neighbours = [self.numbers[id(op)] for op in defining if id(op) in self.numbers]
         self.dead.update(number for number in neighbours if is_dead(self.operations[number]))
         return Erased(neighbours, [user for operand in operands for user in self._left_alone_with(operand)])
 
     def _left_alone_with(self, operand: SSAValue) -> Iterator[int]:
         user = operand.get_user_of_unique_use()
-        number = None if user is None else self._numbers.get(id(user))
+        number = None if user is None else self.numbers.get(id(user))
         if user is None or number is None:
             return
-        if self.rules[number] is not None and self.kinds[number] is not None:
-            kinds = self.operation_kinds.of(user)
-            assert kinds is not None
+        kinds = self.operation_kinds.of(user)
+        if kinds is not None and self.kinds[number] is not None:
             self.kinds[number] = kinds.of(user)
             yield number
 

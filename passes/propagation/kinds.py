@@ -34,9 +34,8 @@ _identity = lru_cache(2**12)(identity_rule)
 
 
 class OperationKinds(NamedTuple):
-    """The rule of an operation, and which kind it is; None where there is nothing to propagate."""
+    """Which kind an operation with a rule is; None where there is nothing to propagate."""
 
-    rule: OpShardingRuleAttr
     alone: Kind | None
     """What it is if it is the only one to read each of its operands, scalars aside."""
     reusing: Kind | None
@@ -44,19 +43,19 @@ class OperationKinds(NamedTuple):
 
     def of(self, operation: Operation) -> Kind | None:
         """The kind of `operation`, which these were found for."""
-        return self.reusing if self.alone is not self.reusing and _reuses_operand(operation) else self.alone
+        return self.reusing if self.alone is not self.reusing and reuses_operand(operation) else self.alone
 
 
 def _operation_kinds(conservative: bool, operation: Operation, rule: OpShardingRuleAttr) -> OperationKinds:
     if len(rule.data.tensors) < 2 or not rule.data.num_factors:
-        return OperationKinds(rule, None, None)
+        return OperationKinds(None, None)
     elementwise = is_elementwise(operation)
     role = Role.PASS_THROUGH if elementwise else _role(operation)
     alone, reusing = (
         _kind(rule.data, role, reuses, is_elementwise=elementwise, conservative=conservative)
         for reuses in (False, True)
     )
-    return OperationKinds(rule, alone, alone if alone.directions == reusing.directions else reusing)
+    return OperationKinds(alone, alone if alone.directions == reusing.directions else reusing)
 
 
 OPERATION_KINDS = {
@@ -75,12 +74,17 @@ def kind_of_edge(type_: Attribute, num_sources: int) -> Kind:
     return _kind(_identity_of(type_, num_sources))
 
 
+def is_seen_otherwise_inside(flow: ShardableDataFlow) -> bool:
+    """Whether the sharding of an edge looks otherwise inside of an operation than outside."""
+    return type(flow).outside_sharding is not ShardableDataFlow.outside_sharding
+
+
 def kind_of_data_flow_edge(owner: SSAValue, flow: ShardableDataFlow, operation: Operation, num_sources: int) -> Kind:
     """The kind of the data-flow edge of `owner`, which belongs to `operation`.
 
     It is one of its own where the sources see the target's sharding otherwise than its users do.
     """
-    if type(flow).outside_sharding is ShardableDataFlow.outside_sharding:
+    if not is_seen_otherwise_inside(flow):
         return kind_of_edge(owner.type, num_sources)
 
     def outside(sharding: TensorSharding) -> TensorSharding:
@@ -104,7 +108,7 @@ def _role(operation: Operation) -> Role:
     return _ROLES.get(type(operation), Role.OTHER)
 
 
-def _reuses_operand(operation: Operation) -> bool:
+def reuses_operand(operation: Operation) -> bool:
     """Whether `operation` reads a tensor, other than a scalar, that is read elsewhere too; asked of most, and fast."""
     for operand in operation._operands:  # pyright: ignore[reportPrivateUsage]
         use = operand.first_use

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_shardings
+from sdy.dialect.walk import operations
 from sdy.passes.common.editing import TellingPass
 from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.graph import Graph
@@ -19,6 +20,7 @@ from sdy.passes.propagation.provenance.history import Run, history_of
 from sdy.passes.propagation.reader import read
 from sdy.passes.propagation.sharding_groups import synchronize_groups
 from sdy.passes.propagation.step import remembered_steps
+from sdy.rules import sharding_rules
 from sdy.sharding import TensorSharding
 
 
@@ -52,7 +54,8 @@ class PropagationPass(TellingPass):
         self.propagate(state, op)
         write_shardings(state)
         if self.keep_sharding_rules:
-            _write_rules(graph)
+            for rule_owner, rule in sharding_rules(operations(op), self.conservative_propagation):
+                rule_owner.attributes[SHARDING_RULE] = rule
         else:
             _remove_rules(graph)
         history_of(op).runs.append(Run(state))
@@ -80,12 +83,6 @@ def _places_with_shardings(state: FixedPoint, nodes: Iterable[int]) -> Iterator[
         assert place is not None
         assert sharding is not None
         yield place, sharding
-
-
-def _write_rules(graph: Graph) -> None:
-    for op, rule in zip(graph.operations, graph.rules, strict=True):
-        if rule is not None:
-            op.attributes[SHARDING_RULE] = rule
 
 
 def _remove_rules(graph: Graph) -> None:

@@ -1,7 +1,8 @@
 """Reading a module into the graph."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
 from xdsl.dialects.func import CallOp, FuncOp
@@ -9,7 +10,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.traits import IsTerminator
 
 from sdy.diagnostics import error
-from sdy.dialect.attributes import SHARDING, SHARDING_RULE, OpShardingRuleAttr, TensorShardingPerValueAttr
+from sdy.dialect.attributes import SHARDING, SHARDING_RULE, TensorShardingPerValueAttr
 from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp
 from sdy.dialect.shardings import (
@@ -23,17 +24,29 @@ from sdy.dialect.traits import is_terminator
 from sdy.dialect.verifiers import verify_operation
 from sdy.dialect.walk import operations, operations_of
 from sdy.passes.common.call_graph import callee, main_function
+from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_static_tensor
 from sdy.passes.propagation.graph import UNSHARDABLE, Graph, Return, Signature, is_dead
-from sdy.passes.propagation.kinds import OPERATION_KINDS, kind_of_barrier, kind_of_data_flow_edge, kind_of_edge
+from sdy.passes.propagation.kinds import (
+    OPERATION_KINDS,
+    OperationKinds,
+    is_seen_otherwise_inside,
+    kind_of_barrier,
+    kind_of_data_flow_edge,
+    kind_of_edge,
+    reuses_operand,
+)
 from sdy.passes.propagation.step import Kind
 from sdy.sharding import TensorSharding
 
-Step = tuple[OpShardingRuleAttr | None, Kind | None, Sequence[int]]
-"""What a step does at an operation: its rule, if it has one, its kind, and the nodes of the tensors that it sees."""
+Way = Callable[[Operation], OperationKinds | None]
+"""How the kinds of an operation are found."""
 
-_NO_STEP: Step = (None, None, ())
+Step = tuple[Kind | None, Sequence[int]]
+"""What a step does at an operation: its kind, and the nodes of the tensors that it sees."""
+
+_NO_STEP: Step = (None, ())
 
 
 def read(module: ModuleOp, conservative: bool = False) -> Graph:
@@ -50,16 +63,19 @@ class _Reader:
         self.graph = Graph(OPERATION_KINDS[conservative], Symbols(module))
         self.module = module
         self.nodes = self.graph.nodes
-        self.types: set[int] = set()
-        """The `id` of each type of a result that was met, none of which is refused."""
-        self.edge_kinds: dict[int, Kind] = {}
-        """The kind of an edge with one source, by the `id` of the tensors' type."""
+        self.is_scalar: dict[int, bool] = {}
+        """Whether a type is that of a tensor without dimensions, by the type's `id`, of those met and not refused."""
+        self.ways: dict[type[Operation], Way | None] = {}
+        """How the kinds of the operations of each class are found; None for classes that are not plain."""
+        self.edge_kinds: dict[int, Kind | None] = {}
+        """The kind of an edge with one source, if it has one, by the `id` of the tensors' type."""
         self.groups: dict[int, list[SSAValue]] = {}
         """The members of each sharding group."""
 
     def read(self) -> Graph:
         graph = self.graph
         graph.operations = list(operations(self.module)[1:])
+        graph.main = main_function(self.module) if any(op.__class__ is FuncOp for op in self.module.ops) else None
         for call in operations_of(self.module, CallOp):
             graph.calls.setdefault(callee(call, graph.symbols), []).append(call)
         self._read_operations()
@@ -68,30 +84,28 @@ class _Reader:
 
     def _read_operations(self) -> None:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
-        graph, nodes, types = self.graph, self.nodes, self.types
-        kinds_of, node_of = graph.operation_kinds.of, nodes.__getitem__
+        graph, nodes, is_scalar, ways = self.graph, self.nodes, self.is_scalar, self.ways
+        node_of = nodes.__getitem__
         places, shardings, readers, winding = graph.places, graph.shardings, graph.readers, graph.winding
-        add_rule, add_kind, add_tensors = graph.rules.append, graph.kinds.append, graph.tensors.append
+        add_kind, add_tensors = graph.kinds.append, graph.tensors.append
         block: Block | None = None
-        is_nested = False
+        is_winding = False
         for number, op in enumerate(graph.operations):
-            if op.parent is not block:
-                block = op.parent
-                is_nested = op.parent_op().__class__ is not FuncOp
-            if not _is_plain(op.__class__):
+            results = op.results
+            try:
+                way = ways[op.__class__]
+            except KeyError:
+                way = self._way_of_class(op)
+            if way is None or len(results) != 1:
                 self._read_operation(number, op)
                 continue
-            operands, results = op._operands, op.results  # pyright: ignore[reportPrivateUsage]
+            (result,) = results
+            attributes = op.attributes
             try:
-                tensors = [*map(node_of, map(id, operands))]
+                has_node = attributes or not is_scalar[id(result._type)]  # pyright: ignore[reportPrivateUsage]
             except KeyError:
-                tensors = [self._node(operand) for operand in operands]
-            is_used = False
-            for result in results:
-                if id(result._type) not in types:  # pyright: ignore[reportPrivateUsage]
-                    self._check_type(op, result.type)
-                if result.first_use is not None:
-                    is_used = True
+                has_node = not self._check_type(op, result.type)
+            if has_node:
                 node = nodes.get(id(result))
                 if node is None:
                     # As `_new_node` does it.
@@ -99,38 +113,55 @@ class _Reader:
                     places.append(result)
                     shardings.append(None)
                     readers.append([])
-                tensors.append(node)
+            else:
+                node = nodes[id(result)] = UNSHARDABLE
+            try:
+                tensors = [*map(node_of, map(id, op._operands)), node]  # pyright: ignore[reportPrivateUsage]
+            except KeyError:
+                tensors = [*self._nodes(op.operands), node]
             add_tensors(tensors)
-            kinds = kinds_of(op)
+            if attributes:
+                self._read_attributes(op, node)
+                way = graph.operation_kinds.of
+            kinds = way(op)
             if kinds is None:
-                add_rule(None)
                 add_kind(None)
             else:
-                kind = kinds.of(op)
-                add_rule(kinds.rule)
+                alone, reusing = kinds
+                kind = reusing if alone is not reusing and reuses_operand(op) else alone
                 add_kind(kind)
                 if kind is not None:
-                    for node in {*tensors}:
+                    for node in tensors:
                         readers[node].append(number)
-            if is_nested:
-                winding.update(tensors)
-            if len(results) > 1:
-                defined = tensors[-len(results) :]
-                graph.siblings.update(dict.fromkeys(defined, tuple(defined)))
-            if op.attributes:
-                self._read_attributes(op, tensors)
-            if not is_used and is_dead(op):
+                    if op.parent is not block:
+                        block = op.parent
+                        is_winding = graph.is_in_what_propagates(block)
+                    if is_winding:
+                        winding.update(tensors)
+            if op.regions:
+                self._read_arguments(op)
+            if result.first_use is None and is_dead(op):
                 graph.dead.add(number)
 
-    def _read_attributes(self, op: Operation, tensors: Sequence[int]) -> None:
-        """The shardings and the rule that a plain operation was given."""
+    def _way_of_class(self, op: Operation) -> Way | None:
+        """How the kinds of operations of the class of `op` are found; None where these are not plain."""
+        way = self.graph.operation_kinds.way_of_class(op) if _is_plain(op.__class__) else None
+        self.ways[op.__class__] = way
+        return way
+
+    def _read_attributes(self, op: Operation, node: int) -> None:
+        """The sharding and the rule that a plain operation with one result was given."""
         kept = op.attributes.get(SHARDING)
-        # An operation without results may have a sharding all the same, of a single device.
-        if isinstance(kept, TensorShardingPerValueAttr) and op.results:
-            for node, sharding in zip(tensors[-len(op.results) :], kept.data, strict=False):
-                self.graph.shardings[node] = sharding
+        if isinstance(kept, TensorShardingPerValueAttr):
+            self.graph.shardings[node] = kept.data[0]
         if SHARDING_RULE in op.attributes:
             self.graph.given_rules.append(op)
+
+    def _read_arguments(self, op: Operation) -> None:
+        """The arguments of the regions of a plain operation, which cannot have shardings."""
+        for region in op.regions:
+            for block in region.blocks:
+                self.nodes.update((id(argument), UNSHARDABLE) for argument in block.args)
 
     def _read_operation(self, number: int, op: Operation) -> None:
         """Any operation at all, with what its regions have."""
@@ -140,38 +171,33 @@ class _Reader:
         if is_terminator(op):
             func = op.parent_op()
             # What a function returns that nobody calls leads nowhere, but for `graph.returns`.
-            if not isinstance(func, FuncOp) or func in graph.calls:
-                graph.winding.update(map(self._node, op.operands))
-            self._add(number, _NO_STEP)
+            if func.__class__ is not FuncOp or func in graph.calls:
+                graph.winding.update(self._nodes(op.operands))
+            self._add(_NO_STEP)
             return
         for result in op.results:
-            self._check_type(op, result.type)
-        step = self._step(op)
-        self._read_places(op)
-        graph.winding.update(step[2], map(self._node, op.operands), map(self._node, op.results))
-        self._add(number, step)
-        if is_dead(op):
-            graph.dead.add(number)
-
-    def _add(self, number: int, step: Step) -> None:
-        graph = self.graph
-        rule, kind, tensors = step
-        graph.rules.append(rule)
-        graph.kinds.append(kind)
-        graph.tensors.append(tensors)
-        if kind is not None:
-            for node in set(tensors):
-                graph.readers[node].append(number)
-
-    def _read_places(self, op: Operation) -> None:
-        """The nodes of the values that `op` defines, or that are arguments of its regions."""
+            if id(result.type) not in self.is_scalar:
+                self._check_type(op, result.type)
+        kind, tensors = step = _STEPS.get(op.__class__, _Reader.own_step)(self, op)
         if isinstance(op, FuncOp):
             self._read_function(op)
-        else:
+        elif op.regions or len(op.results) > 1:
             self._read_siblings(op.results)
             for region in op.regions:
                 for block in region.blocks:
                     self._read_siblings(block.args)
+        graph.winding.update(tensors, self._nodes(op.operands), self._nodes(op.results))
+        self._add(step)
+        if kind is not None:
+            for node in tensors:
+                graph.readers[node].append(number)
+        if is_dead(op):
+            graph.dead.add(number)
+
+    def _add(self, step: Step) -> None:
+        kind, tensors = step
+        self.graph.kinds.append(kind)
+        self.graph.tensors.append(tensors)
 
     def _read_function(self, func: FuncOp) -> None:
         if func.is_declaration:
@@ -179,63 +205,64 @@ class _Reader:
         arguments = tuple([self._own_node(*each) for each in zip(func.args, func_arg_shardings(func), strict=True)])
         results = tuple([self._new_node(None, sharding) for sharding in func_result_shardings(func)])
         self.graph.signatures[func] = Signature(arguments, results)
-        if func is main_function(self.module):
-            self.graph.main = func
+        if func is self.graph.main:
             returned = func.get_return_op()
             for value, result in zip(returned.operands if returned else (), results, strict=False):
-                if is_static_tensor(value.type):
-                    self.graph.returns.append(Return(self._edge_kind(value.type), (self._node(value), result)))
+                kind = self._edge_kind(value.type)
+                if kind is not None:
+                    self.graph.returns.append(Return(kind, (self._node(value), result)))
 
     def _read_siblings(self, values: Sequence[SSAValue]) -> None:
         """The nodes of values that are defined together, and keep their shardings together if these are their own."""
-        nodes = [self._node(value) for value in values]
+        nodes = self._nodes(values)
         if len(nodes) > 1:
             own = tuple(node for node, value in zip(nodes, values, strict=True) if self.graph.places[node] is value)
             self.graph.siblings.update(dict.fromkeys(own, own))
 
     def _read_groups(self) -> None:
         for values in self.groups.values():
-            nodes = tuple([self._node(value) for value in values])
+            nodes = tuple(self._nodes(values))
             self.graph.groups.update(
                 {node: nodes for node, value in zip(nodes, values, strict=True) if self.graph.places[node] is value}
             )
 
-    def _step(self, op: Operation) -> Step:
-        if isinstance(op, DataFlowEdgeOp):
-            return self._edge_step(op)
-        if isinstance(op, ShardingGroupOp):
-            self.groups.setdefault(op.group_id.value.data, []).append(op.input)
-            return _NO_STEP
-        if isinstance(op, FuncDataFlowEdgeOp):
-            sources = self._call_sources(op)
-            return self._tensors(kind_of_edge(op.input.type, len(sources)) if sources else None, (*sources, op.result))
-        if isinstance(op, PropagationBarrierOp):
-            return self._tensors(kind_of_barrier(op), (op.input, op.result))
+    def own_step(self, op: Operation) -> Step:
+        """The step at an operation with a rule."""
         kinds = self.graph.operation_kinds.of(op)
-        if kinds is None:
-            return _NO_STEP
-        return self._tensors(kinds.of(op), (*op.operands, *op.results), kinds.rule)
+        return _NO_STEP if kinds is None else (kinds.of(op), self._nodes((*op.operands, *op.results)))
 
-    def _tensors(self, kind: Kind | None, values: Sequence[SSAValue], rule: OpShardingRuleAttr | None = None) -> Step:
-        return rule, kind, [self._node(value) for value in values]
-
-    def _edge_step(self, edge: DataFlowEdgeOp) -> Step:
+    def edge_step(self, edge: DataFlowEdgeOp) -> Step:
         owner = edge.input
-        if not is_static_tensor(owner.type):
-            return _NO_STEP
+        kind = self._edge_kind(owner.type)
         op = defining_op(owner)
-        flow = data_flow_of(op) if op else None
-        assert op is not None
+        if kind is None or op is None:
+            return _NO_STEP
+        flow = data_flow_of(op)
         assert flow is not None
         sources = [use.operation.operands[use.index] for use in flow.edge_sources(op, owner)]
-        kind = kind_of_data_flow_edge(owner, flow, op, len(sources)) if sources else None
-        return self._tensors(kind, (*sources, edge.results[0]))
+        if is_seen_otherwise_inside(flow) or len(sources) != 1:
+            kind = kind_of_data_flow_edge(owner, flow, op, len(sources)) if sources else None
+        return kind, self._nodes((*sources, edge.results[0]))
 
-    def _edge_kind(self, type_: Attribute) -> Kind:
-        kind = self.edge_kinds.get(id(type_))
-        if kind is None:
-            kind = self.edge_kinds[id(type_)] = kind_of_edge(type_, 1)
-        return kind
+    def call_step(self, edge: FuncDataFlowEdgeOp) -> Step:
+        sources = self._call_sources(edge)
+        kind = kind_of_edge(edge.input.type, len(sources)) if sources else None
+        return kind, self._nodes((*sources, edge.result))
+
+    def barrier_step(self, barrier: PropagationBarrierOp) -> Step:
+        return kind_of_barrier(barrier), self._nodes((barrier.input, barrier.result))
+
+    def group_step(self, member: ShardingGroupOp) -> Step:
+        self.groups.setdefault(member.group_id.value.data, []).append(member.input)
+        return _NO_STEP
+
+    def _edge_kind(self, type_: Attribute) -> Kind | None:
+        """The kind of an edge with one source; None where its tensors have no static shape."""
+        try:
+            return self.edge_kinds[id(type_)]
+        except KeyError:
+            kind = self.edge_kinds[id(type_)] = kind_of_edge(type_, 1) if is_static_tensor(type_) else None
+            return kind
 
     def _call_sources(self, edge: FuncDataFlowEdgeOp) -> list[SSAValue]:
         """What flows into a function's argument from all of its calls, or into a call's result from its function.
@@ -253,14 +280,23 @@ class _Reader:
         returned = callee(value.op, self.graph.symbols).get_return_op()
         return [returned.operands[value.index]] if returned else []
 
+    def _nodes(self, values: Iterable[SSAValue]) -> list[int]:
+        return [self._node(value) for value in values]
+
     def _node(self, value: SSAValue) -> int:
         node = self.nodes.get(id(value))
-        if node is None:
+        if node is not None:
+            return node
+        edge = edge_of(value)
+        if edge is not None:
+            node = self._own_node(edge.results[0], edge.sharding and edge.sharding.data)
+        else:
             holder = shardable_value(value)
             if holder is value:
                 return self._new_node(value, get_sharding(value))
-            node = self.nodes[id(value)] = UNSHARDABLE if holder is None else self._node(holder)
-            self.graph.joined.append(value)
+            node = UNSHARDABLE if holder is None else self._node(holder)
+        self.nodes[id(value)] = node
+        self.graph.joined.append(value)
         return node
 
     def _own_node(self, value: SSAValue, sharding: TensorSharding | None) -> int:
@@ -278,16 +314,27 @@ class _Reader:
             self.nodes[id(place)] = node
         return node
 
-    def _check_type(self, op: Operation, type_: Attribute) -> None:
-        """Refuse a type of a result of `op` that cannot be propagated. Raises DiagnosticError."""
-        if id(type_) in self.types:
-            return
+    def _check_type(self, op: Operation, type_: Attribute) -> bool:
+        """Whether the type of a result of `op` is that of a tensor without dimensions.
+
+        Raises DiagnosticError for a type that cannot be propagated.
+        """
         if isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape():
             message = "Shardy propagation only supports ranked tensors with a static shape"
             raise error(op, f"{message}. type: {type_}")
         if isinstance(type_, TupleType):
             raise error(op, f"Shardy propagation doesn't support tuples: {type_}")
-        self.types.add(id(type_))
+        is_scalar = self.is_scalar[id(type_)] = isinstance(type_, ShapedType) and not type_.get_num_dims()
+        return is_scalar
+
+
+_STEPS: dict[type[Operation], Callable[[_Reader, Any], Step]] = {
+    DataFlowEdgeOp: _Reader.edge_step,
+    FuncDataFlowEdgeOp: _Reader.call_step,
+    PropagationBarrierOp: _Reader.barrier_step,
+    ShardingGroupOp: _Reader.group_step,
+}
+"""How what is done at operations of a class is found, where it does not follow from a rule."""
 
 
 @cache

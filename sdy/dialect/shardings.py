@@ -267,8 +267,13 @@ def _entries(attributes: ArrayAttr[DictionaryAttr] | None, count: int) -> Sequen
 
 
 def _sharding_in(entry: DictionaryAttr) -> TensorSharding | None:
-    attribute = entry.data.get(SHARDING)
+    attribute = _attribute_in(entry)
     return attribute.data if isinstance(attribute, TensorShardingAttr) else None
+
+
+def _attribute_in(entry: DictionaryAttr) -> Attribute | None:
+    # `get` is slow where there is nothing: it is Python, and raises.
+    return entry.data[SHARDING] if SHARDING in entry.data else None  # noqa: SIM401
 
 
 def _change_entries(func: FuncOp, name: str, count: int, changes: Iterable[tuple[int, TensorSharding | None]]) -> None:
@@ -276,10 +281,9 @@ def _change_entries(func: FuncOp, name: str, count: int, changes: Iterable[tuple
     given = cast(ArrayAttr[DictionaryAttr] | None, func.properties.get(name))
     entries = list(given) if given is not None else [_NO_ATTRIBUTES] * count
     for index, sharding in changes:
-        attributes = entries[index].data
         new = None if sharding is None else TensorShardingAttr.of(sharding)
-        if new is not attributes.get(SHARDING):
-            changed = {**attributes, SHARDING: new}
+        if new is not _attribute_in(entries[index]):
+            changed = {**entries[index].data, SHARDING: new}
             entries[index] = DictionaryAttr({name: kept for name, kept in changed.items() if kept is not None})
     if any(entry.data for entry in entries):
         func.properties[name] = ArrayAttr(entries)

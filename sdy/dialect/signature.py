@@ -79,15 +79,17 @@ class Remembered(Generic[T]):
     def __call__(self, op: Operation) -> T:
         """The function's answer for this operation, which is asked for so often that this is written to be fast."""
         # A view of the operands made by xDSL, or a comprehension instead of a loop, would cost as much as all the rest.
-        operands, successors = op._operands, op._successors  # pyright: ignore[reportPrivateUsage]
-        key: list[object] = [op.__class__, len(operands), len(op.regions), len(successors)]
-        for value in operands:
+        key: list[object] = [op.__class__]
+        for value in op._operands:  # pyright: ignore[reportPrivateUsage]
             key.append(id(value._type))  # noqa: PERF401  # pyright: ignore[reportPrivateUsage]
+        key.append(None)
         for value in op.results:
             key.append(id(value._type))  # noqa: PERF401  # pyright: ignore[reportPrivateUsage]
-        if properties := op.properties:
-            key += properties
-            key += map(id, properties.values())
+        for name, attribute in op.properties.items():
+            key.append(name)
+            key.append(id(attribute))
+        if op.regions or op._successors:  # pyright: ignore[reportPrivateUsage]
+            key += "regions", len(op.regions), len(op.successors)
         if op.attributes:
             for name, attribute in op.attributes.items():
                 if "." not in name:

@@ -149,10 +149,14 @@ class ByRule(Generic[T]):
         """What is derived from `op`; None where it has no rule."""
         if op.attributes and isinstance(given := op.attributes.get(SHARDING_RULE), OpShardingRuleAttr):
             return self._derive(op, given)
-        of_class = self._of_class.get(op.__class__)
-        if of_class is None:
-            of_class = self._of_class[op.__class__] = self._way_of_class(op)
-        return of_class(op)
+        return (self._of_class.get(op.__class__) or self.way_of_class(op))(op)
+
+    def way_of_class(self, op: Operation) -> Callable[[Operation], T | None]:
+        """As `of`, for operations of the class of `op` to which no rule was given."""
+        way = self._of_class.get(op.__class__)
+        if way is None:
+            way = self._of_class[op.__class__] = self._find_way_of_class(op)
+        return way
 
     def of_all(self, ops: Iterable[Operation]) -> Iterator[tuple[Operation, T]]:
         """The operations of `ops` that have a rule, and what is derived from each."""
@@ -169,7 +173,7 @@ class ByRule(Generic[T]):
         """Forget what is known of classes, since another operation was registered."""
         self._of_class.clear()
 
-    def _way_of_class(self, op: Operation) -> Callable[[Operation], T | None]:
+    def _find_way_of_class(self, op: Operation) -> Callable[[Operation], T | None]:
         """How what is derived from operations of the class of `op` is found."""
         if isinstance(op, UnregisteredOp):
             return self._of_unregistered

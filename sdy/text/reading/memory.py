@@ -2,6 +2,7 @@
 
 A program of ten thousand operations has a few hundred types and attributes. Each is parsed where it first stands; from
 then on its text leads to the same object, so that comparing two of them later is comparing where they are in memory.
+Tensor types that need nothing but their text to be understood are the same objects in all modules.
 """
 
 import re
@@ -27,10 +28,15 @@ def _bracketed(depth: int) -> str:
 
 
 # What a type or an attribute that starts here extends to, for those worth remembering.
-_TYPE = re.compile(rf"\w+(?:{_bracketed(2)})?")
+_TYPE = re.compile(rf"(tensor<[\w?]*>)|\w+(?:{_bracketed(2)})?")
 _ATTRIBUTE = re.compile(rf"#[\w.]+{_bracketed(5)}|array{_bracketed(0)}|dense<[^<>]{{0,64}}> : tensor{_bracketed(1)}")
 _FUNCTION_TYPE = re.compile(rf"\([^()\n]*+\) -> (?:\([^()\n]*+\)|[\w.$]++(?:{_bracketed(2)})?)")
 _REMEMBERED_WORDS = frozenset({"array", "dense"})
+
+_tensor_types: dict[str, TypeAttribute] = {}
+"""The tensor types that mean the same in all modules, so that what passes know of them holds for the next one too."""
+_MOST = 2**14
+"""So many are remembered before all are forgotten, so that a process that lives long does not grow."""
 
 
 class RememberingParser(TypeParser):
@@ -47,7 +53,11 @@ class RememberingParser(TypeParser):
         if self._current_token.kind is not MLIRTokenKind.BARE_IDENT:
             return super().parse_optional_type()
         match = _TYPE.match(self.lexer.input.content, self.pos)
-        return self.remembered(self._types, match, super().parse_optional_type)
+        if match is None or not match[1]:
+            return self.remembered(self._types, match, super().parse_optional_type)
+        if len(_tensor_types) >= _MOST:
+            _tensor_types.clear()
+        return self.remembered(_tensor_types, match, super().parse_optional_type)
 
     def parse_optional_attribute(self) -> Attribute | None:
         """An attribute, if one starts here; the same object when its text has been seen before."""
