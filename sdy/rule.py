@@ -56,6 +56,17 @@ class OpShardingRule(Interned):
         """The mappings of all operands, then of all results."""
         return self.operands + self.results
 
+    @property
+    def ties_tensors(self) -> bool:
+        """Whether a factor is in several tensors, so that something can be propagated from one to the other."""
+        met: set[int] = set()
+        for mapping in self.tensors:
+            factors = factors_in((mapping,))
+            if not met.isdisjoint(factors):
+                return True
+            met |= factors
+        return False
+
     def kind(self, factor: int) -> FactorKind:
         """What splitting `factor` asks of the operation."""
         if factor in self.reduction:

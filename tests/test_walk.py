@@ -13,9 +13,9 @@ from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.dialect.traits import has_trait, is_terminator, trait_of
 from sdy.dialect.walk import (
     attributes_in,
-    each_operation,
     innermost_first,
     keeping,
+    nesting_operations,
     not_keeping,
     operations,
     operations_inside_out,
@@ -49,13 +49,13 @@ MODULE = parse(
 
 def test_operations_are_those_of_walk():
     assert operations(MODULE) == list(MODULE.walk())
-    assert list(each_operation(MODULE)) == list(MODULE.walk())
+    assert nesting_operations(MODULE) == [op for op in MODULE.walk() if op.regions]
     assert operations_inside_out(MODULE) == list(MODULE.walk(region_first=True))
 
 
 def test_what_stands_beside_an_operation_is_not_in_it():
     add = operations_of(MODULE, AddOp)[0]
-    assert operations(add) == list(each_operation(add)) == operations_inside_out(add) == [add]
+    assert operations(add) == operations_inside_out(add) == [add]
 
 
 def test_operations_of_some_classes():

@@ -49,23 +49,20 @@ class FixedPoint:
     def __init__(self, graph: Graph, steps: Steps) -> None:
         self.graph = graph
         self.steps = steps
-        self.numbers = [NO_SHARDING if sharding is None else steps.number(sharding) for sharding in graph.shardings]
+        self.numbers = [NO_SHARDING] * len(graph.places)
         """The number of each node's sharding."""
-        self.written = list(self.numbers)
-        """The number of the sharding that each node has in the module."""
-        self.given = graph.shardings
-        """The shardings of the nodes before propagation."""
         self.visits = 0
         """How many visits of operations it took so far."""
         self._log: list[tuple[int, Sequence[int], Kind, Strategy, int, tuple[int, ...]]] = []
         """The fields of `changes`."""
         self._state = bytearray(len(graph.kinds))
         """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`."""
-        for node, number in enumerate(self.numbers):
-            if number != NO_SHARDING:
-                self._make_readers_stale(node)
+        for node, sharding in graph.given.items():
+            self.assign(node, sharding)
         for number in graph.dead:
             self._state[number] = _STALE
+        self.written = list(self.numbers)
+        """The number of the sharding that each node has in the module."""
         self._numbers_of_kinds: dict[Kind, list[int]] = {}
         self._last_round: tuple[Strategy, int] = ("basic", 0)
         self._reached: dict[int, tuple[int, ...]] = {}
@@ -136,6 +133,7 @@ class FixedPoint:
         """Written to be fast: this loop goes round once for each visit."""
         graph, numbers, state, stack, stacked = self.graph, self.numbers, self._state, self._stack, self._stacked
         kinds, tensors_of, dead, readers = graph.kinds, graph.tensors, graph.dead, graph.readers
+        number_of, next_of_state, log = numbers.__getitem__, state.find, self._log.append
         reaching_further = self._reaching_further
         taken: dict[Kind, Outcomes] = {}
         here = self._position = -1
@@ -146,7 +144,7 @@ class FixedPoint:
                 if state[number] != _STALE:
                     continue
             else:
-                number = here = self._position = state.find(_STALE, here + 1)
+                number = here = self._position = next_of_state(_STALE, here + 1)
                 if number < 0:
                     return
             state[number] = _DONE
@@ -158,7 +156,7 @@ class FixedPoint:
             if kind is None:
                 continue
             tensors = tensors_of[number]
-            shardings = tuple([numbers[node] for node in tensors])
+            shardings = (*map(number_of, tensors),)
             outcomes = taken.get(kind)
             if outcomes is None:
                 outcomes = taken[kind] = self.steps.taken(kind, strategy, stages)
@@ -167,7 +165,7 @@ class FixedPoint:
                 outcome = self.steps.step(kind, strategy, stages, shardings)
             if not outcome:
                 continue
-            self._log.append((number, tensors, kind, strategy, stages, shardings))
+            log((number, tensors, kind, strategy, stages, shardings))
             for position, sharding in outcome:
                 node = tensors[position]
                 if node in reaching_further:

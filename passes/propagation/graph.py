@@ -68,8 +68,8 @@ class Graph:
     """The value that each node holds the sharding of, first of all; None for a function's result, and node 0."""
     joined: list[SSAValue] = field(default_factory=list[SSAValue])
     """The other values in `nodes`, whose sharding the place of another value holds, or none."""
-    shardings: list[TensorSharding | None] = field(default_factory=lambda: [None])
-    """The sharding of each node when the module was read."""
+    given: dict[int, TensorSharding] = field(default_factory=dict[int, TensorSharding])
+    """The shardings that nodes had when the module was read."""
     readers: list[list[int]] = field(default_factory=lambda: [[]])
     """The operations that the sharding of each node matters to; one may be there more than once."""
     siblings: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
@@ -128,14 +128,37 @@ class Graph:
         """
         place = self.places[node]
         reached: dict[int, None] = {}
-        for operation in self._reached_operations(place) if place else ():
-            number = self.numbers.get(id(operation))
-            if operation is None or number is None:
-                continue
+        if place is not None:
+            owner = place.owner
+            if isinstance(owner, DataFlowEdgeOp):
+                for target in _other_targets(owner):
+                    self._reach_users(target, reached)
+            self._reach(defining_op(place), reached)
+            self._reach_users(place, reached)
+        return tuple(reached)
+
+    def _reach(self, operation: Operation | None, reached: dict[int, None]) -> None:
+        """Add `operation`, and those around it, to what is `reached`."""
+        number = self.numbers.get(id(operation))
+        if operation is not None and number is not None:
             if self.kinds[number] is not None:
                 reached[number] = None
             reached.update(self._around(operation.parent))
-        return tuple(reached)
+
+    def _reach_users(self, value: SSAValue, reached: dict[int, None]) -> None:
+        for use in value.uses:
+            user = use.operation
+            if not _leads_elsewhere(user.__class__):
+                self._reach(user, reached)
+            elif (edge := _source_edge(use)) is not None:
+                self._reach(edge, reached)
+            elif isinstance(user, CallOp):
+                self._reach_users(callee(user, self.symbols).args[use.index], reached)
+            elif isinstance(user, ReturnOp):
+                for call in self.calls.get(user.parent_op(), ()):
+                    self._reach_users(call.res[use.index], reached)
+            else:
+                self._reach(user.parent_op() if is_terminator(user) else user, reached)
 
     def is_in_what_propagates(self, block: Block | None) -> bool:
         """Whether something is propagated at an operation around `block`."""
@@ -171,31 +194,6 @@ class Graph:
                 ordered.append(number)
             use = use._next_use  # pyright: ignore[reportPrivateUsage]
         return ordered
-
-    def _reached_operations(self, value: SSAValue) -> Iterator[Operation | None]:
-        owner = value.owner
-        if isinstance(owner, DataFlowEdgeOp):
-            for target in _other_targets(owner):
-                yield from self._users(target)
-        yield defining_op(value)
-        yield from self._users(value)
-
-    def _users(self, value: SSAValue) -> Iterator[Operation | None]:
-        for use in value.uses:
-            user = use.operation
-            if not _leads_elsewhere(type(user)):
-                yield user
-            elif (edge := _source_edge(use)) is not None:
-                yield edge
-            elif isinstance(user, CallOp):
-                yield from self._users(callee(user, self.symbols).args[use.index])
-            elif isinstance(user, ReturnOp):
-                for call in self.calls.get(user.parent_op(), ()):
-                    yield from self._users(call.res[use.index])
-            elif is_terminator(user):
-                yield user.parent_op()
-            else:
-                yield user
 
     def erase(self, number: int) -> Erased:
         """Erase a dead operation from the module."""

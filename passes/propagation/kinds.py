@@ -10,7 +10,7 @@ from sdy.dialect.attributes import OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.dialect.ops import PropagationBarrierOp
 from sdy.passes.common.op_properties import is_elementwise
-from sdy.passes.common.tensors import is_scalar
+from sdy.passes.common.tensors import is_scalar, is_static_tensor, rank
 from sdy.passes.propagation.directions import Direction, Role
 from sdy.passes.propagation.step import Kind
 from sdy.rules import ByRule, identity_rule
@@ -47,7 +47,7 @@ class OperationKinds(NamedTuple):
 
 
 def _operation_kinds(conservative: bool, operation: Operation, rule: OpShardingRuleAttr) -> OperationKinds:
-    if len(rule.data.tensors) < 2 or not rule.data.num_factors:
+    if not rule.data.ties_tensors:
         return OperationKinds(None, None)
     elementwise = is_elementwise(operation)
     role = Role.PASS_THROUGH if elementwise else _role(operation)
@@ -69,9 +69,12 @@ def kind_of_barrier(barrier: PropagationBarrierOp) -> Kind:
     return _kind(_identity_of(barrier.input.type, 1), is_elementwise=True, direction=Direction(barrier.direction))
 
 
-def kind_of_edge(type_: Attribute, num_sources: int) -> Kind:
-    """The kind of an edge between tensors of one type, which passes through at all stages."""
-    return _kind(_identity_of(type_, num_sources))
+def kind_of_edge(type_: Attribute, num_sources: int) -> Kind | None:
+    """The kind of an edge between tensors of one type, which passes through at all stages.
+
+    None for those along which nothing is propagated, which have no dimensions, or some of unknown size.
+    """
+    return _kind(_identity_of(type_, num_sources)) if is_static_tensor(type_) and rank(type_) else None
 
 
 def is_seen_otherwise_inside(flow: ShardableDataFlow) -> bool:
@@ -79,13 +82,11 @@ def is_seen_otherwise_inside(flow: ShardableDataFlow) -> bool:
     return type(flow).outside_sharding is not ShardableDataFlow.outside_sharding
 
 
-def kind_of_data_flow_edge(owner: SSAValue, flow: ShardableDataFlow, operation: Operation, num_sources: int) -> Kind:
-    """The kind of the data-flow edge of `owner`, which belongs to `operation`.
+def kind_of_two_sided_edge(owner: SSAValue, flow: ShardableDataFlow, operation: Operation, num_sources: int) -> Kind:
+    """The kind of the data-flow edge of `owner`, a tensor, which looks otherwise inside of `operation` than outside.
 
-    It is one of its own where the sources see the target's sharding otherwise than its users do.
+    The sources see the target's sharding from the other side than its users do. It is the kind of this edge alone.
     """
-    if not is_seen_otherwise_inside(flow):
-        return kind_of_edge(owner.type, num_sources)
 
     def outside(sharding: TensorSharding) -> TensorSharding:
         return flow.outside_sharding(operation, owner, sharding)

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy.dialect.attributes import SHARDING_RULE
-from sdy.dialect.walk import each_operation
+from sdy.dialect.walk import operations
 from sdy.rules import sharding_rules
 
 
@@ -31,5 +31,5 @@ class PopulateOpShardingRulesPass(ModulePass):
     """Whether no axis may be propagated to a dimension that it doesn't divide."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation, rule in sharding_rules(each_operation(op), self.conservative_propagation):
+        for operation, rule in sharding_rules(operations(op), self.conservative_propagation):
             operation.attributes[SHARDING_RULE] = rule

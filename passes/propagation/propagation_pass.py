@@ -1,8 +1,11 @@
 """What the four propagation passes share: read the module, propagate, write it back."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import compress
+from operator import ne
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -65,24 +68,19 @@ class PropagationPass(TellingPass):
 
 def write_shardings(state: FixedPoint) -> None:
     """Write the shardings that changed into the module."""
-    graph = state.graph
-    changed = {node for node, (new, old) in enumerate(zip(state.numbers, state.written, strict=True)) if new != old}
+    graph, sharding = state.graph, state.sharding
+    changed = {*compress(range(len(state.numbers)), map(ne, state.numbers, state.written))}
     for func, signature in graph.signatures.items():
         if not changed.isdisjoint(signature.arguments):
-            set_func_arg_shardings(func, map(state.sharding, signature.arguments))
+            set_func_arg_shardings(func, map(sharding, signature.arguments))
         if not changed.isdisjoint(signature.results):
-            set_func_result_shardings(func, map(state.sharding, signature.results))
+            set_func_result_shardings(func, map(sharding, signature.results))
         changed.difference_update(signature.arguments, signature.results)
-    set_shardings(_places_with_shardings(state, sorted(changed)))
+    nodes = sorted(changed)
+    # All other nodes have a place, and no sharding is ever taken away.
+    places = cast(Iterator[SSAValue], map(graph.places.__getitem__, nodes))
+    set_shardings(zip(places, cast(Iterator[TensorSharding], map(sharding, nodes)), strict=True))
     state.written = list(state.numbers)
-
-
-def _places_with_shardings(state: FixedPoint, nodes: Iterable[int]) -> Iterator[tuple[SSAValue, TensorSharding]]:
-    for node in nodes:
-        place, sharding = state.graph.places[node], state.sharding(node)
-        assert place is not None
-        assert sharding is not None
-        yield place, sharding
 
 
 def _remove_rules(graph: Graph) -> None:

@@ -33,8 +33,8 @@ from sdy.passes.propagation.kinds import (
     OperationKinds,
     is_seen_otherwise_inside,
     kind_of_barrier,
-    kind_of_data_flow_edge,
     kind_of_edge,
+    kind_of_two_sided_edge,
     reuses_operand,
 )
 from sdy.passes.propagation.step import Kind
@@ -67,8 +67,8 @@ class _Reader:
         """Whether a type is that of a tensor without dimensions, by the type's `id`, of those met and not refused."""
         self.ways: dict[type[Operation], Way | None] = {}
         """How the kinds of the operations of each class are found; None for classes that are not plain."""
-        self.edge_kinds: dict[int, Kind | None] = {}
-        """The kind of an edge with one source, if it has one, by the `id` of the tensors' type."""
+        self.edge_kinds: dict[tuple[int, int], Kind | None] = {}
+        """The kind of an edge, by the `id` of the tensors' type and the number of sources."""
         self.groups: dict[int, list[SSAValue]] = {}
         """The members of each sharding group."""
 
@@ -84,9 +84,9 @@ class _Reader:
 
     def _read_operations(self) -> None:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
-        graph, nodes, is_scalar, ways = self.graph, self.nodes, self.is_scalar, self.ways
-        node_of = nodes.__getitem__
-        places, shardings, readers, winding = graph.places, graph.shardings, graph.readers, graph.winding
+        graph, is_scalar, ways = self.graph, self.is_scalar, self.ways
+        node_of, set_default_node, set_node = self.nodes.__getitem__, self.nodes.setdefault, self.nodes.__setitem__
+        places, readers, winding = graph.places, graph.readers, graph.winding
         add_kind, add_tensors = graph.kinds.append, graph.tensors.append
         block: Block | None = None
         is_winding = False
@@ -106,38 +106,41 @@ class _Reader:
             except KeyError:
                 has_node = not self._check_type(op, result.type)
             if has_node:
-                node = nodes.get(id(result))
-                if node is None:
+                new = len(places)
+                node = set_default_node(id(result), new)
+                if node == new:
                     # As `_new_node` does it.
-                    node = nodes[id(result)] = len(places)
                     places.append(result)
-                    shardings.append(None)
                     readers.append([])
             else:
-                node = nodes[id(result)] = UNSHARDABLE
-            try:
-                tensors = [*map(node_of, map(id, op._operands)), node]  # pyright: ignore[reportPrivateUsage]
-            except KeyError:
-                tensors = [*self._nodes(op.operands), node]
-            add_tensors(tensors)
+                node = UNSHARDABLE
+                set_node(id(result), node)
             if attributes:
                 self._read_attributes(op, node)
                 way = graph.operation_kinds.of
             kinds = way(op)
             if kinds is None:
-                add_kind(None)
+                kind = None
             else:
-                alone, reusing = kinds
-                kind = reusing if alone is not reusing and reuses_operand(op) else alone
-                add_kind(kind)
-                if kind is not None:
-                    for node in tensors:
-                        readers[node].append(number)
-                    if op.parent is not block:
-                        block = op.parent
-                        is_winding = graph.is_in_what_propagates(block)
-                    if is_winding:
-                        winding.update(tensors)
+                kind, reusing = kinds
+                if kind is not reusing and reuses_operand(op):
+                    kind = reusing
+            add_kind(kind)
+            if kind is None:
+                add_tensors(())
+            else:
+                try:
+                    tensors = [*map(node_of, map(id, op._operands)), node]  # pyright: ignore[reportPrivateUsage]
+                except KeyError:
+                    tensors = [*self._nodes(op.operands), node]
+                add_tensors(tensors)
+                for node in tensors:
+                    readers[node].append(number)
+                if op.parent is not block:
+                    block = op.parent
+                    is_winding = graph.is_in_what_propagates(block)
+                if is_winding:
+                    winding.update(tensors)
             if op.regions:
                 self._read_arguments(op)
             if result.first_use is None and is_dead(op):
@@ -153,7 +156,7 @@ class _Reader:
         """The sharding and the rule that a plain operation with one result was given."""
         kept = op.attributes.get(SHARDING)
         if isinstance(kept, TensorShardingPerValueAttr):
-            self.graph.shardings[node] = kept.data[0]
+            self.graph.given[node] = kept.data[0]
         if SHARDING_RULE in op.attributes:
             self.graph.given_rules.append(op)
 
@@ -161,7 +164,8 @@ class _Reader:
         """The arguments of the regions of a plain operation, which cannot have shardings."""
         for region in op.regions:
             for block in region.blocks:
-                self.nodes.update((id(argument), UNSHARDABLE) for argument in block.args)
+                for argument in block.args:
+                    self.nodes[id(argument)] = UNSHARDABLE
 
     def _read_operation(self, number: int, op: Operation) -> None:
         """Any operation at all, with what its regions have."""
@@ -232,37 +236,42 @@ class _Reader:
         return _NO_STEP if kinds is None else (kinds.of(op), self._nodes((*op.operands, *op.results)))
 
     def edge_step(self, edge: DataFlowEdgeOp) -> Step:
+        """The step at a data-flow edge."""
         owner = edge.input
-        kind = self._edge_kind(owner.type)
         op = defining_op(owner)
-        if kind is None or op is None:
+        if op is None or self._edge_kind(owner.type) is None:
             return _NO_STEP
         flow = data_flow_of(op)
         assert flow is not None
         sources = [use.operation.operands[use.index] for use in flow.edge_sources(op, owner)]
-        if is_seen_otherwise_inside(flow) or len(sources) != 1:
-            kind = kind_of_data_flow_edge(owner, flow, op, len(sources)) if sources else None
+        if not sources:
+            return _NO_STEP
+        if is_seen_otherwise_inside(flow):
+            kind = kind_of_two_sided_edge(owner, flow, op, len(sources))
+        else:
+            kind = self._edge_kind(owner.type, len(sources))
         return kind, self._nodes((*sources, edge.results[0]))
 
     def call_step(self, edge: FuncDataFlowEdgeOp) -> Step:
+        """The step at the edge between a function and its calls."""
         sources = self._call_sources(edge)
-        kind = kind_of_edge(edge.input.type, len(sources)) if sources else None
+        kind = self._edge_kind(edge.input.type, len(sources)) if sources else None
         return kind, self._nodes((*sources, edge.result))
 
     def barrier_step(self, barrier: PropagationBarrierOp) -> Step:
+        """The step at a barrier."""
         return kind_of_barrier(barrier), self._nodes((barrier.input, barrier.result))
 
     def group_step(self, member: ShardingGroupOp) -> Step:
+        """None: what a sharding group does, it does wherever a member changes."""
         self.groups.setdefault(member.group_id.value.data, []).append(member.input)
         return _NO_STEP
 
-    def _edge_kind(self, type_: Attribute) -> Kind | None:
-        """The kind of an edge with one source; None where its tensors have no static shape."""
-        try:
-            return self.edge_kinds[id(type_)]
-        except KeyError:
-            kind = self.edge_kinds[id(type_)] = kind_of_edge(type_, 1) if is_static_tensor(type_) else None
-            return kind
+    def _edge_kind(self, type_: Attribute, num_sources: int = 1) -> Kind | None:
+        key = id(type_), num_sources
+        if key not in self.edge_kinds:
+            self.edge_kinds[key] = kind_of_edge(type_, num_sources)
+        return self.edge_kinds[key]
 
     def _call_sources(self, edge: FuncDataFlowEdgeOp) -> list[SSAValue]:
         """What flows into a function's argument from all of its calls, or into a call's result from its function.
@@ -308,8 +317,9 @@ class _Reader:
         graph = self.graph
         node = len(graph.places)
         graph.places.append(place)
-        graph.shardings.append(sharding)
         graph.readers.append([])
+        if sharding is not None:
+            graph.given[node] = sharding
         if place is not None:
             self.nodes[id(place)] = node
         return node

@@ -35,7 +35,7 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
     """The number that the files in `module_dump_directory`, one after each priority but the last, start with."""
 
     def propagate(self, state: FixedPoint, module: ModuleOp) -> None:
-        given = {node: sharding for node, sharding in enumerate(state.given) if sharding is not None}
+        given = state.graph.given
         for node, sharding in given.items():
             if any(dim.priority is not None for dim in sharding.dims):
                 state.assign(node, _initial(sharding, state.steps.mesh_of(sharding)))

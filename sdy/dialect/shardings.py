@@ -79,13 +79,14 @@ def set_shardings(shardings: Iterable[tuple[SSAValue, TensorSharding]]) -> None:
     """As `set_sharding` of each, in less time."""
     attributes: dict[int, TensorShardingPerValueAttr] = {}
     for value, sharding in shardings:
-        if type(value) is not OpResult or _place_in(value.op.__class__) is not _RESULT or len(value.op.results) > 1:
+        op = value.op if type(value) is OpResult else None
+        if op is None or _place_in(op.__class__) is not _RESULT or len(op.results) > 1:
             set_sharding(value, sharding)
             continue
         attribute = attributes.get(id(sharding))
         if attribute is None:
             attribute = attributes[id(sharding)] = TensorShardingPerValueAttr.of((sharding,))
-        value.op.attributes[SHARDING] = attribute
+        op.attributes[SHARDING] = attribute
 
 
 class _Place(NamedTuple):

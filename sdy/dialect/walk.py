@@ -10,14 +10,14 @@ Few passes move an operation, and what one has found, the next need not look for
 `not_keeping()`.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property
+from itertools import chain
 from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import OpTrait
 
@@ -31,23 +31,9 @@ def operations(root: Operation) -> Sequence[Operation]:
     return _find(root).outside_in
 
 
-def each_operation(root: Operation) -> Iterator[Operation]:
-    """As `operations`, one after the other, for those who look at each once while nothing is moved.
-
-    To come back to an operation later is to fetch it from memory a second time.
-    """
-    yield root
-    pending = _first_operations(root)
-    while pending:
-        op = pending.pop()
-        while op is not None:
-            yield op
-            if op.regions:
-                pending.append(op.next_op)
-                pending += _first_operations(op)
-                break
-            # `next_op` is a call, which costs as much as all else here.
-            op = op._next_op  # pyright: ignore[reportPrivateUsage]
+def nesting_operations(root: Operation) -> Sequence[Operation]:
+    """The operations in `root`, itself included, that have regions, in the order of the text."""
+    return _find(root).nesting
 
 
 def operations_inside_out(root: Operation) -> Sequence[Operation]:
@@ -58,13 +44,13 @@ def operations_inside_out(root: Operation) -> Sequence[Operation]:
 def operations_of(root: Operation, *classes: type[OperationT]) -> Sequence[OperationT]:
     """The operations of these classes in `root`, itself included, in the order of the text."""
     found = _find(root)
-    return cast(Sequence[OperationT], found.of([kind for kind in found.by_class if _is_one_of(kind, classes)]))
+    return cast(Sequence[OperationT], found.of([kind for kind in found.classes if _is_one_of(kind, classes)]))
 
 
 def operations_with(root: Operation, *traits: type[OpTrait]) -> Sequence[Operation]:
     """The operations in `root`, itself included, that have one of these traits, in the order of the text."""
     found = _find(root)
-    return found.of([kind for kind in found.by_class if any(trait_of_class(kind, trait) for trait in traits)])
+    return found.of([kind for kind in found.classes if any(trait_of_class(kind, trait) for trait in traits)])
 
 
 def innermost_first(ops: Iterable[OperationT]) -> list[OperationT]:
@@ -130,41 +116,47 @@ class _Found:
 
     def __init__(self, root: Operation):
         self.root = root
-        self.outside_in: list[Operation] = []
-        self.by_class: dict[type[Operation], list[Operation]] = {}
-        if isinstance(root, ModuleOp):
-            self._add([root])
-            for op in root.ops:
-                if isinstance(op, FuncOp):
-                    self._add_found(_find(op))
-                else:
-                    self._add(each_operation(op))
-        else:
-            self._add(each_operation(root))
+        self.parts = [_find(op) for op in root.ops] if isinstance(root, ModuleOp) and root.parent is None else None
+        self.outside_in = [root]
+        self.nesting = [root] if root.regions else []
+        self.classes: set[type[Operation]] = {root.__class__}
+        if self.parts is None:
+            self._add_nested(root)
+            return
+        for part in self.parts:
+            self.outside_in += part.outside_in
+            self.nesting += part.nesting
+            self.classes |= part.classes
 
-    def _add(self, ops: Iterable[Operation]) -> None:
-        # All that has to be known is asked while an operation is at hand: to fetch it from memory is what takes long.
-        append, by_class = self.outside_in.append, self.by_class
-        for op in ops:
-            append(op)
-            if op.__class__ in by_class:
-                by_class[op.__class__].append(op)
-            else:
-                by_class[op.__class__] = [op]
+    def _add_nested(self, root: Operation) -> None:
+        """Written to be fast: all that has to be known of an operation is asked while it is at hand."""
+        add, add_nesting, add_class = self.outside_in.append, self.nesting.append, self.classes.add
+        pending = _first_operations(root)
+        while pending:
+            op = pending.pop()
+            while op is not None:
+                add(op)
+                add_class(op.__class__)
+                if op.regions:
+                    add_nesting(op)
+                    pending.append(op.next_op)
+                    pending += _first_operations(op)
+                    break
+                # `next_op` is a call, which costs as much as all else here.
+                op = op._next_op  # pyright: ignore[reportPrivateUsage]
 
-    def _add_found(self, part: "_Found") -> None:
-        self.outside_in += part.outside_in
-        for op_class, ops in part.by_class.items():
-            self.by_class.setdefault(op_class, []).extend(ops)
+    @cached_property
+    def by_class(self) -> dict[type[Operation], list[Operation]]:
+        found: dict[type[Operation], list[Operation]] = {op_class: [] for op_class in self.classes}
+        for op in self.outside_in:
+            found[op.__class__].append(op)
+        return found
 
     @cached_property
     def inside_out(self) -> list[Operation]:
-        if not isinstance(self.root, ModuleOp):
+        if self.parts is None:
             return _inside_out(self.root)
-        found: list[Operation] = []
-        for op in self.root.ops:
-            found += _find(op).inside_out if isinstance(op, FuncOp) else _inside_out(op)
-        return [*found, self.root]
+        return [*chain.from_iterable(part.inside_out for part in self.parts), self.root]
 
     def of(self, classes: Sequence[type[Operation]]) -> Sequence[Operation]:
         """The operations of exactly these classes, which are among those that there are."""

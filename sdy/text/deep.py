@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 from xdsl.ir import Operation
 
 from sdy.diagnostics import DiagnosticError, Where, error
-from sdy.dialect.walk import operations
+from sdy.dialect.walk import nesting_operations
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -112,9 +112,8 @@ def _too_deep(where: Where) -> DiagnosticError:
 
 def _is_deep(top: Operation) -> bool:
     depths: dict[Operation | None, int] = {top.parent_op(): 0}
-    for op in operations(top):
-        if op.regions:
-            depth = depths[op] = depths[op.parent_op()] + 1
-            if depth > _ROOMY_DEPTH:
-                return True
+    for op in nesting_operations(top):
+        depth = depths[op] = depths[op.parent_op()] + 1
+        if depth > _ROOMY_DEPTH:
+            return True
     return False

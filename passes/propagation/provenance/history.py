@@ -62,7 +62,7 @@ class Run:
 
     def pieces(self, node: int, axis: AxisRef, before: float = math.inf) -> list[AxisRef | Arrival]:
         """What `axis` was at `node` before a step: the given axis or the arrival that has all of it, or its parts."""
-        given = self.state.given[node]
+        given = self.state.graph.given.get(node)
         found: list[tuple[AxisRef, AxisRef | Arrival]]
         found = [(part, part) for dim in given.dims for part in dim.axes] if given else []
         found += [(arrival.move.axis, arrival) for arrival in self.arrivals.get(node, ()) if arrival.step < before]
