@@ -122,10 +122,10 @@ class FixedPoint:
             if numbers[returned] == numbers[result]:
                 continue
             shardings = (numbers[returned], numbers[result])
-            outcome = self.steps.step(kind, strategy, ALL_STAGES, shardings)
-            if outcome:
+            sets, _ = self.steps.step(kind, strategy, ALL_STAGES, shardings)
+            if sets:
                 self._log.append((SIGNATURE, tensors, kind, strategy, ALL_STAGES, shardings))
-            for position, sharding in outcome:
+            for position, sharding in sets:
                 for node in self.graph.group(tensors[position]):
                     self._set(node, sharding)
 
@@ -163,12 +163,14 @@ class FixedPoint:
             outcome = outcomes.get(shardings)
             if outcome is None:
                 outcome = self.steps.step(kind, strategy, stages, shardings)
-            if not outcome:
+            sets, settles = outcome
+            if not sets:
                 continue
             log((number, tensors, kind, strategy, stages, shardings))
-            for position, sharding in outcome:
+            for position, sharding in sets:
                 node = tensors[position]
                 if node in reaching_further:
+                    settles = False
                     for member in graph.group(node):
                         self._set(member, sharding)
                         self._push_reached(member, number)
@@ -185,6 +187,8 @@ class FixedPoint:
                 for reader in reached:
                     stacked[reader] = True
                 stack += reached
+            if settles:
+                state[number] = _DONE
 
     def _push_reached(self, node: int, visited: int) -> None:
         """Put what the change of `node` reaches on the stack, other than the visited operation."""

@@ -163,9 +163,11 @@ class _Reader:
     def _read_arguments(self, op: Operation) -> None:
         """The arguments of the regions of a plain operation, which cannot have shardings."""
         for region in op.regions:
-            for block in region.blocks:
+            block = region.first_block
+            while block is not None:
                 for argument in block.args:
                     self.nodes[id(argument)] = UNSHARDABLE
+                block = block.next_block
 
     def _read_operation(self, number: int, op: Operation) -> None:
         """Any operation at all, with what its regions have."""
@@ -237,20 +239,20 @@ class _Reader:
 
     def edge_step(self, edge: DataFlowEdgeOp) -> Step:
         """The step at a data-flow edge."""
-        owner = edge.input
+        (owner,), (result,) = edge.operands, edge.results
         op = defining_op(owner)
         if op is None or self._edge_kind(owner.type) is None:
             return _NO_STEP
         flow = data_flow_of(op)
         assert flow is not None
-        sources = [use.operation.operands[use.index] for use in flow.edge_sources(op, owner)]
+        sources = flow.edge_sources(op, owner)
         if not sources:
             return _NO_STEP
         if is_seen_otherwise_inside(flow):
             kind = kind_of_two_sided_edge(owner, flow, op, len(sources))
         else:
             kind = self._edge_kind(owner.type, len(sources))
-        return kind, self._nodes((*sources, edge.results[0]))
+        return kind, [*[self._node(use.operation.operands[use.index]) for use in sources], self._node(result)]
 
     def call_step(self, edge: FuncDataFlowEdgeOp) -> Step:
         """The step at the edge between a function and its calls."""
@@ -298,7 +300,8 @@ class _Reader:
             return node
         edge = edge_of(value)
         if edge is not None:
-            node = self._own_node(edge.results[0], edge.sharding and edge.sharding.data)
+            (result,), sharding = edge.results, edge.sharding
+            node = self._own_node(result, sharding and sharding.data)
         else:
             holder = shardable_value(value)
             if holder is value:

@@ -8,6 +8,7 @@ remembered: the layers of a model repeat the same few hundred steps, and so do t
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from threading import Lock
 from typing import Literal
 from weakref import WeakKeyDictionary
@@ -28,8 +29,13 @@ _STRATEGIES = {"basic": basic.propagate, "aggressive": aggressive.propagate}
 SetSharding = tuple[int, int]
 """The position of a tensor, operands first, and the number of its new sharding."""
 
-Outcomes = dict[tuple[int, ...], tuple[SetSharding, ...]]
-"""What a step sets, by the numbers of the shardings of the operation's tensors."""
+Outcome = tuple[tuple[SetSharding, ...], bool]
+"""What a step sets, operands first, and whether one more step would surely set nothing."""
+
+Outcomes = dict[tuple[int, ...], Outcome]
+"""What steps do, by the numbers of the shardings of the operation's tensors."""
+
+_NOTHING: Outcome = ((), True)
 
 NO_SHARDING = 0
 """The number of no sharding at all."""
@@ -117,14 +123,29 @@ class Steps:
                 return None
         return name
 
-    def step(self, kind: Kind, strategy: Strategy, stages: int, shardings: tuple[int, ...]) -> tuple[SetSharding, ...]:
-        """What an operation of `kind` sets, operands first, when its tensors have `shardings`."""
+    def step(self, kind: Kind, strategy: Strategy, stages: int, shardings: tuple[int, ...]) -> Outcome:
+        """What a visit of an operation of `kind` does when its tensors have `shardings`."""
         taken = self.taken(kind, strategy, stages)
         outcome = taken.get(shardings)
         if outcome is None:
-            outcome = taken[shardings] = self._step(kind, strategy, kind.directions[stages], shardings)
+            sets = self._sets(kind, strategy, kind.directions[stages], shardings)
+            settles = bool(sets) and self._settles(kind, strategy, stages, shardings, sets)
+            outcome = taken[shardings] = (sets, settles) if sets else _NOTHING
             self.count += 1
         return outcome
+
+    def _settles(
+        self, kind: Kind, strategy: Strategy, stages: int, before: tuple[int, ...], sets: tuple[SetSharding, ...]
+    ) -> bool:
+        """Whether a step that `sets` shardings leaves nothing to do for the next one."""
+        new = dict(sets)
+        after = tuple(new.get(position, number) for position, number in enumerate(before))
+        # Operands that look alike may be one tensor, which cannot come to look different from itself.
+        operands = {*islice(zip(before, after, strict=True), len(kind.rule.operands))}
+        if len(operands) > len({old for old, _ in operands}):
+            return False
+        sets_more, _ = self.step(kind, strategy, stages, after)
+        return not sets_more
 
     def taken(self, kind: Kind, strategy: Strategy, stages: int) -> Outcomes:
         """The steps taken so far at operations of `kind` in rounds that are alike to them."""
@@ -150,7 +171,7 @@ class Steps:
     def _mesh(self, name: str | Mesh) -> Mesh:
         return self.meshes[name] if isinstance(name, str) else name
 
-    def _step(
+    def _sets(
         self, kind: Kind, strategy: Strategy, directions: Sequence[Direction], numbers: tuple[int, ...]
     ) -> tuple[SetSharding, ...]:
         if not any(numbers) or not any(directions):
@@ -165,7 +186,7 @@ class Steps:
         rule = kind.rule
         projection = project(rule, old, mesh)
         changed = _propagate(kind, strategy, directions, projection, mesh)
-        outcome: list[SetSharding] = []
+        sets: list[SetSharding] = []
         for position in sorted(changed):
             tensor, mapping = projection.tensors[position], rule.tensors[position]
             new = unproject(tensor, mapping, rule.factor_sizes, mesh_name, mesh)
@@ -174,8 +195,8 @@ class Steps:
                 continue
             if kind.to_target and position == len(old) - 1:
                 new = kind.to_target(new)
-            outcome.append((position, self.number(new)))
-        return tuple(outcome)
+            sets.append((position, self.number(new)))
+        return tuple(sets)
 
 
 _steps: dict[tuple[tuple[str, Mesh], ...], Steps] = {}

@@ -203,4 +203,10 @@ def _is_one_of(op_class: type[Operation], classes: tuple[type[Operation], ...]) 
 
 def _first_operations(op: Operation) -> list[Operation | None]:
     """The first operation of each block of `op`, those of the last block first."""
-    return [block.first_op for region in op.regions for block in region.blocks][::-1]
+    found: list[Operation | None] = []
+    for region in op.regions[::-1]:
+        block = region.last_block
+        while block is not None:
+            found.append(block.first_op)
+            block = block.prev_block
+    return found
