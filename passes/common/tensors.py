@@ -36,4 +36,6 @@ def num_elements(value: SSAValue) -> int:
 def is_scalar(value: SSAValue) -> bool:
     """Whether this is a tensor without dimensions."""
     type_ = value.type
-    return isinstance(type_, _SHAPED) and type_.get_num_dims() == 0
+    if type(type_) is TensorType:
+        return not type_.shape.data
+    return isinstance(type_, ShapedType) and type_.get_num_dims() == 0

@@ -15,7 +15,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
-from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of, data_flow_of_source, defining_op
+from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of_source, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.walk import operations
@@ -82,6 +82,8 @@ class Graph:
     """What a step does at each operation; None where nothing is propagated."""
     tensors: list[Sequence[int]] = field(default_factory=list[Sequence[int]])
     """The nodes of each operation's operands, then of its results."""
+    other_targets: dict[int, Sequence[SSAValue]] = field(default_factory=dict[int, Sequence[SSAValue]])
+    """The values besides its owner whose sharding a node holds, where it is that of a data-flow edge with several."""
     signatures: dict[FuncOp, Signature] = field(default_factory=dict[FuncOp, Signature])
     """The nodes of each function's arguments and results."""
     main: FuncOp | None = None
@@ -129,10 +131,8 @@ class Graph:
         place = self.places[node]
         reached: dict[int, None] = {}
         if place is not None:
-            owner = place.owner
-            if isinstance(owner, DataFlowEdgeOp):
-                for target in _other_targets(owner):
-                    self._reach_users(target, reached)
+            for target in self.other_targets.get(node, ()):
+                self._reach_users(target, reached)
             self._reach(defining_op(place), reached)
             self._reach_users(place, reached)
         return tuple(reached)
@@ -146,9 +146,10 @@ class Graph:
             reached.update(self._around(operation.parent))
 
     def _reach_users(self, value: SSAValue, reached: dict[int, None]) -> None:
-        for use in value.uses:
+        use = value.first_use
+        while use is not None:
             user = use.operation
-            if not _leads_elsewhere(user.__class__):
+            if not leads_elsewhere(user.__class__):
                 self._reach(user, reached)
             elif (edge := _source_edge(use)) is not None:
                 self._reach(edge, reached)
@@ -159,6 +160,7 @@ class Graph:
                     self._reach_users(call.res[use.index], reached)
             else:
                 self._reach(user.parent_op() if is_terminator(user) else user, reached)
+            use = use._next_use  # pyright: ignore[reportPrivateUsage]
 
     def is_in_what_propagates(self, block: Block | None) -> bool:
         """Whether something is propagated at an operation around `block`."""
@@ -234,20 +236,13 @@ def is_dead(operation: Operation) -> bool:
 
 
 @cache
-def _leads_elsewhere(operation: type[Operation]) -> bool:
+def leads_elsewhere(operation: type[Operation]) -> bool:
     """Whether operands of such operations can be tensors of other operations too."""
     return (
         operation is CallOp
         or operation.has_trait(IsTerminator, value_if_unregistered=False)
         or operation.has_trait(ShardableDataFlow, value_if_unregistered=False)
     )
-
-
-def _other_targets(edge: DataFlowEdgeOp) -> Sequence[SSAValue]:
-    """The values besides its input that `edge` holds the sharding of."""
-    operation = defining_op(edge.input)
-    flow = data_flow_of(operation) if operation else None
-    return flow.non_owner_targets(operation, edge.input) if operation and flow else ()
 
 
 def _source_edge(use: Use) -> DataFlowEdgeOp | None:

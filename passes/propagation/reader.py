@@ -20,14 +20,13 @@ from sdy.dialect.shardings import (
     keeps_shardings_of_results,
     shardable_value,
 )
-from sdy.dialect.traits import is_terminator
 from sdy.dialect.verifiers import verify_operation
 from sdy.dialect.walk import operations, operations_of
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_static_tensor
-from sdy.passes.propagation.graph import UNSHARDABLE, Graph, Return, Signature, is_dead
+from sdy.passes.propagation.graph import UNSHARDABLE, Graph, Return, Signature, is_dead, leads_elsewhere
 from sdy.passes.propagation.kinds import (
     OPERATION_KINDS,
     OperationKinds,
@@ -174,40 +173,32 @@ class _Reader:
         graph = self.graph
         if SHARDING_RULE in op.attributes:
             graph.given_rules.append(op)
-        if is_terminator(op):
-            func = op.parent_op()
-            # What a function returns that nobody calls leads nowhere, but for `graph.returns`.
-            if func.__class__ is not FuncOp or func in graph.calls:
-                graph.winding.update(self._nodes(op.operands))
-            self._add(_NO_STEP)
-            return
         for result in op.results:
             if id(result.type) not in self.is_scalar:
                 self._check_type(op, result.type)
-        kind, tensors = step = _STEPS.get(op.__class__, _Reader.own_step)(self, op)
-        if isinstance(op, FuncOp):
-            self._read_function(op)
-        elif op.regions or len(op.results) > 1:
-            self._read_siblings(op.results)
-            for region in op.regions:
-                for block in region.blocks:
-                    self._read_siblings(block.args)
-        graph.winding.update(tensors, self._nodes(op.operands), self._nodes(op.results))
-        self._add(step)
+        kind, tensors = _way_to_step(op.__class__)(self, op)
+        graph.kinds.append(kind)
+        graph.tensors.append(tensors)
         if kind is not None:
             for node in tensors:
                 graph.readers[node].append(number)
+        graph.winding.update(tensors)
         if is_dead(op):
             graph.dead.add(number)
 
-    def _add(self, step: Step) -> None:
-        kind, tensors = step
-        self.graph.kinds.append(kind)
-        self.graph.tensors.append(tensors)
+    def terminator_step(self, op: Operation) -> Step:
+        """None: what a terminator passes on is propagated along edges."""
+        block = op.parent
+        func = block and block.parent and block.parent.parent
+        # What a function returns that nobody calls leads nowhere, but for `graph.returns`.
+        if func.__class__ is not FuncOp or func in self.graph.calls:
+            self.graph.winding.update(self._nodes(op.operands))
+        return _NO_STEP
 
-    def _read_function(self, func: FuncOp) -> None:
+    def function_step(self, func: FuncOp) -> Step:
+        """None, but the function's arguments and results are places of their own."""
         if func.is_declaration:
-            return
+            return _NO_STEP
         arguments = tuple([self._own_node(*each) for each in zip(func.args, func_arg_shardings(func), strict=True)])
         results = tuple([self._new_node(None, sharding) for sharding in func_result_shardings(func)])
         self.graph.signatures[func] = Signature(arguments, results)
@@ -217,12 +208,16 @@ class _Reader:
                 kind = self._edge_kind(value.type)
                 if kind is not None:
                     self.graph.returns.append(Return(kind, (self._node(value), result)))
+        return _NO_STEP
 
     def _read_siblings(self, values: Sequence[SSAValue]) -> None:
-        """The nodes of values that are defined together, and keep their shardings together if these are their own."""
-        nodes = self._nodes(values)
+        """The nodes of values that are defined together, and keep their shardings together if these are their own.
+
+        Those with an edge are read with it.
+        """
+        nodes = [(value, self._node(value)) for value in values if edge_of(value) is None]
         if len(nodes) > 1:
-            own = tuple(node for node, value in zip(nodes, values, strict=True) if self.graph.places[node] is value)
+            own = tuple([node for value, node in nodes if self.graph.places[node] is value])
             self.graph.siblings.update(dict.fromkeys(own, own))
 
     def _read_groups(self) -> None:
@@ -233,18 +228,27 @@ class _Reader:
             )
 
     def own_step(self, op: Operation) -> Step:
-        """The step at an operation with a rule."""
+        """The step at an operation with a rule, and the places in one with data flow."""
+        self._read_siblings(op.results)
+        for region in op.regions:
+            for block in region.blocks:
+                self._read_siblings(block.args)
+        if leads_elsewhere(op.__class__):
+            self.graph.winding.update(self._nodes(op.operands))
         kinds = self.graph.operation_kinds.of(op)
         return _NO_STEP if kinds is None else (kinds.of(op), self._nodes((*op.operands, *op.results)))
 
     def edge_step(self, edge: DataFlowEdgeOp) -> Step:
         """The step at a data-flow edge."""
         (owner,), (result,) = edge.operands, edge.results
+        node = self._node(owner)
         op = defining_op(owner)
         if op is None or self._edge_kind(owner.type) is None:
             return _NO_STEP
         flow = data_flow_of(op)
         assert flow is not None
+        if others := flow.non_owner_targets(op, owner):
+            self.graph.other_targets[node] = others
         sources = flow.edge_sources(op, owner)
         if not sources:
             return _NO_STEP
@@ -342,12 +346,20 @@ class _Reader:
 
 
 _STEPS: dict[type[Operation], Callable[[_Reader, Any], Step]] = {
+    FuncOp: _Reader.function_step,
     DataFlowEdgeOp: _Reader.edge_step,
     FuncDataFlowEdgeOp: _Reader.call_step,
     PropagationBarrierOp: _Reader.barrier_step,
     ShardingGroupOp: _Reader.group_step,
 }
 """How what is done at operations of a class is found, where it does not follow from a rule."""
+
+
+@cache
+def _way_to_step(op_class: type[Operation]) -> Callable[[_Reader, Any], Step]:
+    if op_class.has_trait(IsTerminator, value_if_unregistered=False):
+        return _Reader.terminator_step
+    return _STEPS.get(op_class, _Reader.own_step)
 
 
 @cache
