@@ -15,6 +15,8 @@ who reads a tensor alone is propagated through earlier.
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import compress
+from operator import ne
 from typing import NamedTuple
 
 from sdy.passes.propagation.directions import ALL_STAGES
@@ -115,13 +117,12 @@ class FixedPoint:
                         state[number] = _STALE
 
     def _visit_returns(self, strategy: Strategy) -> None:
-        numbers = self.numbers
-        for kind, tensors in self.graph.returns:
-            returned, result = tensors
-            # Between tensors that are split alike nothing moves.
-            if numbers[returned] == numbers[result]:
-                continue
-            shardings = (numbers[returned], numbers[result])
+        number_of = self.numbers.__getitem__
+        returns = self.graph.returns
+        returned, results = zip(*[tensors for _, tensors in returns], strict=True) if returns else ((), ())
+        # Between tensors that are split alike nothing moves.
+        for kind, tensors in compress(returns, map(ne, map(number_of, returned), map(number_of, results))):
+            shardings = number_of(tensors[0]), number_of(tensors[1])
             sets, _ = self.steps.step(kind, strategy, ALL_STAGES, shardings)
             if sets:
                 self._log.append((SIGNATURE, tensors, kind, strategy, ALL_STAGES, shardings))

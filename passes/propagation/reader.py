@@ -78,6 +78,7 @@ class _Reader:
         for call in operations_of(self.module, CallOp):
             graph.calls.setdefault(callee(call, graph.symbols), []).append(call)
         self._read_operations()
+        self._read_returns()
         self._read_groups()
         return graph
 
@@ -202,13 +203,17 @@ class _Reader:
         arguments = tuple([self._own_node(*each) for each in zip(func.args, func_arg_shardings(func), strict=True)])
         results = tuple([self._new_node(None, sharding) for sharding in func_result_shardings(func)])
         self.graph.signatures[func] = Signature(arguments, results)
-        if func is self.graph.main:
-            returned = func.get_return_op()
-            for value, result in zip(returned.operands if returned else (), results, strict=False):
-                kind = self._edge_kind(value.type)
-                if kind is not None:
-                    self.graph.returns.append(Return(kind, (self._node(value), result)))
         return _NO_STEP
+
+    def _read_returns(self) -> None:
+        """What the main function returns, if it has a body."""
+        graph = self.graph
+        if graph.main is None or (returned := graph.main.get_return_op()) is None:
+            return
+        for value, result in zip(returned.operands, graph.signatures[graph.main].results, strict=False):
+            kind = self._edge_kind(value.type)
+            if kind is not None:
+                graph.returns.append(Return(kind, (self._node(value), result)))
 
     def _read_siblings(self, values: Sequence[SSAValue]) -> None:
         """The nodes of values that are defined together, and keep their shardings together if these are their own.
