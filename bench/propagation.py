@@ -84,6 +84,7 @@ def compare(layers: int, table: Table) -> bool:
             run_passes(ours, [our_pass])
             run_cpp(theirs, cpp_pass)
             same &= format(ours).strip() == str(theirs).strip()
+            del ours, theirs
             seconds = least_seconds(
                 {
                     OURS: (lambda given=given: parse(given), lambda module, step=our_pass: run_ours(module, step)),
