@@ -66,15 +66,15 @@ def least_seconds_of_stages(activities: Mapping[str, Callable[[Stages], object]]
 
 
 def least_seconds(
-    activities: Mapping[str, tuple[Callable[[], Any], Activity]], *, collecting: bool = True
+    activities: Mapping[str, tuple[Callable[[], Any], Activity]], *, collecting: bool = True, turns: int = _TURNS
 ) -> dict[str, float]:
-    """The shortest time that each activity takes after its preparation, which is not timed; they take turns.
+    """The shortest time that each activity takes after its preparation, which is not timed; they take so many turns.
 
     Python's garbage collector runs before each activity, and in it as it does for a user, unless not `collecting`.
     """
     times: dict[str, list[float]] = {name: [] for name in activities}
     begin = perf_counter()
-    for turn in range(_TURNS):
+    for turn in range(turns):
         if turn and perf_counter() - begin > _PATIENCE:
             break
         for name, (prepare, activity) in activities.items():

@@ -41,6 +41,8 @@ _PREPARATION = (
     "sdy-apply-sharding-constraints,sdy-sharding-group-import,sdy-pre-order-funcs"
 )
 _PIPELINE = "sdy-propagation-pipeline"
+_TURNS_IN_PROCESS = 15
+"""More than of whole processes: what takes milliseconds varies by half from one time to the next."""
 _PROGRAM = f"""
 import sys
 from jax._src.interpreters.mlir import make_ir_context
@@ -92,7 +94,8 @@ def compare(layers: int, table: Table) -> bool:
                         lambda given=given: cpp_module(given),
                         lambda module, step=cpp_pass: run_cpp(module, step),
                     ),
-                }
+                },
+                turns=_TURNS_IN_PROCESS,
             )
             add(table, layers, count, name, seconds)
         add(table, layers, count, "whole process", whole_process(text))

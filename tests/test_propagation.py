@@ -162,6 +162,13 @@ class TestStep:
             assert settles == expected
 
 
+def test_a_rule_ties_tensors_where_they_share_a_factor() -> None:
+    assert MATMUL.ties_tensors
+    assert ADD.ties_tensors
+    assert not OpShardingRule((16, 8), ((),), (((0,), (1,)),)).ties_tensors
+    assert not OpShardingRule((16,), (), (((0,), (0,)),)).ties_tensors
+
+
 class TestDirections:
     def test_stages_add_up(self) -> None:
         rows = [directions(Role.BROADCAST, False, MATMUL, stages) for stages in range(ALL_STAGES + 1)]

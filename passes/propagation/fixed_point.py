@@ -6,8 +6,9 @@ top; the top one is taken and visited; what its step changed is put on the stack
 visited operation itself is not put back.
 
 Two things keep that short. The part of the stack that is still as it was at the start is not stored: it is the
-operations past `position`. And an operation is passed over when none of its tensors has a sharding, or none of their
-shardings, and none of its directions, changed since it was visited, as is so for most in all rounds but the first.
+operations past `position`. And an operation is passed over when none of its tensors has a sharding, or when a visit
+would surely set nothing: none of their shardings, and none of its directions, changed since its last visit, or that
+visit itself changed them and left nothing to do. So it is for most in all rounds but the first.
 
 The driver also erases operations whose results nobody uses, and so do we: it takes uses away from their operands, and
 who reads a tensor alone is propagated through earlier.
@@ -28,7 +29,7 @@ SIGNATURE = -1
 """In place of an operation's number: the main function's signature, which ties returned values to results."""
 
 _BARE, _STALE, _DONE = range(3)
-"""What an operation is to the next visit: without a sharding around it; to be visited; the same as when it was."""
+"""What an operation is to the next visit: without a sharding around it; to be visited; with nothing left to do."""
 
 
 class Change(NamedTuple):
