@@ -196,7 +196,7 @@ WRONG = {
     "not divisible": (
         {"in_shardings": (None, on(None, ("data", "model"))), "arg": X[:, :6]},
         ValueError,
-        "^x: Sharding",
+        r"^x: \w*Sharding",
     ),
     "no sharding": (
         {"in_shardings": ({"w": "model", "b": None}, None)},
