@@ -102,7 +102,7 @@ class Graph:
     """What is around each block, by its `id`."""
 
     @cached_property
-    def numbers(self) -> dict[int, int]:
+    def _numbers(self) -> dict[int, int]:
         """The number of each operation that was not erased, by the operation's `id`, as to hash one is slow."""
         return dict(zip(map(id, self.operations), range(len(self.operations)), strict=True))
 
@@ -139,7 +139,7 @@ class Graph:
 
     def _reach(self, operation: Operation | None, reached: dict[int, None]) -> None:
         """Add `operation`, and those around it, to what is `reached`."""
-        number = self.numbers.get(id(operation))
+        number = self._numbers.get(id(operation))
         if operation is not None and number is not None:
             if self.kinds[number] is not None:
                 reached[number] = None
@@ -172,7 +172,7 @@ class Graph:
         if found is None:
             found = dict[int, None]()
             operation = block and block.parent_op()
-            if operation is not None and (number := self.numbers.get(id(operation))) is not None:
+            if operation is not None and (number := self._numbers.get(id(operation))) is not None:
                 if self.kinds[number] is not None:
                     found[number] = None
                 found.update(self._around(operation.parent))
@@ -204,7 +204,7 @@ class Graph:
         defining: dict[Operation, None] = {}
         operands: dict[SSAValue, None] = {}
         for op in reversed(operations(operation)):
-            self.kinds[self.numbers.pop(id(op))] = None
+            self.kinds[self._numbers.pop(id(op))] = None
             for operand in op.operands:
                 operands[operand] = None
                 users = {use.operation for use in operand.uses}
@@ -212,13 +212,13 @@ class Graph:
                     defining[operand.owner] = None
             op.operands = ()
         erase(operation)
-        neighbours = [self.numbers[id(op)] for op in defining if id(op) in self.numbers]
+        neighbours = [self._numbers[id(op)] for op in defining if id(op) in self._numbers]
         self.dead.update(number for number in neighbours if is_dead(self.operations[number]))
         return Erased(neighbours, [user for operand in operands for user in self._left_alone_with(operand)])
 
     def _left_alone_with(self, operand: SSAValue) -> Iterator[int]:
         user = operand.get_user_of_unique_use()
-        number = None if user is None else self.numbers.get(id(user))
+        number = None if user is None else self._numbers.get(id(user))
         if user is None or number is None:
             return
         kinds = self.operation_kinds.of(user)
