@@ -58,8 +58,8 @@ class FixedPoint:
         """How many visits of operations it took so far."""
         self._log: list[tuple[int, Sequence[int], Kind, Strategy, int, tuple[int, ...]]] = []
         """The fields of `changes`."""
-        self._state = bytearray(len(graph.kinds))
-        """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`."""
+        self._state = [_BARE] * len(graph.kinds) + [_STALE]
+        """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`; after the last one, where it ends."""
         for node, sharding in graph.given.items():
             self.assign(node, sharding)
         for number in graph.dead:
@@ -73,7 +73,7 @@ class FixedPoint:
         """The nodes whose change is more than a change of their own that matters to their readers."""
         self._position = 0
         self._stack: list[int] = []
-        self._stacked = bytearray(len(graph.kinds))
+        self._stacked = [False] * len(graph.kinds)
 
     @property
     def changes(self) -> Sequence[Change]:
@@ -135,10 +135,11 @@ class FixedPoint:
         """Written to be fast: this loop goes round once for each visit."""
         graph, numbers, state, stack, stacked = self.graph, self.numbers, self._state, self._stack, self._stacked
         kinds, tensors_of, dead, readers = graph.kinds, graph.tensors, graph.dead, graph.readers
-        number_of, next_of_state, log = numbers.__getitem__, state.find, self._log.append
+        number_of, next_of_state, log = numbers.__getitem__, state.index, self._log.append
         reaching_further = self._reaching_further
         taken: dict[Kind, Outcomes] = {}
         here = self._position = -1
+        end = len(kinds)
         while True:
             if stack:
                 number = stack.pop()
@@ -147,7 +148,7 @@ class FixedPoint:
                     continue
             else:
                 number = here = self._position = next_of_state(_STALE, here + 1)
-                if number < 0:
+                if number == end:
                     return
             state[number] = _DONE
             self.visits += 1
@@ -158,7 +159,16 @@ class FixedPoint:
             if kind is None:
                 continue
             tensors = tensors_of[number]
-            shardings = (*map(number_of, tensors),)
+            # Most operations have two or three tensors. To write these out takes a third of the time of what is for all.
+            match len(tensors):
+                case 2:
+                    one, two = tensors
+                    shardings = numbers[one], numbers[two]
+                case 3:
+                    one, two, three = tensors
+                    shardings = numbers[one], numbers[two], numbers[three]
+                case _:
+                    shardings = (*map(number_of, tensors),)
             outcomes = taken.get(kind)
             if outcomes is None:
                 outcomes = taken[kind] = self.steps.taken(kind, strategy, stages)

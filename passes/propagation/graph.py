@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
@@ -66,6 +66,8 @@ class Graph:
     """The node that holds the sharding of each value, by the value's `id`, as to hash a value is slow."""
     places: list[SSAValue | None] = field(default_factory=lambda: [None])
     """The value that each node holds the sharding of, first of all; None for a function's result, and node 0."""
+    attributes: list[dict[str, Attribute] | None] = field(default_factory=lambda: [None])
+    """The attributes of the operation that keeps the sharding of each node there, and no other; None where none does."""
     joined: list[SSAValue] = field(default_factory=list[SSAValue])
     """The other values in `nodes`, whose sharding the place of another value holds, or none."""
     given: dict[int, TensorSharding] = field(default_factory=dict[int, TensorSharding])

@@ -1,7 +1,6 @@
 """What the four propagation passes share: read the module, propagate, write it back."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import compress
 from operator import ne
@@ -9,11 +8,11 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.meshes import named_meshes
-from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_shardings
+from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_only_shardings, set_sharding
 from sdy.dialect.walk import operations
 from sdy.passes.common.editing import TellingPass
 from sdy.passes.propagation.fixed_point import FixedPoint
@@ -68,19 +67,24 @@ class PropagationPass(TellingPass):
 
 def write_shardings(state: FixedPoint) -> None:
     """Write the shardings that changed into the module."""
-    graph, sharding = state.graph, state.sharding
-    changed = {*compress(range(len(state.numbers)), map(ne, state.numbers, state.written))}
+    graph, numbers, sharding, shardings = state.graph, state.numbers, state.sharding, state.steps.shardings
+    changed = {*compress(range(len(numbers)), map(ne, numbers, state.written))}
     for func, signature in graph.signatures.items():
         if not changed.isdisjoint(signature.arguments):
             set_func_arg_shardings(func, map(sharding, signature.arguments))
         if not changed.isdisjoint(signature.results):
             set_func_result_shardings(func, map(sharding, signature.results))
         changed.difference_update(signature.arguments, signature.results)
-    nodes = sorted(changed)
-    # All other nodes have a place, and no sharding is ever taken away.
-    places = cast(Iterator[SSAValue], map(graph.places.__getitem__, nodes))
-    set_shardings(zip(places, cast(Iterator[TensorSharding], map(sharding, nodes)), strict=True))
-    state.written = list(state.numbers)
+    alone: list[tuple[dict[str, Attribute], TensorSharding]] = []
+    for node in changed:
+        # All other nodes have a place, and no sharding is ever taken away.
+        new, place = cast(TensorSharding, shardings[numbers[node]]), cast(SSAValue, graph.places[node])
+        if (attributes := graph.attributes[node]) is None:
+            set_sharding(place, new)
+        else:
+            alone.append((attributes, new))
+    set_only_shardings(alone)
+    state.written = list(numbers)
 
 
 def _remove_rules(graph: Graph) -> None:

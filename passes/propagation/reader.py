@@ -74,6 +74,7 @@ class _Reader:
     def read(self) -> Graph:
         graph = self.graph
         graph.operations = list(operations(self.module)[1:])
+        graph.kinds, graph.tensors = [None] * len(graph.operations), [()] * len(graph.operations)
         graph.main = main_function(self.module) if any(op.__class__ is FuncOp for op in self.module.ops) else None
         for call in operations_of(self.module, CallOp):
             graph.calls.setdefault(callee(call, graph.symbols), []).append(call)
@@ -85,62 +86,64 @@ class _Reader:
     def _read_operations(self) -> None:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
         graph, is_scalar, ways = self.graph, self.is_scalar, self.ways
-        node_of, set_default_node, set_node = self.nodes.__getitem__, self.nodes.setdefault, self.nodes.__setitem__
-        places, readers, winding = graph.places, graph.readers, graph.winding
-        add_kind, add_tensors = graph.kinds.append, graph.tensors.append
+        nodes, kinds, tensors = self.nodes, graph.kinds, graph.tensors
+        places, attributes, readers, winding = graph.places, graph.attributes, graph.readers, graph.winding
+        node_of, set_default_node = nodes.get, nodes.setdefault
         block: Block | None = None
         is_winding = False
         for number, op in enumerate(graph.operations):
-            results = op.results
+            op_class = type(op)
             try:
-                way = ways[op.__class__]
+                way = ways[op_class]
             except KeyError:
                 way = self._way_of_class(op)
+            results = op.results
             if way is None or len(results) != 1:
                 self._read_operation(number, op)
                 continue
             (result,) = results
-            attributes = op.attributes
             try:
-                has_node = attributes or not is_scalar[id(result._type)]  # pyright: ignore[reportPrivateUsage]
+                is_unshardable = is_scalar[id(result._type)]  # pyright: ignore[reportPrivateUsage]
             except KeyError:
-                has_node = not self._check_type(op, result.type)
-            if has_node:
+                is_unshardable = self._check_type(op, result.type)
+            given = op.attributes
+            if is_unshardable and not given:
+                node = nodes[id(result)] = UNSHARDABLE
+            else:
                 new = len(places)
                 node = set_default_node(id(result), new)
                 if node == new:
                     # As `_new_node` does it.
                     places.append(result)
+                    attributes.append(given)
                     readers.append([])
-            else:
-                node = UNSHARDABLE
-                set_node(id(result), node)
-            if attributes:
-                self._read_attributes(op, node)
-                way = graph.operation_kinds.of
-            kinds = way(op)
-            if kinds is None:
-                kind = None
-            else:
-                kind, reusing = kinds
-                if kind is not reusing and reuses_operand(op):
-                    kind = reusing
-            add_kind(kind)
-            if kind is None:
-                add_tensors(())
-            else:
-                try:
-                    tensors = [*map(node_of, map(id, op._operands)), node]  # pyright: ignore[reportPrivateUsage]
-                except KeyError:
-                    tensors = [*self._nodes(op.operands), node]
-                add_tensors(tensors)
-                for node in tensors:
-                    readers[node].append(number)
-                if op.parent is not block:
-                    block = op.parent
-                    is_winding = graph.is_in_what_propagates(block)
-                if is_winding:
-                    winding.update(tensors)
+                if given:
+                    self._read_attributes(op, node)
+                    way = graph.operation_kinds.of
+            operands = op._operands  # pyright: ignore[reportPrivateUsage]
+            # Nothing is propagated to the only tensor that can have a sharding.
+            if operands:
+                together: list[int] = []
+                for operand in operands:
+                    other = node_of(id(operand))
+                    if other is None:
+                        other = self._node(operand)
+                    together.append(other)
+                if any(together) and (found := way(op)) is not None:
+                    kind, reusing = found
+                    if kind is not reusing and reuses_operand(op):
+                        kind = reusing
+                    if kind is not None:
+                        together.append(node)
+                        kinds[number] = kind
+                        tensors[number] = together
+                        for node in together:
+                            readers[node].append(number)
+                        if op.parent is not block:
+                            block = op.parent
+                            is_winding = graph.is_in_what_propagates(block)
+                        if is_winding:
+                            winding.update(together)
             if op.regions:
                 self._read_arguments(op)
             if result.first_use is None and is_dead(op):
@@ -178,8 +181,7 @@ class _Reader:
             if id(result.type) not in self.is_scalar:
                 self._check_type(op, result.type)
         kind, tensors = _way_to_step(op.__class__)(self, op)
-        graph.kinds.append(kind)
-        graph.tensors.append(tensors)
+        graph.kinds[number], graph.tensors[number] = kind, tensors
         if kind is not None:
             for node in tensors:
                 graph.readers[node].append(number)
@@ -330,6 +332,7 @@ class _Reader:
         node = len(graph.places)
         graph.places.append(place)
         graph.readers.append([])
+        graph.attributes.append(None)
         if sharding is not None:
             graph.given[node] = sharding
         if place is not None:

@@ -75,18 +75,17 @@ def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
     _place_in(op.__class__).set(op, kept_with, sharding)
 
 
-def set_shardings(shardings: Iterable[tuple[SSAValue, TensorSharding]]) -> None:
-    """As `set_sharding` of each, in less time."""
-    attributes: dict[int, TensorShardingPerValueAttr] = {}
-    for value, sharding in shardings:
-        op = value.op if type(value) is OpResult else None
-        if op is None or _place_in(op.__class__) is not _RESULT or len(op.results) > 1:
-            set_sharding(value, sharding)
-            continue
-        attribute = attributes.get(id(sharding))
+def set_only_shardings(shardings: Iterable[tuple[dict[str, Attribute], TensorSharding]]) -> None:
+    """Give the only result of each of some operations a sharding, in little time.
+
+    The operations are given by their attributes; their classes are such that `keeps_shardings_of_results` holds.
+    """
+    made: dict[TensorSharding, TensorShardingPerValueAttr] = {}
+    for attributes, sharding in shardings:
+        attribute = made.get(sharding)
         if attribute is None:
-            attribute = attributes[id(sharding)] = TensorShardingPerValueAttr.of((sharding,))
-        op.attributes[SHARDING] = attribute
+            attribute = made[sharding] = TensorShardingPerValueAttr.of((sharding,))
+        attributes[SHARDING] = attribute
 
 
 class _Place(NamedTuple):
