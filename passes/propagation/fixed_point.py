@@ -67,7 +67,9 @@ class FixedPoint:
         self.written = list(self.numbers)
         """The number of the sharding that each node has in the module."""
         self._numbers_of_kinds: dict[Kind, list[int]] = {}
-        self._last_round: tuple[Strategy, int] = ("basic", 0)
+        self._last_round: tuple[Strategy, int] | None = None
+        self._returned = [value for _, (value, _) in graph.returns]
+        self._results = [result for _, (_, result) in graph.returns]
         self._reached: dict[int, tuple[int, ...]] = {}
         self._reaching_further = {UNSHARDABLE, *graph.winding, *graph.groups, *graph.siblings}
         """The nodes whose change is more than a change of their own that matters to their readers."""
@@ -103,13 +105,16 @@ class FixedPoint:
 
     def _wake(self, strategy: Strategy, stages: int) -> None:
         """Make stale the operations to which this round is not like the last."""
-        last_strategy, last_stages = self._last_round
-        self._last_round = (strategy, stages)
+        last_round, self._last_round = self._last_round, (strategy, stages)
+        if last_round is None:
+            return
+        last_strategy, last_stages = last_round
         if not self._numbers_of_kinds:
-            of_kinds = defaultdict[Kind | None, list[int]](list)
+            of_kinds = defaultdict[Kind, list[int]](list)
             for number, kind in enumerate(self.graph.kinds):
-                of_kinds[kind].append(number)
-            self._numbers_of_kinds = {kind: numbers for kind, numbers in of_kinds.items() if kind is not None}
+                if kind is not None:
+                    of_kinds[kind].append(number)
+            self._numbers_of_kinds = of_kinds
         state = self._state
         for kind, numbers in self._numbers_of_kinds.items():
             if strategy != last_strategy or kind.directions[stages] != kind.directions[last_stages]:
@@ -119,10 +124,9 @@ class FixedPoint:
 
     def _visit_returns(self, strategy: Strategy) -> None:
         number_of = self.numbers.__getitem__
-        returns = self.graph.returns
-        returned, results = zip(*[tensors for _, tensors in returns], strict=True) if returns else ((), ())
         # Between tensors that are split alike nothing moves.
-        for kind, tensors in compress(returns, map(ne, map(number_of, returned), map(number_of, results))):
+        are_different = map(ne, map(number_of, self._returned), map(number_of, self._results))
+        for kind, tensors in compress(self.graph.returns, are_different):
             shardings = number_of(tensors[0]), number_of(tensors[1])
             sets, _ = self.steps.step(kind, strategy, ALL_STAGES, shardings)
             if sets:

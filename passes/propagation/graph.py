@@ -234,7 +234,8 @@ def is_dead(operation: Operation) -> bool:
     for result in operation.results:
         if result.first_use is not None:
             return False
-    return would_be_trivially_dead(operation)
+    # Most of what has no result is a terminator, which traits that are remembered tell in less time.
+    return not is_terminator(operation) and would_be_trivially_dead(operation)
 
 
 @cache

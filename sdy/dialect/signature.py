@@ -123,36 +123,33 @@ class Remembered(Generic[T]):
 
 
 class RememberedByResult(Generic[T]):
-    """As `Remembered`, for a function that depends on nothing but an operation's class and the type of its only result.
+    """As `Remembered`, for a function of one class's operations that depends on the type of their only result alone.
 
     This is faster, as nothing else of the operation is looked at.
     """
 
     def __init__(self, function: Callable[[Operation], T]):
         self._function = function
-        self._by_identity: dict[tuple[type[Operation], int], T] = {}
-        self._by_equality: dict[tuple[type[Operation], Attribute], T] = {}
+        self._by_identity: dict[int, T] = {}
+        self._by_equality: dict[Attribute, T] = {}
         self._met: list[Attribute] = []
 
     def __call__(self, op: Operation) -> T:
         """The function's answer for this operation, which is asked for so often that this is written to be fast."""
         (result,) = op.results
-        identity = (op.__class__, id(result._type))  # pyright: ignore[reportPrivateUsage]
         try:
-            return self._by_identity[identity]
+            return self._by_identity[id(result._type)]  # pyright: ignore[reportPrivateUsage]
         except KeyError:
             pass
-        return self._answer_of_equal(op, identity)
+        return self._answer_of_equal(op, result.type)
 
-    def _answer_of_equal(self, op: Operation, identity: tuple[type[Operation], int]) -> T:
+    def _answer_of_equal(self, op: Operation, type_: Attribute) -> T:
         """The answer for an operation whose result's type was not met before."""
-        type_ = op.results[0].type
-        signature = (op.__class__, type_)
-        answer = self._by_equality[signature] if signature in self._by_equality else self._function(op)
+        answer = self._by_equality[type_] if type_ in self._by_equality else self._function(op)
         if len(self._by_identity) == _MOST:
             self._by_identity.clear()
             self._by_equality.clear()
             self._met.clear()
         self._met.append(type_)
-        self._by_equality[signature] = self._by_identity[identity] = answer
+        self._by_equality[type_] = self._by_identity[id(type_)] = answer
         return answer

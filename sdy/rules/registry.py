@@ -142,7 +142,6 @@ class ByRule(Generic[T]):
         self._of_class: dict[type[Operation], Callable[[Operation], T | None]] = {}
         # To call a method is faster than to call an object.
         self._remembered = Remembered(self._make).__call__
-        self._remembered_by_result = RememberedByResult(self._make_by_result).__call__
         _all_by_rule.append(self)
 
     def of(self, op: Operation) -> T | None:
@@ -181,7 +180,7 @@ class ByRule(Generic[T]):
         if op.name in _makers:
             if op.name in _looks_around:
                 return self._make
-            return self._remembered_by_result if op.name in _by_result else self._remembered
+            return RememberedByResult(self._make_by_result).__call__ if op.name in _by_result else self._remembered
         return self._way_without_function(op)
 
     def _of_unregistered(self, op: Operation) -> T | None:
