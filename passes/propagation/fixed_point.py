@@ -142,8 +142,9 @@ class FixedPoint:
         number_of, next_of_state, log = numbers.__getitem__, state.index, self._log.append
         reaching_further = self._reaching_further
         taken: dict[Kind, Outcomes] = {}
-        here = self._position = -1
+        here = -1
         end = len(kinds)
+        visits = 0
         while True:
             if stack:
                 number = stack.pop()
@@ -151,12 +152,13 @@ class FixedPoint:
                 if state[number] != _STALE:
                     continue
             else:
-                number = here = self._position = next_of_state(_STALE, here + 1)
+                number = here = next_of_state(_STALE, here + 1)
                 if number == end:
-                    return
+                    break
             state[number] = _DONE
-            self.visits += 1
+            visits += 1
             if dead and number in dead:
+                self._position = here
                 self._erase(number)
                 continue
             kind = kinds[number]
@@ -186,6 +188,7 @@ class FixedPoint:
             for position, sharding in sets:
                 node = tensors[position]
                 if node in reaching_further:
+                    self._position = here
                     settles = False
                     for member in graph.group(node):
                         self._set(member, sharding)
@@ -197,14 +200,16 @@ class FixedPoint:
                     state[reader] = _STALE
                     if reader <= here and reader != number and not stacked[reader]:
                         reached.append(reader)
-                # Their order only matters where there are several.
-                if len(reached) > 1:
-                    reached = graph.in_order_of_shardy(node, reached)
-                for reader in reached:
-                    stacked[reader] = True
-                stack += reached
+                if reached:
+                    # Their order only matters where there are several.
+                    if len(reached) > 1:
+                        reached = graph.in_order_of_shardy(node, reached)
+                    for reader in reached:
+                        stacked[reader] = True
+                    stack += reached
             if settles:
                 state[number] = _DONE
+        self.visits += visits
 
     def _push_reached(self, node: int, visited: int) -> None:
         """Put what the change of `node` reaches on the stack, other than the visited operation."""

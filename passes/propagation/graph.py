@@ -80,6 +80,8 @@ class Graph:
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     """The nodes that are always to have the sharding of a node, itself included."""
     operations: list[Operation] = field(default_factory=list[Operation])
+    numbers: dict[int, int] = field(default_factory=dict[int, int])
+    """The numbers of the operations that nest others or are not plain, by the operation's `id`."""
     kinds: list[Kind | None] = field(default_factory=list[Kind | None])
     """What a step does at each operation; None where nothing is propagated."""
     tensors: list[Sequence[int]] = field(default_factory=list[Sequence[int]])
@@ -104,7 +106,7 @@ class Graph:
     """What is around each block, by its `id`."""
 
     @cached_property
-    def _numbers(self) -> dict[int, int]:
+    def _all_numbers(self) -> dict[int, int]:
         """The number of each operation that was not erased, by the operation's `id`, as to hash one is slow."""
         return dict(zip(map(id, self.operations), range(len(self.operations)), strict=True))
 
@@ -135,34 +137,41 @@ class Graph:
         if place is not None:
             for target in self.other_targets.get(node, ()):
                 self._reach_users(target, reached)
-            self._reach(defining_op(place), reached)
+            self._reach(defining_op(place), self._numbers_of_readers(place), reached)
             self._reach_users(place, reached)
         return tuple(reached)
 
-    def _reach(self, operation: Operation | None, reached: dict[int, None]) -> None:
-        """Add `operation`, and those around it, to what is `reached`."""
-        number = self._numbers.get(id(operation))
-        if operation is not None and number is not None:
-            if self.kinds[number] is not None:
-                reached[number] = None
-            reached.update(self._around(operation.parent))
+    def _reach(self, operation: Operation | None, numbers: dict[int, int], reached: dict[int, None]) -> None:
+        """Add `operation`, and those around it, to what is `reached`; `numbers` are those of a value's readers."""
+        if operation is None:
+            return
+        number = numbers.get(id(operation), self.numbers.get(id(operation)))
+        if number is not None and self.kinds[number] is not None:
+            reached[number] = None
+        reached.update(self._around(operation.parent))
 
     def _reach_users(self, value: SSAValue, reached: dict[int, None]) -> None:
+        numbers = self._numbers_of_readers(value)
         use = value.first_use
         while use is not None:
             user = use.operation
             if not leads_elsewhere(user.__class__):
-                self._reach(user, reached)
+                self._reach(user, numbers, reached)
             elif (edge := _source_edge(use)) is not None:
-                self._reach(edge, reached)
+                self._reach(edge, numbers, reached)
             elif isinstance(user, CallOp):
                 self._reach_users(callee(user, self.symbols).args[use.index], reached)
             elif isinstance(user, ReturnOp):
                 for call in self.calls.get(user.parent_op(), ()):
                     self._reach_users(call.res[use.index], reached)
             else:
-                self._reach(user.parent_op() if is_terminator(user) else user, reached)
+                self._reach(user.parent_op() if is_terminator(user) else user, numbers, reached)
             use = use._next_use  # pyright: ignore[reportPrivateUsage]
+
+    def _numbers_of_readers(self, value: SSAValue) -> dict[int, int]:
+        """The numbers of the operations that the sharding of `value` matters to, by their `id`."""
+        node = self.node_of(value)
+        return {} if node is None else {id(self.operations[number]): number for number in self.readers[node]}
 
     def is_in_what_propagates(self, block: Block | None) -> bool:
         """Whether something is propagated at an operation around `block`."""
@@ -174,7 +183,7 @@ class Graph:
         if found is None:
             found = dict[int, None]()
             operation = block and block.parent_op()
-            if operation is not None and (number := self._numbers.get(id(operation))) is not None:
+            if operation is not None and (number := self.numbers.get(id(operation))) is not None:
                 if self.kinds[number] is not None:
                     found[number] = None
                 found.update(self._around(operation.parent))
@@ -206,7 +215,7 @@ class Graph:
         defining: dict[Operation, None] = {}
         operands: dict[SSAValue, None] = {}
         for op in reversed(operations(operation)):
-            self.kinds[self._numbers.pop(id(op))] = None
+            self.kinds[self._all_numbers.pop(id(op))] = None
             for operand in op.operands:
                 operands[operand] = None
                 users = {use.operation for use in operand.uses}
@@ -214,13 +223,13 @@ class Graph:
                     defining[operand.owner] = None
             op.operands = ()
         erase(operation)
-        neighbours = [self._numbers[id(op)] for op in defining if id(op) in self._numbers]
+        neighbours = [self._all_numbers[id(op)] for op in defining if id(op) in self._all_numbers]
         self.dead.update(number for number in neighbours if is_dead(self.operations[number]))
         return Erased(neighbours, [user for operand in operands for user in self._left_alone_with(operand)])
 
     def _left_alone_with(self, operand: SSAValue) -> Iterator[int]:
         user = operand.get_user_of_unique_use()
-        number = None if user is None else self._numbers.get(id(user))
+        number = None if user is None else self._all_numbers.get(id(user))
         if user is None or number is None:
             return
         kinds = self.operation_kinds.of(user)

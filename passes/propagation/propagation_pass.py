@@ -67,7 +67,7 @@ class PropagationPass(TellingPass):
 
 def write_shardings(state: FixedPoint) -> None:
     """Write the shardings that changed into the module."""
-    graph, numbers, sharding, shardings = state.graph, state.numbers, state.sharding, state.steps.shardings
+    graph, numbers, sharding = state.graph, state.numbers, state.sharding
     changed = {*compress(range(len(numbers)), map(ne, numbers, state.written))}
     for func, signature in graph.signatures.items():
         if not changed.isdisjoint(signature.arguments):
@@ -75,14 +75,14 @@ def write_shardings(state: FixedPoint) -> None:
         if not changed.isdisjoint(signature.results):
             set_func_result_shardings(func, map(sharding, signature.results))
         changed.difference_update(signature.arguments, signature.results)
+    # All other nodes have a place, and no sharding is ever taken away.
+    places, shardings = cast(list[SSAValue], graph.places), cast(list[TensorSharding], state.steps.shardings)
     alone: list[tuple[dict[str, Attribute], TensorSharding]] = []
     for node in changed:
-        # All other nodes have a place, and no sharding is ever taken away.
-        new, place = cast(TensorSharding, shardings[numbers[node]]), cast(SSAValue, graph.places[node])
         if (attributes := graph.attributes[node]) is None:
-            set_sharding(place, new)
+            set_sharding(places[node], shardings[numbers[node]])
         else:
-            alone.append((attributes, new))
+            alone.append((attributes, shardings[numbers[node]]))
     set_only_shardings(alone)
     state.written = list(numbers)
 

@@ -97,11 +97,14 @@ class _Reader:
                 way = ways[op_class]
             except KeyError:
                 way = self._way_of_class(op)
-            results = op.results
-            if way is None or len(results) != 1:
+            if way is None:
                 self._read_operation(number, op)
                 continue
-            (result,) = results
+            try:
+                (result,) = op.results
+            except ValueError:
+                self._read_operation(number, op)
+                continue
             try:
                 is_unshardable = is_scalar[id(result._type)]  # pyright: ignore[reportPrivateUsage]
             except KeyError:
@@ -145,7 +148,7 @@ class _Reader:
                         if is_winding:
                             winding.update(together)
             if op.regions:
-                self._read_arguments(op)
+                self._read_regions(number, op)
             if result.first_use is None and is_dead(op):
                 graph.dead.add(number)
 
@@ -163,8 +166,9 @@ class _Reader:
         if SHARDING_RULE in op.attributes:
             self.graph.given_rules.append(op)
 
-    def _read_arguments(self, op: Operation) -> None:
-        """The arguments of the regions of a plain operation, which cannot have shardings."""
+    def _read_regions(self, number: int, op: Operation) -> None:
+        """The regions of a plain operation, whose arguments cannot have shardings."""
+        self.graph.numbers[id(op)] = number
         for region in op.regions:
             block = region.first_block
             while block is not None:
@@ -175,6 +179,7 @@ class _Reader:
     def _read_operation(self, number: int, op: Operation) -> None:
         """Any operation at all, with what its regions have."""
         graph = self.graph
+        graph.numbers[id(op)] = number
         if SHARDING_RULE in op.attributes:
             graph.given_rules.append(op)
         for result in op.results:

@@ -130,13 +130,12 @@ class _Found:
 
     def _add_nested(self, root: Operation) -> None:
         """Written to be fast: all that has to be known of an operation is asked while it is at hand."""
-        add, add_nesting, add_class = self.outside_in.append, self.nesting.append, self.classes.add
+        add, add_nesting = self.outside_in.append, self.nesting.append
         pending = _first_operations(root)
         while pending:
             op = pending.pop()
             while op is not None:
                 add(op)
-                add_class(op.__class__)
                 if op.regions:
                     add_nesting(op)
                     pending.append(op.next_op)
@@ -144,6 +143,7 @@ class _Found:
                     break
                 # `next_op` is a call, which costs as much as all else here.
                 op = op._next_op  # pyright: ignore[reportPrivateUsage]
+        self.classes.update(map(type, self.outside_in))
 
     @cached_property
     def by_class(self) -> dict[type[Operation], list[Operation]]:

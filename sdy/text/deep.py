@@ -111,9 +111,9 @@ def _too_deep(where: Where) -> DiagnosticError:
 
 
 def _is_deep(top: Operation) -> bool:
-    depths: dict[Operation | None, int] = {top.parent_op(): 0}
+    depths = {id(top.parent_op()): 0}
     for op in nesting_operations(top):
-        depth = depths[op] = depths[op.parent_op()] + 1
+        depth = depths[id(op)] = depths[id(op.parent_op())] + 1
         if depth > _ROOMY_DEPTH:
             return True
     return False
