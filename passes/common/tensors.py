@@ -35,7 +35,7 @@ def num_elements(value: SSAValue) -> int:
 
 def is_scalar(value: SSAValue) -> bool:
     """Whether this is a tensor without dimensions."""
-    type_ = value.type
+    type_ = value._type  # `type` is a call  # pyright: ignore[reportPrivateUsage]
     if type(type_) is TensorType:
         return not type_.shape.data
     return isinstance(type_, ShapedType) and type_.get_num_dims() == 0

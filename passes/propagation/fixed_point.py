@@ -105,7 +105,8 @@ class FixedPoint:
 
     def _wake(self, strategy: Strategy, stages: int) -> None:
         """Make stale the operations to which this round is not like the last."""
-        last_round, self._last_round = self._last_round, (strategy, stages)
+        last_round = self._last_round
+        self._last_round = (strategy, stages)
         if last_round is None:
             return
         last_strategy, last_stages = last_round
@@ -165,7 +166,7 @@ class FixedPoint:
             if kind is None:
                 continue
             tensors = tensors_of[number]
-            # Most operations have two or three tensors. To write these out takes a third of the time of what is for all.
+            # Most operations have two or three tensors, and to write these out takes a third of the time.
             match len(tensors):
                 case 2:
                     one, two = tensors

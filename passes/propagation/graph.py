@@ -1,8 +1,9 @@
 """The compact graph that propagation works on.
 
-Operations are numbered in the order of the text, an operation before what is in it. *Nodes* are the places that hold a
-sharding: a result, a function's argument or result, or the data-flow edge that holds the one sharding of all the values
-that it joins. Node 0 stands for the values that cannot have a sharding, such as the arguments of a reduction's body.
+Operations are numbered in the order of the text, from the module on, each before what is in it. *Nodes* are the places
+that hold a sharding: a result, a function's argument or result, or the data-flow edge that holds the one sharding of
+all the values that it joins. Node 0 stands for the values that cannot have a sharding, such as the arguments of a
+reduction's body.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,7 +68,7 @@ class Graph:
     places: list[SSAValue | None] = field(default_factory=lambda: [None])
     """The value that each node holds the sharding of, first of all; None for a function's result, and node 0."""
     attributes: list[dict[str, Attribute] | None] = field(default_factory=lambda: [None])
-    """The attributes of the operation that keeps the sharding of each node there, and no other; None where none does."""
+    """Those of the operation that keeps the sharding of each node in them, and no other; None where none does."""
     joined: list[SSAValue] = field(default_factory=list[SSAValue])
     """The other values in `nodes`, whose sharding the place of another value holds, or none."""
     given: dict[int, TensorSharding] = field(default_factory=dict[int, TensorSharding])
@@ -79,7 +80,8 @@ class Graph:
     so that one cannot have a sharding without the others."""
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     """The nodes that are always to have the sharding of a node, itself included."""
-    operations: list[Operation] = field(default_factory=list[Operation])
+    operations: Sequence[Operation] = ()
+    """The module, and all that is in it."""
     numbers: dict[int, int] = field(default_factory=dict[int, int])
     """The numbers of the operations that nest others or are not plain, by the operation's `id`."""
     kinds: list[Kind | None] = field(default_factory=list[Kind | None])

@@ -73,7 +73,7 @@ class _Reader:
 
     def read(self) -> Graph:
         graph = self.graph
-        graph.operations = list(operations(self.module)[1:])
+        graph.operations = operations(self.module)
         graph.kinds, graph.tensors = [None] * len(graph.operations), [()] * len(graph.operations)
         graph.main = main_function(self.module) if any(op.__class__ is FuncOp for op in self.module.ops) else None
         for call in operations_of(self.module, CallOp):
@@ -91,10 +91,11 @@ class _Reader:
         node_of, set_default_node = nodes.get, nodes.setdefault
         block: Block | None = None
         is_winding = False
-        for number, op in enumerate(graph.operations):
-            op_class = type(op)
+        numbered = enumerate(graph.operations)
+        next(numbered)  # the module
+        for number, op in numbered:
             try:
-                way = ways[op_class]
+                way = ways[type(op)]
             except KeyError:
                 way = self._way_of_class(op)
             if way is None:
@@ -254,8 +255,8 @@ class _Reader:
         """The step at a data-flow edge."""
         (owner,), (result,) = edge.operands, edge.results
         node = self._node(owner)
-        op = defining_op(owner)
-        if op is None or self._edge_kind(owner.type) is None:
+        op, kind = defining_op(owner), self._edge_kind(owner.type)
+        if op is None or kind is None:
             return _NO_STEP
         flow = data_flow_of(op)
         assert flow is not None
@@ -266,7 +267,7 @@ class _Reader:
             return _NO_STEP
         if is_seen_otherwise_inside(flow):
             kind = kind_of_two_sided_edge(owner, flow, op, len(sources))
-        else:
+        elif len(sources) > 1:
             kind = self._edge_kind(owner.type, len(sources))
         return kind, [*[self._node(use.operation.operands[use.index]) for use in sources], self._node(result)]
 
