@@ -166,14 +166,14 @@ class FixedPoint:
             if kind is None:
                 continue
             tensors = tensors_of[number]
-            # Most operations have two or three tensors, and to write these out takes a third of the time.
+            # Most operations have three or two tensors, and to write these out takes a third of the time.
             match len(tensors):
-                case 2:
-                    one, two = tensors
-                    shardings = numbers[one], numbers[two]
                 case 3:
                     one, two, three = tensors
                     shardings = numbers[one], numbers[two], numbers[three]
+                case 2:
+                    one, two = tensors
+                    shardings = numbers[one], numbers[two]
                 case _:
                     shardings = (*map(number_of, tensors),)
             outcomes = taken.get(kind)

@@ -181,7 +181,7 @@ class _Reader:
         """Any operation at all, with what its regions have."""
         graph = self.graph
         graph.numbers[id(op)] = number
-        if SHARDING_RULE in op.attributes:
+        if op.attributes and SHARDING_RULE in op.attributes:
             graph.given_rules.append(op)
         for result in op.results:
             if id(result.type) not in self.is_scalar:
@@ -201,7 +201,7 @@ class _Reader:
         func = block and block.parent and block.parent.parent
         # What a function returns that nobody calls leads nowhere, but for `graph.returns`.
         if func.__class__ is not FuncOp or func in self.graph.calls:
-            self.graph.winding.update(self._nodes(op.operands))
+            self.graph.winding.update(self._nodes(op._operands))  # pyright: ignore[reportPrivateUsage]
         return _NO_STEP
 
     def function_step(self, func: FuncOp) -> Step:

@@ -36,12 +36,13 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
 
     def propagate(self, state: FixedPoint, module: ModuleOp) -> None:
         given = state.graph.given
+        ranked = {each for each in set(given.values()) if any(dim.priority is not None for dim in each.dims)}
         for node, sharding in given.items():
-            if any(dim.priority is not None for dim in sharding.dims):
+            if sharding in ranked:
                 state.assign(node, _initial(sharding, state.steps.mesh_of(sharding)))
         super().propagate(state, module)
         done = 0
-        for priority in sorted({priority for sharding in given.values() for priority in _later_priorities(sharding)}):
+        for priority in sorted({priority for sharding in ranked for priority in _later_priorities(sharding)}):
             if self.module_dump_directory:
                 write_shardings(state)
                 name = f"propagation_after_user_priority_{done}"

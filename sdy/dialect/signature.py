@@ -79,15 +79,15 @@ class Remembered(Generic[T]):
     def __call__(self, op: Operation) -> T:
         """The function's answer for this operation, which is asked for so often that this is written to be fast."""
         # A view of the operands made by xDSL, or a comprehension instead of a loop, would cost as much as all the rest.
-        key: list[object] = [op.__class__]
+        properties = op.properties
+        key: list[object] = [type(op), *properties]
         for value in op._operands:  # pyright: ignore[reportPrivateUsage]
             key.append(id(value._type))  # noqa: PERF401  # pyright: ignore[reportPrivateUsage]
         key.append(None)
         for value in op.results:
             key.append(id(value._type))  # noqa: PERF401  # pyright: ignore[reportPrivateUsage]
-        for name, attribute in op.properties.items():
-            key.append(name)
-            key.append(id(attribute))
+        for attribute in properties.values():
+            key.append(id(attribute))  # noqa: PERF401
         if op.regions or op._successors:  # pyright: ignore[reportPrivateUsage]
             key += "regions", len(op.regions), len(op.successors)
         if op.attributes:
