@@ -106,7 +106,7 @@ class TestStep:
         """The shardings of the tensors after one step."""
         steps = Steps({"mesh": MESH})
         numbers = [steps.number(tensor) for tensor in before]
-        sets, settles = steps.step(kind, strategy, stages, tuple(numbers))
+        sets, settles, _ = steps.step(kind, strategy, stages, tuple(numbers))
         for position, number in sets:
             numbers[position] = number
         assert not settles or not steps.step(kind, strategy, stages, tuple(numbers))[0]
@@ -150,14 +150,14 @@ class TestStep:
         for before in ([TensorSharding("maximal"), None, None], [sharding("a", ""), other, None]):
             steps = Steps(meshes)
             numbers = tuple(steps.number(tensor) for tensor in before)
-            sets, _ = steps.step(Kind(ADD), "aggressive", ALL_STAGES, numbers)
+            sets, _, _ = steps.step(Kind(ADD), "aggressive", ALL_STAGES, numbers)
             assert not sets
 
     def test_operands_that_may_be_one_tensor_settle_only_when_they_stay_alike(self) -> None:
         steps = Steps({"mesh": MESH})
         result = steps.number(sharding("a", "b"))
         for rule, expected in ((ADD, True), (MATMUL, False)):
-            sets, settles = steps.step(Kind(rule), "basic", ALL_STAGES, (0, 0, result))
+            sets, settles, _ = steps.step(Kind(rule), "basic", ALL_STAGES, (0, 0, result))
             assert len(sets) == 2
             assert settles == expected
 

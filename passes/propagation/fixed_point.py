@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from sdy.passes.propagation.directions import ALL_STAGES
 from sdy.passes.propagation.graph import UNSHARDABLE, Graph
-from sdy.passes.propagation.step import NO_SHARDING, Kind, Outcomes, Steps, Strategy
+from sdy.passes.propagation.step import NO_SHARDING, Kind, Occasion, Outcome, Outcomes, Steps, Strategy
 from sdy.sharding import TensorSharding
 
 SIGNATURE = -1
@@ -40,10 +40,7 @@ class Change(NamedTuple):
     tensors: Sequence[int]
     """The nodes of its tensors."""
     kind: Kind
-    strategy: Strategy
-    stages: int
-    before: tuple[int, ...]
-    """The numbers of the shardings that the tensors had."""
+    occasion: Occasion
 
 
 class FixedPoint:
@@ -56,8 +53,11 @@ class FixedPoint:
         """The number of each node's sharding."""
         self.visits = 0
         """How many visits of operations it took so far."""
-        self._log: list[tuple[int, Sequence[int], Kind, Strategy, int, tuple[int, ...]]] = []
-        """The fields of `changes`."""
+        self._log: list[tuple[int, Kind, Outcome]] = []
+        """The visits that set something, in order: of an operation, or of the return of value n as `~n`.
+
+        What is only asked for by those who want an explanation is left to be found then: to put it all aside is slow.
+        """
         self._state = [_BARE] * len(graph.kinds) + [_STALE]
         """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`; after the last one, where it ends."""
         for node, sharding in graph.given.items():
@@ -80,7 +80,13 @@ class FixedPoint:
     @property
     def changes(self) -> Sequence[Change]:
         """The visits that set something, in order."""
-        return [Change(*fields) for fields in self._log]
+        tensors, returns = self.graph.tensors, self.graph.returns
+        return [
+            Change(number, tensors[number], kind, occasion)
+            if number >= 0
+            else Change(SIGNATURE, returns[~number].tensors, kind, occasion)
+            for number, kind, (_, _, occasion) in self._log
+        ]
 
     def sharding(self, node: int) -> TensorSharding | None:
         """The present sharding of `node`."""
@@ -127,11 +133,12 @@ class FixedPoint:
         number_of = self.numbers.__getitem__
         # Between tensors that are split alike nothing moves.
         are_different = map(ne, map(number_of, self._returned), map(number_of, self._results))
-        for kind, tensors in compress(self.graph.returns, are_different):
+        for index, (kind, tensors) in compress(enumerate(self.graph.returns), are_different):
             shardings = number_of(tensors[0]), number_of(tensors[1])
-            sets, _ = self.steps.step(kind, strategy, ALL_STAGES, shardings)
+            outcome = self.steps.step(kind, strategy, ALL_STAGES, shardings)
+            sets, _, _ = outcome
             if sets:
-                self._log.append((SIGNATURE, tensors, kind, strategy, ALL_STAGES, shardings))
+                self._log.append((~index, kind, outcome))
             for position, sharding in sets:
                 for node in self.graph.group(tensors[position]):
                     self._set(node, sharding)
@@ -182,10 +189,10 @@ class FixedPoint:
             outcome = outcomes.get(shardings)
             if outcome is None:
                 outcome = self.steps.step(kind, strategy, stages, shardings)
-            sets, settles = outcome
+            sets, settles, _ = outcome
             if not sets:
                 continue
-            log((number, tensors, kind, strategy, stages, shardings))
+            log((number, kind, outcome))
             for position, sharding in sets:
                 node = tensors[position]
                 if node in reaching_further:

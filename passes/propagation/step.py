@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from threading import Lock
-from typing import Literal
+from typing import Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from sdy.diagnostics import error
@@ -29,13 +29,20 @@ _STRATEGIES = {"basic": basic.propagate, "aggressive": aggressive.propagate}
 SetSharding = tuple[int, int]
 """The position of a tensor, operands first, and the number of its new sharding."""
 
-Outcome = tuple[tuple[SetSharding, ...], bool]
-"""What a step sets, operands first, and whether one more step would surely set nothing."""
+class Occasion(NamedTuple):
+    """When a step does what it does: in rounds like this one, when the tensors have these shardings."""
+
+    strategy: Strategy
+    stages: int
+    before: tuple[int, ...]
+    """The numbers of the shardings."""
+
+
+Outcome = tuple[tuple[SetSharding, ...], bool, Occasion]
+"""What a step sets, operands first; whether one more step would surely set nothing; and when that is so."""
 
 Outcomes = dict[tuple[int, ...], Outcome]
 """What steps do, by the numbers of the shardings of the operation's tensors."""
-
-_NOTHING: Outcome = ((), True)
 
 NO_SHARDING = 0
 """The number of no sharding at all."""
@@ -129,8 +136,8 @@ class Steps:
         outcome = taken.get(shardings)
         if outcome is None:
             sets = self._sets(kind, strategy, kind.directions[stages], shardings)
-            settles = bool(sets) and self._settles(kind, strategy, stages, shardings, sets)
-            outcome = taken[shardings] = (sets, settles) if sets else _NOTHING
+            settles = not sets or self._settles(kind, strategy, stages, shardings, sets)
+            outcome = taken[shardings] = sets, settles, Occasion(strategy, stages, shardings)
             self.count += 1
         return outcome
 
@@ -144,21 +151,21 @@ class Steps:
         operands = {*islice(zip(before, after, strict=True), len(kind.rule.operands))}
         if len(operands) > len({old for old, _ in operands}):
             return False
-        sets_more, _ = self.step(kind, strategy, stages, after)
+        sets_more, _, _ = self.step(kind, strategy, stages, after)
         return not sets_more
 
     def taken(self, kind: Kind, strategy: Strategy, stages: int) -> Outcomes:
         """The steps taken so far at operations of `kind` in rounds that are alike to them."""
         return self._taken.setdefault(kind, {}).setdefault((strategy, kind.directions[stages]), {})
 
-    def moves(self, kind: Kind, strategy: Strategy, stages: int, numbers: tuple[int, ...]) -> list[Move]:
+    def moves(self, kind: Kind, occasion: Occasion) -> list[Move]:
         """What moved in a step that set something, taken once more."""
-        old = self._as_seen(kind, numbers)
+        old = self._as_seen(kind, occasion.before)
         mesh_name = self.common_mesh(old)
         assert mesh_name is not None
         mesh = self._mesh(mesh_name)
         before, after = project(kind.rule, old, mesh), project(kind.rule, old, mesh)
-        _propagate(kind, strategy, kind.directions[stages], after, mesh)
+        _propagate(kind, occasion.strategy, kind.directions[occasion.stages], after, mesh)
         return moves(kind.rule, before, after, mesh)
 
     def _as_seen(self, kind: Kind, numbers: tuple[int, ...]) -> list[TensorSharding | None]:

@@ -37,7 +37,7 @@ class DebugInfo:
         """Add all steps that propagation took."""
         if self._edges or self._origins:
             for change in state.changes:
-                moves = state.steps.moves(change.kind, change.strategy, change.stages, change.before)
+                moves = state.steps.moves(change.kind, change.occasion)
                 self.add(*_site(state, change), moves)
 
     def write(self) -> None:

@@ -46,7 +46,7 @@ class Run:
 
     def _arrivals(self) -> Iterator[tuple[int, Arrival]]:
         for step, change in enumerate(self.state.changes):
-            for move in self.state.steps.moves(change.kind, change.strategy, change.stages, change.before):
+            for move in self.state.steps.moves(change.kind, change.occasion):
                 for node in self.state.graph.group(change.tensors[move.target]):
                     yield node, Arrival(step, change, move)
 
