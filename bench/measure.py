@@ -13,7 +13,7 @@ import jax
 
 _TRANSFORMER = Path(__file__).parent.parent / "examples" / "transformer.py"
 _TURNS = 5
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 """No new turn begins after this many seconds."""
 
 Activity = Callable[[Any], object]

@@ -41,7 +41,7 @@ _PREPARATION = (
     "sdy-apply-sharding-constraints,sdy-sharding-group-import,sdy-pre-order-funcs"
 )
 _PIPELINE = "sdy-propagation-pipeline"
-_TURNS_IN_PROCESS = 15
+_TURNS_IN_PROCESS = 40
 """More than of whole processes: what takes milliseconds varies by half from one time to the next."""
 _PROGRAM = f"""
 import sys
