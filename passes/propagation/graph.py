@@ -68,7 +68,7 @@ class Graph:
     places: list[SSAValue | None] = field(default_factory=lambda: [None])
     """The value that each node holds the sharding of, first of all; None for a function's result, and node 0."""
     attributes: list[dict[str, Attribute] | None] = field(default_factory=lambda: [None])
-    """Those of the operation that keeps the sharding of each node in them, and no other; None where none does."""
+    """The attributes in which an operation keeps the sharding of each node, and no other; None where none does."""
     joined: list[SSAValue] = field(default_factory=list[SSAValue])
     """The other values in `nodes`, whose sharding the place of another value holds, or none."""
     given: dict[int, TensorSharding] = field(default_factory=dict[int, TensorSharding])
@@ -83,7 +83,7 @@ class Graph:
     operations: Sequence[Operation] = ()
     """The module, and all that is in it."""
     numbers: dict[int, int] = field(default_factory=dict[int, int])
-    """The numbers of the operations that nest others or are not plain, by the operation's `id`."""
+    """The number of each operation that nests others, or is no mere reader of its operands, by the operation's `id`."""
     kinds: list[Kind | None] = field(default_factory=list[Kind | None])
     """What a step does at each operation; None where nothing is propagated."""
     tensors: list[Sequence[int]] = field(default_factory=list[Sequence[int]])

@@ -125,7 +125,7 @@ class _Reader:
                     self._read_attributes(op, node)
                     way = graph.operation_kinds.of
             operands = op._operands  # pyright: ignore[reportPrivateUsage]
-            # Nothing is propagated to the only tensor that can have a sharding.
+            # Where the result alone can have a sharding nothing is propagated, and no rule need be found.
             if operands:
                 together: list[int] = []
                 for operand in operands:

@@ -29,6 +29,7 @@ _STRATEGIES = {"basic": basic.propagate, "aggressive": aggressive.propagate}
 SetSharding = tuple[int, int]
 """The position of a tensor, operands first, and the number of its new sharding."""
 
+
 class Occasion(NamedTuple):
     """When a step does what it does: in rounds like this one, when the tensors have these shardings."""
 

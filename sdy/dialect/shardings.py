@@ -76,9 +76,9 @@ def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
 
 
 def set_only_shardings(shardings: Iterable[tuple[dict[str, Attribute], TensorSharding]]) -> None:
-    """Give the only result of each of some operations a sharding, in little time.
+    """Give operations' only results shardings, as `set_sharding` of each does in more time.
 
-    The operations are given by their attributes; their classes are such that `keeps_shardings_of_results` holds.
+    The operations are given by their attributes; of their classes, `keeps_shardings_of_results` holds.
     """
     made: dict[TensorSharding, TensorShardingPerValueAttr] = {}
     for attributes, sharding in shardings:
