@@ -28,8 +28,9 @@ from sdy.sharding import TensorSharding
 SIGNATURE = -1
 """In place of an operation's number: the main function's signature, which ties returned values to results."""
 
-_BARE, _STALE, _DONE = range(3)
-"""What an operation is to the next visit: without a sharding around it; to be visited; with nothing left to do."""
+_BARE, _STALE, _DONE = None, True, False
+"""What an operation is to the next visit: without a sharding around it; to be visited, which alone is true; with
+nothing left to do."""
 
 
 class Change(NamedTuple):
@@ -58,8 +59,8 @@ class FixedPoint:
 
         What is only asked for by those who want an explanation is left to be found then: to put it all aside is slow.
         """
-        self._state = [_BARE] * len(graph.kinds) + [_STALE]
-        """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`; after the last one, where it ends."""
+        self._state: list[bool | None] = [_BARE] * len(graph.kinds)
+        """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`."""
         for node, sharding in graph.given.items():
             self.assign(node, sharding)
         for number in graph.dead:
@@ -126,7 +127,7 @@ class FixedPoint:
         for kind, numbers in self._numbers_of_kinds.items():
             if strategy != last_strategy or kind.directions[stages] != kind.directions[last_stages]:
                 for number in numbers:
-                    if state[number] == _DONE:
+                    if state[number] is _DONE:
                         state[number] = _STALE
 
     def _visit_returns(self, strategy: Strategy) -> None:
@@ -147,22 +148,24 @@ class FixedPoint:
         """Written to be fast: this loop goes round once for each visit."""
         graph, numbers, state, stack, stacked = self.graph, self.numbers, self._state, self._stack, self._stacked
         kinds, tensors_of, dead, readers = graph.kinds, graph.tensors, graph.dead, graph.readers
-        number_of, next_of_state, log = numbers.__getitem__, state.index, self._log.append
+        number_of, log = numbers.__getitem__, self._log.append
         reaching_further = self._reaching_further
         taken: dict[Kind, Outcomes] = {}
+        # What becomes stale on the way is found too, if it is not passed yet.
+        stale = compress(range(len(kinds)), state)
         here = -1
-        end = len(kinds)
         visits = 0
         while True:
             if stack:
                 number = stack.pop()
                 stacked[number] = False
-                if state[number] != _STALE:
+                if not state[number]:
                     continue
             else:
-                number = here = next_of_state(_STALE, here + 1)
-                if number == end:
+                number = next(stale, None)
+                if number is None:
                     break
+                here = number
             state[number] = _DONE
             visits += 1
             if dead and number in dead:

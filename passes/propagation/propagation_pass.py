@@ -8,11 +8,11 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
-from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
+from sdy.dialect.attributes import SHARDING, SHARDING_RULE, OpShardingRuleAttr, TensorShardingPerValueAttr
 from sdy.dialect.meshes import named_meshes
-from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_only_shardings, set_sharding
+from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_sharding
 from sdy.dialect.walk import operations
 from sdy.passes.common.editing import TellingPass
 from sdy.passes.propagation.fixed_point import FixedPoint
@@ -77,13 +77,17 @@ def write_shardings(state: FixedPoint) -> None:
         changed.difference_update(signature.arguments, signature.results)
     # All other nodes have a place, and no sharding is ever taken away.
     places, shardings = cast(list[SSAValue], graph.places), cast(list[TensorSharding], state.steps.shardings)
-    alone: list[tuple[dict[str, Attribute], TensorSharding]] = []
+    made: dict[int, TensorShardingPerValueAttr] = {}
     for node in changed:
-        if (attributes := graph.attributes[node]) is None:
-            set_sharding(places[node], shardings[numbers[node]])
-        else:
-            alone.append((attributes, shardings[numbers[node]]))
-    set_only_shardings(alone)
+        number, attributes = numbers[node], graph.attributes[node]
+        if attributes is None:
+            set_sharding(places[node], shardings[number])
+            continue
+        # As `set_sharding` does it, in a third of the time.
+        attribute = made.get(number)
+        if attribute is None:
+            attribute = made[number] = TensorShardingPerValueAttr.of((shardings[number],))
+        attributes[SHARDING] = attribute
     state.written = list(numbers)
 
 

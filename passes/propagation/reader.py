@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
 from xdsl.dialects.func import CallOp, FuncOp
@@ -21,7 +21,7 @@ from sdy.dialect.shardings import (
     shardable_value,
 )
 from sdy.dialect.verifiers import verify_operation
-from sdy.dialect.walk import operations, operations_of
+from sdy.dialect.walk import nesting_operations, operations, operations_of
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
@@ -39,8 +39,15 @@ from sdy.passes.propagation.kinds import (
 from sdy.passes.propagation.step import Kind
 from sdy.sharding import TensorSharding
 
-Way = Callable[[Operation], OperationKinds | None]
-"""How the kinds of an operation are found."""
+
+class Plain(NamedTuple):
+    """How the operations of a class are read of which `_is_plain` holds."""
+
+    kinds_of: Callable[[Operation], OperationKinds | None]
+    """How the kinds of an operation without a given rule are found."""
+    nest: bool
+    """Whether there are operations of this class that have regions."""
+
 
 Step = tuple[Kind | None, Sequence[int]]
 """What a step does at an operation: its kind, and the nodes of the tensors that it sees."""
@@ -64,8 +71,9 @@ class _Reader:
         self.nodes = self.graph.nodes
         self.is_scalar: dict[int, bool] = {}
         """Whether a type is that of a tensor without dimensions, by the type's `id`, of those met and not refused."""
-        self.ways: dict[type[Operation], Way | None] = {}
-        """How the kinds of the operations of each class are found; None for classes that are not plain."""
+        self.classes: dict[type[Operation], Plain | None] = {}
+        """How the operations of each class are read; None for classes that are not plain."""
+        self.nesting_classes = {type(op) for op in nesting_operations(module)}
         self.edge_kinds: dict[tuple[int, int], Kind | None] = {}
         """The kind of an edge, by the `id` of the tensors' type and the number of sources."""
         self.groups: dict[int, list[SSAValue]] = {}
@@ -85,7 +93,7 @@ class _Reader:
 
     def _read_operations(self) -> None:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
-        graph, is_scalar, ways = self.graph, self.is_scalar, self.ways
+        graph, is_scalar, classes = self.graph, self.is_scalar, self.classes
         nodes, kinds, tensors = self.nodes, graph.kinds, graph.tensors
         places, attributes, readers, winding = graph.places, graph.attributes, graph.readers, graph.winding
         node_of, set_default_node = nodes.get, nodes.setdefault
@@ -95,12 +103,13 @@ class _Reader:
         next(numbered)  # the module
         for number, op in numbered:
             try:
-                way = ways[type(op)]
+                plain = classes[type(op)]
             except KeyError:
-                way = self._way_of_class(op)
-            if way is None:
+                plain = self._read_class(op)
+            if plain is None:
                 self._read_operation(number, op)
                 continue
+            kinds_of, nest = plain
             try:
                 (result,) = op.results
             except ValueError:
@@ -123,7 +132,7 @@ class _Reader:
                     readers.append([])
                 if given:
                     self._read_attributes(op, node)
-                    way = graph.operation_kinds.of
+                    kinds_of = graph.operation_kinds.of
             operands = op._operands  # pyright: ignore[reportPrivateUsage]
             # Where the result alone can have a sharding nothing is propagated, and no rule need be found.
             if operands:
@@ -133,7 +142,7 @@ class _Reader:
                     if other is None:
                         other = self._node(operand)
                     together.append(other)
-                if any(together) and (found := way(op)) is not None:
+                if any(together) and (found := kinds_of(op)) is not None:
                     kind, reusing = found
                     if kind is not reusing and reuses_operand(op):
                         kind = reusing
@@ -148,16 +157,18 @@ class _Reader:
                             is_winding = graph.is_in_what_propagates(block)
                         if is_winding:
                             winding.update(together)
-            if op.regions:
+            if nest:
                 self._read_regions(number, op)
             if result.first_use is None and is_dead(op):
                 graph.dead.add(number)
 
-    def _way_of_class(self, op: Operation) -> Way | None:
-        """How the kinds of operations of the class of `op` are found; None where these are not plain."""
-        way = self.graph.operation_kinds.way_of_class(op) if _is_plain(op.__class__) else None
-        self.ways[op.__class__] = way
-        return way
+    def _read_class(self, op: Operation) -> Plain | None:
+        """How operations of the class of `op` are read; None where these are not plain."""
+        plain = None
+        if _is_plain(op.__class__):
+            plain = Plain(self.graph.operation_kinds.way_of_class(op), op.__class__ in self.nesting_classes)
+        self.classes[op.__class__] = plain
+        return plain
 
     def _read_attributes(self, op: Operation, node: int) -> None:
         """The sharding and the rule that a plain operation with one result was given."""
@@ -168,7 +179,7 @@ class _Reader:
             self.graph.given_rules.append(op)
 
     def _read_regions(self, number: int, op: Operation) -> None:
-        """The regions of a plain operation, whose arguments cannot have shardings."""
+        """The regions of a plain operation, if it has any, whose arguments cannot have shardings."""
         self.graph.numbers[id(op)] = number
         for region in op.regions:
             block = region.first_block

@@ -75,19 +75,6 @@ def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
     _place_in(op.__class__).set(op, kept_with, sharding)
 
 
-def set_only_shardings(shardings: Iterable[tuple[dict[str, Attribute], TensorSharding]]) -> None:
-    """Give operations' only results shardings, as `set_sharding` of each does in more time.
-
-    The operations are given by their attributes; of their classes, `keeps_shardings_of_results` holds.
-    """
-    made: dict[TensorSharding, TensorShardingPerValueAttr] = {}
-    for attributes, sharding in shardings:
-        attribute = made.get(sharding)
-        if attribute is None:
-            attribute = made[sharding] = TensorShardingPerValueAttr.of((sharding,))
-        attributes[SHARDING] = attribute
-
-
 class _Place(NamedTuple):
     """Where an operation keeps the sharding of a value that it defines, or that is an argument of its region."""
 
