@@ -58,13 +58,13 @@ def outcome(source: Source) -> str:
 def recognise_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on read every line and print every operation as if it were the first."""
 
-    def no_line(parser: RepeatedLineParser) -> None:
+    def no_line(parser: RepeatedLineParser, offset: int) -> None:
         pass
 
     def no_text(texts: RepeatedTexts, *asked: object) -> None:
         pass
 
-    monkeypatch.setattr(RepeatedLineParser, "line_here", no_line)
+    monkeypatch.setattr(RepeatedLineParser, "line_at", no_line)
     monkeypatch.setattr(RepeatedTexts, "find", no_text)
 
 

@@ -82,6 +82,14 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         self._parse_block_body(block)
         return block
 
+    def _parse_block_body(self, block: Block) -> None:
+        while True:
+            self.read_lines_again(block)
+            op = self.parse_optional_operation()
+            if op is None:
+                return
+            block.add_op(op)
+
     def _parse_block(self) -> Block:
         token = self._parse_token(MLIRTokenKind.CARET_IDENT, "expected block name")
         name = token.text[1:]
@@ -135,12 +143,10 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def parse_operation(self) -> Operation:
         """One operation, in its own form or the generic one."""
-        line = self.line_here()
-        op = line and self.read_again(line)
-        if op is None:
-            op = self._parse_new_operation()
-            if line is not None:
-                self.remember(line, op)
+        line = self.line_at(self.pos)
+        op = self._parse_new_operation()
+        if line is not None:
+            self.remember(line, op)
         return op
 
     def _parse_new_operation(self) -> Operation:

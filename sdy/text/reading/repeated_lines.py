@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, LocationAttr
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from sdy.text.reading.lexer import BARE_NAME, SKIPPED, VALUE_NAME
+from sdy.text.reading.making import append, copy, make
 from sdy.text.reading.memory import RememberingParser
 from sdy.text.reading.values import ValueParser
 
@@ -27,6 +28,9 @@ _RESULT, _TEXT, _NEXT_TOKEN = 1, 2, 3
 
 class Line(NamedTuple):
     """A line of text that may be an operation with one result or none."""
+
+    begin: int
+    """Where its first token stands."""
 
     start: int
     """Where the operation's name stands."""
@@ -63,20 +67,29 @@ class RepeatedLineParser(RememberingParser, ValueParser):
         super().__init__(context, text, filename)
         self._made_of: dict[tuple[str, ...], _Made] = {}
 
-    def line_here(self) -> Line | None:
-        """The line that starts at the current token, None for one too long to be worth remembering."""
-        match = _LINE.match(self.lexer.input.content, self.pos)
+    def line_at(self, offset: int) -> Line | None:
+        """The line that starts with the token at an offset, None for one too long to be worth remembering."""
+        match = _LINE.match(self.lexer.input.content, offset)
         if match is None:
             return None
         result, text, next_token = match.groups()
         parts = _USE.split(text)
         key = (self._parser_state.dialect_stack[-1], next_token, *parts[::2])
-        return Line(match.start(_TEXT), match.end(), result, parts[1::2], key)
+        return Line(offset, match.start(_TEXT), match.end(), result, parts[1::2], key)
+
+    def read_lines_again(self, block: Block) -> None:
+        """Put the operations on the lines from here on, as far as there were such before, at the end of `block`."""
+        begin = end = self.pos
+        while (line := self.line_at(end)) is not None and (op := self.read_again(line)) is not None:
+            append(block, op)
+            end = line.end
+        if end != begin:
+            self.go_to(end)
 
     def read_again(self, line: Line) -> Operation | None:
-        """The operation that stands here, if one like it was remembered and the values that it names are of its types.
+        """The operation on a line, if one like it was remembered and the values that it names are of its types.
 
-        Its end has been passed then, and its result defined.
+        Its result has been defined then.
         """
         made = self._made_of.get(line.key)
         if made is None:
@@ -86,17 +99,10 @@ class RepeatedLineParser(RememberingParser, ValueParser):
         if operands is None or [operand.type for operand in operands] != operand_types:
             return None
         location = self.lines.attribute(line.start + place)
-        op = op_class.create(
-            operands=operands,
-            result_types=result_types,
-            properties=properties,
-            attributes=attributes,
-            regions=[_copy(region, location) for region in regions],
-            location=location,
-        )
+        copies = [copy(region, location) for region in regions]
+        op = make(op_class, operands, result_types, properties, attributes, copies, location)
         if line.result is not None:
-            self.define(line.result, op.results, self.pos)
-        self.go_to(line.end)
+            self.define(line.result, op.results, line.begin)
         return op
 
     def remember(self, line: Line, op: Operation) -> None:
@@ -146,13 +152,3 @@ def _stands_alone(region: Region, location: LocationAttr) -> bool:
         if op.regions or op.successors or op.location != location or not inside.issuperset(op.operands):
             return False
     return all(argument.location == location for block in region.blocks for argument in block.args)
-
-
-def _copy(region: Region, location: LocationAttr) -> Region:
-    copy = region.clone()
-    for block in copy.blocks:
-        for argument in block.args:
-            argument.location = location
-        for op in block.ops:
-            op.location = location
-    return copy
