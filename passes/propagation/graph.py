@@ -82,7 +82,7 @@ class Graph:
     """The nodes that are always to have the sharding of a node, itself included."""
     operations: Sequence[Operation] = ()
     """The module, and all that is in it."""
-    numbers: dict[int, int] = field(default_factory=dict[int, int])
+    numbers_in_flow: dict[int, int] = field(default_factory=dict[int, int])
     """The number of each operation that nests others, or is no mere reader of its operands, by the operation's `id`."""
     kinds: list[Kind | None] = field(default_factory=list[Kind | None])
     """What a step does at each operation; None where nothing is propagated."""
@@ -147,7 +147,7 @@ class Graph:
         """Add `operation`, and those around it, to what is `reached`; `numbers` are those of a value's readers."""
         if operation is None:
             return
-        number = numbers.get(id(operation), self.numbers.get(id(operation)))
+        number = numbers.get(id(operation), self.numbers_in_flow.get(id(operation)))
         if number is not None and self.kinds[number] is not None:
             reached[number] = None
         reached.update(self._around(operation.parent))
@@ -185,7 +185,7 @@ class Graph:
         if found is None:
             found = dict[int, None]()
             operation = block and block.parent_op()
-            if operation is not None and (number := self.numbers.get(id(operation))) is not None:
+            if operation is not None and (number := self.numbers_in_flow.get(id(operation))) is not None:
                 if self.kinds[number] is not None:
                     found[number] = None
                 found.update(self._around(operation.parent))

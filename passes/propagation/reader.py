@@ -133,34 +133,37 @@ class _Reader:
                 if given:
                     self._read_attributes(op, node)
                     kinds_of = graph.operation_kinds.of
-            operands = op._operands  # pyright: ignore[reportPrivateUsage]
-            # Where the result alone can have a sharding nothing is propagated, and no rule need be found.
-            if operands:
-                together: list[int] = []
-                for operand in operands:
-                    other = node_of(id(operand))
-                    if other is None:
-                        other = self._node(operand)
-                    together.append(other)
-                if any(together) and (found := kinds_of(op)) is not None:
-                    kind, reusing = found
-                    if kind is not reusing and reuses_operand(op):
-                        kind = reusing
-                    if kind is not None:
-                        together.append(node)
-                        kinds[number] = kind
-                        tensors[number] = together
-                        for node in together:
-                            readers[node].append(number)
-                        if op.parent is not block:
-                            block = op.parent
-                            is_winding = graph.is_in_what_propagates(block)
-                        if is_winding:
-                            winding.update(together)
             if nest:
                 self._read_regions(number, op)
             if result.first_use is None and is_dead(op):
                 graph.dead.add(number)
+            operands = op._operands  # pyright: ignore[reportPrivateUsage]
+            if not operands:
+                continue
+            together: list[int] = []
+            for operand in operands:
+                other = node_of(id(operand))
+                if other is None:
+                    other = self._node(operand)
+                together.append(other)
+            # Where the result alone can have a sharding nothing is propagated, and no rule need be found.
+            if not any(together) or (found := kinds_of(op)) is None:
+                continue
+            kind, reusing = found
+            if kind is not reusing and reuses_operand(op):
+                kind = reusing
+            if kind is None:
+                continue
+            together.append(node)
+            kinds[number] = kind
+            tensors[number] = together
+            for node in together:
+                readers[node].append(number)
+            if op.parent is not block:
+                block = op.parent
+                is_winding = graph.is_in_what_propagates(block)
+            if is_winding:
+                winding.update(together)
 
     def _read_class(self, op: Operation) -> Plain | None:
         """How operations of the class of `op` are read; None where these are not plain."""
@@ -180,7 +183,7 @@ class _Reader:
 
     def _read_regions(self, number: int, op: Operation) -> None:
         """The regions of a plain operation, if it has any, whose arguments cannot have shardings."""
-        self.graph.numbers[id(op)] = number
+        self.graph.numbers_in_flow[id(op)] = number
         for region in op.regions:
             block = region.first_block
             while block is not None:
@@ -191,7 +194,7 @@ class _Reader:
     def _read_operation(self, number: int, op: Operation) -> None:
         """Any operation at all, with what its regions have."""
         graph = self.graph
-        graph.numbers[id(op)] = number
+        graph.numbers_in_flow[id(op)] = number
         if op.attributes and SHARDING_RULE in op.attributes:
             graph.given_rules.append(op)
         for result in op.results:

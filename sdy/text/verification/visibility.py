@@ -49,8 +49,9 @@ def check_visibility(top: Operation) -> None:
                 scopes += _nested_scopes(op, visible)
                 break
             for result in op.results:
-                visible.add(id(result))
-                defined.append(id(result))
+                place = id(result)
+                visible.add(place)
+                defined.append(place)
         else:
             visible.difference_update(defined)
             scopes.pop()
