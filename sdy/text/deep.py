@@ -27,6 +27,8 @@ _MOST_CALLS = 400_000
 _ROOMY_DEPTH = 50
 """So many regions in regions need no more room, whatever is done to them."""
 
+_SECONDS_TO_WAIT_ON_END = 0.1
+
 _one_at_a_time = threading.Lock()
 _here = threading.local()
 
@@ -59,8 +61,7 @@ def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         worker = threading.Thread(target=work, daemon=True)
         try:
             sys.setrecursionlimit(max(calls, _MOST_CALLS))
-            worker.start()
-            _wait_for(worker, finished)
+            _run(worker, finished)
         finally:
             threading.stack_size(stack_bytes)
             sys.setrecursionlimit(calls)
@@ -69,12 +70,19 @@ def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return results[0]
 
 
-def _wait_for(worker: threading.Thread, finished: threading.Event) -> None:
-    while not finished.is_set():
+def _run(worker: threading.Thread, finished: threading.Event) -> None:
+    while True:
         try:
-            finished.wait()
+            if worker.ident is None:
+                worker.start()
+            # Python does not see an interrupt that comes just before it begins to wait until it has waited.
+            while not finished.wait(_SECONDS_TO_WAIT_ON_END):
+                pass
+            return
         except KeyboardInterrupt:
-            pythonapi.PyThreadState_SetAsyncExc(c_ulong(worker.ident or 0), py_object(KeyboardInterrupt))
+            if worker.ident is None:
+                raise
+            pythonapi.PyThreadState_SetAsyncExc(c_ulong(worker.ident), py_object(KeyboardInterrupt))
 
 
 def again_with_room(function: Callable[P, T]) -> Callable[P, T]:
