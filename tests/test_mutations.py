@@ -210,8 +210,9 @@ def test_an_interrupt_reaches_what_has_more_room():
         while True:
             pass
 
-    with pytest.raises(KeyboardInterrupt):
-        with_room(interrupted)
+    for _ in range(100):  # it comes while the thread starts, just before the wait for it, or in it
+        with pytest.raises(KeyboardInterrupt):
+            with_room(interrupted)
     assert with_room(has_room)
     assert not has_room()
 
