@@ -7,7 +7,7 @@ import re
 import signal
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -204,6 +204,15 @@ def test_what_nests_beyond_all_room_is_refused():
     assert "nested too deeply" in str(refusal(NESTS["arrays"].text(20 * DEPTH)))
 
 
+@pytest.fixture
+def interruptible() -> Generator[None]:
+    """Let SIGINT interrupt Python, which a process that was started in the background is made to ignore."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_reaches_what_has_more_room():
     def interrupted() -> None:
         os.kill(os.getpid(), signal.SIGINT)
