@@ -27,7 +27,7 @@ _MOST_CALLS = 400_000
 _ROOMY_DEPTH = 50
 """So many regions in regions need no more room, whatever is done to them."""
 
-_SECONDS_TO_WAIT_ON_END = 0.1
+_SECONDS_BETWEEN_LOOKS = 0.1
 
 _one_at_a_time = threading.Lock()
 _here = threading.local()
@@ -76,7 +76,7 @@ def _run(worker: threading.Thread, finished: threading.Event) -> None:
             if worker.ident is None:
                 worker.start()
             # Python does not see an interrupt that comes just before it begins to wait until it has waited.
-            while not finished.wait(_SECONDS_TO_WAIT_ON_END):
+            while not finished.wait(_SECONDS_BETWEEN_LOOKS):
                 pass
             return
         except KeyboardInterrupt:
