@@ -80,7 +80,7 @@ def _run(worker: threading.Thread, finished: threading.Event) -> None:
                 pass
             return
         except KeyboardInterrupt:
-            if worker.ident is None:
+            if worker.ident is None or finished.is_set():
                 raise
             pythonapi.PyThreadState_SetAsyncExc(c_ulong(worker.ident), py_object(KeyboardInterrupt))
 
