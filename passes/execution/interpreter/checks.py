@@ -29,7 +29,7 @@ from sdy.passes.execution.interpreter.check_dialect import (
     RunParallelOp,
 )
 from sdy.passes.execution.interpreter.control_flow import call
-from sdy.passes.execution.interpreter.grid import Device, DeviceId, Grid, device_of
+from sdy.passes.execution.interpreter.grid import Device, DeviceId, Grid, device_of, interpreter_of
 from sdy.passes.execution.interpreter.tables import Implementation
 from sdy.passes.execution.interpreter.values import Array, bit_width, constant_array, widened
 
@@ -125,27 +125,22 @@ def _print(interpreter: Interpreter, op: PrintOp, args: PythonValues) -> PythonV
     return ()
 
 
-def run_parallel(new_interpreter: Callable[[Device], Interpreter]) -> Implementation:
-    """What `interpreter.run_parallel` does where each device has an interpreter of its own."""
-
-    def run(interpreter: Interpreter, op: RunParallelOp, args: PythonValues) -> PythonValues:
-        rows = [[name.string_value() for name in row] for row in op.programs]
-        if not rows or len({len(row) for row in rows}) > 1 or not rows[0]:
-            raise op_error(op, "programs must have a row for each replica, all rows of one length")
-        grid = Grid(len(rows), len(rows[0]))
-        grid.infeed = deque(partial(_infeed, op, name) for name in op.infeed or ())
-        rest = list(args)
-        programs: dict[DeviceId, Callable[[Device], PythonValues]] = {}
-        for replica, row in enumerate(rows):
-            for partition, name in enumerate(row):
-                count = len(_function_inputs(interpreter, name))
-                taken, rest = tuple(rest[:count]), rest[count:]
-                programs[DeviceId(replica, partition)] = partial(_program, new_interpreter, op, name, taken)
-        if rest:
-            raise op_error(op, f"has {len(rest)} operands more than the programs take")
-        return tuple(value for values in grid.run(programs).values() for value in values)
-
-    return run
+def _run_parallel(interpreter: Interpreter, op: RunParallelOp, args: PythonValues) -> PythonValues:
+    rows = [[name.string_value() for name in row] for row in op.programs]
+    if not rows or len({len(row) for row in rows}) > 1 or not rows[0]:
+        raise op_error(op, "programs must have a row for each replica, all rows of one length")
+    grid = Grid(len(rows), len(rows[0]))
+    grid.infeed = deque(partial(_infeed, op, name) for name in op.infeed or ())
+    rest = list(args)
+    programs: dict[DeviceId, Callable[[Device], PythonValues]] = {}
+    for replica, row in enumerate(rows):
+        for partition, name in enumerate(row):
+            count = len(_function_inputs(interpreter, name))
+            taken, rest = tuple(rest[:count]), rest[count:]
+            programs[DeviceId(replica, partition)] = partial(_program, interpreter, op, name, taken)
+    if rest:
+        raise op_error(op, f"has {len(rest)} operands more than the programs take")
+    return tuple(value for values in grid.run(programs).values() for value in values)
 
 
 def _function_inputs(interpreter: Interpreter, name: str) -> Sequence[Attribute]:
@@ -158,10 +153,8 @@ def _infeed(op: Operation, name: SymbolRefAttr, interpreter: Interpreter) -> Pyt
     return call(interpreter, op, name.string_value(), ())
 
 
-def _program(
-    new_interpreter: Callable[[Device], Interpreter], op: Operation, name: str, args: PythonValues, device: Device
-) -> PythonValues:
-    return call(new_interpreter(device), op, name, args)
+def _program(outside: Interpreter, op: Operation, name: str, args: PythonValues, device: Device) -> PythonValues:
+    return call(interpreter_of(device, outside), op, name, args)
 
 
 CHECKS: dict[type[Operation], Implementation] = {
@@ -173,4 +166,5 @@ CHECKS: dict[type[Operation], Implementation] = {
     ExpectSerializedEqOp: _expect_serialized_eq,
     PrintOp: _print,
     ProbeOp: _probe,
+    RunParallelOp: _run_parallel,
 }

@@ -31,7 +31,7 @@ class DeviceId(NamedTuple):
 Group = tuple[DeviceId, ...]
 Results = PythonValues
 
-_KEY = "device"
+_DEVICE, _NEW = "device", "new"
 
 
 @dataclass
@@ -142,15 +142,21 @@ class Grid:
         return [tuple(DeviceId(*divmod(number, self.partitions)) for number in group) for group in groups]
 
 
-def set_device(interpreter: Interpreter, device: Device) -> None:
-    """Let `interpreter` run the program of `device`."""
-    interpreter.set_data(InterpreterFunctions, _KEY, device)
+def set_device(interpreter: Interpreter, device: Device, new: Callable[[Device], Interpreter]) -> None:
+    """Let `interpreter` run the program of `device`; `new` makes one like it for another device."""
+    interpreter.set_data(InterpreterFunctions, _DEVICE, device)
+    interpreter.set_data(InterpreterFunctions, _NEW, new)
 
 
 def device_of(interpreter: Interpreter) -> Device:
     """The device whose program `interpreter` runs."""
+    return interpreter.get_data(InterpreterFunctions, _DEVICE, _missing)
 
-    def missing() -> Any:
-        raise AssertionError("an interpreter runs the program of a device")
 
-    return interpreter.get_data(InterpreterFunctions, _KEY, missing)
+def interpreter_of(device: Device, like: Interpreter) -> Interpreter:
+    """An interpreter of the same module as `like` for the program of `device`."""
+    return like.get_data(InterpreterFunctions, _NEW, _missing)(device)
+
+
+def _missing() -> Any:
+    raise AssertionError("an interpreter runs the program of a device")

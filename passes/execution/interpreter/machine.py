@@ -11,12 +11,11 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
 from sdy.diagnostics import DiagnosticError, op_error
-from sdy.dialect.ops import ManualComputationOp, MeshOp
+from sdy.dialect.ops import MeshOp
 from sdy.dialect.walk import operations
 from sdy.passes.execution.interpreter.batch_norm import BATCH_NORM
 from sdy.passes.execution.interpreter.bits import BITS
-from sdy.passes.execution.interpreter.check_dialect import RunParallelOp
-from sdy.passes.execution.interpreter.checks import CHECKS, run_parallel
+from sdy.passes.execution.interpreter.checks import CHECKS
 from sdy.passes.execution.interpreter.collectives import COLLECTIVES
 from sdy.passes.execution.interpreter.comparison import COMPARISON
 from sdy.passes.execution.interpreter.control_flow import CONTROL_FLOW, Terminators
@@ -25,7 +24,7 @@ from sdy.passes.execution.interpreter.elementwise import ELEMENTWISE
 from sdy.passes.execution.interpreter.grid import Device, DeviceId, Grid, Results, set_device
 from sdy.passes.execution.interpreter.indexing import INDEXING
 from sdy.passes.execution.interpreter.linear_algebra import LINEAR_ALGEBRA
-from sdy.passes.execution.interpreter.manual import manual_computation
+from sdy.passes.execution.interpreter.manual import MANUAL
 from sdy.passes.execution.interpreter.products import PRODUCTS
 from sdy.passes.execution.interpreter.random import RANDOM
 from sdy.passes.execution.interpreter.reductions import REDUCTIONS
@@ -44,6 +43,7 @@ _FAMILIES: tuple[dict[type[Operation], Implementation], ...] = (
     ELEMENTWISE,
     INDEXING,
     LINEAR_ALGEBRA,
+    MANUAL,
     PRODUCTS,
     RANDOM,
     REDUCTIONS,
@@ -54,28 +54,26 @@ _FAMILIES: tuple[dict[type[Operation], Implementation], ...] = (
 IMPLEMENTATIONS = {op: implementation for family in _FAMILIES for op, implementation in family.items()}
 """What each operation does."""
 
+# To make a table of xDSL's takes as long as to interpret a small program.
+_FUNCTIONS = functions(IMPLEMENTATIONS)
+_KNOWN = IMPLEMENTATIONS.keys() | {FuncOp, MeshOp, ModuleOp}
+
 
 class Machine:
     """A module, ready to be run on the devices of a grid."""
 
     def __init__(self, module: ModuleOp):
         self.module = module
-        known = {
-            **IMPLEMENTATIONS,
-            ManualComputationOp: manual_computation(self.interpreter),
-            RunParallelOp: run_parallel(self.interpreter),
-        }
-        self._functions = functions(known)
         self._terminators = Terminators()
-        unknown = {type(op) for op in operations(module)} - known.keys() - {FuncOp, MeshOp, ModuleOp}
+        unknown = {type(op) for op in operations(module)} - _KNOWN
         self._refusals = functions({op: _refuse for op in unknown if not op.has_trait(IsTerminator)})
 
     def interpreter(self, device: Device) -> Interpreter:
         """An interpreter for the program of `device`."""
         made = Interpreter(self.module)
-        for implementations in (self._functions, self._terminators, self._refusals):
+        for implementations in (_FUNCTIONS, self._terminators, self._refusals):
             made.register_implementations(implementations)
-        set_device(made, device)
+        set_device(made, device, self.interpreter)
         return made
 
     def run(self, grid: Grid, programs: Mapping[DeviceId, Callable[[Interpreter], Results]]) -> dict[DeviceId, Results]:

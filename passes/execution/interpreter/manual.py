@@ -5,10 +5,10 @@ on its parts along the manual axes; the parts of the results are put together ag
 already, each device takes part in both.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 from xdsl.interpreter import Interpreter, PythonValues
+from xdsl.ir import Operation
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import op_error
@@ -16,35 +16,30 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ManualComputationOp
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import device_groups
-from sdy.passes.execution.interpreter.grid import Device, DeviceId, Grid, device_of
+from sdy.passes.execution.interpreter.grid import Device, DeviceId, Grid, device_of, interpreter_of
 from sdy.passes.execution.interpreter.shards import AxesOfDims, shard, together
 from sdy.passes.execution.interpreter.tables import Implementation
 from sdy.sharding import TensorSharding
 
 
-def manual_computation(new_interpreter: Callable[[Device], Interpreter]) -> Implementation:
-    """What `sdy.manual_computation` does where each device has an interpreter of its own."""
+def _manual_computation(interpreter: Interpreter, op: ManualComputationOp, args: PythonValues) -> PythonValues:
+    shardings = (*op.in_shardings.data, *op.out_shardings.data)
+    if not shardings:
+        return interpreter.run_ssacfg_region(op.body, args)
+    if any(sharding.unreduced for sharding in shardings):
+        raise op_error(op, "with unreduced axes cannot be interpreted")
+    mesh, grid = mesh_of(shardings[0], op), device_of(interpreter).grid
+    count = grid.replicas * grid.partitions
+    if count == mesh.size:
+        return _run_on_device(interpreter, op, mesh, args)
+    if count > 1:
+        raise op_error(op, f"is for {mesh.size} devices, but {count} run it")
 
-    def run(interpreter: Interpreter, op: ManualComputationOp, args: PythonValues) -> PythonValues:
-        shardings = (*op.in_shardings.data, *op.out_shardings.data)
-        if not shardings:
-            return interpreter.run_ssacfg_region(op.body, args)
-        if any(sharding.unreduced for sharding in shardings):
-            raise op_error(op, "with unreduced axes cannot be interpreted")
-        mesh, grid = mesh_of(shardings[0], op), device_of(interpreter).grid
-        count = grid.replicas * grid.partitions
-        if count == mesh.size:
-            return _run_on_device(interpreter, op, mesh, args)
-        if count > 1:
-            raise op_error(op, f"is for {mesh.size} devices, but {count} run it")
+    def on_device(device: Device) -> PythonValues:
+        return _run_on_device(interpreter_of(device, interpreter), op, mesh, args)
 
-        def on_device(device: Device) -> PythonValues:
-            return _run_on_device(new_interpreter(device), op, mesh, args)
-
-        programs = {DeviceId(0, device): on_device for device in range(mesh.size)}
-        return Grid(1, mesh.size, grid.infeed).run(programs)[DeviceId(0, 0)]
-
-    return run
+    programs = {DeviceId(0, device): on_device for device in range(mesh.size)}
+    return Grid(1, mesh.size, grid.infeed).run(programs)[DeviceId(0, 0)]
 
 
 def _run_on_device(interpreter: Interpreter, op: ManualComputationOp, mesh: Mesh, args: PythonValues) -> PythonValues:
@@ -68,3 +63,6 @@ def _run_on_device(interpreter: Interpreter, op: ManualComputationOp, mesh: Mesh
 def _manual_axes(op: ManualComputationOp, sharding: TensorSharding) -> AxesOfDims:
     """The axes of `sharding` along which the body has parts."""
     return [[axis for axis in axes if axis.name in op.manual_axes.data] for axes in sharding.dim_axes]
+
+
+MANUAL: dict[type[Operation], Implementation] = {ManualComputationOp: _manual_computation}
