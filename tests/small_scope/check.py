@@ -1,0 +1,66 @@
+"""A case partitioned, accepted by MLIR, and interpreted on all devices, beside what the whole program computes."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+from jax._src.interpreters import mlir
+from jaxlib.mlir import ir
+from small_scope.program import Array, Program
+
+import sdy
+from sdy.diagnostics import DiagnosticError, capture
+
+_CONTEXT = mlir.make_ir_context()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a case: "right", "wrong", "invalid", "refused", "crashed" or "seen" before, and why."""
+
+    kind: str
+    why: str = ""
+
+
+class Checker:
+    """Checks cases; those that partitioning is given the same module for are checked once."""
+
+    def __init__(self) -> None:
+        self._seen: set[bytes] = set()
+
+    def __call__(self, program: Program) -> Verdict:
+        """What becomes of `program`."""
+        try:
+            with capture():
+                return self._check(program)
+        except DiagnosticError as refusal:
+            return Verdict("refused", refusal.message)
+        except Exception as problem:
+            return Verdict("crashed", f"{type(problem).__name__}: {problem}")
+
+    def _check(self, program: Program) -> Verdict:
+        module = sdy.parse(program.text)
+        inputs = program.inputs()
+        whole = [sdy.interpret(module, *arrays) for arrays in inputs]
+        sdy.propagate(module)
+        # Dimensions that may be split further are not told apart once they have been propagated.
+        given = sdy.format(module).replace(", ?", "").replace("?", "")
+        if (digest := sha256(given.encode()).digest()) in self._seen:
+            return Verdict("seen")
+        self._seen.add(digest)
+        sdy.partition(module)
+        try:
+            ir.Module.parse(sdy.format(module), _CONTEXT)
+        except ir.MLIRError as problem:
+            return Verdict("invalid", str(problem))
+        for arrays, expected in zip(inputs, whole, strict=True):
+            if problem := _difference(sdy.interpret(module, *arrays), expected):
+                return Verdict("wrong", problem)
+        return Verdict("right")
+
+
+def _difference(actual: tuple[Array, ...], expected: tuple[Array, ...]) -> str:
+    for index, (one, other) in enumerate(zip(actual, expected, strict=True)):
+        if not np.array_equal(one, other):
+            return f"result {index} is {one.tolist()} instead of {other.tolist()}"
+    return ""

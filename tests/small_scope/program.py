@@ -1,0 +1,149 @@
+"""The text of a case: arguments that are laid out by constraints, operations, results that are laid out so as well."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+from small_scope.choices import Choices
+from small_scope.shardings import Split, splits
+
+from sdy.mesh import Mesh
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Shape = tuple[int, ...]
+
+_DTYPES = {"i32": np.int32, "i8": np.int8, "ui8": np.uint8, "i1": np.bool_, "f32": np.float32}
+_APART = 64
+"""More elements than any argument has: each number says of which argument it is, and where it was there."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor by its name."""
+
+    name: str
+    shape: Shape
+    element: str = "i32"
+
+    @property
+    def type(self) -> str:
+        """Its type as text."""
+        return type_text(self.shape, self.element)
+
+
+def type_text(shape: Shape, element: str = "i32") -> str:
+    """A tensor type as text."""
+    return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
+
+
+@dataclass
+class Program:
+    """A function that is being written, by choices, for a mesh."""
+
+    choices: Choices
+    mesh: Mesh
+    _arguments: list[str] = field(default_factory=list[str])
+    _inputs: list[list[Array]] = field(default_factory=list[list[Array]])
+    """For each argument, the arrays to run the program with."""
+    _body: list[str] = field(default_factory=list[str])
+    _results: list[Value] = field(default_factory=list[Value])
+    _functions: list[str] = field(default_factory=list[str])
+
+    def size(self, least: int = 0, most: int = 7) -> int:
+        """A size of a dimension."""
+        return self.choices.of(range(least, most + 1))
+
+    def argument(self, shape: Shape, element: str = "i32") -> Value:
+        """An argument, split somehow, or an elementwise function of it, so that its padding is not zeros."""
+        value = self.whole(shape, element)
+        split = self._split(len(shape))
+        if split is None:
+            return value
+        value = self._constrained(value, split)
+        if element == "i32" and self.choices.of((True, False)):
+            return self.op(f"stablehlo.not {value.name}", shape)
+        return value
+
+    def whole(self, shape: Shape, element: str = "i32", numbers: Array | None = None) -> Value:
+        """An argument that each device has whole; `numbers` are its elements, unless they say where they come from."""
+        if numbers is None:
+            start = 1 + _APART * len(self._arguments)
+            numbers = np.arange(start, start + math.prod(shape)).reshape(shape)
+        return self._add_argument(shape, element, [numbers])
+
+    def index(self, *numbers: int) -> Value:
+        """A scalar argument, to be run with each of these numbers."""
+        return self._add_argument((), "i32", [np.asarray(number) for number in numbers])
+
+    def op(self, text: str, shape: Shape, element: str = "i32", operands: tuple[Value, ...] | None = None) -> Value:
+        """An operation with one result. `operands` are those of which the types are to be written."""
+        result = Value(f"%{len(self._body)}", shape, element)
+        types = result.type if operands is None else f"{_types(operands)} -> {result.type}"
+        self._body.append(f"{result.name} = {text} : {types}")
+        return result
+
+    def ops(self, text: str, results: list[Shape], operands: tuple[Value, ...]) -> list[Value]:
+        """An operation with several results, all of i32."""
+        name = f"%{len(self._body)}"
+        values = [Value(f"{name}#{index}", shape) for index, shape in enumerate(results)]
+        self._body.append(f"{name}:{len(results)} = {text} : {_types(operands)} -> {_types(values)}")
+        return values
+
+    def constant(self, number: int, element: str = "i32") -> Value:
+        """A scalar."""
+        return self.op(f"stablehlo.constant dense<{number}>", (), element)
+
+    def function(self, text: str) -> None:
+        """Another function of the module."""
+        self._functions.append(text)
+
+    def result(self, *values: Value) -> "Program":
+        """Return `values`, split somehow."""
+        for value in values:
+            split = self._split(len(value.shape))
+            self._results.append(value if split is None else self._constrained(value, split))
+        return self
+
+    def constrained(self, value: Value) -> Value:
+        """`value` split somehow."""
+        split = self._split(len(value.shape))
+        return value if split is None else self._constrained(value, split)
+
+    @property
+    def text(self) -> str:
+        """The module."""
+        axes = ", ".join(f'"{name}"={size}' for name, size in self.mesh.axes)
+        arguments = ", ".join(self._arguments)
+        results = ", ".join(value.type for value in self._results)
+        returned = ", ".join(value.name for value in self._results)
+        body = "\n  ".join([*self._body, f"return {returned} : {results}"])
+        main = f"func.func @main({arguments}) -> ({results}) {{\n  {body}\n}}"
+        return "\n".join([f"sdy.mesh @mesh = <[{axes}]>", main, *self._functions])
+
+    def inputs(self, most: int = 12) -> list[tuple[Array, ...]]:
+        """The arguments of each run of the program, evenly taken from all combinations where these are more."""
+        every = list(product(*self._inputs))
+        return every[:: -(-len(every) // most)]
+
+    def _add_argument(self, shape: Shape, element: str, numbers: list[Array]) -> Value:
+        value = Value(f"%arg{len(self._arguments)}", shape, element)
+        self._arguments.append(f"{value.name}: {value.type}")
+        self._inputs.append([each.astype(_DTYPES[element]) for each in numbers])
+        return value
+
+    def _split(self, rank: int) -> Split | None:
+        return self.choices.of((None, *splits(self.mesh, rank)[1:])) if rank else None
+
+    def _constrained(self, value: Value, split: Split) -> Value:
+        is_open = self.choices.of(("", "?"))
+        dims = ", ".join(
+            "{" + ", ".join([*map(str, axes), *([is_open] if is_open else [])]) + "}" for axes in split
+        )
+        return self.op(f"sdy.sharding_constraint {value.name} <@mesh, [{dims}]>", value.shape, value.element)
+
+
+def _types(values: Sequence[Value]) -> str:
+    return f"({', '.join(value.type for value in values)})"
