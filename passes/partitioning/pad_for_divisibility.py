@@ -170,7 +170,7 @@ def _resized(
     """
     dims = [dim for dim in layout.split_dims if tensor_type(value).get_shape()[dim] != shape[dim]]
     if dims and target.least_communication and (parts := resplit(place, value, layout, dims, shape, target)):
-        return padding.resize(place, parts, layout.without(dims), shape)
+        return padding.resize(place, parts, layout, shape)
     if dims:
         warn(
             place.source, f"'{place.source.name}' op moves dimensions {dims} whole: their parts before and after differ"
