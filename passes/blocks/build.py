@@ -22,6 +22,7 @@ from sdy.passes.execution.interface import main_function
 from sdy.projection import Projection
 from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.constants import splat
 from sdy.text import context
 
 
@@ -75,9 +76,9 @@ class _Builder:
 
     def _add_splat(self, op: ConstantOp) -> bool:
         """A constant that repeats an element is a view of it."""
-        value = op.value
+        value = splat(op.value)
         type_ = tensor_type(op.output)
-        if not isinstance(value, DenseIntOrFPElementsAttr) or not value.is_splat() or not type_.get_num_dims():
+        if value is None or not type_.get_num_dims():
             return False
         scalar = ConstantOp(DenseIntOrFPElementsAttr(cast(Any, TensorType(type_.element_type, ())), value.data))
         self._add_whole(scalar, [])

@@ -3,13 +3,14 @@
 from math import prod
 from typing import cast
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from sdy.passes.common.tensors import is_static_tensor
 from sdy.stablehlo import AddOp, CompareOp, ConstantOp, WhileOp
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.agreement import bit_width
+from sdy.stablehlo.constants import splat
 
 _BYTE = 8
 
@@ -58,7 +59,7 @@ def _constant(value: SSAValue, loop: WhileOp) -> int | None:
     constant = value.owner
     if not isinstance(constant, Operation) or not isinstance(constant, ConstantOp):
         return None
-    if not isinstance(constant.value, DenseIntOrFPElementsAttr) or not constant.value.is_splat():
+    if (elements := splat(constant.value)) is None:
         return None
-    element = next(iter(constant.value.iter_values()))
+    element = next(iter(elements.iter_values()))
     return element if isinstance(element, int) else None

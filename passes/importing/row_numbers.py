@@ -1,13 +1,12 @@
 """Recognizing indices that count: 0 in row 0, 1 in row 1, and so on."""
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import SSAValue
 
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.passes.common.tensors import shape
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.broadcast import BroadcastInDimOp
-from sdy.stablehlo.constants import ConstantOp, IotaOp
+from sdy.stablehlo.constants import ConstantOp, IotaOp, splat
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
 from sdy.stablehlo.shape import ReshapeOp
 
@@ -53,8 +52,8 @@ def _splat(value: SSAValue) -> int | float | None:
         value = value.owner.operand
     if not isinstance(value.owner, ConstantOp | ShardedConstantOp):
         return None
-    elements = value.owner.value
-    if not isinstance(elements, DenseIntOrFPElementsAttr) or not elements.is_splat():
+    elements = splat(value.owner.value)
+    if elements is None:
         return None
     number = elements.get_values()[0]
     return number if isinstance(number, int | float) else None

@@ -31,7 +31,7 @@ from sdy.passes.partitioning.local_module import is_local, mark_local
 from sdy.passes.partitioning.site import Lowerings, Site, unless_empty
 from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
 
-_ALWAYS = Lowerings({**unless_empty(COLLECTIVES), **CONSTANTS, **RANDOM_NUMBERS, **SHARDED_OPS})
+_ALWAYS = Lowerings({**unless_empty(COLLECTIVES), **unless_empty(CONSTANTS), **RANDOM_NUMBERS, **SHARDED_OPS})
 _WHERE_SPLIT = Lowerings(
     {**_ALWAYS, **INDEXING, **OPERATORS, **RANDOM_BITS, **REDUCTIONS, **SHAPES, **unless_empty(SHIFTS)}
 )

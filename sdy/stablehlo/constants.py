@@ -32,6 +32,13 @@ from sdy.stablehlo.types.quantized import stored_type
 from sdy.stablehlo.types.tensor_types import STATIC_TENSOR, STATIC_TENSOR_BY_AXIS, UI32_TENSOR, static
 
 
+def splat(value: Attribute) -> DenseIntOrFPElementsAttr | None:
+    """The value of a constant, if it has elements and all of them are equal."""
+    if isa(value, DenseIntOrFPElementsAttr) and 0 not in value.get_shape() and value.is_splat():
+        return value
+    return None
+
+
 class TensorConstantOp(InferredResults, HasFolderInterface):
     """A tensor whose elements are known; its type is the value's."""
 

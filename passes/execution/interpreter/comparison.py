@@ -33,8 +33,8 @@ def _compare(interpreter: Interpreter, op: stablehlo.CompareOp, args: PythonValu
 
 def _place_in_total_order(x: Array) -> Array:
     """Integers in the order -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
-    bits = x.view(f"i{x.dtype.itemsize}").astype(np.int64)
-    return np.where(bits < 0, (-1 << (bit_width(x.dtype) - 1)) - 1 - bits, bits)
+    bits = x.view(f"i{x.dtype.itemsize}").astype(np.int64) << (64 - bit_width(x.dtype))
+    return np.where(bits < 0, ~bits + np.iinfo(np.int64).min, bits)
 
 
 def _is_float(dtype: DType) -> bool:

@@ -81,7 +81,10 @@ def _dynamic_gather(interpreter: Interpreter, op: stablehlo.DynamicGatherOp, arg
 
 
 def _scatter(interpreter: Interpreter, op: stablehlo.ScatterOp, args: PythonValues) -> PythonValues:
-    """Elements of updates that would go outside of the inputs go nowhere."""
+    """A slice of the updates that would go outside of the inputs, if only in part, goes nowhere, as in XLA.
+
+    The specification of StableHLO would let those of its elements that are inside go where they belong.
+    """
     count = len(op.inputs)
     inputs, indices, updates = args[:count], args[count], args[count + 1 :]
     dimensions = SliceDimensions.of(SCATTER, op.scatter_dimension_numbers.data)
@@ -90,7 +93,7 @@ def _scatter(interpreter: Interpreter, op: stablehlo.ScatterOp, args: PythonValu
     inside = np.ones(updates[0].shape, np.bool_)
     target = np.zeros(updates[0].shape, np.int64)
     for place, size in zip(places, shape, strict=True):
-        inside &= (place >= 0) & (place < size)
+        inside &= ((place >= 0) & (place < size)).all(dimensions.window.dims, keepdims=True)
         target = target * size + place
     combine = body(interpreter, op.update_computation)
     results = [array.reshape(math.prod(shape)).copy() for array in inputs]

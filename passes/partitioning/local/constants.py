@@ -9,7 +9,7 @@ from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.passes.partitioning.parts import offsets, take_part
 from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.constants import ConstantOp, IotaOp
+from sdy.stablehlo.constants import ConstantOp, IotaOp, splat
 from sdy.stablehlo.dynamic_shape import GetDimensionSizeOp
 from sdy.text.reading.dense import dense
 
@@ -24,12 +24,12 @@ def _constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
     if not layout.is_split:
         site.replace(emit.insert(ConstantOp.create(properties={"value": op.value}, result_types=op.result_types)))
         return
-    if not isinstance(value := op.value, DenseIntOrFPElementsAttr):
+    if not isinstance(op.value, DenseIntOrFPElementsAttr):
         raise op_error(op, "a constant that is kept apart from the text cannot be split")
-    if value.is_splat():
-        site.replace(emit.constant(splat_of_type(value, tensor_type(op.results[0]))))
+    if (element := splat(op.value)) is not None:
+        site.replace(emit.constant(splat_of_type(element, tensor_type(op.results[0]))))
     else:
-        site.replace(take_part(emit, emit.constant(value), layout.axes, layout.mesh))
+        site.replace(take_part(emit, emit.constant(op.value), layout.axes, layout.mesh))
 
 
 def splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Any]) -> DenseIntOrFPElementsAttr:

@@ -5,7 +5,6 @@ ends up in the padding of the result. Where a factor is reduced, the padding is 
 Operations that name sizes or places are told those of the padded tensors.
 """
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 from xdsl.traits import get_effects
 
@@ -22,7 +21,7 @@ from sdy.stablehlo.batch_norm import BatchNormInferenceOp
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.collectives import CollectivePermuteOp
-from sdy.stablehlo.constants import ConstantOp, IotaOp
+from sdy.stablehlo.constants import ConstantOp, IotaOp, splat
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.fft import FftOp
@@ -75,8 +74,8 @@ def _collective_permute(site: PaddedSite[CollectivePermuteOp]) -> bool:
 
 @_PADDED.of(ConstantOp, ShardedConstantOp)
 def _constant(site: PaddedSite[ConstantOp] | PaddedSite[ShardedConstantOp]) -> bool:
-    value = site.op.value
-    if not isinstance(value, DenseIntOrFPElementsAttr) or not value.is_splat():
+    value = splat(site.op.value)
+    if value is None:
         return False
     site.op.value = splat_of_type(value, tensor_type(site.op.results[0]))
     return True
