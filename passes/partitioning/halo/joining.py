@@ -5,7 +5,7 @@ reshards around a concatenation, which lead to and from a way to compute it with
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
@@ -13,6 +13,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.mesh import Mesh
 from sdy.passes.exporting.collective_cost import local_elements
 from sdy.passes.exporting.operation_plan import Tensors, plan_operation
 from sdy.passes.exporting.reshard_cost import elements_around, elements_behind, elements_resharded
@@ -21,8 +22,8 @@ from sdy.passes.partitioning.halo.body import Body, Tensor
 from sdy.passes.partitioning.halo.dealing import Message, Run, messages, rounds
 from sdy.passes.partitioning.halo.joined import JoinedPart
 from sdy.passes.partitioning.halo.origins import Rows, rows_of
-from sdy.passes.partitioning.halo.resolution import Resolution, cut_off, filled_up, layout_of, zero_filler
-from sdy.passes.partitioning.layout import Layout, round_up
+from sdy.passes.partitioning.halo.resolution import Resolution, cut_off, filled_up, layout_of, padded_over, zero_filler
+from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.parts import shape_of
 from sdy.rule import FactorKind
 from sdy.rules import sharding_rule
@@ -150,7 +151,7 @@ class _Plan:
         sources = list(dict.fromkeys(each.source for each in self.rows))
         names = {axis.name for axis in self.layout.axes[dim]}
         tensors = [
-            _in_parts(op, source, dim, sharding, parts) if source in self.split else _in_whole(op, source, self._whole)
+            _laid_out(op, source, sharding if source in self.split else self._whole, self.layout.mesh, names)
             for source in sources
         ]
         body = Body(op, tensors, names, resolution.devices(self.layout.mesh))
@@ -167,8 +168,7 @@ class _Plan:
                 begins = [part * length - each.place for part in range(parts)]
                 places = [range(max(0, -begin), max(0, min(length, each.size - begin))) for begin in begins]
                 joined.put(arguments[each.source], [begin + each.start for begin in begins], places)
-        shape = list(self.layout.shape)
-        shape[dim] = parts * length
+        shape = padded_over(self.layout, names)
         [outside] = body.finish([joined.rows()], [with_shape(op.result, shape)], [sharding])
         self.target.replace_all_uses_with(cut_off(op, outside, self.layout.shape, sharding))
         _erase_unused(self.target)
@@ -179,20 +179,14 @@ def _is_split(value: SSAValue, dim: int, parts: int) -> bool:
     return bool(layout_of(value).axes[dim]) and shape_of(value)[dim] >= parts
 
 
-def _in_parts(op: ConcatenateOp, value: SSAValue, dim: int, sharding: TensorSharding, parts: int) -> Tensor:
-    """`value` with as many rows in each part."""
-    shape = list(shape_of(value))
-    shape[dim] = round_up(shape[dim], parts)
-    if tuple(shape) != shape_of(value):
-        value = filled_up(op, value, shape, zero_filler(op, value), sharding)
-    return value, sharding
-
-
-def _in_whole(op: ConcatenateOp, value: SSAValue, wanted: TensorSharding) -> Tensor:
-    """`value` with the sharding `wanted`, where it has another."""
+def _laid_out(op: ConcatenateOp, value: SSAValue, wanted: TensorSharding, mesh: Mesh, names: Collection[str]) -> Tensor:
+    """`value` with the sharding `wanted`, padded so that each device has as much along the axes of these names."""
     given = get_sharding(value)
     if given is None or given.dim_axes != wanted.dim_axes:
         value = before(op).insert(ReshardOp(value, wanted))
+    shape = padded_over(Layout(value.type, wanted, mesh), names)
+    if tuple(shape) != shape_of(value):
+        value = filled_up(op, value, shape, zero_filler(op, value), wanted)
     return value, wanted
 
 

@@ -88,9 +88,20 @@ def cut_off(op: Operation, value: SSAValue, shape: Sequence[int], sharding: Tens
 
 
 def padded_along(value: SSAValue, dims: Collection[int]) -> list[int]:
-    """The shape of a tensor, uneven dimensions among `dims` padded."""
+    """The shape of a tensor, uneven dimensions among `dims` padded, and those that other parts of their axes split."""
     layout = layout_of(value)
-    return [layout.padded_shape[dim] if dim in dims else size for dim, size in enumerate(layout.shape)]
+    return padded_over(layout, {axis.name for dim in dims for axis in layout.axes[dim]})
+
+
+def padded_over(layout: Layout, names: Collection[str]) -> list[int]:
+    """The shape of a tensor that a manual computation over the axes of these names can take.
+
+    What other parts of these axes split is padded as well, as a manual axis is manual as a whole.
+    """
+    return [
+        padded if any(axis.name in names for axis in axes) else size
+        for size, padded, axes in zip(layout.shape, layout.padded_shape, layout.axes, strict=True)
+    ]
 
 
 def captures(op: Operation) -> bool:

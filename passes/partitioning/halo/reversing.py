@@ -18,7 +18,14 @@ from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import device_groups
 from sdy.passes.partitioning.emitter import before
 from sdy.passes.partitioning.halo.body import Body, TensorEmitter
-from sdy.passes.partitioning.halo.resolution import Resolution, cut_off, filled_up, layout_of, zero_filler
+from sdy.passes.partitioning.halo.resolution import (
+    Resolution,
+    cut_off,
+    filled_up,
+    layout_of,
+    padded_along,
+    zero_filler,
+)
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.parts import shape_of
 from sdy.sharding import TensorSharding
@@ -39,8 +46,7 @@ def resolve_reverse(op: ReverseOp, resolution: Resolution) -> bool:
         return False
     value: SSAValue = op.operand
     if uneven := [dim for dim in dims if dim in layout.uneven_dims]:
-        shape = [layout.padded_shape[dim] if dim in uneven else size for dim, size in enumerate(layout.shape)]
-        filled = filled_up(op, value, shape, zero_filler(op, value), sharding)
+        filled = filled_up(op, value, padded_along(value, uneven), zero_filler(op, value), sharding)
         value = _filler_to_front(op, filled, layout, uneven, resolution)
     axes = [axis for dim in dims for axis in layout.axes[dim]]
     mirrored = replace(sharding, mesh=_mirrored(sharding.mesh, layout.mesh, axes, resolution))
