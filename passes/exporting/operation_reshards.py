@@ -26,9 +26,11 @@ from sdy.passes.exporting.reduction_kinds import operation_reduction
 from sdy.passes.exporting.single_device import insert_single_device_reshards, runs_on_one_device
 from sdy.passes.exporting.unreduced import combine_for_use
 from sdy.passes.exporting.unreduced_plan import in_mesh_order
+from sdy.passes.exporting.unshared_factors import whole_unless_shared
 from sdy.passes.operators.parts import evenly_split, summed_axes_of_results
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
+from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
 
@@ -72,6 +74,8 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
         rule = replace(rule, reduction=(), need_replication=whole)
     if least_communication and isinstance(op, ConcatenateOp):
         rule = rule_of_exchange(op, rule, shardings)
+    if least_communication and isinstance(op, ConvolutionOp):
+        rule = whole_unless_shared(rule)
     if operator is not None:
         rule = evenly_split(rule, shardings, mesh)
     tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))

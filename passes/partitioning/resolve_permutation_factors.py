@@ -12,7 +12,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.dialect.walk import operations
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.partitioning.halo.joining import is_no_shift, resolve_concatenation, split_otherwise
-from sdy.passes.partitioning.halo.replication import replicate_factors, reshard_around
+from sdy.passes.partitioning.halo.replication import replicate_factors, replicate_windows, reshard_around
 from sdy.passes.partitioning.halo.reshaping import resolve_reshape, whole_where_uneven
 from sdy.passes.partitioning.halo.resizing import dims_that_stay, resolve_pad, resolve_slice
 from sdy.passes.partitioning.halo.resolution import Resolution, Resolve
@@ -95,7 +95,7 @@ class ResolvePermutationFactorsPass(ModulePass):
         if self.least_communication and isinstance(op, ConcatenateOp) and is_no_shift(op):
             reshard_around(op, split_otherwise(op))
             return
-        if _make_whole(op) and self.enable_halo_exchange:
+        if _make_whole(op, self.least_communication) and self.enable_halo_exchange:
             warn(op, f"'{op.name}' op is computed whole along the dimensions in which elements change devices")
 
 
@@ -104,8 +104,11 @@ def _is_split(value: SSAValue) -> bool:
     return sharding is not None and not sharding.is_fully_replicated
 
 
-def _make_whole(op: Operation) -> bool:
-    """Let `op` run without axes along which it moves elements between devices; whether there are any."""
+def _make_whole(op: Operation, windows_too: bool) -> bool:
+    """Let `op` run without axes along which it moves elements between devices; whether there are any.
+
+    With `windows_too`, they may be those that split the windows of a convolution.
+    """
     if isinstance(op, ReshapeOp):
         return reshard_around(op, whole_where_uneven(op))
     rule = sharding_rule(op)
@@ -113,4 +116,5 @@ def _make_whole(op: Operation) -> bool:
         return False
     staying = dims_that_stay(op) if isinstance(op, PadOp | SliceOp) else ()
     factors = set(rule.permutation) - {factor for dim in staying for factor in rule.operands[0][dim]}
-    return bool(factors) and replicate_factors(op, rule, factors)
+    windows = windows_too and isinstance(op, ConvolutionOp) and replicate_windows(op, rule)
+    return (bool(factors) and replicate_factors(op, rule, factors)) or windows

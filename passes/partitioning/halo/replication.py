@@ -4,17 +4,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from xdsl.ir import Operation, Use
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
+from sdy.axes import subtract
+from sdy.diagnostics import op_error
+from sdy.dialect.attributes import AxisRefListAttr
+from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import rank
 from sdy.passes.exporting.operation_plan import choose_mesh
+from sdy.passes.partitioning.halo.resolution import layout_of
 from sdy.passes.propagation.factors import TensorFactors, project, unproject
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
+from sdy.stablehlo.convolution import ConvolutionOp
 
 
 def replicate_factors(op: Operation, rule: OpShardingRule, factors: Collection[int]) -> bool:
@@ -54,6 +60,24 @@ def reshard_around(op: Operation, shardings: Sequence[TensorSharding | None]) ->
         insert_for_other_uses(result, ReshardOp(result, outside), InsertPoint.after(op))
         set_sharding(result, sharding)
     return any(sharding is not None for sharding in shardings)
+
+
+def replicate_windows(op: ConvolutionOp, rule: OpShardingRule) -> bool:
+    """Let a convolution run with its windows whole, and the all-reduces behind it combine what is partial still."""
+    kernel, dims = layout_of(op.rhs), op.dimension_numbers.data.kernel_spatial_dimensions
+    axes = [axis for dim in dims for axis in kernel.axes[dim]]
+    if not axes:
+        return False
+    replicate_factors(op, rule, {factor for dim in dims for factor in rule.operands[1][dim]})
+    for combined in [use.operation for use in op.result.uses]:
+        if not isinstance(combined, AllReduceOp):
+            raise op_error(op, "is used before its partial results are combined, and its windows cannot be split")
+        left = subtract(combined.reduction_axes.data, axes, kernel.mesh)
+        if left:
+            combined.reduction_axes = AxisRefListAttr(left)
+        else:
+            Rewriter.replace_op(combined, [], [combined.tensor])
+    return True
 
 
 def _without(tensor: TensorFactors, factors: Collection[int]) -> TensorFactors:

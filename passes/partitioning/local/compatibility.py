@@ -131,7 +131,9 @@ def _factors_needed_whole(op_class: type[Operation], rule: OpShardingRule) -> fr
     """The factors that take data of other devices, go in but not out, or come out of what does not make them."""
     goes_in, comes_out = factors_in(rule.operands), factors_in(rule.results)
     goes_in_only = {factor for factor in goes_in - comes_out if rule.kind(factor) is FactorKind.PASS_THROUGH}
-    comes_from_nowhere = comes_out - goes_in if issubclass(op_class, CustomCallOp | ReshapeOp) else set[int]()
+    comes_from_nowhere = (
+        comes_out - goes_in if issubclass(op_class, ConvolutionOp | CustomCallOp | ReshapeOp) else set[int]()
+    )
     return frozenset(rule.permutation) | goes_in_only | comes_from_nowhere
 
 
