@@ -19,6 +19,7 @@ from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import num_elements, rank
 from sdy.passes.exporting.cheapest_operation import cheapest_operation
 from sdy.passes.exporting.concatenated_parts import rule_of_exchange
+from sdy.passes.exporting.convolution_factors import rule_of_convolution
 from sdy.passes.exporting.custom_rules import warn_of_what_is_whole, whole_unless_passing_through
 from sdy.passes.exporting.dot_plan import plan_dot_result
 from sdy.passes.exporting.operation_plan import Plan, Tensors, choose_mesh, plan_operation, summed_axes
@@ -26,7 +27,6 @@ from sdy.passes.exporting.reduction_kinds import operation_reduction
 from sdy.passes.exporting.single_device import insert_single_device_reshards, runs_on_one_device
 from sdy.passes.exporting.unreduced import combine_for_use
 from sdy.passes.exporting.unreduced_plan import in_mesh_order
-from sdy.passes.exporting.unshared_factors import whole_unless_shared
 from sdy.passes.operators.parts import evenly_split, summed_axes_of_results
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
@@ -75,7 +75,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
     if least_communication and isinstance(op, ConcatenateOp):
         rule = rule_of_exchange(op, rule, shardings)
     if least_communication and isinstance(op, ConvolutionOp):
-        rule = whole_unless_shared(rule)
+        rule = rule_of_convolution(rule, shardings, mesh)
     if operator is not None:
         rule = evenly_split(rule, shardings, mesh)
     tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))

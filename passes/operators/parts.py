@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sdy.axes import AxisRef, total_size
 from sdy.mesh import Mesh
+from sdy.passes.exporting.uneven_factors import uneven_factors
 from sdy.passes.propagation.factors import project
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
@@ -41,16 +42,7 @@ def evenly_split(rule: OpShardingRule, shardings: Sequence[TensorSharding | None
 
     A function does not know which elements of its arguments were added to make the parts alike.
     """
-    given = [
-        sharding or TensorSharding.replicated_closed(mesh, len(mapping))
-        for sharding, mapping in zip(shardings, rule.tensors, strict=True)
-    ]
-    uneven = {
-        factor
-        for tensor in project(rule, given, mesh).tensors
-        for factor, part in tensor.factors.items()
-        if rule.factor_sizes[factor] % total_size((*part.axes, *part.overflow), mesh)
-    }
+    uneven = uneven_factors(rule, shardings, mesh)
     return replace(
         rule,
         reduction=tuple(factor for factor in rule.reduction if factor not in uneven),

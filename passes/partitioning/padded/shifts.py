@@ -70,17 +70,19 @@ def _convolution(site: PaddedSite[ConvolutionOp]) -> bool:
         return False
     if not site.carries(FactorKind.REDUCTION, moved=moved):
         return False
-    made = tuple(op.output_shape(op.window(op.padding)))
-    wanted = result.padded_shape
+    made, wanted = list(op.output_shape(op.window(op.padding))), result.padded_shape
+    has_more_batch_groups = dims.input_batch_dimension in lhs.uneven_dims and op.batch_group_count.value.data > 1
+    if has_more_batch_groups:
+        made[dims.output_batch_dimension] = 1
     if any(axes and made[dim] != wanted[dim] for dim, axes in enumerate(result.axes)):
         return False
-    if dims.input_batch_dimension in lhs.uneven_dims and op.batch_group_count.value.data > 1:
+    if has_more_batch_groups:
         op.batch_group_count = IntegerAttr(lhs.padded_shape[dims.input_batch_dimension], i64)
     if dims.input_feature_dimension in lhs.uneven_dims and op.feature_group_count.value.data > 1:
         op.feature_group_count = IntegerAttr(lhs.padded_shape[dims.input_feature_dimension], i64)
     for operand in (0, 1):
         site.fill(operand, [*site.reduced_dims(operand), *moved.get(operand, ())], 0)
-    if made != wanted:
+    if tuple(made) != wanted:
         users = list(op.result.uses)
         whole = Rewriter.replace_value_with_new_type(op.result, with_shape(op.result, made))
         cut = site.padding.resize(Place.after(op), whole, result, wanted)
