@@ -72,7 +72,9 @@ def _plan_operation(
     for tensor, mapping, sharding, overflow in zip(
         projection.tensors, rule.tensors, tensors.shardings, overflows, strict=True
     ):
-        new = unproject(with_axes(tensor, axes_per_factor), mapping, rule.factor_sizes, mesh_name, mesh)
+        new = unproject(
+            with_axes(tensor, mapping, dict(enumerate(axes_per_factor))), mapping, rule.factor_sizes, mesh_name, mesh
+        )
         if deal_anew:
             changes = not equivalent(new, sharding)
         else:
@@ -107,10 +109,12 @@ def closed_if_missing(tensors: Tensors, mesh_name: str | Mesh) -> list[TensorSha
     ]
 
 
-def with_axes(tensor: TensorFactors, axes_per_factor: Sequence[Axes]) -> TensorFactors:
-    """`tensor` with its factors split over these axes and no others."""
+def with_axes(tensor: TensorFactors, mapping: TensorMapping, axes_per_factor: Mapping[int, Axes]) -> TensorFactors:
+    """`tensor` with its factors split over these axes and no others; those that its projection left out among them."""
     factors = {
-        factor: replace(part, axes=axes_per_factor[factor], overflow=()) for factor, part in tensor.factors.items()
+        factor: replace(tensor.factors.get(factor, FactorSharding()), axes=axes_per_factor.get(factor, ()), overflow=())
+        for dim in mapping
+        for factor in dim
     }
     return replace(tensor, factors=factors)
 
@@ -194,10 +198,8 @@ def _deal(
         if rest is not None:
             overflow = merge_sub_axes((rest, *axes[index + 1 :]), mesh)
             break
-    new = {
-        factor: replace(part, axes=merge_sub_axes(dealt[factor], mesh), overflow=())
-        for factor, part in tensor.factors.items()
-    }
+    merged = {factor: merge_sub_axes(axes, mesh) for factor, axes in dealt.items()}
+    new = with_axes(tensor, mapping, merged).factors
     if factors and overflow:
         new[factors[-1]].overflow = overflow
     return replace(tensor, factors=new)

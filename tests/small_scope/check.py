@@ -1,15 +1,17 @@
 """A case partitioned, accepted by MLIR, and interpreted on all devices, beside what the whole program computes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
-from small_scope.program import Array, Program
+from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from sdy.diagnostics import DiagnosticError, capture
+from small_scope.program import Array, Program
 
 _CONTEXT = mlir.make_ir_context()
 
@@ -32,35 +34,32 @@ class Checker:
         """What becomes of `program`."""
         try:
             with capture():
-                return self._check(program)
+                module = sdy.parse(program.text)
+                whole = [sdy.interpret(module, *arrays) for arrays in program.inputs()]
+                sdy.propagate(module)
+                # Dimensions that may be split further are not told apart once they have been propagated.
+                given = sdy.format(module).replace(", ?", "").replace("?", "")
+                if (digest := sha256(given.encode()).digest()) in self._seen:
+                    return Verdict("seen")
+                self._seen.add(digest)
+                return verdict_on_propagated(module, program.inputs(), whole)
         except DiagnosticError as refusal:
             return Verdict("refused", refusal.message)
         except Exception as problem:
             return Verdict("crashed", f"{type(problem).__name__}: {problem}")
 
-    def _check(self, program: Program) -> Verdict:
-        module = sdy.parse(program.text)
-        inputs = program.inputs()
-        whole = [sdy.interpret(module, *arrays) for arrays in inputs]
-        sdy.propagate(module)
-        # Dimensions that may be split further are not told apart once they have been propagated.
-        given = sdy.format(module).replace(", ?", "").replace("?", "")
-        if (digest := sha256(given.encode()).digest()) in self._seen:
-            return Verdict("seen")
-        self._seen.add(digest)
-        sdy.partition(module)
-        try:
-            ir.Module.parse(sdy.format(module), _CONTEXT)
-        except ir.MLIRError as problem:
-            return Verdict("invalid", str(problem))
-        for arrays, expected in zip(inputs, whole, strict=True):
-            if problem := _difference(sdy.interpret(module, *arrays), expected):
-                return Verdict("wrong", problem)
-        return Verdict("right")
 
-
-def _difference(actual: tuple[Array, ...], expected: tuple[Array, ...]) -> str:
-    for index, (one, other) in enumerate(zip(actual, expected, strict=True)):
-        if not np.array_equal(one, other):
-            return f"result {index} is {one.tolist()} instead of {other.tolist()}"
-    return ""
+def verdict_on_propagated(
+    module: ModuleOp, inputs: Sequence[tuple[Array, ...]], whole: Sequence[tuple[Array, ...]]
+) -> Verdict:
+    """What becomes of `module`, run with each of `inputs`, that is to compute the results `whole`."""
+    sdy.partition(module)
+    try:
+        ir.Module.parse(sdy.format(module), _CONTEXT)
+    except ir.MLIRError as problem:
+        return Verdict("invalid", str(problem))
+    for arrays, expected in zip(inputs, whole, strict=True):
+        for index, (one, other) in enumerate(zip(sdy.interpret(module, *arrays), expected, strict=True)):
+            if not np.array_equal(one, other):
+                return Verdict("wrong", f"result {index} is {one.tolist()} instead of {other.tolist()}")
+    return Verdict("right")

@@ -19,7 +19,9 @@ def inner_product(program: Program) -> Program:
     size = program.size()
     lhs, rhs = program.argument((size,)), program.argument((size,))
     return program.result(
-        program.op(f"stablehlo.dot_general {lhs.name}, {rhs.name}, contracting_dims = [0] x [0]", (), operands=(lhs, rhs))
+        program.op(
+            f"stablehlo.dot_general {lhs.name}, {rhs.name}, contracting_dims = [0] x [0]", (), operands=(lhs, rhs)
+        )
     )
 
 

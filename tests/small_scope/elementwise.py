@@ -16,9 +16,7 @@ def select_and_clamp(program: Program) -> Program:
     clamped = program.op(
         f"stablehlo.clamp {least.name}, {value.name}, {least.name}", shape, operands=(least, value, least)
     )
-    chosen = program.op(
-        f"stablehlo.compare LT, {clamped.name}, {value.name}", shape, "i1", operands=(clamped, value)
-    )
+    chosen = program.op(f"stablehlo.compare LT, {clamped.name}, {value.name}", shape, "i1", operands=(clamped, value))
     return program.result(
         program.op(
             f"stablehlo.select {chosen.name}, {value.name}, {clamped.name}", shape, operands=(chosen, value, clamped)

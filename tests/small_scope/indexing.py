@@ -1,6 +1,7 @@
 """Slices at places that are data, in range and out of it."""
 
 import numpy as np
+
 from small_scope.program import Program, Value
 
 

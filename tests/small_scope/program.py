@@ -7,10 +7,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from small_scope.choices import Choices
-from small_scope.shardings import Split, splits
 
 from sdy.mesh import Mesh
+from small_scope.choices import Choices
+from small_scope.shardings import Split, splits
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
@@ -139,9 +139,7 @@ class Program:
 
     def _constrained(self, value: Value, split: Split) -> Value:
         is_open = self.choices.of(("", "?"))
-        dims = ", ".join(
-            "{" + ", ".join([*map(str, axes), *([is_open] if is_open else [])]) + "}" for axes in split
-        )
+        dims = ", ".join("{" + ", ".join([*map(str, axes), *([is_open] if is_open else [])]) + "}" for axes in split)
         return self.op(f"sdy.sharding_constraint {value.name} <@mesh, [{dims}]>", value.shape, value.element)
 
 

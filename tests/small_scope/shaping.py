@@ -3,6 +3,7 @@
 from math import prod
 
 import numpy as np
+
 from small_scope.program import Program, Shape
 
 
@@ -12,14 +13,23 @@ def reshape(program: Program) -> Program:
     return program.result(program.op(f"stablehlo.reshape {value.name}", after, operands=(value,)))
 
 
-_SHAPES = [(), *((n,) for n in range(25)), *((n, m) for n in range(8) for m in range(8)), (2, 2, 3), (3, 2, 2), (2, 3, 2)]
+_SHAPES = [
+    (),
+    *((n,) for n in range(25)),
+    *((n, m) for n in range(8) for m in range(8)),
+    (2, 2, 3),
+    (3, 2, 2),
+    (2, 3, 2),
+]
 _RESHAPES = [(one, other) for one in _SHAPES for other in _SHAPES if one != other and prod(one) == prod(other) and one]
 
 
 def transpose(program: Program) -> Program:
     shape = (program.size(), program.size())
     value = program.argument(shape)
-    return program.result(program.op(f"stablehlo.transpose {value.name}, dims = [1, 0]", shape[::-1], operands=(value,)))
+    return program.result(
+        program.op(f"stablehlo.transpose {value.name}, dims = [1, 0]", shape[::-1], operands=(value,))
+    )
 
 
 def transpose_of_three(program: Program) -> Program:

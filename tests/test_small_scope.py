@@ -1,0 +1,69 @@
+"""Small programs split in every way: a sample of them, which `python -m small_scope.campaign` makes larger."""
+
+from itertools import islice, product
+
+import numpy as np
+import pytest
+from small_scope.campaign import OPERATIONS
+from small_scope.check import Checker, verdict_on_propagated
+from small_scope.choices import Choices, NoCase, every, some
+from small_scope.found import FOUND
+from small_scope.program import Program
+from small_scope.shardings import MESHES, splits
+
+import sdy
+from sdy.passes.execution.interface import Interface
+
+SEED = 20
+"""Says which cases are in the sample."""
+
+COUNT = 5
+"""For each operation, on each mesh."""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_sample_computes_what_the_whole_does(operation: str) -> None:
+    check = Checker()
+    for name, mesh in MESHES.items():
+
+        def make(choices: Choices, mesh: sdy.Mesh = mesh) -> Program:
+            return OPERATIONS[operation](Program(choices, mesh))
+
+        for case in islice(some(make, f"{SEED} {operation} {name}"), COUNT):
+            verdict = check(case)
+            assert verdict.kind in ("right", "seen"), f"{verdict.kind}: {verdict.why}\n{case.text}"
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_computes_what_the_whole_does(name: str) -> None:
+    module = sdy.parse(FOUND[name])
+    ports = [(each.get_shape(), index) for index, each in enumerate(Interface.of(module).main.function_type.inputs)]
+    scalars = (0, 1, 3, 6, -2)
+    choices = [
+        [np.asarray(number, np.int32) for number in scalars]
+        if shape == ()
+        else [np.arange(100 * index, 100 * index + np.prod(shape), dtype=np.int32).reshape(shape)]
+        for shape, index in ports
+    ]
+    inputs = list(product(*choices))
+    whole = [sdy.interpret(module, *arrays) for arrays in inputs]
+    sdy.propagate(module)
+    assert verdict_on_propagated(module, inputs, whole).kind == "right"
+
+
+def test_every_choice_is_made_once() -> None:
+    def make(choices: Choices) -> tuple[int, ...]:
+        first = choices.below(3)
+        if first == 1:
+            raise NoCase
+        return (first, *(choices.below(2) for _ in range(first)))
+
+    assert list(every(make)) == [(0,), (2, 0, 0), (2, 0, 1), (2, 1, 0), (2, 1, 1)]
+
+
+def test_splits_are_all_that_are_valid() -> None:
+    mesh = sdy.Mesh.of({"x": 4})
+    assert {tuple(map(str, axes)) for (axes,) in splits(mesh, 1)} == {
+        (), ('"x"',), ('"x":(1)2',), ('"x":(2)2',), ('"x":(2)2', '"x":(1)2'),
+    }  # fmt: skip
+    assert len(set(splits(mesh, 2))) == len(splits(mesh, 2)) == 1 + 2 * 3 + 2 + 2
