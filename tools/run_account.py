@@ -14,6 +14,7 @@ from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.passes.execution.hlo_collectives import Traffic, total
+from sdy.tools.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Account:
     devices: str
     collectives: Mapping[str, Traffic]
     seconds: Mapping[str, float]
-    comparison: str
+    comparison: Comparison
 
 
 def count_operations(module: ModuleOp) -> int:
@@ -69,7 +70,7 @@ def show(account: Account, console: Console) -> None:
     console.print(summary)
     console.print(_collectives(account.collectives))
     console.print(_times(account.seconds))
-    console.print(account.comparison, markup=False)
+    account.comparison.show(console)
 
 
 def _collectives(traffic: Mapping[str, Traffic]) -> Table:

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from xdsl.dialects.builtin import ModuleOp
@@ -16,10 +17,10 @@ from sdy.passes.blocks.graph import BlockGraph
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
 from sdy.passes.blocks.validation import validate
 from sdy.passes.driver import read, run_passes, write
-from sdy.passes.execution.difference import largest_difference, told_difference
 from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.text import parse
 from sdy.tools.command import guarded
+from sdy.tools.comparison import Comparison, Reference, compare
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -85,10 +86,13 @@ def run(arguments: argparse.Namespace) -> int:
     validate(graph)
     if arguments.dot or arguments.json:
         return _draw(graph, arguments)
-    inputs, results = _run(graph, original, arguments)
-    if arguments.check:
-        _compare(original, inputs, results)
-    return 0
+    console = Console(highlight=False, soft_wrap=True)
+    inputs, results = _run(graph, original, arguments, console)
+    if not arguments.check:
+        return 0
+    comparison = _compare(original, inputs, results)
+    comparison.show(console)
+    return 0 if comparison.holds else 1
 
 
 def _draw(graph: BlockGraph, arguments: argparse.Namespace) -> int:
@@ -102,7 +106,7 @@ def _draw(graph: BlockGraph, arguments: argparse.Namespace) -> int:
 
 
 def _run(
-    graph: BlockGraph, original: ModuleOp, arguments: argparse.Namespace
+    graph: BlockGraph, original: ModuleOp, arguments: argparse.Namespace, console: Console
 ) -> tuple[list[NumpyArray], Sequence[NumpyArray]]:
     from sdy.passes.blocks.schedule import MemoryLimitError
     from sdy.passes.blocks.schedule import run as run_graph
@@ -113,7 +117,6 @@ def _run(
         inputs = arrange_inputs(read_arrays(arguments.inputs), ports, arguments.inputs)
     else:
         inputs = random_inputs(ports, arguments.seed)
-    console = Console(highlight=False)
     try:
         with Console(stderr=True).status("running ..."):
             results, account = run_graph(graph, inputs, arguments.memory_limit)
@@ -138,9 +141,12 @@ def _table(graph: BlockGraph) -> Table:
     return table
 
 
-def _compare(original: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence[NumpyArray]) -> None:
+def _compare(original: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence[NumpyArray]) -> Comparison:
     from sdy.passes.execution.compile import compile_unpartitioned
 
     program = compile_unpartitioned(original)
-    difference = largest_difference(results, program(*inputs), [port.name for port in program.outputs])
-    print(told_difference(difference, "the program computed whole"))
+
+    def run(given: Sequence[NumpyArray]) -> list[NumpyArray]:
+        return [np.asarray(result) for result in program(*given)]
+
+    return compare(original, inputs, results, Reference("the program computed whole", run))
