@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import op_error, warn
@@ -11,6 +10,7 @@ from sdy.passes.execution.difference import largest_difference, told_difference
 from sdy.passes.execution.inputs import NumpyArray, rounded_otherwise
 from sdy.passes.execution.result_origin import result_origins
 from sdy.passes.execution.rounding import Rounding, first_mismatch
+from sdy.tools.terminal import Terminal
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Comparison:
     text: str
     holds: bool = True
 
-    def show(self, console: Console) -> None:
+    def show(self, console: Terminal) -> None:
         """Print it, in red where the results are wrong."""
-        console.print(self.text, style=None if self.holds else "bold red", markup=False)
+        console.print(self.text, style=None if self.holds else "bold red")
 
 
 @dataclass(frozen=True)

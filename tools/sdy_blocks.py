@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from xdsl.dialects.builtin import ModuleOp
 
@@ -21,6 +20,7 @@ from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_input
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
+from sdy.tools.terminal import Terminal
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     validate(graph)
     if arguments.dot or arguments.json:
         return _draw(graph, arguments)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Terminal()
     inputs, results = _run(graph, original, arguments, console)
     if not arguments.check:
         return 0
@@ -106,7 +106,7 @@ def _draw(graph: BlockGraph, arguments: argparse.Namespace) -> int:
 
 
 def _run(
-    graph: BlockGraph, original: ModuleOp, arguments: argparse.Namespace, console: Console
+    graph: BlockGraph, original: ModuleOp, arguments: argparse.Namespace, console: Terminal
 ) -> tuple[list[NumpyArray], Sequence[NumpyArray]]:
     from sdy.passes.blocks.schedule import MemoryLimitError
     from sdy.passes.blocks.schedule import run as run_graph
@@ -118,7 +118,7 @@ def _run(
     else:
         inputs = random_inputs(ports, arguments.seed)
     try:
-        with Console(stderr=True).status("running ..."):
+        with Terminal(stderr=True).status("running ..."):
             results, account = run_graph(graph, inputs, arguments.memory_limit)
     except MemoryLimitError as problem:
         raise error(original, str(problem)) from problem

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import DiagnosticError, error
@@ -24,6 +23,7 @@ from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
 from sdy.tools.run_account import Account, count_operations, count_shardings, show
+from sdy.tools.terminal import Terminal
 
 if TYPE_CHECKING:
     import jax
@@ -133,14 +133,14 @@ def run(arguments: argparse.Namespace) -> int:
         seconds=timing.seconds,
         comparison=comparison,
     )
-    show(account, Console(highlight=False, soft_wrap=True))
+    show(account, Terminal())
     return 0 if comparison.holds else 1
 
 
 @contextmanager
 def _stage(timing: Timing, name: str) -> Generator[None]:
     """Time a stage, and show on a terminal that it is at work."""
-    with timing.stage(name), Console(stderr=True).status(f"{name} ..."):
+    with timing.stage(name), Terminal(stderr=True).status(f"{name} ..."):
         yield
 
 
