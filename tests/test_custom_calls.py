@@ -17,6 +17,7 @@ from jax import lax
 
 import sdy
 from sdy.diagnostics import DiagnosticError
+from sdy.tools import sdy_blocks, sdy_run
 
 X = jax.ShapeDtypeStruct((2, 4, 4), np.float32)
 
@@ -79,6 +80,16 @@ def test_a_target_that_no_library_has_is_told_with_its_place(target: str, versio
         compile_(sdy.parse(calling(target, version), "unknown.mlir"))
     assert str(caught.value).startswith("unknown.mlir:3:8: error: 'stablehlo.custom_call' op calls @")
     assert target.strip('"') in caught.value.message
+
+
+@pytest.mark.parametrize("tool", [sdy_run.main, sdy_blocks.main])
+def test_a_tool_tells_the_place_in_the_file(
+    tool: Callable[[list[str]], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "unknown.mlir"
+    path.write_text(calling("no_such_target"))
+    assert tool([str(path)]) == 1
+    assert f"{path}:3:8: error: 'stablehlo.custom_call' op calls @no_such_target" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("target", ["Sharding", "annotate_device_placement", "LayoutConstraint"])

@@ -1,6 +1,7 @@
 """The command sdy-run: its account, and what it says of wrong input."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -94,7 +95,34 @@ def test_a_wrong_result_is_told_with_its_element_and_what_made_it(
     out = capsys.readouterr().out
     assert f"{program}:4:24: error: 'stablehlo.reduce' op result 0 is wrong: element [0] is " in out
     assert "rounding explains" in out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert sdy_run.main([str(program)]) == 1
+    assert "\x1b[1;31mlargest difference" in capsys.readouterr().out
     assert sdy_run.main([str(program), "--no-check"]) == 0
+
+
+def test_what_is_nothing_but_rounding_is_not_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Differences from a mean add up to zero, or to what is left of the roundings, in another order to something else."""
+    path = tmp_path / "centered.mlir"
+    path.write_text("""\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%arg0: tensor<8x4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.constant dense<4096.0> : tensor<8xf32>
+  %2 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.add across dimensions = [1]
+    : (tensor<8x4096xf32>, tensor<f32>) -> tensor<8xf32>
+  %3 = stablehlo.divide %2, %1 : tensor<8xf32>
+  %4 = stablehlo.broadcast_in_dim %3, dims = [0] : (tensor<8xf32>) -> tensor<8x4096xf32>
+  %5 = stablehlo.subtract %arg0, %4 : tensor<8x4096xf32>
+  %6 = stablehlo.reduce(%5 init: %0) applies stablehlo.add across dimensions = [1]
+    : (tensor<8x4096xf32>, tensor<f32>) -> tensor<8xf32>
+  return %6 : tensor<8xf32>
+}
+""")
+    assert sdy_run.main([str(path)]) == 0
+    told = re.search(r"program: (\S+) \(result 0, whose largest element is (\S+)\)", capsys.readouterr().out)
+    assert told is not None
+    assert float(told[1]) > float(told[2]) / 100
 
 
 def test_numbers_that_nothing_determines_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
