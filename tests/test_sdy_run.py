@@ -102,7 +102,7 @@ def test_a_wrong_result_is_told_with_its_element_and_what_made_it(
 
 
 def test_what_is_nothing_but_rounding_is_not_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Differences from a mean add up to zero, or to what is left of the roundings, in another order to something else."""
+    """Differences from a mean add up to what is left of the roundings, which are others in another order."""
     path = tmp_path / "centered.mlir"
     path.write_text("""\
 sdy.mesh @mesh = <["x"=4]>
