@@ -21,6 +21,8 @@ from typing import TypeAlias, cast
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
+from sdy.shown_text import shown, shown_lines
+
 
 class Severity(Enum):
     """How grave a diagnostic is; the value is the word MLIR prints."""
@@ -64,14 +66,17 @@ class Diagnostic:
     notes: tuple["Diagnostic", ...] = ()
 
     def render(self) -> str:
-        """MLIR's form: the message after its place, the source line and a caret where known, then the notes."""
+        """MLIR's form: the message after its place, the source line and a caret where known, then the notes.
+
+        What a terminal would obey is escaped.
+        """
         place = "<unknown>:0" if self.location is None else str(self.location)
-        lines = [f"{place}: {self.severity.value}: {self.message}"]
+        lines = [f"{shown(place)}: {self.severity.value}: {shown_lines(self.message)}"]
         if self.location is not None and (source_line := _source_line(self.location)) is not None:
-            shown, column = _around(source_line, self.location.column - 1)
+            part, column = _around(source_line, self.location.column - 1)
             # Tabs are kept before the caret so that it stands below its character at any tab width.
-            indent = "".join("\t" if c == "\t" else " " for c in shown[:column])
-            lines += [shown, f"{indent}^"]
+            indent = "".join("\t" if c == "\t" else " " for c in shown(part[:column]))
+            lines += [shown(part), f"{indent}^"]
         return "\n".join(lines + [note.render() for note in self.notes])
 
 

@@ -5,8 +5,10 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +22,13 @@ import sdy
 from sdy.blocks import block_operation
 from sdy.box import Box
 from sdy.diagnostics import DiagnosticError
+from sdy.passes.blocks import schedule
 from sdy.passes.blocks.block_shapes import of_shardings, within
 from sdy.passes.blocks.build import block_graph
 from sdy.passes.blocks.dask_graph import dask_graph
 from sdy.passes.blocks.drawing import to_dot, to_json
-from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorCopy, TensorView, chunks_read
+from sdy.passes.blocks.graph import BlockGraph, Shard, StoredTensor, TensorCopy, TensorView, chunks_read
+from sdy.passes.blocks.kernel import run_shard
 from sdy.passes.blocks.probe import Probe, probe, probe_per_step
 from sdy.passes.blocks.schedule import MemoryLimitError, run
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
@@ -277,6 +281,21 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert json.loads(capsys.readouterr().out)["nodes"]
     assert sdy_blocks([str(program), "--memory-limit", "100"]) == 1
     assert "its smallest blocks take" in capsys.readouterr().err
+
+
+def test_command_tells_a_wrong_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def one_too_many(shard: Shard, operands: Sequence[Any]) -> list[Any]:
+        return [array + 1 for array in run_shard(shard, operands)]
+
+    program = tmp_path / "program.mlir"
+    program.write_text(sdy.format(sdy.from_jax(jax.jit(jnp.tanh), f32(8, 32))))
+    arguments = [str(program), "--memory-limit", "2K", "--check"]
+    assert sdy_blocks(arguments) == 0
+    monkeypatch.setattr(schedule, "run_shard", one_too_many)
+    assert sdy_blocks(arguments) == 1
+    assert "error: 'stablehlo.tanh' op result 0 is wrong: element [0, 0] is " in capsys.readouterr().out
 
 
 def test_probes_of_sample_blocks():

@@ -3,8 +3,12 @@
 # jax does not declare all of its types.
 # pyright: basic
 
+from collections.abc import Sequence
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import sdy
@@ -14,17 +18,27 @@ from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
 from sdy.passes.execution.compile import compile, compile_unpartitioned
 from sdy.passes.execution.hlo_collectives import collectives, total
-from sdy.passes.execution.inputs import random_inputs
+from sdy.passes.execution.inputs import random_inputs, rounded_otherwise
+from sdy.passes.execution.rounding import Rounding, first_mismatch
+
+
+def arrays(results: Sequence[Any]) -> list[Any]:
+    return [np.asarray(result) for result in results]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_devices_together_compute_what_one_does(name: str):
     original = PROGRAMS[name].module()
     local = partitioned(original)
-    compiled = compile(local)
+    compiled, whole = compile(local), compile_unpartitioned(original)
     inputs = random_inputs(compiled.inputs, seed=0)
-    expected = compile_unpartitioned(original)(*inputs)
-    assert_same(compiled(*inputs), expected, PROGRAMS[name].tolerance)
+    results, expected = arrays(compiled(*inputs)), arrays(whole(*inputs))
+    assert_same(results, expected, PROGRAMS[name].tolerance)
+
+    def again(relative: float) -> list[Any]:
+        return arrays(whole(*rounded_otherwise(inputs, relative)))
+
+    assert first_mismatch(results, expected, Rounding.of(original), again) is None
     assert_same(sdy.interpret(local, *inputs), expected, PROGRAMS[name].tolerance)
 
 

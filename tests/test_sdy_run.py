@@ -1,6 +1,7 @@
 """The command sdy-run: its account, and what it says of wrong input."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
 
+from sdy.dialect.walk import operations_of
+from sdy.passes.driver import partition
+from sdy.stablehlo import AllReduceOp
 from sdy.tools import sdy_run
 
 PROGRAM = """\
@@ -72,6 +78,70 @@ def test_a_program_of_each_device_is_compared_with_what_xla_makes_of_it(
     (tmp_path / "manual.mlir").write_text(MANUAL)
     assert sdy_run.main([str(tmp_path / "manual.mlir"), "--check"]) == 0
     assert "largest difference from the program as XLA partitions it: 0 (result 0" in capsys.readouterr().out
+
+
+def test_a_wrong_result_is_told_with_its_element_and_what_made_it(
+    program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Each device keeps its own part of the sum."""
+
+    def partition_badly(module: ModuleOp) -> None:
+        partition(module)
+        for op in operations_of(module, AllReduceOp):
+            Rewriter.replace_op(op, [], op.operands)
+
+    monkeypatch.setattr(sdy_run, "partition", partition_badly)
+    assert sdy_run.main([str(program)]) == 1
+    out = capsys.readouterr().out
+    assert f"{program}:4:24: error: 'stablehlo.reduce' op result 0 is wrong: element [0] is " in out
+    assert "rounding explains" in out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert sdy_run.main([str(program)]) == 1
+    assert "\x1b[1;31mlargest difference" in capsys.readouterr().out
+    assert sdy_run.main([str(program), "--no-check"]) == 0
+
+
+def test_what_is_nothing_but_rounding_is_not_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Differences from a mean add up to what is left of the roundings, which are others in another order."""
+    path = tmp_path / "centered.mlir"
+    path.write_text("""\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%arg0: tensor<8x4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.constant dense<4096.0> : tensor<8xf32>
+  %2 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.add across dimensions = [1]
+    : (tensor<8x4096xf32>, tensor<f32>) -> tensor<8xf32>
+  %3 = stablehlo.divide %2, %1 : tensor<8xf32>
+  %4 = stablehlo.broadcast_in_dim %3, dims = [0] : (tensor<8xf32>) -> tensor<8x4096xf32>
+  %5 = stablehlo.subtract %arg0, %4 : tensor<8x4096xf32>
+  %6 = stablehlo.reduce(%5 init: %0) applies stablehlo.add across dimensions = [1]
+    : (tensor<8x4096xf32>, tensor<f32>) -> tensor<8xf32>
+  return %6 : tensor<8xf32>
+}
+""")
+    assert sdy_run.main([str(path)]) == 0
+    told = re.search(r"program: (\S+) \(result 0, whose largest element is (\S+)\)", capsys.readouterr().out)
+    assert told is not None
+    assert float(told[1]) > float(told[2]) / 100
+
+
+def test_numbers_that_nothing_determines_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "drawn.mlir"
+    path.write_text("""\
+func.func @main(%arg0: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = stablehlo.constant dense<4> : tensor<1xi64>
+  %1 = stablehlo.constant dense<0.0> : tensor<f32>
+  %2 = stablehlo.constant dense<1.0> : tensor<f32>
+  %3 = stablehlo.rng %1, %2, %0, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>
+  %4 = stablehlo.add %arg0, %3 : tensor<4xf32>
+  return %4, %arg0 : tensor<4xf32>, tensor<4xf32>
+}
+""")
+    assert sdy_run.main([str(path)]) == 0
+    captured = capsys.readouterr()
+    assert f"{path}:5:8: warning: 'stablehlo.rng' op draws other numbers each time" in captured.err
+    assert "result 0 is not compared" in captured.err
+    assert "largest difference from the unpartitioned program: 0 (result 1" in captured.out
 
 
 def test_a_fresh_process_makes_the_devices_that_it_needs(program: Path):

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -14,6 +13,9 @@ from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.passes.execution.hlo_collectives import Traffic, total
+from sdy.shown_text import shown
+from sdy.tools.comparison import Comparison
+from sdy.tools.terminal import Terminal
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Account:
     devices: str
     collectives: Mapping[str, Traffic]
     seconds: Mapping[str, float]
-    comparison: str
+    comparison: Comparison
 
 
 def count_operations(module: ModuleOp) -> int:
@@ -55,12 +57,13 @@ def _values(module: ModuleOp) -> Iterator[SSAValue]:
                 yield from block.args
 
 
-def show(account: Account, console: Console) -> None:
+def show(account: Account, console: Terminal) -> None:
     """Print the account."""
     meshes = [
-        f"@{name} " + ", ".join(f"{axis}={size}" for axis, size in mesh.axes) for name, mesh in account.meshes.items()
+        f"@{shown(name)} " + ", ".join(f"{shown(axis)}={size}" for axis, size in mesh.axes)
+        for name, mesh in account.meshes.items()
     ]
-    console.print(account.name, style="bold", markup=False)
+    console.print(account.name, style="bold")
     summary = Table(box=None, show_header=False, padding=(0, 2))
     summary.add_row("operations", f"{account.operations:,}")
     summary.add_row("shardings", f"{account.shardings_given:,} given, {account.shardings_found:,} found by propagation")
@@ -69,7 +72,7 @@ def show(account: Account, console: Console) -> None:
     console.print(summary)
     console.print(_collectives(account.collectives))
     console.print(_times(account.seconds))
-    console.print(account.comparison, markup=False)
+    account.comparison.show(console)
 
 
 def _collectives(traffic: Mapping[str, Traffic]) -> Table:

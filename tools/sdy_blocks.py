@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from rich.console import Console
+import numpy as np
 from rich.table import Table
 from xdsl.dialects.builtin import ModuleOp
 
@@ -16,10 +16,11 @@ from sdy.passes.blocks.graph import BlockGraph
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
 from sdy.passes.blocks.validation import validate
 from sdy.passes.driver import read, run_passes, write
-from sdy.passes.execution.difference import largest_difference, told_difference
 from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.text import parse
 from sdy.tools.command import guarded
+from sdy.tools.comparison import Comparison, Reference, compare
+from sdy.tools.terminal import Terminal
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -85,10 +86,13 @@ def run(arguments: argparse.Namespace) -> int:
     validate(graph)
     if arguments.dot or arguments.json:
         return _draw(graph, arguments)
-    inputs, results = _run(graph, original, arguments)
-    if arguments.check:
-        _compare(original, inputs, results)
-    return 0
+    console = Terminal()
+    inputs, results = _run(graph, original, arguments, console)
+    if not arguments.check:
+        return 0
+    comparison = _compare(original, inputs, results)
+    comparison.show(console)
+    return 0 if comparison.holds else 1
 
 
 def _draw(graph: BlockGraph, arguments: argparse.Namespace) -> int:
@@ -102,7 +106,7 @@ def _draw(graph: BlockGraph, arguments: argparse.Namespace) -> int:
 
 
 def _run(
-    graph: BlockGraph, original: ModuleOp, arguments: argparse.Namespace
+    graph: BlockGraph, original: ModuleOp, arguments: argparse.Namespace, console: Terminal
 ) -> tuple[list[NumpyArray], Sequence[NumpyArray]]:
     from sdy.passes.blocks.schedule import MemoryLimitError
     from sdy.passes.blocks.schedule import run as run_graph
@@ -113,9 +117,8 @@ def _run(
         inputs = arrange_inputs(read_arrays(arguments.inputs), ports, arguments.inputs)
     else:
         inputs = random_inputs(ports, arguments.seed)
-    console = Console(highlight=False)
     try:
-        with Console(stderr=True).status("running ..."):
+        with Terminal(stderr=True).status("running ..."):
             results, account = run_graph(graph, inputs, arguments.memory_limit)
     except MemoryLimitError as problem:
         raise error(original, str(problem)) from problem
@@ -138,9 +141,12 @@ def _table(graph: BlockGraph) -> Table:
     return table
 
 
-def _compare(original: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence[NumpyArray]) -> None:
+def _compare(original: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence[NumpyArray]) -> Comparison:
     from sdy.passes.execution.compile import compile_unpartitioned
 
     program = compile_unpartitioned(original)
-    difference = largest_difference(results, program(*inputs), [port.name for port in program.outputs])
-    print(told_difference(difference, "the program computed whole"))
+
+    def run(given: Sequence[NumpyArray]) -> list[NumpyArray]:
+        return [np.asarray(result) for result in program(*given)]
+
+    return compare(original, inputs, results, Reference("the program computed whole", run))

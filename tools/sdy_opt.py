@@ -15,6 +15,7 @@ from sdy.diagnostics import DiagnosticError, capture, error, report
 from sdy.passes.catalog import PASSES, summary
 from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, run_passes, write
 from sdy.passes.options import TRUTH, nearest, pass_called
+from sdy.shown_text import shown_lines
 from sdy.text import context, format, parse, verify
 from sdy.tools.command import guarded
 from sdy.tools.split_input import SEPARATOR, split
@@ -238,7 +239,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         arguments = parse_arguments(words)
     except DiagnosticError as problem:
-        print(f"sdy-opt: {problem.message}", file=sys.stderr)
+        print(f"sdy-opt: {shown_lines(problem.message)}", file=sys.stderr)
         return 1
     return guarded(lambda: run(arguments))
 

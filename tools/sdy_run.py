@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import DiagnosticError, error
@@ -17,12 +17,13 @@ from sdy.dialect import ManualComputationOp
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.walk import operations
 from sdy.passes.driver import Timing, partition, propagate, read
-from sdy.passes.execution.difference import largest_difference, told_difference
 from sdy.passes.execution.hlo_collectives import collectives
-from sdy.passes.execution.inputs import arrange_inputs, random_inputs, read_arrays
+from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.text import parse
 from sdy.tools.command import guarded
+from sdy.tools.comparison import Comparison, Reference, compare
 from sdy.tools.run_account import Account, count_operations, count_shardings, show
+from sdy.tools.terminal import Terminal
 
 if TYPE_CHECKING:
     import jax
@@ -36,11 +37,12 @@ _SMALL_PROGRAM = 5000
 _MOST_VIRTUAL_DEVICES = 1024
 """The number of virtual CPU devices that XLA is sure to make; it refuses some thousands, after a long time."""
 
-_NOT_COMPARED = "not compared with the unpartitioned program (--check compares)"
+_NOT_COMPARED = Comparison("not compared with the unpartitioned program (--check compares)")
 
 _DESCRIPTION = """\
 Decide the sharding of every tensor of a StableHLO program, make the program that each device runs, run it, and compare
-its results with those of the unpartitioned program on one device.
+its results with those of the unpartitioned program on one device. The exit status is 1 where they differ by more than
+rounding explains.
 
 The devices are those that jax finds; where they are fewer than the program's mesh has, that many virtual CPU devices
 are used instead. Inputs are random unless a file gives them.
@@ -131,14 +133,14 @@ def run(arguments: argparse.Namespace) -> int:
         seconds=timing.seconds,
         comparison=comparison,
     )
-    show(account, Console(highlight=False, soft_wrap=True))
-    return 0
+    show(account, Terminal())
+    return 0 if comparison.holds else 1
 
 
 @contextmanager
 def _stage(timing: Timing, name: str) -> Generator[None]:
     """Time a stage, and show on a terminal that it is at work."""
-    with timing.stage(name), Console(stderr=True).status(f"{name} ..."):
+    with timing.stage(name), Terminal(stderr=True).status(f"{name} ..."):
         yield
 
 
@@ -185,8 +187,8 @@ def _run(program: "CompiledProgram", inputs: Sequence[Any]) -> "tuple[jax.Array,
 
 def _compare(
     original: ModuleOp, program: "CompiledProgram", inputs: Sequence[Any], results: "Sequence[jax.Array]", must: bool
-) -> str:
-    """How far the results are from those of the program `original` on one device; why not, if that can't be told.
+) -> Comparison:
+    """Compare the results with those of the program `original` on one device, or say why that can't be done.
 
     A program that says what each device does is compared with what XLA's own partitioner makes of it. Raises
     DiagnosticError where the difference `must` be told and cannot be.
@@ -202,13 +204,17 @@ def _compare(
                 if for_devices
                 else compile_unpartitioned(original, program.devices[0])
             )
-            expected = _run(other, inputs)
+        return compare(
+            original, inputs, _arrays(results), Reference(reference, lambda given: _arrays(_run(other, given)))
+        )
     except DiagnosticError as problem:
         if must:
             raise
-        return f"not compared with {reference}: {problem.message}"
-    difference = largest_difference(results, expected, [port.name for port in program.outputs])
-    return told_difference(difference, reference)
+        return Comparison(f"not compared with {reference}: {problem.message}")
+
+
+def _arrays(results: "Sequence[jax.Array]") -> list[NumpyArray]:
+    return [np.asarray(result) for result in results]
 
 
 @contextmanager

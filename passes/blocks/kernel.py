@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from sdy.diagnostics import DiagnosticError, error
 from sdy.passes.blocks.graph import BlockOp, Shard
 from sdy.passes.blocks.local_operation import local_program, whole_program
 from sdy.passes.blocks.reading import Array
@@ -16,9 +17,15 @@ from sdy.text import format, parse
 
 
 def run_shard(shard: Shard, operands: Sequence[Array]) -> list[Array]:
-    """The chunks that a shard writes."""
+    """The chunks that a shard writes. Raises DiagnosticError, at its operation, where that can't be run."""
     program = shard_program(shard)
-    return list(operands) if program is None else run_program(program, operands)
+    if program is None:
+        return list(operands)
+    try:
+        return run_program(program, operands)
+    except DiagnosticError as problem:
+        where = shard.work.op if isinstance(shard.work, BlockOp) else None
+        raise error(where, problem.message, *(note.message for note in problem.notes)) from problem
 
 
 def shard_program(shard: Shard) -> str | None:

@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import error
 from sdy.dialect.meshes import named_meshes
+from sdy.passes.execution.custom_calls import wrong_calls_told
 from sdy.passes.execution.device_mesh import Device
 from sdy.passes.execution.interface import Argument
-from sdy.passes.execution.python_callbacks import refuse_callbacks
 from sdy.passes.execution.sharded_program import ShardedProgram, device_count
 
 __all__ = ["CompiledProgram", "compile", "compile_by_xla", "compile_unpartitioned", "device_count"]
@@ -86,13 +86,13 @@ def compile(  # noqa: A001
     partitioned first, as a copy. Raises DiagnosticError where there are too few devices or the mesh is another, and
     where the program is one that cannot be run.
     """
-    refuse_callbacks(module)
-    if not isinstance(devices, jax.sharding.Mesh):
-        return CompiledProgram(ShardedProgram.of(module, devices))
-    given, own = dict(devices.shape), [dict(mesh.axes) for mesh in named_meshes(module).values() if mesh.axes]
-    if given not in own:
-        raise error(module, f"the mesh has the axes {given}, but the module is for {own or 'one device'}")
-    return CompiledProgram(ShardedProgram.of(module, tuple(devices.devices.flat), devices.abstract_mesh))
+    with wrong_calls_told(module):
+        if not isinstance(devices, jax.sharding.Mesh):
+            return CompiledProgram(ShardedProgram.of(module, devices))
+        given, own = dict(devices.shape), [dict(mesh.axes) for mesh in named_meshes(module).values() if mesh.axes]
+        if given not in own:
+            raise error(module, f"the mesh has the axes {given}, but the module is for {own or 'one device'}")
+        return CompiledProgram(ShardedProgram.of(module, tuple(devices.devices.flat), devices.abstract_mesh))
 
 
 def compile_unpartitioned(module: ModuleOp, device: Device | None = None) -> CompiledProgram:
@@ -100,8 +100,8 @@ def compile_unpartitioned(module: ModuleOp, device: Device | None = None) -> Com
 
     Raises DiagnosticError for a program that is written for several devices, as `sdy.manual_computation` is.
     """
-    refuse_callbacks(module)
-    return CompiledProgram(ShardedProgram.unpartitioned(module, device))
+    with wrong_calls_told(module):
+        return CompiledProgram(ShardedProgram.unpartitioned(module, device))
 
 
 def compile_by_xla(module: ModuleOp, devices: Sequence[Device]) -> CompiledProgram:
@@ -109,5 +109,5 @@ def compile_by_xla(module: ModuleOp, devices: Sequence[Device]) -> CompiledProgr
 
     That is what `jax.jit` does with a program. Raises DiagnosticError where it is one that cannot be run.
     """
-    refuse_callbacks(module)
-    return CompiledProgram(ShardedProgram.partitioned_by_xla(module, devices))
+    with wrong_calls_told(module):
+        return CompiledProgram(ShardedProgram.partitioned_by_xla(module, devices))

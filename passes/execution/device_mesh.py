@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import jax
 import numpy as np
@@ -23,6 +24,9 @@ from sdy.axes import AxisRef, axis_between
 from sdy.diagnostics import Where, error
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
+
+_PLAIN = " !#$&'()*+,/:;<=>?@[]^`{|}"
+"""Of what may be in an axis name besides letters and digits, what XLA takes: at anything else it ends the process."""
 
 Device: TypeAlias = Any
 """A `jax.Device`, which jax declares as a variable, not as a type."""
@@ -117,4 +121,5 @@ def _cuts(mesh: Mesh, ends: set[int]) -> Iterator[_Cut]:
         places = [start, *sorted(place for place in ends if start < place < end), end]
         for low, high in pairwise(places):
             part = axis_between(axis, low // start, high // start, mesh)
-            yield _Cut(axis if part.is_full else f"{axis}:({part.pre_size}){part.size}", low, high)
+            name = quote(axis, _PLAIN)
+            yield _Cut(name if part.is_full else f"{name}:({part.pre_size}){part.size}", low, high)

@@ -19,7 +19,7 @@ class Difference:
 def told_difference(difference: Difference | None, program: str) -> str:
     """How far results are from those of `program`, as a sentence."""
     if difference is None:
-        return "nothing to compare: the results have no elements"
+        return "there is nothing to compare"
     return (
         f"largest difference from {program}: {difference.largest:.3g} "
         f"({difference.result}, whose largest element is {difference.scale:.3g})"

@@ -27,6 +27,18 @@ def random_inputs(ports: "Sequence[Port]", seed: int) -> list[NumpyArray]:
     return [_random_array(port, generator) for port in ports]
 
 
+def rounded_otherwise(inputs: Sequence[NumpyArray], relative: float) -> list[NumpyArray]:
+    """`inputs` with each number that is not whole a little larger or smaller, by `relative`; the same for the same."""
+    generator = np.random.default_rng(0)
+
+    def change(array: NumpyArray) -> NumpyArray:
+        if array.dtype == np.bool_ or _is_integer(array.dtype):
+            return array
+        return (array * (1 + relative * generator.choice([-1, 1], array.shape))).astype(array.dtype)
+
+    return list(map(change, inputs))
+
+
 def _random_array(port: "Port", generator: np.random.Generator) -> NumpyArray:
     if port.dtype == np.bool_:
         return generator.integers(0, 2, port.shape).astype(np.bool_)

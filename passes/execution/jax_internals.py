@@ -4,10 +4,13 @@
 # pyright: basic
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from jax._src import dispatch
+from jax._src.lax import linalg
 from jax.extend.core import Primitive
+from jaxlib import gpu_solver
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
@@ -42,6 +45,13 @@ def key_impl(dtype: Any) -> str:
 def needs_devices_to_lower(primitive: Primitive) -> None:
     """Let jax know the devices of a program when it lowers what is bound to `primitive`."""
     dispatch.prim_requires_devices_during_lowering.add(primitive)
+
+
+def initialize_libraries() -> None:
+    """Load the libraries of custom calls that jax loads late, some of which crash where they are called before that."""
+    import_module("jax.experimental.sparse")
+    linalg.initialize_lapack()
+    gpu_solver.initialize_hybrid_kernels()
 
 
 def inlined(function: ir.OpView, arguments: Sequence[ir.Value]) -> list[ir.Value]:

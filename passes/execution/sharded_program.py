@@ -22,6 +22,7 @@ from sdy.diagnostics import error
 from sdy.dialect.meshes import named_meshes
 from sdy.mesh import Mesh
 from sdy.passes.driver import partition
+from sdy.passes.execution.custom_calls import prepare_custom_calls
 from sdy.passes.execution.device_mesh import Device, DeviceMesh
 from sdy.passes.execution.device_order import renumber_devices
 from sdy.passes.execution.interface import Interface, Port
@@ -90,6 +91,7 @@ class ShardedProgram:
     @classmethod
     def _of(cls, local: ModuleOp, interface: Interface, grid: DeviceMesh) -> "ShardedProgram":
         draw_unsigned_bits(local)
+        prepare_custom_calls(local)
         program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main)
         inputs, outputs = interface.ports(grid)
         return cls(program, tuple(inputs), tuple(outputs), grid.mesh)

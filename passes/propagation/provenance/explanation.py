@@ -6,6 +6,7 @@ from sdy.axes import AxisRef
 from sdy.diagnostics import Location
 from sdy.dialect.sharding_syntax import sharding_text
 from sdy.sharding import TensorSharding
+from sdy.shown_text import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +63,16 @@ class Explanation:
     chains: tuple[Chain, ...]
 
     def __str__(self) -> str:
-        parts = [f"{self.value} has the sharding {sharding_text(self.sharding)}"]
+        parts = [f"{shown(self.value)} has the sharding {sharding_text(self.sharding)}"]
         if not self.chains:
             parts.append("  no axis splits it")
-        ways = max((len(hop.way) for chain in self.chains for hop in chain.hops), default=0)
+        ways = max((len(shown(hop.way)) for chain in self.chains for hop in chain.hops), default=0)
         for chain in self.chains:
             parts.append(f"\n  dimension {chain.dimension}, axis {chain.axis}")
-            parts += [_line(f"{hop.way:{ways}}  {hop.through}", hop.where) for hop in chain.hops]
+            parts += [_line(f"{shown(hop.way):{ways}}  {hop.through}", hop.where) for hop in chain.hops]
             parts.append(_line(chain.origin.text, chain.origin.where))
         return "\n".join(parts)
 
 
 def _line(text: str, where: Location | None) -> str:
-    return f"    {text}" if where is None else f"    {text}  ({where})"
+    return "    " + shown(text if where is None else f"{text}  ({where})")

@@ -45,6 +45,7 @@ from sdy.text.reading.sparse_elements import SparseElementsAttr
 T = TypeVar("T")
 
 INDENT = "  "
+_NOT_PRINTED = re.compile(rb"[^\x20-\x7e\n\t]")
 _NOT_PLAIN = re.compile(rb'[^\x20-\x7e]|["\\]')
 _LONGEST_REMEMBERED = 1 << 14
 """Characters; of attributes that nest thousands of others, what each level says would fill the memory."""
@@ -80,7 +81,7 @@ class AttributePrinter(XDSLPrinter):
 
     def print_bytes_literal(self, bytestring: bytes) -> None:
         """A string with what is not plain ASCII escaped as MLIR does."""
-        escaped = _NOT_PLAIN.sub(lambda m: b"\\\\" if m[0] == b"\\" else b"\\%02X" % m[0][0], bytestring)
+        escaped = _NOT_PLAIN.sub(_escaped, bytestring)
         self._parts.append(f'"{escaped.decode()}"')
 
     def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002
@@ -159,7 +160,8 @@ class AttributePrinter(XDSLPrinter):
     def _print_unregistered(self, attribute: UnregisteredAttr) -> None:
         """`!foo.bar<1>`, or `!foo<1>` where what is inside does not begin with a name."""
         dialect, _, name = attribute.attr_name.data.partition(".")
-        rest = attribute.value.data
+        # What is not printed can only stand in its strings, where it may as well be escaped.
+        rest = _NOT_PRINTED.sub(_escaped, attribute.value.data.encode()).decode()
         is_pretty = name and (not rest or (rest.startswith("<") and rest.endswith(">")))
         sigil = "!" if attribute.is_type.data else "#"
         self._parts.append(f"{sigil}{dialect}.{name}{rest}" if is_pretty else f"{sigil}{dialect}<{name}{rest}>")
@@ -250,6 +252,10 @@ class AttributePrinter(XDSLPrinter):
         text = "".join(self._parts[start:])
         del self._parts[start:]
         return text
+
+
+def _escaped(character: re.Match[bytes]) -> bytes:
+    return b"\\\\" if character[0] == b"\\" else b"\\%02X" % character[0][0]
 
 
 def _is_splat(attribute: DenseIntOrFPElementsAttr) -> bool:

@@ -1,0 +1,138 @@
+"""Names that would act on a terminal: they appear on it, whichever tool shows them, and MLIR has them escaped."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import sdy
+from sdy.diagnostics import Location, error, register_source
+from sdy.shown_text import shown, shown_lines
+from sdy.tools import sdy_blocks, sdy_interpret, sdy_opt, sdy_run
+
+TITLE = "\x1b]0;owned\x07"
+NAMES = {
+    "an escape sequence": TITLE,
+    "a C1 control character": "\x9b31m",
+    "a backspace": "a\x08b",
+    "a line": "a\nb",
+    "text turned around": "\u202eabc",
+    "markup": "[/bold]",
+    "an emoji's name": ":smile:",
+    "HTML": "<b>",
+    "a quote and a backslash": '"\\',
+}
+
+
+def literal(name: str) -> str:
+    """A string as MLIR has it, all of its bytes escaped."""
+    return '"' + "".join(f"\\{byte:02X}" for byte in name.encode()) + '"'
+
+
+def program(name: str) -> str:
+    """A program that has the name wherever it can: on a mesh, an axis, functions, attributes, locations."""
+    text, function = literal(name), literal(name + "f")
+    return f"""\
+sdy.mesh @{text} = <[{text}=2]>
+func.func private @{function}(%arg0: tensor<4xf32>) -> tensor<4xf32> {{
+  %0 = stablehlo.tanh %arg0 {{{text} = {text}}} : tensor<4xf32> loc({text})
+  return %0 : tensor<4xf32>
+}}
+func.func @main(%arg0: tensor<4xf32> {{sdy.sharding = #sdy.sharding<@{text}, [{{{text}}}]>}} loc({text}:3:4))
+    -> tensor<4xf32> {{
+  %0 = func.call @{function}(%arg0) : (tensor<4xf32>) -> tensor<4xf32> loc({text}:1:2)
+  return %0 : tensor<4xf32>
+}}
+"""
+
+
+def assert_harmless(text: str) -> None:
+    assert all(c.isprintable() or c in "\n\t" for c in text), text
+
+
+named = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+
+
+@named
+def test_each_character_that_is_not_printed_is_escaped(name: str):
+    assert shown(name).isprintable()
+    assert_harmless(shown_lines(name))
+
+
+def test_escapes_are_those_of_python():
+    assert shown("\x1b \x9b \u202e \n") == r"\x1b \x9b \u202e \n"
+
+
+def test_what_is_printed_stays_as_it_is():
+    assert shown("@mesh_é → 日本 \t\\x1b") == "@mesh_é → 日本 \t\\x1b"
+    assert shown_lines("a\nb\x1b") == "a\nb\\x1b"
+
+
+@named
+def test_a_diagnostic_is_harmless_and_its_caret_stands_right(name: str):
+    name = name.replace("\n", "")
+    register_source(name, f"  {name}(here)")
+    place, line, caret = str(error(Location(name, 1, 3 + len(name)), f"{name} is wrong")).split("\n")
+    assert_harmless(place + line)
+    assert place == f"{shown(name)}:1:{3 + len(name)}: error: {shown(name)} is wrong"
+    assert line[caret.index("^") :] == "(here)"
+
+
+@named
+@pytest.mark.parametrize("options", [[], ["--mlir-print-op-generic"], ["--mlir-print-debuginfo"]])
+def test_what_sdy_opt_prints_is_mlir(name: str, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "program.mlir"
+    path.write_text(program(name))
+    assert sdy_opt.main([str(path), *options]) == 0
+    printed = capsys.readouterr().out
+    assert_harmless(printed)
+    path.write_text(printed)
+    assert sdy_opt.main([str(path), *options]) == 0
+    assert capsys.readouterr().out == printed
+    module, again = sdy.parse(program(name)), sdy.parse(printed)
+    assert module.is_structurally_equivalent(again)
+
+
+TOOLS: dict[str, Callable[[str], int]] = {
+    "sdy-run": lambda path: sdy_run.main([path]),
+    "sdy-opt": lambda path: sdy_opt.main([path, "-sdy-propagation-pipeline", "--sdy-explain=%0"]),
+    "sdy-opt that fails": lambda path: sdy_opt.main([path, "--sdy-explain=%0"]),
+    "sdy-opt with dumps": lambda path: sdy_opt.main([path, "-sdy-inline-meshes", "--mlir-print-ir-after-all"]),
+    "sdy-interpret": lambda path: sdy_interpret.main([path]),
+    "sdy-blocks": lambda path: sdy_blocks.main([path, "--check"]),
+    "sdy-blocks that draws": lambda path: sdy_blocks.main([path, "--dot", "-"]),
+}
+
+
+@named
+def test_the_text_of_an_unknown_attribute_is_harmless(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Of which only a string can hold such characters, as they are in the text too."""
+    raw = '"' + re.sub(r'[\n"\\]', "", name) + '"'
+    path = tmp_path / "program.mlir"
+    path.write_text(f"module attributes {{unknown.a = #unknown<{raw}>, unknown.b = !unknown.c<{raw}>}} {{\n}}\n")
+    for _ in range(2):
+        assert sdy_opt.main([str(path), "--allow-unregistered-dialect"]) == 0
+        printed = capsys.readouterr().out
+        assert_harmless(printed)
+        path.write_text(printed)
+
+
+@named
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_a_tool_says_is_harmless(tool: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "program.mlir"
+    path.write_text(program(name))
+    TOOLS[tool](str(path))
+    captured = capsys.readouterr()
+    assert_harmless(captured.out + captured.err)
+    assert captured.out + captured.err
+    assert "Traceback" not in captured.err
+
+
+@named
+def test_an_account_has_names_as_they_are(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "program.mlir"
+    path.write_text(program(name))
+    assert sdy_run.main([str(path)]) == 0
+    assert f"@{shown(name)} {shown(name)}=2" in " ".join(capsys.readouterr().out.split())
