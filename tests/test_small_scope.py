@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_scope.campaign import OPERATIONS
 from small_scope.check import Checker, verdict_on_propagated
-from small_scope.choices import Choices, NoCase, every, some
+from small_scope.choices import Choices, NoCaseError, every, some
 from small_scope.found import FOUND
 from small_scope.program import Program
 from small_scope.shardings import MESHES, splits
@@ -55,7 +55,7 @@ def test_every_choice_is_made_once() -> None:
     def make(choices: Choices) -> tuple[int, ...]:
         first = choices.below(3)
         if first == 1:
-            raise NoCase
+            raise NoCaseError
         return (first, *(choices.below(2) for _ in range(first)))
 
     assert list(every(make)) == [(0,), (2, 0, 0), (2, 0, 1), (2, 1, 0), (2, 1, 1)]

@@ -1,13 +1,14 @@
 """A case as a sequence of choices: the same function makes all cases there are, or some at random."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from random import Random
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
-class NoCase(Exception):
+class NoCaseError(Exception):
     """The choices made so far lead to no case."""
 
 
@@ -18,9 +19,9 @@ class Choices:
         self._choose = choose
 
     def of(self, options: Sequence[T]) -> T:
-        """One of `options`. Raises NoCase where there are none."""
+        """One of `options`. Raises NoCaseError where there are none."""
         if not options:
-            raise NoCase
+            raise NoCaseError
         return options[self._choose(len(options))]
 
     def below(self, end: int) -> int:
@@ -41,10 +42,8 @@ def every(make: Callable[[Choices], T]) -> Iterator[T]:
 
     while True:
         counts.clear()
-        try:
+        with suppress(NoCaseError):
             yield make(Choices(choose))
-        except NoCase:
-            pass
         while taken and taken[-1] + 1 == counts[len(taken) - 1]:
             taken.pop()
         if not taken:
@@ -58,5 +57,5 @@ def some(make: Callable[[Choices], T], seed: int | str) -> Iterator[T]:
     while True:
         try:
             yield make(Choices(random.randrange))
-        except NoCase:
+        except NoCaseError:
             continue
