@@ -1,18 +1,20 @@
 """Small programs split in every way: a sample of them, which `python -m small_scope.campaign` makes larger."""
 
 from itertools import islice, product
+from math import prod
 
 import numpy as np
 import pytest
+
+import sdy
+from sdy.passes.execution.interface import main_function
+from sdy.passes.partitioning.parts import shape_of
 from small_scope.campaign import OPERATIONS
 from small_scope.check import Checker, verdict_on_propagated
 from small_scope.choices import Choices, NoCaseError, every, some
 from small_scope.found import FOUND
 from small_scope.program import Program
 from small_scope.shardings import MESHES, splits
-
-import sdy
-from sdy.passes.execution.interface import Interface
 
 SEED = 20
 """Says which cases are in the sample."""
@@ -37,13 +39,12 @@ def test_a_sample_computes_what_the_whole_does(operation: str) -> None:
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_computes_what_the_whole_does(name: str) -> None:
     module = sdy.parse(FOUND[name])
-    ports = [(each.get_shape(), index) for index, each in enumerate(Interface.of(module).main.function_type.inputs)]
-    scalars = (0, 1, 3, 6, -2)
+    shapes = [shape_of(argument) for argument in main_function(module).args]
     choices = [
-        [np.asarray(number, np.int32) for number in scalars]
-        if shape == ()
-        else [np.arange(100 * index, 100 * index + np.prod(shape), dtype=np.int32).reshape(shape)]
-        for shape, index in ports
+        [np.arange(100 * index, 100 * index + prod(shape), dtype=np.int32).reshape(shape)]
+        if shape
+        else [np.asarray(number, np.int32) for number in (0, 1, 3, 6, -2)]
+        for index, shape in enumerate(shapes)
     ]
     inputs = list(product(*choices))
     whole = [sdy.interpret(module, *arrays) for arrays in inputs]

@@ -72,7 +72,8 @@ def main() -> int:
         if name not in OPERATIONS:
             parser.error(f"no such operation: {name}")
     tallies: list[Tally] = []
-    with ProcessPoolExecutor(options.workers) as pool:
+    # Each operation and mesh has a process of its own, as what is interned stays.
+    with ProcessPoolExecutor(options.workers, max_tasks_per_child=1) as pool:
         futures = [
             pool.submit(run, name, mesh, options.count, options.seed, options.every, options.shown)
             for name in options.operations or OPERATIONS

@@ -91,7 +91,8 @@ FOUND = {
         """
         %0 = sdy.sharding_constraint %a <@mesh, [{?}, {?}, {"x", ?}]> : tensor<2x3x3xi32>
         %1 = stablehlo.convolution(%0, %k) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {stride = [2],
-            pad = [[-1, 1]], lhs_dilate = [2], rhs_dilate = [2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+            pad = [[-1, 1]], lhs_dilate = [2], rhs_dilate = [2]}
+          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
           : (tensor<2x3x3xi32>, tensor<1x3x4xi32>) -> tensor<2x1x0xi32>
         return %1 : tensor<2x1x0xi32>""",
     ),

@@ -47,7 +47,8 @@ def gather(program: Program) -> Program:
     return program.result(
         program.op(
             f'"stablehlo.gather"({operand.name}, {indices.name}) <{{dimension_numbers = #stablehlo.gather<{attributes}'
-            f"start_index_map = [{dim}], index_vector_dim = 1>, slice_sizes = array<i64: {ordered[0]}, {ordered[1]}>}}>",
+            f"start_index_map = [{dim}], index_vector_dim = 1>, slice_sizes = array<i64: {ordered[0]}, "
+            f"{ordered[1]}>}}>",
             result,
             operands=(operand, indices),
         )

@@ -13,7 +13,7 @@ def reshape(program: Program) -> Program:
     return program.result(program.op(f"stablehlo.reshape {value.name}", after, operands=(value,)))
 
 
-_SHAPES = [
+_SHAPES: list[Shape] = [
     (),
     *((n,) for n in range(25)),
     *((n, m) for n in range(8) for m in range(8)),
@@ -52,7 +52,7 @@ def broadcast(program: Program) -> Program:
     )
 
 
-_BROADCASTS = [
+_BROADCASTS: list[tuple[str, list[int], str]] = [
     ("", [], "n"),
     ("n", [0], "nm"),
     ("n", [1], "mn"),
