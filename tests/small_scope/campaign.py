@@ -1,7 +1,7 @@
 """Many cases, counted by operation: `python -m small_scope.campaign` from the folder tests.
 
-Prints each case that does not come out right, with its text, and a table at the end. `--every` takes all cases that
-there are, of the operations and meshes that are named; otherwise they are chosen at random, as the seed says.
+Of each operation on each mesh, these are all cases where there are no more than `--count`, or else so many that are
+chosen at random, as the seed says. Prints those that do not come out right, with their text, and a table at the end.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from small_scope.contractions import CONTRACTIONS
 from small_scope.control_flow import CONTROL_FLOW
 from small_scope.elementwise import ELEMENTWISE
 from small_scope.indexing import INDEXING
+from small_scope.linear_algebra import LINEAR_ALGEBRA
 from small_scope.program import Program
 from small_scope.reductions import REDUCTIONS
 from small_scope.reshards import RESHARDS
@@ -25,7 +26,17 @@ from small_scope.shaping import SHAPING
 from small_scope.shardings import MESHES
 from small_scope.windows import WINDOWS
 
-FAMILIES = [*RESHARDS, *ELEMENTWISE, *SHAPING, *INDEXING, *REDUCTIONS, *CONTRACTIONS, *WINDOWS, *CONTROL_FLOW]
+FAMILIES = [
+    *RESHARDS,
+    *ELEMENTWISE,
+    *SHAPING,
+    *INDEXING,
+    *REDUCTIONS,
+    *CONTRACTIONS,
+    *WINDOWS,
+    *LINEAR_ALGEBRA,
+    *CONTROL_FLOW,
+]
 OPERATIONS = {make.__name__.rstrip("_"): make for make in FAMILIES}
 
 
@@ -40,15 +51,15 @@ class Tally:
     seconds: float = 0.0
 
 
-def run(operation: str, mesh: str, count: int, seed: int, all_of_them: bool, shown: int) -> Tally:
-    """Check `count` cases, or all of them, keeping the first `shown` of each kind that did not come out right."""
+def run(operation: str, mesh: str, count: int, seed: int, shown: int) -> Tally:
+    """Check at most `count` cases, keeping the first `shown` of each kind that did not come out right."""
     tally, check, start = Tally(operation, mesh), Checker(), time.monotonic()
 
     def make(choices: Choices) -> Program:
         return OPERATIONS[operation](Program(choices, MESHES[mesh]))
 
-    cases = every(make) if all_of_them else islice(some(make, f"{seed} {operation} {mesh}"), count)
-    for case in cases:
+    there_are_more = next(islice(every(make), count, None), None) is not None
+    for case in islice(some(make, f"{seed} {operation} {mesh}") if there_are_more else every(make), count):
         verdict = check(case)
         tally.counts[verdict.kind] += 1
         if verdict.kind not in ("right", "seen") and tally.counts[verdict.kind] <= shown:
@@ -63,7 +74,6 @@ def main() -> int:
     parser.add_argument("operations", nargs="*", help=f"of {', '.join(OPERATIONS)}")
     parser.add_argument("--mesh", action="append", choices=MESHES, help="of these meshes only")
     parser.add_argument("--count", type=int, default=100, help="cases of each operation on each mesh")
-    parser.add_argument("--every", action="store_true", help="all cases that there are")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--shown", type=int, default=1, help="failures to show of each kind, operation and mesh")
@@ -75,7 +85,7 @@ def main() -> int:
     # Each operation and mesh has a process of its own, as what is interned stays.
     with ProcessPoolExecutor(options.workers, max_tasks_per_child=1) as pool:
         futures = [
-            pool.submit(run, name, mesh, options.count, options.seed, options.every, options.shown)
+            pool.submit(run, name, mesh, options.count, options.seed, options.shown)
             for name in options.operations or OPERATIONS
             for mesh in options.mesh or MESHES
         ]

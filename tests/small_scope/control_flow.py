@@ -46,4 +46,15 @@ def call(program: Program) -> Program:
     return program.result(program.op(f"stablehlo.subtract {once.name}, {twice.name}", shape))
 
 
-CONTROL_FLOW = [while_, if_, call]
+def composite(program: Program) -> Program:
+    shape = tuple(program.size(1) for _ in range(program.choices.of((1, 2))))
+    value = program.argument(shape)
+    program.function(
+        f"func.func private @doubled(%v: {value.type}) -> {value.type} {{ "
+        f"%w = stablehlo.add %v, %v : {value.type} return %w : {value.type} }}"
+    )
+    text = f'stablehlo.composite "my.doubled" {value.name} {{decomposition = @doubled}}'
+    return program.result(program.op(text, shape, operands=(value,)))
+
+
+CONTROL_FLOW = [while_, if_, call, composite]

@@ -1,5 +1,6 @@
 """Operations on elements at the same place."""
 
+from small_scope.indexing import region
 from small_scope.program import Program
 
 
@@ -30,4 +31,33 @@ def barrier(program: Program) -> Program:
     return program.result(program.op(f"stablehlo.optimization_barrier {value.name}", shape))
 
 
-ELEMENTWISE = [add, select_and_clamp, barrier]
+def complex_parts(program: Program) -> Program:
+    shape = tuple(program.size() for _ in range(program.choices.of((1, 2))))
+    one, other = (program.constrained(program.whole(shape, "f32")) for _ in range(2))
+    both = program.op(f"stablehlo.complex {one.name}, {other.name}", shape, "complex<f32>", operands=(one, other))
+    part = program.choices.of(("real", "imag"))
+    return program.result(program.op(f"stablehlo.{part} {both.name}", shape, "f32", operands=(both,)))
+
+
+def map_(program: Program) -> Program:
+    shape = tuple(program.size() for _ in range(program.choices.of((1, 2))))
+    one, other = program.argument(shape), program.argument(shape)
+    dims = ", ".join(map(str, range(len(shape))))
+    body = region("multiply")
+    return program.result(
+        program.op(
+            f'"stablehlo.map"({one.name}, {other.name}) <{{dimensions = array<i64: {dims}>}}> {body}',
+            shape,
+            operands=(one, other),
+        )
+    )
+
+
+def size_of_dimension(program: Program) -> Program:
+    shape = (program.size(), program.size())
+    value = program.argument(shape)
+    dim = program.choices.of((0, 1))
+    return program.result(program.op(f"stablehlo.get_dimension_size {value.name}, dim = {dim}", (), operands=(value,)))
+
+
+ELEMENTWISE = [add, select_and_clamp, barrier, complex_parts, map_, size_of_dimension]

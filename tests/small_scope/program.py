@@ -15,7 +15,14 @@ from small_scope.shardings import Split, splits
 Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
 
-_DTYPES = {"i32": np.int32, "i8": np.int8, "ui8": np.uint8, "i1": np.bool_, "f32": np.float32}
+_DTYPES = {
+    "i32": np.int32,
+    "i8": np.int8,
+    "ui8": np.uint8,
+    "i1": np.bool_,
+    "f32": np.float32,
+    "complex<f32>": np.complex64,
+}
 _APART = 64
 """More elements than any argument has: each number says of which argument it is, and where it was there."""
 
@@ -91,6 +98,10 @@ class Program:
         values = [Value(f"{name}#{index}", shape) for index, shape in enumerate(results)]
         self._body.append(f"{name}:{len(results)} = {text} : {_types(operands)} -> {_types(values)}")
         return values
+
+    def line(self, text: str) -> None:
+        """Operations in a syntax of their own."""
+        self._body.append(text)
 
     def constant(self, number: int, element: str = "i32") -> Value:
         """A scalar."""

@@ -1,7 +1,7 @@
 """What makes one of many, and orders."""
 
 from small_scope.indexing import region
-from small_scope.program import Program
+from small_scope.program import Program, Value, type_text
 
 _START = {"add": 0, "maximum": -(2**31), "minimum": 2**31 - 1, "multiply": 1, "xor": 0, "and": -1, "or": 0}
 
@@ -74,4 +74,16 @@ def running_sum(program: Program) -> Program:
     )
 
 
-REDUCTIONS = [reduce, greatest_and_its_place, sort, running_sum]
+def top_k(program: Program) -> Program:
+    shape = (program.size(1), program.size(1))
+    count = program.size(1, shape[1])
+    value = program.argument(shape)
+    result = (shape[0], count)
+    name = f"%k{count}"
+    program.line(
+        f"{name}:2 = chlo.top_k({value.name}, k = {count}) : {value.type} -> ({type_text(result)}, {type_text(result)})"
+    )
+    return program.result(Value(f"{name}#0", result), Value(f"{name}#1", result))
+
+
+REDUCTIONS = [reduce, greatest_and_its_place, sort, running_sum, top_k]
