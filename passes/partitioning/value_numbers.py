@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.passes.common.op_properties import is_pure
-from sdy.stablehlo.control_flow import OptimizationBarrierOp
+from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 
 _SAYS_NOTHING_OF_VALUES = {"sdy.sharding", "channel_handle"}
 """Attributes in which equal operations may differ: how a whole tensor is split of which a device has its part, and the
@@ -15,8 +15,9 @@ number of the channel that devices communicate by."""
 class ValueNumbers:
     """Numbers for values, where values of one number are equal wherever both are there.
 
-    Equal are the results of operations without effects that have equal attributes, types and operands. Those of an
-    optimization barrier equal nothing else: whoever puts one there wants what follows computed once more.
+    Equal are the results of operations without effects that have equal attributes, types and operands, and what a loop
+    carries around unchanged is what it begins with. The results of an optimization barrier equal nothing else: whoever
+    puts one there wants what follows computed once more.
     """
 
     def __init__(self) -> None:
@@ -27,17 +28,26 @@ class ValueNumbers:
 
     def number(self, op: Operation) -> None:
         """Tell the values that `op` computes; those that it uses have been told."""
-        if not op.results or isinstance(op, OptimizationBarrierOp) or not is_pure(op):
-            return
-        key = self.key(op)
-        if key is not None:
-            number = self._of_key.setdefault(key, len(self._of_key))
-            self._of_value.update((result, (number, result.index)) for result in op.results)
+        if isinstance(op, WhileOp):
+            self._number_unchanged(op)
+        elif op.results and is_pure(op) and not isinstance(op, OptimizationBarrierOp):
+            key = self.key(op)
+            if key is not None:
+                number = self._of_key.setdefault(key, len(self._of_key))
+                self._of_value.update((result, (number, result.index)) for result in op.results)
+
+    def _number_unchanged(self, loop: WhileOp) -> None:
+        carried = zip(loop.operands, loop.cond.block.args, loop.body.block.args, loop.results, strict=True)
+        terminator = loop.body.block.last_op
+        assert terminator is not None
+        for (begin, *later), returned in zip(carried, terminator.operands, strict=True):
+            if returned in later:
+                self._of_value.update(dict.fromkeys(later, self._of_value.get(begin, begin)))
 
     def key(self, op: Operation) -> Hashable:
         """What operations have in common that are equal but for their effects; None where that is not looked for.
 
-        It is not in operations that have regions in regions, as most loops have.
+        It is not in operations that have regions in regions.
         """
         inside = dict[SSAValue, Hashable]()
         keys = [self._key(op, inside)]
