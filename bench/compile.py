@@ -22,7 +22,6 @@ from rich.table import Table
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
 
 import transformer
-
 from sdy.passes.driver import partition, propagate
 from sdy.passes.execution.sharded_program import ShardedProgram
 from sdy.text import parse

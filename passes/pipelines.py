@@ -282,6 +282,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
+        from sdy.passes.partitioning.merge_equal_collectives import MergeEqualCollectivesPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
         from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
@@ -302,4 +303,5 @@ class PartitionPipeline(Pipeline):
             preserve_semantics=True,
         )
         yield InlineOperatorsPass()
+        yield MergeEqualCollectivesPass()
         yield SymbolDcePass()

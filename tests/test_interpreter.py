@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import test_partitioning
 from jax import lax
 
 import sdy
+import test_partitioning
 from jax_programs import PROGRAMS
 from partitioned_programs import partitioned
 from sdy.diagnostics import DiagnosticError

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import jax
 import pytest
-from covered_operations import COVERED, SWITCHED_OFF_IN_JAX
 from jaxlib.mlir import ir
 from xdsl.traits import ConstantLike, Pure, is_side_effect_free
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
+from covered_operations import COVERED, SWITCHED_OFF_IN_JAX
 from jax_programs import PROGRAMS, Lowered, lowered, printed_by_mlir
 from refused_operations import HEADER, REFUSED
 from sdy.diagnostics import Diagnostic, DiagnosticError, Location, Severity

@@ -23,3 +23,13 @@ func.func @main(%arg0: tensor<f32>) -> tensor<8xf32> {
   %8 = stablehlo.add %4, %7 : tensor<8xf32>
   return %8 : tensor<8xf32>
 }
+
+// CHECK-LABEL: func.func @of_both_dialects
+func.func @of_both_dialects() -> tensor<8xf32> {
+  // CHECK-NEXT: %[[C:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<8xf32>
+  // CHECK-NEXT: stablehlo.add %[[C]], %[[C]]
+  %0 = stablehlo.constant dense<1.0> : tensor<8xf32>
+  %1 = sdy.constant dense<1.0> : tensor<8xf32>
+  %2 = stablehlo.add %0, %1 : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}

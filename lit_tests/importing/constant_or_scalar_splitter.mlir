@@ -75,6 +75,29 @@ func.func @groups(%arg0: tensor<8xf32>) -> tensor<8xf32> {
   return %1 : tensor<8xf32>
 }
 
+// A scalar is not copied, and what it is computed from stays with it.
+// CHECK-LABEL: func.func @scalar_of_an_iota
+func.func @scalar_of_an_iota(%arg0: tensor<1xi32>) -> (tensor<1xi32>, tensor<i32>) {
+  // CHECK-NEXT: %[[COPY:.*]] = stablehlo.iota dim = 0 : tensor<1xi32>
+  // CHECK-NEXT: %[[KEPT:.*]] = stablehlo.iota dim = 0 : tensor<1xi32>
+  // CHECK-NEXT: %[[SCALAR:.*]] = stablehlo.reshape %[[KEPT]] : (tensor<1xi32>) -> tensor<i32>
+  // CHECK-NEXT: %[[SUM:.*]] = stablehlo.add %arg0, %[[COPY]] : tensor<1xi32>
+  // CHECK-NEXT: return %[[SUM]], %[[SCALAR]]
+  %0 = stablehlo.iota dim = 0 : tensor<1xi32>
+  %1 = stablehlo.reshape %0 : (tensor<1xi32>) -> tensor<i32>
+  %2 = stablehlo.add %arg0, %0 : tensor<1xi32>
+  return %2, %1 : tensor<1xi32>, tensor<i32>
+}
+
+// CHECK-LABEL: func.func @scalar_of_a_scalar
+func.func @scalar_of_a_scalar(%arg0: tensor<i32>) -> tensor<i32> {
+  // CHECK-NEXT: %0 = stablehlo.broadcast_in_dim %arg0, dims = []
+  // CHECK-NEXT: %1 = stablehlo.add %0, %0
+  %0 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<i32>) -> tensor<i32>
+  %1 = stablehlo.add %0, %0 : tensor<i32>
+  return %1 : tensor<i32>
+}
+
 // CHECK: func.func private @double_0
 // CHECK-SAME: attributes {sdy.original_func_name = "double"}
 // CHECK: func.func private @double_1

@@ -17,6 +17,8 @@ from sdy.stablehlo.broadcast import BroadcastInDimOp
 class ConstantOrScalarMergerPass(TellingPass):
     """Merge equal constants, and equal broadcasts of one scalar, within a region where their attributes agree.
 
+    A `stablehlo.constant` may be merged with an equal `sdy.constant`: the first of them stays.
+
     Before::
 
         %0 = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<1.0> : tensor<8xf32>
@@ -34,7 +36,8 @@ class ConstantOrScalarMergerPass(TellingPass):
     name = "sdy-constant-or-scalar-merger"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        constants = [*operations_of(op, ConstantOp), *operations_with(op, ConstantLike)]
+        other_classes = {constant.__class__ for constant in operations_with(op, ConstantLike)}
+        constants = operations_of(op, ConstantOp, *other_classes)
         broadcasts = [broadcast for broadcast in operations_of(op, BroadcastInDimOp) if is_scalar(broadcast.operand)]
         first_of: dict[Hashable, Operation] = {}
         first_of_same: dict[Hashable, Operation] = {}
@@ -53,11 +56,10 @@ def _same(operation: Operation) -> Hashable:
     objects = [operation.parent_region(), *operation.operands, operation.results[0].type]
     for attributes in (operation.properties, operation.attributes):
         objects += attributes.values()
-    return operation.__class__, *operation.properties, *operation.attributes, *map(id, objects)
+    return *operation.properties, *operation.attributes, *map(id, objects)
 
 
 def _equal(operation: Operation) -> Hashable:
     """What two operations that may be one have in common."""
     attributes = frozenset({**operation.properties, **operation.attributes}.items())
-    place = (operation.__class__, operation.parent_region())
-    return *place, tuple(operation.operands), tuple(operation.result_types), attributes
+    return operation.parent_region(), tuple(operation.operands), tuple(operation.result_types), attributes

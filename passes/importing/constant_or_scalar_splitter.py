@@ -99,7 +99,7 @@ class _Splitter:
                 self.mark_varying(root, function)
             if op_class is BroadcastInDimOp and is_scalar(operands[0]):
                 expansions.append(operation)
-                copied_values.update(map(id, operation.results))
+                copied_values.update(id(result) for result in operation.results if not is_scalar(result))
             elif not copied_values.isdisjoint(map(id, operands)):
                 for index, operand in enumerate(operands):
                     if isinstance(operand, OpResult) and id(operand) in copied_values:
@@ -107,6 +107,7 @@ class _Splitter:
                         if copy is not operand:
                             operation.operands[index] = copy
         _erase_unused([*expansions, *reversed(constants)])
+        self.keep_for_scalars(constants)
 
     def keeps_constants(self, operation: Operation) -> bool:
         """Whether the results of `operation` are constants if its operands are."""
@@ -154,6 +155,20 @@ class _Splitter:
             insert(copy, InsertPoint.after(last) if last else InsertPoint.before(original))
             if last:
                 self.last_copies[original] = copy
+
+    def keep_for_scalars(self, constants: Sequence[Operation]) -> None:
+        """Compute anew the constants that became the copy of a user, for scalars computed from them: those stay."""
+        expressions = set(constants)
+        for original in constants:
+            last = self.last_copies.get(original)
+            if last is None or original.results[0].has_one_use():
+                continue
+            for_scalars = [use for use in original.results[0].uses if use.operation in expressions]
+            if for_scalars:
+                copy = original.clone()
+                insert(copy, InsertPoint.after(last))
+                for use in for_scalars:
+                    use.operation.operands[use.index] = copy.results[0]
 
 
 def _named_computations(root: Operation) -> list[NamedComputationOp]:
