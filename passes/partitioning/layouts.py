@@ -9,6 +9,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.dialect.meshes import mesh_of
+from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.walk import operations
 from sdy.passes.common.editing import change_type
@@ -73,7 +74,7 @@ class Layouts:
         """The operations that have operands or results, in the order of the text."""
         for op in operations(self._module):
             if op.operands or op.results:
-                yield Site(op, self.of_all(op.operands), self.of_all(op.results), target)
+                yield Site(op, self.of_all(op.operands), self.of_all(op.results), target, _manual_axes(op))
 
     def change_types(self, type_of: TypeOf) -> None:
         """Give each value that is split, and each function's signature, the types that `type_of` says."""
@@ -99,6 +100,16 @@ class Layouts:
             layout = Layout(type_, sharding, mesh_of(sharding, self._module)) if sharding else Layout(type_)
             self._shared[id(type_), sharding] = layout
         return layout
+
+
+def _manual_axes(op: Operation) -> tuple[str, ...]:
+    """The manual axes of the computations that `op` is in the bodies of."""
+    axes: tuple[str, ...] = ()
+    while (parent := op.parent_op()) is not None:
+        if isinstance(parent, ManualComputationOp):
+            axes = (*parent.manual_axes.data, *axes)
+        op = parent
+    return axes
 
 
 def _values(function: FuncOp) -> Iterator[SSAValue]:

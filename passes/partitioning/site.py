@@ -31,6 +31,8 @@ class Site(Generic[OpT]):
     operands: tuple[Layout, ...]
     results: tuple[Layout, ...]
     target: Target
+    manual_axes: tuple[str, ...] = ()
+    """The axes along which what is around the operation is the program of each device already."""
 
     @property
     def layouts(self) -> tuple[Layout, ...]:

@@ -4,7 +4,7 @@ choices.py     a case as a sequence of choices, of which all can be taken in tur
 shardings.py   the meshes, and the ways in which a tensor can be split over them
 program.py     the text of a case, and the arrays to run it with
 shaping.py, indexing.py, windows.py, contractions.py, reductions.py, elementwise.py, linear_algebra.py,
-control_flow.py, reshards.py
+control_flow.py, manual.py, reshards.py
                families of operations, each a function of choices to a program
 check.py       a case partitioned and interpreted on all devices, beside the whole of it
 found.py       cases that once came out wrong, invalid, or not at all

@@ -19,6 +19,7 @@ from small_scope.control_flow import CONTROL_FLOW
 from small_scope.elementwise import ELEMENTWISE
 from small_scope.indexing import INDEXING
 from small_scope.linear_algebra import LINEAR_ALGEBRA
+from small_scope.manual import MANUAL
 from small_scope.program import Program
 from small_scope.reductions import REDUCTIONS
 from small_scope.reshards import RESHARDS
@@ -36,6 +37,7 @@ FAMILIES = [
     *WINDOWS,
     *LINEAR_ALGEBRA,
     *CONTROL_FLOW,
+    *MANUAL,
 ]
 OPERATIONS = {make.__name__.rstrip("_"): make for make in FAMILIES}
 

@@ -6,13 +6,10 @@ from small_scope.program import Program
 def dot(program: Program) -> Program:
     rows, inner, columns = program.size(), program.size(), program.size()
     lhs, rhs = program.argument((rows, inner)), program.argument((inner, columns))
-    return program.result(
-        program.op(
-            f"stablehlo.dot_general {lhs.name}, {rhs.name}, contracting_dims = [1] x [0]",
-            (rows, columns),
-            operands=(lhs, rhs),
-        )
-    )
+    form = program.choices.of(("dot_general", "dot"))
+    numbers = ", contracting_dims = [1] x [0]" if form == "dot_general" else ""
+    text = f"stablehlo.{form} {lhs.name}, {rhs.name}{numbers}"
+    return program.result(program.op(text, (rows, columns), operands=(lhs, rhs)))
 
 
 def inner_product(program: Program) -> Program:

@@ -121,6 +121,25 @@ FOUND = {
           : (tensor<2x2x3xi32>, tensor<2x2x2xi32>) -> tensor<1x2x2xi32>
         return %2 : tensor<1x2x2xi32>""",
     ),
+    "other axes within a manual computation": _main(
+        '"x"=2, "y"=2, "z"=2',
+        "%a: tensor<2x2xi32>",
+        "tensor<1x2xi32>",
+        """
+        %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"y"}, {"x"}]>] out_shardings=[<@mesh, [{}, {"x"}]>]
+            manual_axes={"y"} (%p: tensor<1x2xi32>) {
+          %1 = stablehlo.not %p {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<1x2xi32>
+          %2 = sdy.sharding_constraint %1 <@mesh, [{}, {"z"}]> : tensor<1x2xi32>
+          %3 = "stablehlo.all_reduce"(%2) <{replica_groups = dense<[[0, 2], [1, 3], [4, 6], [5, 7]]> : tensor<4x2xi64>,
+              channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}> ({
+          ^bb0(%b: tensor<i32>, %c: tensor<i32>):
+            %4 = stablehlo.add %b, %c : tensor<i32>
+            stablehlo.return %4 : tensor<i32>
+          }) : (tensor<1x2xi32>) -> tensor<1x2xi32>
+          sdy.return %3 : tensor<1x2xi32>
+        } : (tensor<2x2xi32>) -> tensor<1x2xi32>
+        return %0 : tensor<1x2xi32>""",
+    ),
     "a constant without elements": _main(
         '"x"=2',
         "",

@@ -20,6 +20,7 @@ _DTYPES = {
     "i8": np.int8,
     "ui8": np.uint8,
     "i1": np.bool_,
+    "ui64": np.uint64,
     "f32": np.float32,
     "complex<f32>": np.complex64,
 }

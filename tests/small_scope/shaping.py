@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from small_scope.program import Program, Shape
+from small_scope.program import Program, Shape, Value, type_text
 
 
 def reshape(program: Program) -> Program:
@@ -61,6 +61,13 @@ _BROADCASTS: list[tuple[str, list[int], str]] = [
     ("n1", [0, 1], "nm"),
     ("nm", [1, 0], "mn"),
 ]
+
+
+def broadcast_in_front(program: Program) -> Program:
+    size, times = program.size(), program.size()
+    value = program.argument((size,))
+    text = f"stablehlo.broadcast {value.name}, sizes = [{times}]"
+    return program.result(program.op(text, (times, size), operands=(value,)))
 
 
 def reverse(program: Program) -> Program:
@@ -132,6 +139,17 @@ def constant(program: Program) -> Program:
     return program.result(program.op(f"stablehlo.constant dense<{elements}>", shape))
 
 
+def random_bits(program: Program) -> Program:
+    shape = _shape(program, 2)
+    state = program.whole((2,), "ui64")
+    name = "%bits"
+    program.line(
+        f"{name}:2 = stablehlo.rng_bit_generator {state.name}, algorithm = THREE_FRY : ({state.type}) -> "
+        f"({state.type}, {type_text(shape)})"
+    )
+    return program.result(Value(f"{name}#1", shape))
+
+
 def bitcast(program: Program) -> Program:
     shape = _shape(program, 1)
     value = program.argument(shape)
@@ -148,5 +166,6 @@ def _shape(program: Program, most: int) -> Shape:
 
 
 SHAPING = [
-    reshape, transpose, transpose_of_three, broadcast, reverse, concatenate, slice_, pad, iota, constant, bitcast,
-]  # fmt: skip
+    *(reshape, transpose, transpose_of_three, broadcast, broadcast_in_front, reverse, concatenate, slice_, pad),
+    *(iota, constant, random_bits, bitcast),
+]

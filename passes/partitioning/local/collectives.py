@@ -113,10 +113,13 @@ def _all_to_all(site: Site[dialect.AllToAllOp]) -> None:
 
 @COLLECTIVES.of(dialect.CollectivePermuteOp)
 def _collective_permute(site: Site[dialect.CollectivePermuteOp]) -> None:
-    """Each device of the result's layout gets its part from the one that has it; among equals, the order decides."""
-    op = site.op
+    """Each device of the result's layout gets its part from the one that has it; among equals, the order decides.
+
+    Along manual axes no two devices are equal: what they have are parts of different tensors.
+    """
+    op, manual_axes = site.op, [AxisRef(name) for name in site.manual_axes]
     sources, targets = (
-        _device_of_index(flat(layout.sharding.dim_axes if layout.sharding else ()), layout.mesh)
+        _device_of_index([*manual_axes, *flat(layout.sharding.dim_axes if layout.sharding else ())], layout.mesh)
         for layout in (site.operands[0], site.results[0])
     )
     pairs = sorted(zip(sources, targets, strict=True))
