@@ -213,11 +213,12 @@ class Graph:
     def erase(self, number: int) -> Erased:
         """Erase a dead operation from the module."""
         operation = self.operations[number]
-        self.dead.discard(number)
         defining: dict[Operation, None] = {}
         operands: dict[SSAValue, None] = {}
         for op in reversed(operations(operation)):
-            self.kinds[self._all_numbers.pop(id(op))] = None
+            erased = self._all_numbers.pop(id(op))
+            self.kinds[erased] = None
+            self.dead.discard(erased)
             for operand in op.operands:
                 operands[operand] = None
                 users = {use.operation for use in operand.uses}
