@@ -28,6 +28,12 @@ stablehlo.broadcast_in_dim %a, dims = [0, 0] : (tensor<4x8xf32>) -> tensor<4x8xf
 stablehlo.broadcast_in_dim %a, dims = [0, 2] : (tensor<4x8xf32>) -> tensor<4x8xf32>
 stablehlo.broadcast_in_dim %a, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<4x8xf32>
 stablehlo.broadcast_in_dim %a, dims = [0, 1] : (tensor<4x8xf32>) -> tensor<4x8xi32>
+stablehlo.transpose %a, dims = [1, 99999999999999999999] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+stablehlo.transpose %a, dims = [1, -9223372036854775809] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+stablehlo.transpose %a, dims = [1, -9223372036854775808] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+stablehlo.slice %a [0:18446744073709551615, 0:8] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+stablehlo.convolution(%a, %b) dim_numbers = [b, 18446744073709551616, f]x[0, i, o]->[b, 0, f], window = {} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x8xf32>
+stablehlo.convolution(%a, %b) dim_numbers = [b, 12345, f]x[0, i, o]->[b, 0, f], window = {} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x8xf32>
 stablehlo.slice %a [0:5, 0:8] : (tensor<4x8xf32>) -> tensor<5x8xf32>
 stablehlo.slice %a [0:4] : (tensor<4x8xf32>) -> tensor<4xf32>
 stablehlo.slice %a [3:2, 0:8] : (tensor<4x8xf32>) -> tensor<1x8xf32>

@@ -34,8 +34,9 @@ from sdy.text.reading.generic_form import GenericFormParser, default_properties
 from sdy.text.reading.lexer import LazyToken
 from sdy.text.reading.property_storage import NoPlaceError
 from sdy.text.reading.repeated_lines import RepeatedLineParser
+from sdy.text.reading.tokens import integer_value
 
-_BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError, OverflowError, MemoryError)
+_BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError)
 """What attributes and operations raise when they are built from what the text says."""
 
 
@@ -188,7 +189,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.parse_optional_punctuation(":") is None:
             return 1
         token = self._parse_token(MLIRTokenKind.INTEGER_LIT, "expected integer number of results")
-        number = token.kind.get_int_value(token.span)
+        number = integer_value(token.text)
         if number < 1:
             self.raise_error("expected named operation to have at least 1 result", token.span)
         return number
