@@ -89,6 +89,17 @@ def test_another_body_after_a_good_one_is_looked_at(computed: str, returned: str
         assert refusal(*lines)[0] == message
 
 
+def test_linalg_without_the_operands_of_its_body_is_refused():
+    text = """
+    func.func @f(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %0 = linalg.matmul ins(%x : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %0 : tensor<8x8xf32>
+    }
+    """
+    with pytest.raises(DiagnosticError, match=r"custom op 'linalg\.matmul' has too few operands"):
+        parse(text)
+
+
 def test_linalg_counts_loops_that_there_are():
     text = """
     func.func @f(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
