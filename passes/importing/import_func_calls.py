@@ -92,7 +92,8 @@ class _Importer:
     def inline(self, call: CallOp) -> None:
         function = callee(call, self.symbols)
         name = function.sym_name.data
-        if len(function.body.blocks) != 1:
+        body = self.bodies.get(name, function.body)
+        if len(body.blocks) != 1:
             message = f"'@{name}' has no body of a single block that could stand in the place of the call"
             raise error(call, message, (function, "this is the function"))
         if function not in self.finished:
