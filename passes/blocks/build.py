@@ -23,6 +23,7 @@ from sdy.projection import Projection
 from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.text import context
+from sdy.text.reading.dense import is_splat
 
 
 def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
@@ -77,7 +78,7 @@ class _Builder:
         """A constant that repeats an element is a view of it."""
         value = op.value
         type_ = tensor_type(op.output)
-        if not isinstance(value, DenseIntOrFPElementsAttr) or not value.is_splat() or not type_.get_num_dims():
+        if not isinstance(value, DenseIntOrFPElementsAttr) or not is_splat(value) or not type_.get_num_dims():
             return False
         scalar = ConstantOp(DenseIntOrFPElementsAttr(cast(Any, TensorType(type_.element_type, ())), value.data))
         self._add_whole(scalar, [])

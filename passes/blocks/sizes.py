@@ -10,6 +10,7 @@ from sdy.passes.common.tensors import is_static_tensor
 from sdy.stablehlo import AddOp, CompareOp, ConstantOp, WhileOp
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.agreement import bit_width
+from sdy.text.reading.dense import is_splat
 
 _BYTE = 8
 
@@ -58,7 +59,7 @@ def _constant(value: SSAValue, loop: WhileOp) -> int | None:
     constant = value.owner
     if not isinstance(constant, Operation) or not isinstance(constant, ConstantOp):
         return None
-    if not isinstance(constant.value, DenseIntOrFPElementsAttr) or not constant.value.is_splat():
+    if not isinstance(constant.value, DenseIntOrFPElementsAttr) or not is_splat(constant.value):
         return None
     element = next(iter(constant.value.iter_values()))
     return element if isinstance(element, int) else None

@@ -10,6 +10,7 @@ from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
 from sdy.stablehlo.shape import ReshapeOp
+from sdy.text.reading.dense import is_splat
 
 
 def counts_rows(value: SSAValue) -> bool:
@@ -54,7 +55,7 @@ def _splat(value: SSAValue) -> int | float | None:
     if not isinstance(value.owner, ConstantOp | ShardedConstantOp):
         return None
     elements = value.owner.value
-    if not isinstance(elements, DenseIntOrFPElementsAttr) or not elements.is_splat():
+    if not isinstance(elements, DenseIntOrFPElementsAttr) or not is_splat(elements):
         return None
     number = elements.get_values()[0]
     return number if isinstance(number, int | float) else None

@@ -11,7 +11,7 @@ from sdy.passes.partitioning.site import Lowerings, Site
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.stablehlo.dynamic_shape import GetDimensionSizeOp
-from sdy.text.reading.dense import dense
+from sdy.text.reading.dense import dense, is_splat
 
 CONSTANTS = Lowerings()
 
@@ -26,7 +26,7 @@ def _constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
         return
     if not isinstance(value := op.value, DenseIntOrFPElementsAttr):
         raise op_error(op, "a constant that is kept apart from the text cannot be split")
-    if value.is_splat():
+    if is_splat(value):
         site.replace(emit.constant(splat_of_type(value, tensor_type(op.results[0]))))
     else:
         site.replace(take_part(emit, emit.constant(value), layout.axes, layout.mesh))

@@ -32,6 +32,7 @@ from sdy.stablehlo.reduction import ReduceOp
 from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
 from sdy.stablehlo.shape import BitcastConvertOp, ConcatenateOp, ReshapeOp, ReverseOp, TransposeOp
 from sdy.stablehlo.sort import SortOp
+from sdy.text.reading.dense import is_splat
 
 _PADDED = PadOperations({**PADDED_INDEXING, **PADDED_SHIFTS})
 
@@ -76,7 +77,7 @@ def _collective_permute(site: PaddedSite[CollectivePermuteOp]) -> bool:
 @_PADDED.of(ConstantOp, ShardedConstantOp)
 def _constant(site: PaddedSite[ConstantOp] | PaddedSite[ShardedConstantOp]) -> bool:
     value = site.op.value
-    if not isinstance(value, DenseIntOrFPElementsAttr) or not value.is_splat():
+    if not isinstance(value, DenseIntOrFPElementsAttr) or not is_splat(value):
         return False
     site.op.value = splat_of_type(value, tensor_type(site.op.results[0]))
     return True
