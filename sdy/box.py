@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,17 @@ def ints(values: npt.ArrayLike) -> Ints:
     return array.astype(np.int64)
 
 
+def check_ints(**fields: object) -> None:
+    """Make sure of fields by their name.
+
+    Raises:
+        TypeError: one of them is not an array of 64-bit integers.
+    """
+    for name, field in fields.items():
+        if not isinstance(field, np.ndarray) or cast(Ints, field).dtype != np.int64:
+            raise TypeError(f"'{name}' is to be an array of 64-bit integers, as ints(...) makes it, not {field!r}")
+
+
 @dataclass(frozen=True, eq=False)
 class Box:
     """The points from `start`, included, to `end`, excluded, in each of `rank` dimensions.
@@ -36,6 +48,7 @@ class Box:
     works on all of them at once.
 
     Raises:
+        TypeError: they are not arrays of 64-bit integers.
         ValueError: the two have different shapes, or a box has no points.
     """
 
@@ -43,6 +56,7 @@ class Box:
     end: Ints
 
     def __post_init__(self) -> None:
+        check_ints(start=self.start, end=self.end)
         if self.start.shape != self.end.shape or not self.start.ndim:
             raise ValueError(f"a box from {self.start.tolist()} to {self.end.tolist()} mismatches in rank")
         if (self.start >= self.end).any():

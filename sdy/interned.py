@@ -2,18 +2,25 @@
 
 What a compiler does with shardings is mostly to compare them and to look up what it knows about them. Where equal
 values are one object, both take as long as they do for the object's address, however large the value.
+
+One object that serves the whole process must be right: each field is of the very type that its class declares, or the
+value is not made. To Python 2, 2.0 and True are near enough to find each other; here they are not.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import Field, fields
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 from weakref import WeakValueDictionary
+
+Items: TypeAlias = tuple[object, ...]
 
 
 class _OneObjectEach(type):
-    _objects: WeakValueDictionary[tuple[object, ...], Any]
+    _objects: WeakValueDictionary[Items, Any]
     """By the values of all fields, and by what a class was called with; the latter may end before the last fields."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
@@ -25,31 +32,106 @@ class _OneObjectEach(type):
 
         def __call__(cls, *arguments: object, **named: object) -> Any:
             # Most values are there already, and to look for one takes a fraction of the time of making it.
-            if not named and (known := cls._objects.get(arguments)) is not None:
+            if not named and (known := cls._found(arguments)) is not None:
                 return known
             made = super().__call__(*arguments, **named)
-            value = cls._objects.setdefault(made._values(), made)
+            values = _values_of(cls)(made)
+            value = cls._found(values)
+            if value is None:
+                _check_types(cls, values)
+                value = cls._objects[_key(values)] = made
             if not named:
-                cls._objects[arguments] = value
+                cls._objects[_key(arguments)] = value
             return value
+
+        def _found(cls, values: Items) -> Any:
+            """The value whose first fields are these, None where there is none yet."""
+            try:
+                return cls._objects.get(values)
+            except TypeError:  # what cannot be hashed is of the wrong type, too
+                return None
+
+
+class _Number:
+    """A number in a key, which only a number of its very type finds."""
+
+    __slots__ = ("_number",)
+
+    def __init__(self, number: int):
+        self._number = number
+
+    def __hash__(self) -> int:
+        return hash(self._number)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _Number):
+            other = other._number
+        return other.__class__ is self._number.__class__ and other == self._number
+
+
+def _key(values: Items) -> Items:
+    return tuple(map(_part_of_key, values))
+
+
+def _part_of_key(value: object) -> object:
+    if isinstance(value, int):
+        return _Number(value)
+    return _key(cast(Items, value)) if isinstance(value, tuple) else value
 
 
 class Interned(metaclass=_OneObjectEach):
-    """The base of frozen dataclasses, made with `eq=False`, whose fields are hashable."""
+    """The base of frozen dataclasses, made with `eq=False`, whose fields are hashable.
+
+    Raises:
+        TypeError: a field is not of its type.
+    """
 
     __slots__ = ("__weakref__",)
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
-    def _values(self) -> tuple[object, ...]:
-        return _values_of(self.__class__)(self)
-
-    def __reduce__(self) -> tuple[type["Interned"], tuple[object, ...]]:
-        return type(self), self._values()
+    def __reduce__(self) -> tuple[type["Interned"], Items]:
+        return type(self), _values_of(type(self))(self)
 
 
 @cache
-def _values_of(cls: type[Interned]) -> Callable[[Interned], tuple[object, ...]]:
+def _values_of(cls: type[Interned]) -> Callable[[Interned], Items]:
     """What gives the values of an object's fields."""
-    names = [field.name for field in fields(cls) if field.init]
+    names = list(_types_of(cls))
     # Of a single name it gives the value by itself.
     return attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
+
+
+@cache
+def _types_of(cls: type[Interned]) -> dict[str, Any]:
+    """The type of each field."""
+    types = get_type_hints(cls)
+    return {field.name: types[field.name] for field in fields(cls) if field.init}
+
+
+def _check_types(cls: type[Interned], values: Items) -> None:
+    for (name, type_), value in zip(_types_of(cls).items(), values, strict=True):
+        if not _is_of(value, type_):
+            raise TypeError(f"{cls.__name__}: '{name}' is to be of the type {_type_text(type_)}, not {value!r}")
+
+
+def _is_of(value: object, type_: Any) -> bool:
+    """Whether a value is of the type of a field, and not of a subtype: True is no integer."""
+    kind, arguments = get_origin(type_), get_args(type_)
+    if kind in (Union, UnionType):
+        return any(_is_of(value, each) for each in arguments)
+    if kind is Literal:
+        return value in arguments
+    if kind is not tuple:
+        return type(value) is type_
+    if not isinstance(value, tuple):
+        return False
+    items = cast(Items, value)
+    if ... in arguments:
+        return all(_is_of(item, arguments[0]) for item in items)
+    return len(items) == len(arguments) and all(map(_is_of, items, arguments))
+
+
+def _type_text(type_: Any) -> str:
+    """A type as its class declares it."""
+    text = repr(type_) if get_args(type_) else type_.__name__
+    return re.sub(r"\b(\w+\.)+", "", text)

@@ -22,8 +22,12 @@ class Mesh(Interned):
     device_ids: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.axes and self.device_ids == tuple(range(len(self.device_ids))) and len(self.device_ids) == self.size:
+        if self.axes and self.device_ids and len(self.device_ids) == self.size and self._lists_devices_in_order():
             object.__setattr__(self, "device_ids", ())
+
+    def _lists_devices_in_order(self) -> bool:
+        # Of 0.0 as the first id something is still to be said.
+        return all(type(device) is int and device == place for place, device in enumerate(self.device_ids))
 
     @classmethod
     def of(cls, axes: Mapping[str, int], device_ids: Sequence[int] = ()) -> "Mesh":

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sdy.box import Box, Ints, ints
+from sdy.box import Box, Ints, check_ints, ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,7 @@ class Projection:
     one that a person thinks of, such as the centre of a window; `start` is where the region begins, seen from there.
 
     Raises:
+        TypeError: a part is not an array of 64-bit integers.
         ValueError: the parts have different ranks, or `shape` is not positive.
     """
 
@@ -41,6 +42,7 @@ class Projection:
     start: Ints
 
     def __post_init__(self) -> None:
+        check_ints(**vars(self))
         rank = self.matrix.shape[-1] if self.matrix.ndim == 2 else None
         if {self.offset.shape, self.shape.shape, self.start.shape} != {(rank,)}:
             raise ValueError(

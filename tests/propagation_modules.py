@@ -182,6 +182,21 @@ func.func private @f(%p: tensor<8x8xf32>) -> tensor<8x8xf32> {{
   return %4 : tensor<8x8xf32>""",
         _XY,
     ),
+    "a dead loop with a dead operation": _main(
+        """
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %c, %z = %x) : tensor<i32>, tensor<8x8xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %z, %z : tensor<8x8xf32>
+    stablehlo.return %i, %z : tensor<i32>, tensor<8x8xf32>
+  }
+  %2 = stablehlo.negate %x : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>""",
+        _XY,
+    ),
     "several results": _main(
         """
   %0:2 = stablehlo.custom_call @f(%x, %y) {sdy.sharding_rule = #sdy.op_sharding_rule<

@@ -28,6 +28,12 @@ stablehlo.broadcast_in_dim %a, dims = [0, 0] : (tensor<4x8xf32>) -> tensor<4x8xf
 stablehlo.broadcast_in_dim %a, dims = [0, 2] : (tensor<4x8xf32>) -> tensor<4x8xf32>
 stablehlo.broadcast_in_dim %a, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<4x8xf32>
 stablehlo.broadcast_in_dim %a, dims = [0, 1] : (tensor<4x8xf32>) -> tensor<4x8xi32>
+stablehlo.transpose %a, dims = [1, 99999999999999999999] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+stablehlo.transpose %a, dims = [1, -9223372036854775809] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+stablehlo.transpose %a, dims = [1, -9223372036854775808] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+stablehlo.slice %a [0:18446744073709551615, 0:8] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+stablehlo.convolution(%a, %b) dim_numbers = [b, 18446744073709551616, f]x[0, i, o]->[b, 0, f], window = {} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x8xf32>
+stablehlo.convolution(%a, %b) dim_numbers = [b, 12345, f]x[0, i, o]->[b, 0, f], window = {} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x8xf32>
 stablehlo.slice %a [0:5, 0:8] : (tensor<4x8xf32>) -> tensor<5x8xf32>
 stablehlo.slice %a [0:4] : (tensor<4x8xf32>) -> tensor<4xf32>
 stablehlo.slice %a [3:2, 0:8] : (tensor<4x8xf32>) -> tensor<1x8xf32>
@@ -63,6 +69,10 @@ stablehlo.reduce(%a init: %n) applies stablehlo.add across dimensions = [1] : (t
 stablehlo.constant 3 : i32
 "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4x8xf32>) -> tensor<8x9xf32>
 "stablehlo.all_gather"(%a) <{all_gather_dim = 2 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4x8xf32>) -> tensor<8x8xf32>
+"stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {}, axes = []>}> : (tensor<4x8xf32>) -> tensor<8x8xf32>
+"stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh::@inner, axes = []>}> : (tensor<4x8xf32>) -> tensor<8x8xf32>
+"stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = 1>}> : (tensor<4x8xf32>) -> tensor<8x8xf32>
+"stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [<name = "x", size = 4>], device_ids = dense<1.0> : tensor<4xf32>>, axes = []>}> : (tensor<4x8xf32>) -> tensor<8x8xf32>
 "stablehlo.collective_permute"(%a) <{source_target_pairs = dense<[[0, 1], [0, 2]]> : tensor<2x2xi64>}> : (tensor<4x8xf32>) -> tensor<4x8xf32>
 "stablehlo.all_to_all"(%a) <{concat_dimension = 1 : i64, replica_groups = dense<[[0, 1, 2]]> : tensor<1x3xi64>, split_count = 3 : i64, split_dimension = 0 : i64}> : (tensor<4x8xf32>) -> tensor<2x16xf32>
 "stablehlo.all_to_all"(%a) <{concat_dimension = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, split_count = 2 : i64, split_dimension = 0 : i64}> : (tensor<4x8xf32>) -> tensor<4x16xf32>

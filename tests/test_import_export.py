@@ -111,6 +111,33 @@ CALLS_ITSELF = """
       return %0 : tensor<8xf32>
     }
 """
+MAIN_CALLS_ITSELF = """
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = call @main(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+"""
+CALL_EACH_OTHER = """
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    func.func private @f(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = call @g(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    func.func private @g(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+"""
+CALLS_A_DECLARATION = """
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    func.func private @f(tensor<8xf32>) -> tensor<8xf32>
+"""
 NO_MAIN = """
     func.func @f() { return }
     func.func @g() { return }
@@ -123,7 +150,12 @@ NO_MAIN = """
         (GROUPS_OF_DIFFERENT_SHAPES, "sdy-sharding-group-import", 4, "must have the same shape for groupId: 1"),
         (GROUP_ACROSS_MANUAL_COMPUTATION, "sdy-sharding-group-import", 7, "cannot cross ManualComputationOp"),
         (MANUAL_AXES_OF_NO_MESH, "sdy-manual-axes-cleanup", 3, "manual_axes when there are no in/out shardings"),
-        (CALLS_ITSELF, "sdy-flatten-call-graph", 6, "'@f' calls itself"),
+        (CALLS_ITSELF, "sdy-flatten-call-graph", 7, "'@f' calls itself"),
+        (CALL_EACH_OTHER, "sdy-flatten-call-graph", 11, "'@f' calls itself, directly or through others"),
+        (MAIN_CALLS_ITSELF, "sdy-import-func-calls", 3, "'@main' calls itself"),
+        (CALL_EACH_OTHER, "sdy-import-func-calls", 11, "'@f' calls itself, directly or through others"),
+        (CALL_EACH_OTHER, "sdy-propagation-pipeline", 11, "'@f' calls itself, directly or through others"),
+        (CALLS_A_DECLARATION, "sdy-import-func-calls", 3, "'@f' has no body of a single block"),
         (NO_MAIN, "sdy-propagate-to-func-results", None, "expected a function named @main, or a single function"),
         (NO_MAIN, "sdy-save-module{dump-directory=/nowhere/at/all}", None, "cannot save the module"),
     ],

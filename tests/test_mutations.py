@@ -7,15 +7,16 @@ import re
 import signal
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sdy
+from mutated_texts import ROOT, TOKEN, TOKEN_MUTATIONS, Mutation, lit_texts
+from mutation_campaign import Campaign
 from oracle import OracleError, oracle
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.passes.driver import run_passes
@@ -24,25 +25,11 @@ from sdy.text import context
 from sdy.text.deep import has_room, with_room
 from sdy.text.reading.parser import parse_module
 
-ROOT = Path(__file__).parent.parent
 DEPTH = 10_000
 SECONDS = 60
 """The longest that any text here may take, many times what it needs: only a text that hangs takes as long."""
 
-_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[%#@!^]?[\w.$]+|->|\S')
-_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])|(?<=[x<])\d+(?=x)")
-_AXIS = re.compile(r'"\w"')
-
-
-def _modules() -> Iterator[str]:
-    for path in sorted((ROOT / "lit_tests").glob("*/*.mlir")):
-        for part in path.read_text().split("// -----\n"):
-            lines = (line for line in part.splitlines(keepends=True) if not line.lstrip().startswith("//"))
-            yield "".join(lines)
-    yield "".join((ROOT / "examples" / "transformer.mlir").read_text().splitlines(keepends=True)[:40])
-
-
-MODULES = [text for text in _modules() if text.strip()]
+MODULES = [*lit_texts(), "".join((ROOT / "examples" / "transformer.mlir").read_text().splitlines(keepends=True)[:40])]
 
 
 def refusal(text: str) -> str | None:
@@ -58,63 +45,10 @@ def refusal(text: str) -> str | None:
     return None
 
 
-Mutation = Callable[[str, random.Random], str]
-"""A change to a text, somewhere in it."""
-
-
-def _one_of(pattern: re.Pattern[str], text: str, choices: random.Random) -> tuple[int, int]:
-    found = [match.span() for match in pattern.finditer(text)]
-    return choices.choice(found) if found else (len(text), len(text))
-
-
-def _delete_a_token(text: str, choices: random.Random) -> str:
-    start, end = _one_of(_TOKEN, text, choices)
-    return text[:start] + text[end:]
-
-
-def _duplicate_a_token(text: str, choices: random.Random) -> str:
-    start, end = _one_of(_TOKEN, text, choices)
-    return f"{text[:end]} {text[start:]}"
-
-
-def _swap_two_tokens(text: str, choices: random.Random) -> str:
-    first, second = sorted(_one_of(_TOKEN, text, choices) for _ in range(2))
-    if first == second:
-        return text
-    (a, b), (c, d) = first, second
-    return text[:a] + text[c:d] + text[b:c] + text[a:b] + text[d:]
-
-
-def _change_a_number(text: str, choices: random.Random) -> str:
-    start, end = _one_of(_NUMBER, text, choices)
-    return f"{text[:start]}{choices.choice((0, 1, 2, 3, 4, 5, 7, 8, -1))}{text[end:]}"
-
-
-def _change_an_axis_name(text: str, choices: random.Random) -> str:
-    start, end = _one_of(_AXIS, text, choices)
-    return f'{text[:start]}"{choices.choice("abcxyz")}"{text[end:]}'
-
-
-def _drop_a_line(text: str, choices: random.Random) -> str:
-    lines = text.splitlines(keepends=True)
-    del lines[choices.randrange(len(lines))]
-    return "".join(lines)
-
-
-MUTATIONS: tuple[Mutation, ...] = (
-    _delete_a_token,
-    _duplicate_a_token,
-    _swap_two_tokens,
-    _change_a_number,
-    _change_an_axis_name,
-    _drop_a_line,
-)
-
-
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     text=st.sampled_from(MODULES),
-    mutations=st.lists(st.sampled_from(MUTATIONS), min_size=1, max_size=4),
+    mutations=st.lists(st.sampled_from(TOKEN_MUTATIONS), min_size=1, max_size=4),
     choices=st.randoms(use_true_random=False),
 )
 def test_a_changed_text_is_read_or_refused(text: str, mutations: list[Mutation], choices: random.Random):
@@ -133,8 +67,16 @@ def test_a_text_with_anything_inserted_is_read_or_refused(text: str, place: int,
 @pytest.mark.parametrize("name", ["dialect/computations", "dialect/sharding_rules", "dialect/collectives"])
 def test_a_text_cut_off_at_any_token_is_read_or_refused(name: str):
     text = (ROOT / "lit_tests" / f"{name}.mlir").read_text()[:2500]
-    for match in _TOKEN.finditer(text):
+    for match in TOKEN.finditer(text):
         refusal(text[: match.start()])
+
+
+def test_a_sample_of_the_campaign_fares_well():
+    """`python tests/mutation_campaign.py` tries as many as you like."""
+    campaign = Campaign(seed=1)
+    campaign.run(range(400))
+    assert campaign.counts["read"] > 10
+    assert not campaign.first, campaign.details
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +238,7 @@ def _compared() -> list[str]:
     return chosen + [oracle(text, generic=True) for text in chosen]
 
 
-by_mutation = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__.strip("_"))
+by_mutation = pytest.mark.parametrize("mutation", TOKEN_MUTATIONS, ids=lambda mutation: mutation.__name__.strip("_"))
 
 
 @by_mutation

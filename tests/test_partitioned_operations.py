@@ -49,6 +49,15 @@ def warnings_of(text: str, propagate: Callable[[ModuleOp], None] = sdy.propagate
     return [diagnostic.message for diagnostic in diagnostics if "registry" not in diagnostic.message]
 
 
+def test_a_constant_without_elements_has_no_parts():
+    assert not warnings_of("""
+        func.func @main(%arg0: tensor<4x0xf32>[x, ]) -> (tensor<4x0xf32>[x, ]) {
+          %0 = stablehlo.constant dense<> : tensor<4x0xf32>
+          %1 = stablehlo.add %arg0, %0 : tensor<4x0xf32>
+          return %1 : tensor<4x0xf32>
+        }""")
+
+
 @pytest.mark.parametrize("text", IN_PARTS.values(), ids=IN_PARTS)
 def test_devices_compute_their_parts(text: str):
     assert not warnings_of(text)

@@ -16,6 +16,7 @@ from random_modules import random_module
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError
 from sdy.mesh import Mesh
+from sdy.passes.driver import run_passes
 from sdy.passes.propagation.aggressive_propagate import AggressivePropagatePass
 from sdy.passes.propagation.basic_propagate import BasicPropagatePass
 from sdy.passes.propagation.directions import ALL_STAGES, Direction, Role, directions
@@ -275,6 +276,20 @@ def test_the_edge_of_a_call_that_is_inlined_is_refused() -> None:
     """
     with pytest.raises(DiagnosticError, match="to be a result of call op"):
         sdy.propagate(sdy.parse(text))
+
+
+def test_a_function_may_call_itself_with_what_it_got() -> None:
+    """The C++ pass does not survive this one."""
+    module = sdy.parse("""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.add %x, %y : tensor<8xf32>
+  %1 = call @main(%x, %0) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+""")
+    run_passes(module, [BasicPropagatePass()])
+    assert '%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}]>}' in sdy.format(module)
 
 
 def test_conflicting_group_members_become_open_constraints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -161,6 +161,26 @@ def test_f32_in_mlirs_spelling(value: float, text: str):
     assert float_text(value, math.copysign(1, value) < 0, f32) == text
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        "1.0e40 : f32",
+        "-3.4028235677973366e38 : f32",
+        "3.4028235677973362e38 : f32",
+        "65520.0 : f16",
+        "65519.0 : f16",
+        "1.0e400 : f64",
+        "1.0e40 : bf16",
+        "array<f32: 1.0e40, -1.0e40>",
+        "dense<1.0e40> : tensor<4xf32>",
+        "dense<(1.0e40, 0.0)> : tensor<complex<f32>>",
+    ],
+)
+def test_a_number_that_is_too_large_for_its_type_is_infinity_as_in_mlir(number: str):
+    text = f"module attributes {{mhlo.a = {number}}} {{}}"
+    assert format(read(text)) == oracle(text).rstrip("\n") + "\n"
+
+
 # Names and scopes
 
 

@@ -1,17 +1,26 @@
 """The algebra of meshes, axes and shardings, against a brute-force model: an axis as a set of prime positions."""
 
+# Values are made of wrong types here.
+# pyright: reportArgumentType=false
+
 import copy
 import itertools
 import pickle
+import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sdy.axes import AxisRef, common_prefix, is_prefix, merge_sub_axes, prefix_without_overlap, subtract, total_size
+from sdy.box import Box, ints
 from sdy.mesh import Mesh
+from sdy.projection import Projection
+from sdy.rule import OpShardingRule
 from sdy.sharding import DimSharding, TensorSharding
+from sdy.text import format, parse
 
 MESH = Mesh.of({"a": 16, "b": 16})
 BITS = 4
@@ -135,3 +144,66 @@ def test_equal_values_are_one_object(make: Callable[[], object]):
     assert copy.deepcopy(value) is value
     assert pickle.loads(pickle.dumps(value)) is value
     assert TensorSharding.of("a") != TensorSharding.of("a", mesh="other")
+
+
+TWO = AxisRef("of_two", 1, 2)
+MESH_OF_TWO = Mesh.of({"of_two": 2})
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: Mesh.of({"of_two": 8 / 4}), "Mesh: 'axes'"),
+        (lambda: Mesh.of({"of_two": 2}, [0.0, 1.0]), "Mesh: 'device_ids'"),
+        (lambda: Mesh.of({0: 2}), "Mesh: 'axes'"),
+        (lambda: Mesh([("of_two", 2)]), "Mesh: 'axes'"),
+        (lambda: AxisRef(2), "AxisRef: 'name'"),
+        (lambda: AxisRef("of_two", True, 2), "AxisRef: 'pre_size'"),
+        (lambda: AxisRef("of_two", 1, 2.0), "AxisRef: 'size'"),
+        (lambda: AxisRef(name="of_two", pre_size=1, size=2.0), "AxisRef: 'size'"),
+        (lambda: DimSharding(("of_two",)), "DimSharding: 'axes'"),
+        (lambda: DimSharding([TWO]), "DimSharding: 'axes'"),
+        (lambda: DimSharding((), 1), "DimSharding: 'is_closed'"),
+        (lambda: DimSharding((TWO,), True, 1.0), "DimSharding: 'priority'"),
+        (lambda: TensorSharding(MESH_OF_TWO.axes), "TensorSharding: 'mesh'"),
+        (lambda: TensorSharding("mesh", (TWO,)), "TensorSharding: 'dims'"),
+        (lambda: TensorSharding("mesh", (), ("of_two",)), "TensorSharding: 'replicated'"),
+        (lambda: TensorSharding("mesh", (), (), DimSharding()), "TensorSharding: 'unreduced'"),
+        (lambda: TensorSharding("mesh", reduction="mean"), "TensorSharding: 'reduction'"),
+        (lambda: OpShardingRule((2.0,), (), ()), "OpShardingRule: 'factor_sizes'"),
+        (lambda: OpShardingRule((2,), (((0.0,),),), ()), "OpShardingRule: 'operands'"),
+        (lambda: OpShardingRule((2,), (), ((0,),)), "OpShardingRule: 'results'"),
+        (lambda: OpShardingRule((2,), (), (), (False,)), "OpShardingRule: 'reduction'"),
+        (lambda: OpShardingRule((2,), (), (), is_custom=1), "OpShardingRule: 'is_custom'"),
+        (lambda: Box(np.zeros(2), np.ones(2)), "'start' is to be an array of 64-bit integers"),
+        (lambda: Projection(np.eye(2), ints([0, 0]), ints([1, 1]), ints([0, 0])), "'matrix' is to be an array"),
+        (lambda: Projection(ints([[1]]), ints([0]), [1], ints([0])), "'shape' is to be an array of 64-bit integers"),
+    ],
+)
+def test_a_value_is_made_of_the_types_it_declares(make: Callable[[], object], field: str):
+    with pytest.raises(TypeError, match=re.escape(field)):
+        make()
+
+
+def test_numbers_of_other_types_do_not_find_each_others_values():
+    dim = DimSharding((TWO,), True, 1)
+    rule = OpShardingRule((2,), (((0,),),), (((0,),),), (), (), (), (), True)
+    for wrong in (
+        lambda: AxisRef("of_two", 1.0, 2),
+        lambda: DimSharding((TWO,), 1, 1),
+        lambda: DimSharding((TWO,), True, True),
+        lambda: OpShardingRule((2,), (((0,),),), (((False,),),), (), (), (), (), True),
+        lambda: OpShardingRule((2,), (((0,),),), (((0,),),), (), (), (), (), 1),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    assert DimSharding((TWO,), True, 1) is dim
+    assert OpShardingRule((2,), (((0,),),), (((0,),),), (), (), (), (), True) is rule
+    assert AxisRef("of_two", 1, 2) is TWO
+    assert Mesh.of({"of_two": 2}) is MESH_OF_TWO
+
+
+def test_a_refused_mesh_does_not_stand_for_later_ones():
+    with pytest.raises(TypeError):
+        Mesh.of({"never_before": 8 / 4})
+    assert "never_before" in format(parse('sdy.mesh @mesh = <["never_before"=2]>'))

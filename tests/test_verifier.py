@@ -89,6 +89,51 @@ def test_another_body_after_a_good_one_is_looked_at(computed: str, returned: str
         assert refusal(*lines)[0] == message
 
 
+def test_linalg_without_the_operands_of_its_body_is_refused():
+    text = """
+    func.func @f(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %0 = linalg.matmul ins(%x : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %0 : tensor<8x8xf32>
+    }
+    """
+    with pytest.raises(DiagnosticError, match=r"custom op 'linalg\.matmul' has too few operands"):
+        parse(text)
+
+
+def test_linalg_counts_loops_that_there_are():
+    text = """
+    func.func @f(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = linalg.generic {
+        indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]
+      } ins(%x : tensor<8xf32>) outs(%y : tensor<8xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        %row = linalg.index 1 : index
+        linalg.yield %a : f32
+      } -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    """
+    parse(text.replace("linalg.index 1", "linalg.index 0"))
+    with pytest.raises(DiagnosticError, match=r"expected dim \(1\) to be lower than the number of loops \(1\)"):
+        parse(text)
+
+
+def test_linalg_reduces_dimensions_that_there_are():
+    text = """
+    func.func @f(%x: tensor<8x4xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = linalg.reduce ins(%x : tensor<8x4xf32>) outs(%y : tensor<8xf32>) dimensions = [2]
+      (%a: f32, %b: f32) {
+        %1 = arith.maximumf %a, %b : f32
+        linalg.yield %1 : f32
+      }
+      return %0 : tensor<8xf32>
+    }
+    """
+    parse(text.replace("[2]", "[1]"))
+    with pytest.raises(DiagnosticError, match=r"dimensions for reduction should be in the range \[0, 1\]"):
+        parse(text)
+
+
 def test_a_sharding_that_was_right_is_wrong_where_its_axis_is_bound():
     text = """
     sdy.mesh @mesh = <["a"=2]>

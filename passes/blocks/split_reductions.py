@@ -66,7 +66,8 @@ def _parts(op: Operation, operand: SSAValue, dim: int, parts: int) -> tuple[int,
     if parts:
         return max((count for count in range(1, min(parts, size) + 1) if size % count == 0), default=1), ()
     sharding = get_sharding(operand)
-    if sharding is None or not size:
+    # What is on a single device has no dimensions.
+    if sharding is None or not sharding.dims or not size:
         return 1, ()
     split = sharding.dims[dim]
     count = split.sharded_size(mesh_of(sharding, op))

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 
-from sdy.diagnostics import error
+from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect.walk import operations_of
 from sdy.passes.common.symbols import Symbols
 
@@ -98,11 +98,19 @@ def copy_call_tree(function: FuncOp, symbols: Symbols, callers: tuple[str, ...] 
 
     The copies of the callees come first in the module. Raises DiagnosticError on a function that calls itself.
     """
-    name = function.sym_name.data
-    if name in callers:
-        raise error(function, f"'@{name}' calls itself, so that it cannot be copied for each of its calls")
+    callers = (*callers, function.sym_name.data)
     copy = function.clone()
     copy.attributes[ORIGINAL_NAME] = StringAttr(original_name(function))
     for call in calls_in(copy):
-        set_callee(call, copy_call_tree(callee(call, symbols), symbols, (*callers, name)))
+        called = callee(call, symbols)
+        if called.sym_name.data in callers:
+            raise recursion_error(call, called, "copied for each of its calls")
+        set_callee(call, copy_call_tree(called, symbols, callers))
     return symbols.insert(copy)
+
+
+def recursion_error(call: CallOp, function: FuncOp, impossible: str) -> DiagnosticError:
+    """An error to raise at a call of a function from within it; the message ends in what it cannot be for that."""
+    name = function.sym_name.data
+    message = f"'@{name}' calls itself, directly or through others, so that it cannot be {impossible}"
+    return error(call, message, (function, "this is the function"))

@@ -7,18 +7,23 @@ one for each axis; the digits of some axes, major first, make the index of the d
 import math
 from collections.abc import Sequence
 
-from sdy.axes import AxisRef, subtract
+import numpy as np
+
+from sdy.axes import AxisRef, subtract, total_size
+from sdy.box import Ints
 from sdy.mesh import Mesh
 
 Axes = Sequence[AxisRef]
 
+MOST_DEVICES = 2**17
+"""So many devices can be listed, which is more than any cluster has."""
+
 
 def shard_indices(axes: Axes, mesh: Mesh) -> list[int]:
     """For every device, the index of its shard among those that `axes` make; in the order of the device ids."""
-    indices = [0] * mesh.size
-    for position, device in enumerate(mesh.device_order()):
-        indices[device] = _index_at(position, axes, mesh)
-    return indices
+    indices = np.empty(mesh.size, np.int64)
+    indices[_device_order(mesh)] = _indices(axes, mesh)
+    return indices.tolist()
 
 
 def places(axes: Axes, mesh: Mesh) -> list[int]:
@@ -29,17 +34,22 @@ def places(axes: Axes, mesh: Mesh) -> list[int]:
 def device_groups(axes: Axes, mesh: Mesh) -> list[list[int]]:
     """The groups of devices that differ along `axes` only, each in the order of its shard indices along `axes`."""
     others = subtract(map(AxisRef, mesh), axes, mesh)
-    groups: dict[int, dict[int, int]] = {}
-    for position, device in enumerate(mesh.device_order()):
-        groups.setdefault(_index_at(position, others, mesh), {})[_index_at(position, axes, mesh)] = device
-    return [[group[index] for index in sorted(group)] for _, group in sorted(groups.items())]
+    by_group = np.lexsort((_indices(axes, mesh), _indices(others, mesh)))
+    return _device_order(mesh)[by_group].reshape(-1, total_size(axes, mesh)).tolist()
 
 
-def _index_at(position: int, axes: Axes, mesh: Mesh) -> int:
-    index = 0
+def _device_order(mesh: Mesh) -> Ints:
+    """The device at each place of the grid."""
+    return np.array(mesh.device_ids) if mesh.device_ids else np.arange(mesh.size)
+
+
+def _indices(axes: Axes, mesh: Mesh) -> Ints:
+    """The index along `axes` of each place of the grid."""
+    places = np.arange(mesh.size)
+    indices = np.zeros_like(places)
     for axis in axes:
         minor_axes = math.prod(size for _, size in mesh.axes[mesh.axis_index(axis.name) + 1 :])
         stride = minor_axes * (mesh.axis_size(axis.name) // axis.end_in(mesh))
         size = axis.size_in(mesh)
-        index = index * size + position // stride % size
-    return index
+        indices = indices * size + places // stride % size
+    return indices

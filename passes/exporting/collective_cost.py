@@ -6,12 +6,15 @@ from itertools import chain
 
 from sdy.axes import total_size
 from sdy.mesh import Mesh
-from sdy.passes.common.device_groups import places
+from sdy.passes.common.device_groups import MOST_DEVICES, places
 from sdy.passes.exporting.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Step
 
 
 def elements_received(steps: Iterable[Step], source: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
-    """The elements of a tensor of `shape`, split over `source` at first, that all devices receive in all `steps`."""
+    """The elements of a tensor of `shape`, split over `source` at first, that all devices receive in all `steps`.
+
+    Of devices that are too many to be listed, all are taken to receive something where they permute what they have.
+    """
     received = 0
     before = source
     for step in steps:
@@ -30,6 +33,8 @@ def _received(step: Step, before: AxesPerDim, shape: Sequence[int], mesh: Mesh) 
         case AllToAll(axes):
             parts = total_size(axes, mesh)
             return local * mesh.size * (parts - 1) // parts
+        case _ if mesh.size > MOST_DEVICES:
+            return local * mesh.size
         case _:
             old, new = (places(tuple(chain(*axes)), mesh) for axes in (before, step.after))
             return local * sum(here != there for here, there in zip(old, new, strict=True))

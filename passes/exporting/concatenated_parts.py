@@ -28,8 +28,9 @@ def rule_of_exchange(
     """
     dim = op.dimension.value.data
     largest = max(range(len(op.operands)), key=lambda index: shape(op.operands[index].type)[dim])
-    before, after = shardings[largest], shardings[-1]
-    if before is None or after is None or not after.dims[dim].axes or before.dims[dim].axes != after.dims[dim].axes:
+    before, after = (sharding.dim_axes if sharding else () for sharding in (shardings[largest], shardings[-1]))
+    # What is on a single device has no dimensions.
+    if not before or not after or not after[dim] or before[dim] != after[dim]:
         return rule
     moving = set(rule.results[0][dim]) & set(rule.need_replication)
     return replace(

@@ -35,13 +35,16 @@ def elements_behind(value: OpResult, sharding: TensorSharding | None) -> int:
 def elements_resharded(
     value: SSAValue, source: TensorSharding | None, target: TensorSharding | None, anchor: Operation
 ) -> int:
-    """The elements that all devices receive where `value` goes from one sharding to another."""
-    given = source or target
-    if given is None:
+    """The elements that all devices receive where `value` goes from one sharding to another.
+
+    Without a sharding each device has the whole; what is on a single device, in no dimensions, counts as that.
+    """
+    over_devices = [sharding for sharding in (source, target) if sharding is not None and sharding.dims]
+    if not over_devices:
         return 0
-    whole = TensorSharding.replicated_closed(given.mesh, rank(value.type))
-    before, after = (source or whole).dim_axes, (target or whole).dim_axes
-    sizes, mesh = shape(value.type), mesh_of(given, anchor)
+    whole = ((),) * rank(value.type)
+    before, after = (sharding.dim_axes if sharding in over_devices else whole for sharding in (source, target))
+    sizes, mesh = shape(value.type), mesh_of(over_devices[0], anchor)
     return elements_received(cheapest_plan(before, after, sizes, mesh), before, sizes, mesh)
 
 

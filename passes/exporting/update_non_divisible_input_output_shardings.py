@@ -44,7 +44,7 @@ class UpdateNonDivisibleInputOutputShardingsPass(TellingPass):
                         %arg1: tensor<2x4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {}, {}]>})
 
     The inputs and outputs are those of functions, calls and manual computations. What is inside a program may be
-    padded; what users hand in and get back is not.
+    padded; what users hand in and get back is not. What one device holds alone is not divided.
     """
 
     name = "sdy-update-non-divisible-input-output-shardings"
@@ -104,6 +104,8 @@ def divisible_part(sharding: TensorSharding, type_: Attribute, anchor: Operation
 
 @lru_cache(maxsize=2**12)
 def _divide_dims(sharding: TensorSharding, shape: tuple[int, ...], mesh: Mesh) -> TensorSharding:
+    if mesh.is_maximal:
+        return sharding
     dims = zip(sharding.dims, shape, strict=True)
     return replace(sharding, dims=tuple(_divide_dim(dim, size, mesh) for dim, size in dims))
 

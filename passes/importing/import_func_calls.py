@@ -7,15 +7,22 @@ from itertools import count
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import CallOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Region
 
-from sdy.diagnostics import warn
+from sdy.diagnostics import error, warn
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.ops import NamedComputationOp, ReturnOp
 from sdy.dialect.walk import innermost_first, operations_of
-from sdy.passes.common.call_graph import EXECUTION_THREAD, callee, callees_first, calls_by_function, original_name
+from sdy.passes.common.call_graph import (
+    EXECUTION_THREAD,
+    callee,
+    callees_first,
+    calls_by_function,
+    original_name,
+    recursion_error,
+)
 from sdy.passes.common.data_flow_edges import add_edges
 from sdy.passes.common.editing import TellingPass, replace
 from sdy.passes.common.function_shardings import function_argument_shardings
@@ -45,7 +52,8 @@ class ImportFuncCallsPass(TellingPass):
 
     A body moves to the first call of its function; further calls get copies of it. The first copy comes with a
     warning, since `sdy-flatten-call-graph` should have given each call a function of its own. Named computations then
-    get their data-flow edges, unless `add_data_flow_edges_on_named_computations` is off.
+    get their data-flow edges, unless `add_data_flow_edges_on_named_computations` is off. Refused is the call of a
+    function that calls itself, or that has no body of a single block.
     """
 
     name = "sdy-import-func-calls"
@@ -62,6 +70,7 @@ class ImportFuncCallsPass(TellingPass):
         for function in callees_first(op):
             for call in calls.get(function, ()):
                 importer.inline(call)
+            importer.finished.add(function)
         importer.erase_called()
         if self.add_data_flow_edges_on_named_computations:
             for computation in innermost_first(operations_of(op, NamedComputationOp)):
@@ -77,10 +86,18 @@ class _Importer:
     copies: Iterator[int]
     bodies: dict[str, Region] = field(default_factory=dict[str, Region])
     """The region that the body of each called function has moved to."""
+    finished: set[FuncOp] = field(default_factory=set[FuncOp])
+    """The functions that have no calls any more."""
 
     def inline(self, call: CallOp) -> None:
         function = callee(call, self.symbols)
         name = function.sym_name.data
+        body = self.bodies.get(name, function.body)
+        if len(body.blocks) != 1:
+            message = f"'@{name}' has no body of a single block that could stand in the place of the call"
+            raise error(call, message, (function, "this is the function"))
+        if function not in self.finished:
+            raise recursion_error(call, function, "a computation in the place of each of its calls")
         if name in self.bodies:
             if next(self.copies) == 0:
                 warn(call, f"function @{name} has multiple call ops, we need to clone the function body for each call")

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from sdy.diagnostics import error
 from sdy.stablehlo.attributes.enums import ComparisonDirection, ComparisonDirectionAttr
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.broadcast import BroadcastInDimOp
@@ -26,6 +27,7 @@ from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
 from sdy.stablehlo.reduction import ReduceOp, reducer_body
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
+from sdy.text.reading.dense import dense
 
 _DEVICE_ID = TensorType(IntegerType(32, Signedness.UNSIGNED), ())
 
@@ -81,14 +83,20 @@ class Emitter:
 
     def integers(self, values: Sequence[int], shape: Sequence[int], element_type: IntegerType = i64) -> SSAValue:
         """A constant of integers, in row-major order; a single value fills the whole shape."""
-        return self.constant(DenseIntOrFPElementsAttr.from_list(TensorType(element_type, shape), values))
+        return self.constant(_dense(TensorType(element_type, shape), values))
 
     def filled(self, type_: TensorType[Any], element: float) -> SSAValue:
-        """A constant with the same element everywhere; of complex numbers, a real one."""
+        """A constant with the same element everywhere; of complex numbers, a real one.
+
+        Raises DiagnosticError where there are no constants of such elements.
+        """
         count = 0 if 0 in type_.get_shape() else 1
-        if isinstance(type_.element_type, ComplexType):
-            return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [(element, 0)] * count))
-        return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [element] * count))
+        is_complex = isinstance(type_.element_type, ComplexType)
+        try:
+            value = _dense(type_, [(element, 0) if is_complex else element] * count)
+        except (AttributeError, NotImplementedError):
+            raise error(self._location, f"there are no constants of {type_.element_type}, as it would take") from None
+        return self.constant(value)
 
     def binary(self, op_class: type[BinaryElementwiseOp], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An elementwise operation on two values of one type."""
@@ -170,6 +178,14 @@ class Emitter:
         """The one of `values`, one for each device, that belongs to the running device: a tensor of one element."""
         device = self.device_id()
         return self.dynamic_slice(self.integers(values, (len(values),), element_type), [device], (1,))
+
+
+def _dense(type_: TensorType[Any], values: Sequence[Any]) -> DenseIntOrFPElementsAttr:
+    """A constant of `values`, or of the one that fills it, however large it is."""
+    element_type = type_.element_type
+    if isinstance(element_type, IntegerType):
+        values = [element_type.get_normalized_value(value) for value in values]
+    return dense(type_, element_type.pack(values))
 
 
 def before(op: Operation) -> Emitter:

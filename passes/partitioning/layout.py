@@ -11,10 +11,25 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.axes import AxisRef, total_size
 from sdy.diagnostics import error
+from sdy.dialect.mesh_syntax import mesh_text
+from sdy.dialect.meshes import mesh_of
 from sdy.mesh import Mesh
+from sdy.passes.common.device_groups import MOST_DEVICES
 from sdy.sharding import DimSharding, TensorSharding
 
 _NO_MESH = Mesh()
+
+
+def mesh_of_devices(sharding: TensorSharding, anchor: Operation) -> Mesh:
+    """The mesh of `sharding`, its symbol looked up in the module around `anchor`.
+
+    Raises DiagnosticError where it has more devices than a program can list wherever they send to each other.
+    """
+    mesh = mesh_of(sharding, anchor)
+    if mesh.size > MOST_DEVICES:
+        message = f"a program cannot be made for each of {mesh.size} devices, only for up to {MOST_DEVICES}"
+        raise error(anchor, f"{message}: the mesh is {mesh_text(mesh)}")
+    return mesh
 
 
 @dataclass(frozen=True, eq=False)

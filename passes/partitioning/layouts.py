@@ -8,12 +8,11 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.walk import operations
 from sdy.passes.common.editing import change_type
-from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.layout import Layout, mesh_of_devices
 from sdy.passes.partitioning.site import Site
 from sdy.passes.partitioning.target import Target
 from sdy.sharding import TensorSharding
@@ -97,7 +96,7 @@ class Layouts:
         # Asked for every value, of which the many layers of a model have few types and shardings.
         layout = self._shared.get((id(type_), sharding))
         if layout is None:
-            layout = Layout(type_, sharding, mesh_of(sharding, self._module)) if sharding else Layout(type_)
+            layout = Layout(type_, sharding, mesh_of_devices(sharding, self._module)) if sharding else Layout(type_)
             self._shared[id(type_), sharding] = layout
         return layout
 

@@ -8,11 +8,11 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import Rewriter
 
-from sdy.dialect.meshes import common_mesh, mesh_of
+from sdy.dialect.meshes import common_mesh
 from sdy.dialect.ops import MeshOp, ReshardOp
 from sdy.dialect.shardings import get_sharding, set_func_arg_shardings, set_func_result_shardings
 from sdy.dialect.walk import operations
-from sdy.passes.partitioning.layout import Layout, round_up
+from sdy.passes.partitioning.layout import Layout, mesh_of_devices, round_up
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
 
@@ -57,7 +57,7 @@ def outline(
 def _common_type(reshard: ReshardOp, before: TensorSharding, after: TensorSharding, module: ModuleOp) -> Attribute:
     """The type, padded if need be, that the axes before and after a reshard both divide."""
     type_ = tensor_type(reshard.input)
-    layouts = [Layout(type_, sharding, mesh_of(sharding, module)) for sharding in (before, after)]
+    layouts = [Layout(type_, sharding, mesh_of_devices(sharding, module)) for sharding in (before, after)]
     shape = [
         round_up(size, lcm(*(layout.parts(dim) for layout in layouts))) for dim, size in enumerate(type_.get_shape())
     ]

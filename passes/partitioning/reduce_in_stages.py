@@ -7,7 +7,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.axes import merge_sub_axes
-from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.dialect.walk import forget, operations_of
 from sdy.mesh import Mesh
@@ -17,7 +16,7 @@ from sdy.passes.exporting.reduction_kinds import operation_reduction
 from sdy.passes.exporting.reshard_cost import elements_resharded
 from sdy.passes.partitioning.halo.replication import reshard_around
 from sdy.passes.partitioning.halo.resolution import layout_of
-from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.layout import Layout, mesh_of_devices
 from sdy.passes.partitioning.neutral import neutral_starts
 from sdy.passes.partitioning.stages import Cut, dims_to_cut, reduce_in_stages, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent
@@ -97,7 +96,7 @@ def _bring_together(total: ReduceOp) -> None:
     [place] = total.dimensions.get_values()
     parts = get_sharding(total.inputs[0])
     assert parts is not None
-    mesh = mesh_of(parts, total)
+    mesh = mesh_of_devices(parts, total)
     for result in total.results:
         if get_sharding(result) is None:
             set_sharding(result, TensorSharding.replicated_closed(parts.mesh, parts.rank - 1))

@@ -70,6 +70,8 @@ def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str) -> dict[
     for tensor, place in _places(rule, factor):
         name = f"operand {tensor}" if tensor < len(op.operands) else f"result {tensor - len(op.operands)}"
         current = _chosen(op, tensor) or TensorSharding.replicated_open(mesh_name, len(rule.tensors[tensor]))
+        if len(current.dims) != len(rule.tensors[tensor]):
+            raise _CannotSplitError(f"{name} is on a single device")
         if rule.tensors[tensor][place][0] != factor:
             raise _CannotSplitError(f"it is not the first factor of dimension {place} of {name}")
         for index, axes in enumerate(current.dim_axes):

@@ -136,11 +136,12 @@ class Graph:
         """
         place = self.places[node]
         reached: dict[int, None] = {}
+        followed: set[int] = set()
         if place is not None:
             for target in self.other_targets.get(node, ()):
-                self._reach_users(target, reached)
+                self._reach_users(target, reached, followed)
             self._reach(defining_op(place), self._numbers_of_readers(place), reached)
-            self._reach_users(place, reached)
+            self._reach_users(place, reached, followed)
         return tuple(reached)
 
     def _reach(self, operation: Operation | None, numbers: dict[int, int], reached: dict[int, None]) -> None:
@@ -152,7 +153,11 @@ class Graph:
             reached[number] = None
         reached.update(self._around(operation.parent))
 
-    def _reach_users(self, value: SSAValue, reached: dict[int, None]) -> None:
+    def _reach_users(self, value: SSAValue, reached: dict[int, None], followed: set[int]) -> None:
+        """Add what uses `value` to what is `reached`, once: a function that calls itself may pass on what it gets."""
+        if id(value) in followed:
+            return
+        followed.add(id(value))
         numbers = self._numbers_of_readers(value)
         use = value.first_use
         while use is not None:
@@ -162,10 +167,10 @@ class Graph:
             elif (edge := _source_edge(use)) is not None:
                 self._reach(edge, numbers, reached)
             elif isinstance(user, CallOp):
-                self._reach_users(callee(user, self.symbols).args[use.index], reached)
+                self._reach_users(callee(user, self.symbols).args[use.index], reached, followed)
             elif isinstance(user, ReturnOp):
                 for call in self.calls.get(user.parent_op(), ()):
-                    self._reach_users(call.res[use.index], reached)
+                    self._reach_users(call.res[use.index], reached, followed)
             else:
                 self._reach(user.parent_op() if is_terminator(user) else user, numbers, reached)
             use = use._next_use  # pyright: ignore[reportPrivateUsage]
@@ -213,11 +218,12 @@ class Graph:
     def erase(self, number: int) -> Erased:
         """Erase a dead operation from the module."""
         operation = self.operations[number]
-        self.dead.discard(number)
         defining: dict[Operation, None] = {}
         operands: dict[SSAValue, None] = {}
         for op in reversed(operations(operation)):
-            self.kinds[self._all_numbers.pop(id(op))] = None
+            erased = self._all_numbers.pop(id(op))
+            self.kinds[erased] = None
+            self.dead.discard(erased)
             for operand in op.operands:
                 operands[operand] = None
                 users = {use.operation for use in operand.uses}

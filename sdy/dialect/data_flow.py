@@ -36,13 +36,14 @@ def without_manual_axes(sharding: TensorSharding, manual_axes: Sequence[str]) ->
 def with_manual_axes(outside: TensorSharding, inside: TensorSharding, manual_axes: Sequence[str]) -> TensorSharding:
     """`outside` with its free axes, and which dimensions are open, replaced by those of `inside`.
 
-    Replicated and unreduced axes stay those of `outside`.
+    Replicated and unreduced axes stay those of `outside`. What is on a single device inside has no dimensions to give;
+    those of `outside` on that device's mesh are then what the verifier refuses.
     """
-    dims = (
+    dims = [
         replace(new, axes=old.axes[: _count_manual(old, manual_axes)] + new.axes)
-        for old, new in zip(outside.dims, inside.dims, strict=True)
-    )
-    return replace(outside, mesh=inside.mesh, dims=tuple(dims))
+        for old, new in zip(outside.dims, inside.dims, strict=False)
+    ]
+    return replace(outside, mesh=inside.mesh, dims=(*dims, *outside.dims[len(dims) :]))
 
 
 def _count_manual(dim: DimSharding, manual_axes: Sequence[str]) -> int:

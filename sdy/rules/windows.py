@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from sdy.rule import FactorKind
 from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.registry import register
+from sdy.stablehlo.checks.windows import padding_pairs
 
 if TYPE_CHECKING:
     from sdy.stablehlo.convolution import ConvolutionOp
@@ -96,7 +97,5 @@ def sliding_dims(op: "ReduceWindowOp | SelectAndScatterOp", rank: int) -> Sequen
     """The dimensions along which windows aren't just the elements: not of size 1, or with a stride or padding."""
     sizes = op.window_dimensions.get_values() if op.window_dimensions else [1] * rank
     strides = op.window_strides.get_values() if op.window_strides else [1] * rank
-    padding = list(op.padding.iter_values()) if op.padding else [0] * (2 * rank)
-    return [
-        dim for dim in range(rank) if (sizes[dim], strides[dim], padding[2 * dim], padding[2 * dim + 1]) != (1, 1, 0, 0)
-    ]
+    padding = padding_pairs(op.padding) or [(0, 0)] * rank
+    return [dim for dim in range(rank) if (sizes[dim], strides[dim], padding[dim]) != (1, 1, (0, 0))]

@@ -30,13 +30,12 @@ from sdy.stablehlo.names import ConstantNames
 from sdy.stablehlo.types.element_types import NUMBERS
 from sdy.stablehlo.types.quantized import stored_type
 from sdy.stablehlo.types.tensor_types import STATIC_TENSOR, STATIC_TENSOR_BY_AXIS, UI32_TENSOR, static
+from sdy.text.reading.dense import is_splat
 
 
 def splat(value: Attribute) -> DenseIntOrFPElementsAttr | None:
     """The value of a constant, if it has elements and all of them are equal."""
-    if isa(value, DenseIntOrFPElementsAttr) and 0 not in value.get_shape() and value.is_splat():
-        return value
-    return None
+    return value if isa(value, DenseIntOrFPElementsAttr) and is_splat(value) else None
 
 
 class TensorConstantOp(InferredResults, HasFolderInterface):

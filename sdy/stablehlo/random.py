@@ -18,6 +18,7 @@ from sdy.stablehlo.checks.shape_operands import constant_numbers
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import DefinedResultNames
 from sdy.stablehlo.types.element_types import REAL, REAL_NUMBERS
+from sdy.stablehlo.types.sizes import MOST_DIMENSIONS
 from sdy.stablehlo.types.tensor_types import STATIC_DIMENSION_TENSOR, ranked, scalar, static
 
 
@@ -46,6 +47,8 @@ class RngOp(InferredResults):
         sizes = constant_numbers(self.shape)
         if sizes is None:
             (rank,) = tensor_type(self.shape).get_shape()
+            if rank > MOST_DIMENSIONS:
+                raise VerifyException(f"no tensor has as many dimensions as the shape operand has sizes: {rank}")
             sizes = [DYNAMIC_INDEX] * rank
         return [TensorType(elements, sizes)]
 

@@ -10,13 +10,13 @@ from sdy.axes import subtract
 from sdy.diagnostics import op_error
 from sdy.dialect.attributes import AxisRefListAttr
 from sdy.dialect.collectives import AllReduceOp
-from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import rank
 from sdy.passes.exporting.operation_plan import choose_mesh
 from sdy.passes.partitioning.halo.resolution import layout_of
+from sdy.passes.partitioning.layout import mesh_of_devices
 from sdy.passes.propagation.factors import TensorFactors, project, unproject
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
@@ -27,7 +27,7 @@ def replicate_factors(op: Operation, rule: OpShardingRule, factors: Collection[i
     """Let `op` run with `factors` split on none of its tensors, by reshards around it; whether any was needed."""
     values = (*op.operands, *op.results)
     shardings = [get_sharding(value) for value in values]
-    meshes = {sharding.mesh: mesh_of(sharding, op) for sharding in shardings if sharding is not None}
+    meshes = {sharding.mesh: mesh_of_devices(sharding, op) for sharding in shardings if sharding is not None}
     name = choose_mesh(shardings, meshes)
     if name is None:
         return False

@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.dialect.shardings import get_sharding
 from sdy.dialect.walk import operations
@@ -18,7 +17,7 @@ from sdy.passes.partitioning.emitter import before
 from sdy.passes.partitioning.halo.body import Devices, TensorEmitter
 from sdy.passes.partitioning.halo.exchange import Filler
 from sdy.passes.partitioning.halo.reach import Exchange, Reach, needed_rows, whole_shards
-from sdy.passes.partitioning.layout import Layout
+from sdy.passes.partitioning.layout import Layout, mesh_of_devices
 from sdy.passes.partitioning.parts import shape_of
 from sdy.passes.partitioning.target import Channels
 from sdy.sharding import TensorSharding
@@ -57,7 +56,7 @@ def layout_of(value: SSAValue) -> Layout:
         return Layout(value.type)
     anchor = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
     assert anchor is not None
-    return Layout(value.type, sharding, mesh_of(sharding, anchor))
+    return Layout(value.type, sharding, mesh_of_devices(sharding, anchor))
 
 
 def zero_filler(op: Operation, value: SSAValue) -> Filler:

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import IntegerType, TensorType, i32
+from xdsl.dialects.builtin import IntegerType, TensorType, i32, i64
 from xdsl.ir import SSAValue
 
+from sdy.passes.partitioning.elements import bounds
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.parts import offsets
@@ -31,8 +32,9 @@ class IndexVectors:
         split: Collection[int],
     ):
         # Narrow types may not hold all places of the whole.
-        is_narrow = cast(IntegerType, tensor_type(value).element_type).width.data < i32.width.data
-        self.value = emit.convert(value, i32) if is_narrow else value
+        wide = i32 if max(layout.shape, default=0) <= bounds(i32)[1] else i64
+        is_narrow = cast(IntegerType, tensor_type(value).element_type).width.data < wide.width.data
+        self.value = emit.convert(value, wide) if is_narrow else value
         self._emit, self._dims, self._vector_dim, self._split = emit, dims, vector_dim, split
         self._layout, self._local = layout, local
 

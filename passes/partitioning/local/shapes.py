@@ -8,6 +8,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, i64
 
+from sdy.passes.partitioning.elements import bounds
 from sdy.passes.partitioning.local.whole import compute_whole
 from sdy.passes.partitioning.parts import offsets
 from sdy.passes.partitioning.site import Lowerings, Site
@@ -48,7 +49,7 @@ def _dynamic_update_slice(site: Site[DynamicUpdateSliceOp]) -> None:
     for dim in partial:
         type_ = tensor_type(starts[dim])
         first = offsets(operand.axes[dim], shape[dim], operand.mesh)
-        last = emit.filled(type_, operand.shape[dim] - update.shape[dim])
+        last = emit.filled(type_, min(operand.shape[dim] - update.shape[dim], bounds(type_.element_type)[1]))
         start = emit.convert(emit.clamp(emit.filled(type_, 0), starts[dim], last), i64)
         starts[dim] = emit.add(start, emit.of_device([margins[dim] - offset for offset in first]))
     starts = [start if dim in partial else emit.convert(start, i64) for dim, start in enumerate(starts)]

@@ -16,6 +16,7 @@ from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.parts import shape_of
 from sdy.passes.partitioning.site import Lowerings, Site
+from sdy.stablehlo.checks.windows import padding_pairs
 from sdy.stablehlo.mapping import MapOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.reduce_window import ReduceWindowOp
@@ -88,7 +89,7 @@ def _windows_stay(op: ReduceWindowOp | SelectAndScatterOp, dim: int, parts: int,
             op.base_dilations if isinstance(op, ReduceWindowOp) else None,
         )
     )
-    padding = list(op.padding.get_values())[2 * dim : 2 * dim + 2] if op.padding else ()
+    padding = padding_pairs(op.padding)[dim] if op.padding else ()
     reach = (window - 1) * dilation + 1
     return not any(padding) and base_dilation == 1 and reach <= stride and min(sizes) * stride == max(sizes)
 

@@ -8,12 +8,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import TensorType, i32
+from xdsl.dialects.builtin import TensorType, i32, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.collectives import AllGatherOp, AllSliceOp, CollectiveOp
 from sdy.dialect.shardings import rank_of, set_sharding
+from sdy.passes.partitioning.elements import bounds
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
 from sdy.sharding import TensorSharding
@@ -142,8 +143,9 @@ class Padding:
         shape = layout.padded_shape
         inside: SSAValue | None = None
         for dim in dims:
-            index = emit.insert(IotaOp(dim, TensorType(i32, shape)))
-            end = emit.broadcast(emit.integers([layout.shape[dim]], (), i32), (), shape)
+            counted = i32 if shape[dim] <= bounds(i32)[1] else i64
+            index = emit.insert(IotaOp(dim, TensorType(counted, shape)))
+            end = emit.broadcast(emit.integers([layout.shape[dim]], (), counted), (), shape)
             before_end = emit.compare(ComparisonDirection.LT, index, end)
             inside = before_end if inside is None else emit.binary(AndOp, inside, before_end)
         assert inside is not None

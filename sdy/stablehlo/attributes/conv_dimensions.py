@@ -6,6 +6,7 @@ features, and a number that spatial dimension.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from xdsl.ir import Data
 from xdsl.irdl import IRDLOperation, irdl_attr_definition
@@ -88,9 +89,9 @@ def _parse_list(parser: AttrParser, letters: str) -> tuple[int, int, tuple[int, 
     if missing_letters:
         raise parse_error(parser, f"Expected dimensions {', '.join(missing_letters)} not specified")
     parser.parse_punctuation("]")
-    missing = [str(number) for number in range(max(spatial, default=-1)) if number not in spatial]
-    if missing:
-        raise parse_error(parser, f"Expected spatial dimensions {', '.join(missing[:_LISTED_MISSING])} not specified")
+    missing = (str(number) for number in range(max(spatial, default=-1)) if number not in spatial)
+    if listed := ", ".join(islice(missing, _LISTED_MISSING)):
+        raise parse_error(parser, f"Expected spatial dimensions {listed} not specified")
     first, second = (places[letter] for letter in letters)
     return first, second, tuple(spatial[number] for number in range(len(spatial)))
 

@@ -5,15 +5,17 @@ written out as `#stablehlo.mesh<axes=[<name = "x", size = 4>]>`.
 """
 
 from dataclasses import dataclass
+from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IntegerType, SymbolRefAttr
 from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from sdy.axes import AxisRef
-from sdy.stablehlo.attributes.struct_attribute import StructAttr
+from sdy.parse_errors import parse_error
+from sdy.stablehlo.attributes.struct_attribute import StructAttr, parse_attribute_of
 
 
 @irdl_attr_definition
@@ -87,7 +89,10 @@ class MeshAttr(Data[DeviceMesh]):
                 return DeviceMesh(tuple(axes))
             parser.parse_keyword("device_ids")
             parser.parse_punctuation("=")
-            return DeviceMesh(tuple(axes), parser.parse_attribute())
+            start, ids = parser.pos, parse_attribute_of(parser, DenseIntOrFPElementsAttr)
+            if not isinstance(cast(DenseIntOrFPElementsAttr, ids).get_element_type(), IntegerType):
+                raise parse_error(parser, "invalid kind of attribute specified", start)
+            return DeviceMesh(tuple(axes), ids)
 
     @staticmethod
     def _parse_axis(parser: AttrParser) -> MeshAxis:
@@ -119,3 +124,12 @@ class ReplicaGroupMeshAxesAttr(StructAttr[ReplicaGroupMeshAxes]):
 
     name = "stablehlo.replica_group_mesh_axes"
     STRUCT = ReplicaGroupMeshAxes
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> ReplicaGroupMeshAxes:
+        """Read `<mesh = ..., axes = [...]>`."""
+        start, groups = parser.pos, super().parse_parameter(parser)
+        is_flat = isinstance(groups.mesh, SymbolRefAttr) and not groups.mesh.nested_references.data
+        if not is_flat and not isinstance(groups.mesh, MeshAttr):
+            raise parse_error(parser, "mesh must be a FlatSymbolRefAttr or MeshAttr", start)
+        return groups

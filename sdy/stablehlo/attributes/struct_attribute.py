@@ -8,7 +8,7 @@ class GatherDimensionNumbers:
 
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields
-from typing import Any, ClassVar, Generic, cast, get_type_hints
+from typing import Any, ClassVar, Generic, cast, get_origin, get_type_hints
 
 from typing_extensions import TypeVar
 from xdsl.dialects.builtin import f64
@@ -17,6 +17,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from sdy.dialect.shared import SharedData
+from sdy.parse_errors import parse_error
 
 Struct = TypeVar("Struct")
 
@@ -57,6 +58,15 @@ def print_field(printer: Printer, value: object) -> None:
             printer.print_string(str(value).lower())
 
 
+def parse_attribute_of(parser: AttrParser, type_: Any) -> Attribute:
+    """Read an attribute of a field of this type."""
+    start, kind = parser.pos, get_origin(type_) or type_
+    found = parser.parse_attribute()
+    if isinstance(kind, type) and issubclass(kind, Attribute) and not isinstance(found, kind):
+        raise parse_error(parser, "invalid kind of attribute specified", start)
+    return found
+
+
 def parse_struct(parser: AttrParser, struct: type[Struct], delimiter: AttrParser.Delimiter) -> Struct:
     """Read `key = value, ...`, the keys in any order."""
     types: dict[str, Any] = get_type_hints(struct)
@@ -70,7 +80,8 @@ def parse_struct(parser: AttrParser, struct: type[Struct], delimiter: AttrParser
         if key in values:
             parser.raise_error(f"duplicated `{key}` entry", start, parser.pos)
         parser.parse_punctuation("=")
-        values[key] = PARSE.get(types[key], lambda parser: parser.parse_attribute())(parser)
+        parse = PARSE.get(types[key])
+        values[key] = parse_attribute_of(parser, types[key]) if parse is None else parse(parser)
 
     start = parser.pos
     parser.parse_comma_separated_list(delimiter, parse_entry)

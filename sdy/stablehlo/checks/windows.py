@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes.operation_attributes import I64Array
 from sdy.stablehlo.types.bounds import bounded_type, bounds_of
+from sdy.stablehlo.types.sizes import MOST_DIMENSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,12 @@ def padding_pairs(padding: DenseIntOrFPElementsAttr | None) -> list[tuple[int, i
     if len(shape) != 2 or shape[1] != 2:
         listed = ", ".join(map(str, shape))
         raise VerifyException(f"expects the shape of padding-attribute to be {{N, 2}}, but got {{{listed}}}.")
-    sizes = cast(Sequence[int], padding.get_values())
-    return list(zip(sizes[::2], sizes[1::2], strict=False))  # a splat of no elements has a value nevertheless
+    if shape[0] > MOST_DIMENSIONS:
+        raise VerifyException(f"no window has as many dimensions as there are padding-entries: {shape[0]}.")
+    sizes = [*cast(Sequence[int], padding.get_values())]
+    # Of one value everywhere it may be all that is kept, even where there is nothing that has it.
+    sizes = sizes * (2 * shape[0]) if len(sizes) == 1 else sizes
+    return list(zip(sizes[::2], sizes[1::2], strict=True))
 
 
 def padding_elements(pairs: Sequence[tuple[int, int]]) -> DenseIntOrFPElementsAttr:

@@ -1,9 +1,11 @@
-"""Sizes in messages."""
+"""Sizes: how many there are at most, and how messages have them."""
 
 from collections.abc import Iterable
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
+MOST_DIMENSIONS = 2**16
+"""Far more than any tensor has: what says something for each of so many is refused before it is listed."""
 _MLIR_DYNAMIC = -(1 << 63)
 
 

@@ -39,7 +39,7 @@ from sdy.text.affine import map_text, set_text
 from sdy.text.printing.aliases import Aliases
 from sdy.text.printing.floats import float_text
 from sdy.text.printing.location_text import location_text
-from sdy.text.reading.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_repeated
+from sdy.text.reading.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_splat
 from sdy.text.reading.sparse_elements import SparseElementsAttr
 
 T = TypeVar("T")
@@ -185,7 +185,7 @@ class AttributePrinter(XDSLPrinter):
         return f"\n{{-#\n  dialect_resources: {{\n    builtin: {{\n{lines}\n    }}\n  }}\n#-}}\n"
 
     def _print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
-        if len(attribute) > self._most_elements and not _is_splat(attribute):
+        if len(attribute) > self._most_elements and not is_splat(attribute):
             self.print_string("dense_resource<__elided__> : ")
         else:
             self.print_string("dense<")
@@ -197,7 +197,7 @@ class AttributePrinter(XDSLPrinter):
         """The elements, in hexadecimal if they are more than `most_listed` different ones."""
         if not len(attribute):
             return
-        if _is_splat(attribute):
+        if is_splat(attribute):
             element = attribute.data.data[: attribute.get_element_type().compile_time_size]
             one = DenseIntOrFPElementsAttr(TensorType(attribute.get_element_type(), [1]), BytesAttr(element))
             one._print_one_elem(one.get_values()[0], self)  # pyright: ignore[reportPrivateUsage]
@@ -256,8 +256,3 @@ class AttributePrinter(XDSLPrinter):
 
 def _escaped(character: re.Match[bytes]) -> bytes:
     return b"\\\\" if character[0] == b"\\" else b"\\%02X" % character[0][0]
-
-
-def _is_splat(attribute: DenseIntOrFPElementsAttr) -> bool:
-    data = attribute.data.data
-    return is_repeated(data[: attribute.get_element_type().compile_time_size], data)

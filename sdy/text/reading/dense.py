@@ -192,6 +192,12 @@ def is_repeated(element: bytes, data: bytes) -> bool:
     return bool(data) and data.startswith(element) and data[len(element) :] == data[: -len(element)]
 
 
+def is_splat(attribute: DenseIntOrFPElementsAttr) -> bool:
+    """Whether there are elements, and all are the same."""
+    data = attribute.data.data
+    return is_repeated(data[: attribute.get_element_type().compile_time_size], data)
+
+
 def _sign_extended(bits: int) -> bytes:
     """For each byte, the byte whose lowest `bits` are extended with their sign."""
     sign, mask = 1 << (bits - 1), (1 << bits) - 1

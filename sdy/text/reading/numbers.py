@@ -1,10 +1,13 @@
 """Numbers as attributes, `1 : i32`, `0x7FC00000 : f32`, `true`, and arrays of them, `array<i64: 1, 2>`."""
 
+import math
 from typing import Any, NamedTuple, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
+    Float16Type,
+    Float32Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -18,7 +21,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.text.reading.builtin_types import AnyInteger
 from sdy.text.reading.lexer import LazyToken
-from sdy.text.reading.tokens import TokenParser
+from sdy.text.reading.tokens import TokenParser, integer_value
 
 
 class Literal(NamedTuple):
@@ -42,6 +45,11 @@ class Literal(NamedTuple):
 _NUMBERS = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT)
 _BOOLEANS = {"true": 1, "false": 0}
 _INDEX_BITS = 64
+_ROUNDED_TO_INFINITY: dict[type[Attribute], float] = {
+    Float16Type: float.fromhex("0x1.ffep15"),
+    Float32Type: float.fromhex("0x1.ffffffp127"),
+}
+"""The least number that is nearer to infinity than to the greatest of a type, of those that Python does not round."""
 
 
 def is_unsigned(type_: IntegerType | IndexType) -> bool:
@@ -95,7 +103,7 @@ class NumberParser(TokenParser):
 
     def fitting(self, literal: Literal, type_: IntegerType | IndexType) -> int | None:
         """The value of an integer without a point; None where the type cannot hold it."""
-        value = int(literal.text, 0)
+        value = integer_value(literal.text)
         bits = _INDEX_BITS if isinstance(type_, IndexType) else type_.bitwidth
         has_sign = isinstance(type_, IndexType) or type_.signedness.data is Signedness.SIGNED
         if literal.is_negative:
@@ -105,7 +113,9 @@ class NumberParser(TokenParser):
     def float_of(self, literal: Literal, type_: AnyFloat) -> float:
         """The value of a number: with a point, or its bits in hexadecimal. Raises ParseError where it is neither."""
         if literal.is_float:
-            return -float(literal.text) if literal.is_negative else float(literal.text)
+            value = float(literal.text)
+            value = math.inf if value >= _ROUNDED_TO_INFINITY.get(type_.__class__, math.inf) else value
+            return -value if literal.is_negative else value
         if literal.is_boolean:
             self.raise_error("expected floating point literal", literal.start)
         if not literal.text.startswith("0x"):

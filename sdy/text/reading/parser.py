@@ -34,8 +34,9 @@ from sdy.text.reading.generic_form import GenericFormParser, default_properties
 from sdy.text.reading.lexer import LazyToken
 from sdy.text.reading.property_storage import NoPlaceError
 from sdy.text.reading.repeated_lines import RepeatedLineParser
+from sdy.text.reading.tokens import integer_value
 
-_BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError, OverflowError, MemoryError)
+_BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError)
 """What attributes and operations raise when they are built from what the text says."""
 
 
@@ -188,17 +189,22 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.parse_optional_punctuation(":") is None:
             return 1
         token = self._parse_token(MLIRTokenKind.INTEGER_LIT, "expected integer number of results")
-        number = token.kind.get_int_value(token.span)
+        number = integer_value(token.text)
         if number < 1:
             self.raise_error("expected named operation to have at least 1 result", token.span)
         return number
 
     def _parse_custom_operation(self, op_type: type[Operation]) -> Operation:
-        spelling = SPELLINGS.get(op_type)
+        start, spelling = self.pos, SPELLINGS.get(op_type)
         try:
             return op_type.parse(self) if spelling is None else spelling.parse(self)
         except ChainedParseError as problem:
             raise problem.close(f"custom op '{op_type.name}' ") from None
+        except IndexError:
+            if not op_type.__module__.startswith("xdsl.dialects.linalg"):
+                raise
+            # It writes the body that the text leaves out before anyone has counted the operands.
+            raise self.error_at(start, f"custom op '{op_type.name}' has too few operands for its body") from None
 
     def _parse_operation_generically(self, op_type: type[Operation], start: int) -> Operation:
         try:

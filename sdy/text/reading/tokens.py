@@ -20,6 +20,15 @@ from sdy.text.reading.wording import MISSING, REFUSED
 
 T = TypeVar("T")
 
+_LARGEST_INTEGER = 2**63 - 1
+_MOST_DIGITS = 4000
+"""Python reads hardly more: it takes longer than it should for more digits."""
+
+
+def integer_value(text: str) -> int:
+    """The number that a token says; of one with thousands of digits all that is known is that nothing can hold it."""
+    return int(text, 0) if len(text) <= _MOST_DIGITS else 1 << 2 * _MOST_DIGITS
+
 
 class TokenParser(XDSLParser):
     """The part of the parser that takes tokens; it runs for each one, so it calls as little as it can."""
@@ -105,6 +114,22 @@ class TokenParser(XDSLParser):
         if word is None:
             raise parse_error(self, f"expected valid keyword{context_msg}")
         return word
+
+    def parse_optional_integer(self, allow_boolean: bool = True, allow_negative: bool = True) -> int | None:
+        """A number without a fraction, if one is next. Raises ParseError where it does not fit in 64 bits."""
+        if allow_boolean and (boolean := self.parse_optional_boolean()) is not None:
+            return int(boolean)
+        start = self.pos
+        is_negative = allow_negative and self.parse_optional_punctuation("-") is not None
+        token = cast("LazyToken | None", self._parse_optional_token(MLIRTokenKind.INTEGER_LIT))
+        if token is None:
+            if is_negative:
+                self.raise_error("Expected integer literal after '-'")
+            return None
+        number = integer_value(token.text)
+        if number > _LARGEST_INTEGER + is_negative:
+            raise parse_error(self, "integer value too large", start)
+        return -number if is_negative else number
 
     def parse_integer(self, allow_boolean: bool = True, allow_negative: bool = True, context_msg: str = "") -> int:
         """A number without a fraction. Raises ParseError where something else is next."""

@@ -1,11 +1,11 @@
-"""What modules, functions and calls must be, in MLIR's words: xDSL's own verifiers use others."""
+"""What MLIR's own operations must be, in its words, where xDSL's verifiers use others or ask less."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp, ShapedType, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolTable
 
 from sdy.diagnostics import error, op_error
@@ -61,9 +61,29 @@ def _check_return(op: ReturnOp) -> None:
             )
 
 
-CHECKS: dict[type[Operation], Callable[[Any], None]] = {
-    ModuleOp: _check_module,
-    CallOp: _check_call,
-    ReturnOp: _check_return,
+def _check_linalg_reduce(op: Operation) -> None:
+    type_, dimensions = op.operands[0].type, op.properties["dimensions"]
+    rank = type_.get_num_dims() if isinstance(type_, ShapedType) else 0
+    if isinstance(dimensions, DenseArrayBase) and any(not 0 <= dim < rank for dim in dimensions.iter_values()):
+        raise op_error(op, f"dimensions for reduction should be in the range [0, {rank - 1}].")
+
+
+def _check_linalg_index(op: Operation) -> None:
+    around, dim = op.parent_op(), op.properties["dim"]
+    iterators = around.properties.get("iterator_types") if around else None
+    if not isinstance(iterators, ArrayAttr) or not isinstance(dim, IntegerAttr):
+        return  # which xDSL refuses
+    number, loops = dim.value.data, len(cast(ArrayAttr[Attribute], iterators))
+    if not 0 <= number < loops:
+        bound = f"lower than the number of loops ({loops}) of the enclosing LinalgOp"
+        raise op_error(op, f"expected dim ({number}) to be {bound}")
+
+
+CHECKS: dict[str, Callable[[Any], None]] = {
+    "builtin.module": _check_module,
+    "func.call": _check_call,
+    "func.return": _check_return,
+    "linalg.index": _check_linalg_index,
+    "linalg.reduce": _check_linalg_reduce,
 }
-"""What to check before an operation's own verifier runs."""
+"""What to check before an operation's own verifier runs, by the operation's name."""

@@ -138,7 +138,7 @@ def _checks(op_class: type[Operation]) -> tuple[Callable[[Operation], None], ...
     )
     first = [trait.verify for trait in traits if not isinstance(trait, SingleBlockImplicitTerminator)]
     last = [trait.verify for trait in traits if isinstance(trait, SingleBlockImplicitTerminator)]
-    in_words_of_mlir = [CHECKS[op_class]] if op_class in CHECKS else []
+    in_words_of_mlir = [CHECKS[op_class.name]] if op_class.name in CHECKS else []
     return (*in_words_of_mlir, *first, _own_verifier(op_class), *last)
 
 
