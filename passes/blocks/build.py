@@ -9,7 +9,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from sdy.blocks import Access, BlockOperation, block_operation
-from sdy.box import Box
+from sdy.box import Box, ints
 from sdy.diagnostics import op_error
 from sdy.passes.blocks.block_shapes import BlockShapeOf, can_be_computed
 from sdy.passes.blocks.dead_parts import remove_dead_parts
@@ -152,7 +152,7 @@ def _one_chunk(shape: Sequence[int]) -> Box:
 def _touched(access: Access, index: Box) -> Box | None:
     """The elements of the tensor that a block touches, None where that is only padding."""
     image = access.image(index)
-    start, end = np.maximum(image.start, 0), np.minimum(image.end, access.shape)
+    start, end = np.maximum(image.start, 0), np.minimum(image.end, ints(access.shape))
     return Box(start, end) if (start < end).all() else None
 
 
