@@ -73,6 +73,7 @@ _ROOMS = {
         sdy-convert-global-to-local
         sdy-expand-split-operations
         sdy-inline-functions
+        sdy-nest-input-output-sub-axes
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning
         sdy-reduce-in-stages
