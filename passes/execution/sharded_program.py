@@ -28,6 +28,7 @@ from sdy.passes.execution.device_mesh import Device, DeviceMesh
 from sdy.passes.execution.device_order import renumber_devices
 from sdy.passes.execution.interface import Interface, Port
 from sdy.passes.execution.local_program import LocalProgram
+from sdy.passes.execution.nan_in_collectives import keep_nan
 from sdy.passes.execution.plain_module import drop_shardings, for_xla, without_shardings
 from sdy.passes.execution.unsigned_bits import draw_unsigned_bits
 from sdy.passes.partitioning.local_module import is_local
@@ -92,6 +93,7 @@ class ShardedProgram:
     @classmethod
     def _of(cls, local: ModuleOp, interface: Interface, grid: DeviceMesh) -> "ShardedProgram":
         draw_unsigned_bits(local)
+        keep_nan(local)
         prepare_custom_calls(local)
         program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main)
         inputs, outputs = interface.ports(grid)
