@@ -74,6 +74,7 @@ _ROOMS = {
         sdy-expand-split-operations
         sdy-inline-functions
         sdy-merge-equal-collectives
+        sdy-nest-input-output-sub-axes
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning
         sdy-reduce-in-stages

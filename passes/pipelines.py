@@ -283,6 +283,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
         from sdy.passes.partitioning.merge_equal_collectives import MergeEqualCollectivesPass
+        from sdy.passes.partitioning.nest_input_output_sub_axes import NestInputOutputSubAxesPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
         from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
@@ -290,6 +291,7 @@ class PartitionPipeline(Pipeline):
         yield ExpandSplitOperationsPass()
         yield InlineFunctionsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
+        yield NestInputOutputSubAxesPass()
         yield ReduceInStagesPass()
         yield AccumulateInStagesPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from xdsl.dialects.builtin import ModuleOp
 
@@ -27,6 +28,7 @@ from sdy.passes.execution.device_mesh import Device, DeviceMesh
 from sdy.passes.execution.device_order import renumber_devices
 from sdy.passes.execution.interface import Interface, Port
 from sdy.passes.execution.local_program import LocalProgram
+from sdy.passes.execution.nan_in_collectives import keep_nan
 from sdy.passes.execution.plain_module import drop_shardings, for_xla, without_shardings
 from sdy.passes.execution.unsigned_bits import draw_unsigned_bits
 from sdy.passes.partitioning.local_module import is_local
@@ -91,6 +93,7 @@ class ShardedProgram:
     @classmethod
     def _of(cls, local: ModuleOp, interface: Interface, grid: DeviceMesh) -> "ShardedProgram":
         draw_unsigned_bits(local)
+        keep_nan(local)
         prepare_custom_calls(local)
         program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main)
         inputs, outputs = interface.ports(grid)
@@ -114,12 +117,17 @@ class ShardedProgram:
     @cached_property
     def _mapped(self) -> Any:
         return jax.shard_map(
-            self.local,
+            self._local_results,
             mesh=self.mesh,
-            in_specs=tuple(sharding.spec for sharding in self.in_shardings),
+            in_specs=tuple(port.sharding.spec for port in self.inputs if _has_elements(port)),
             out_specs=tuple(sharding.spec for sharding in self.out_shardings),
             check_vma=False,
         )
+
+    def _local_results(self, *arguments: jax.Array) -> Sequence[jax.Array]:
+        """The local program applied to those arguments that have elements: XLA loses track of the others."""
+        given = iter(arguments)
+        return self.local(*(next(given) if _has_elements(port) else _without_elements(port) for port in self.inputs))
 
     def lower(self) -> jax.stages.Lowered:
         """The program as jax hands it to XLA. Its types are those of the program, of which some have 64 bits."""
@@ -136,7 +144,8 @@ class ShardedProgram:
         if AxisType.Explicit in self.mesh.axis_types:
             # There jax checks that the types of the arguments say how they are laid out.
             arguments = jax.sharding.reshard(arguments, self.in_shardings)
-        return self._mapped(*arguments)
+        pairs = zip(self.inputs, arguments, strict=True)
+        return self._mapped(*(argument for port, argument in pairs if _has_elements(port)))
 
 
 class _WholeProgram(ShardedProgram):
@@ -144,6 +153,15 @@ class _WholeProgram(ShardedProgram):
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         return self.local(*arguments)
+
+
+def _has_elements(port: Port) -> bool:
+    return 0 not in port.shape
+
+
+def _without_elements(port: Port) -> jax.Array:
+    """One device's part of an argument that has no elements."""
+    return jnp.zeros(port.sharding.shard_shape(port.shape), port.dtype)
 
 
 def device_count(module: ModuleOp) -> int:

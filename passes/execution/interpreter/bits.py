@@ -79,7 +79,7 @@ _KERNELS: dict[type[Operation], Kernel] = {
 def _to_bits(array: Array) -> Array:
     """Each element as its bits, lowest first, along one more dimension."""
     width = bit_width(array.dtype)
-    as_bytes = np.ascontiguousarray(array)[..., np.newaxis].view(np.uint8)
+    as_bytes = np.asarray(array, order="C")[..., np.newaxis].view(np.uint8)
     return np.unpackbits(as_bytes, axis=-1, bitorder="little")[..., :width]
 
 

@@ -18,6 +18,7 @@ from sdy.dialect.ops import ManualComputationOp, ReturnOp
 from sdy.dialect.shardings import set_sharding
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import device_groups, shard_indices
+from sdy.passes.common.tensors import is_scalar
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.target import Channels
@@ -31,7 +32,7 @@ Tensor = tuple[SSAValue, TensorSharding]
 
 
 class TensorEmitter(Emitter):
-    """Inserts operations, and gives the result of each a sharding."""
+    """Inserts operations, and gives the result of each a sharding, unless it is a scalar."""
 
     def __init__(self, place: InsertPoint, source: Operation, sharding: TensorSharding):
         super().__init__(place, source)
@@ -40,7 +41,8 @@ class TensorEmitter(Emitter):
     def insert(self, op: Operation) -> SSAValue:
         """Insert `op` and return its first result."""
         result = super().insert(op)
-        set_sharding(result, self._sharding)
+        if not is_scalar(result):
+            set_sharding(result, self._sharding)
         return result
 
 
