@@ -135,7 +135,7 @@ class Program:
         main = f"func.func @main({arguments}) -> ({results}) {{\n  {body}\n}}"
         return "\n".join([f"sdy.mesh @mesh = <[{axes}]>", main, *self._functions])
 
-    def inputs(self, most: int = 12) -> list[tuple[Array, ...]]:
+    def inputs(self, most: int = 6) -> list[tuple[Array, ...]]:
         """The arguments of each run of the program, evenly taken from all combinations where these are more."""
         every = list(product(*self._inputs))
         return every[:: -(-len(every) // most)]
