@@ -17,7 +17,6 @@ from sdy.mesh import Mesh
 from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import num_elements, rank
-from sdy.passes.exporting.cheapest_operation import cheapest_operation
 from sdy.passes.exporting.concatenated_parts import rule_of_exchange
 from sdy.passes.exporting.convolution_factors import rule_of_convolution
 from sdy.passes.exporting.custom_rules import warn_of_what_is_whole, whole_unless_passing_through
@@ -80,7 +79,11 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
         rule = evenly_split(rule, shardings, mesh)
     tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))
     if in_full:
-        choose = partial(cheapest_operation, op) if least_communication else plan_operation
+        choose = plan_operation
+        if least_communication:
+            from sdy.passes.exporting.cheapest_operation import cheapest_operation
+
+            choose = partial(cheapest_operation, op)
         plan = choose(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
         _reshard_operation(op, plan, mesh_name)
         if is_custom:
