@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
@@ -173,6 +174,41 @@ def test_random_bits_are_those_of_xla(algorithm: str, shape: tuple[int, ...]):
         results = sdy.interpret(sdy.parse(draw.lower(key).as_text()), key)
         for result, wanted in zip(results, draw(key), strict=True):
             assert_close(result, wanted)
+
+
+@pytest.mark.parametrize(
+    ("element", "dtype"),
+    [
+        ("f64", np.float64),
+        ("f32", np.float32),
+        ("bf16", ml_dtypes.bfloat16),
+        ("f8E4M3FN", ml_dtypes.float8_e4m3fn),
+        ("f4E2M1FN", ml_dtypes.float4_e2m1fn),
+    ],
+)
+def test_total_order_has_a_place_for_each_number(element: str, dtype: type[np.generic]):
+    type_ = f"tensor<6x{element}>"
+    module = sdy.parse(
+        f"""func.func @main(%x: {type_}, %y: {type_}) -> tensor<6xi1> {{
+          %0 = stablehlo.compare LT, %x, %y, TOTALORDER : ({type_}, {type_}) -> tensor<6xi1>
+          return %0 : tensor<6xi1>
+        }}"""
+    )
+    numbers = np.array([-3.0, -1.0, -0.0, 0.0, 0.5, 1.0, 4.0]).astype(dtype)
+    assert sdy.interpret(module, numbers[:-1], numbers[1:])[0].all()
+    assert not sdy.interpret(module, numbers[1:], numbers[:-1])[0].any()
+
+
+def test_updates_that_are_partly_outside_go_nowhere_as_in_jax():
+    def scatter(x: jax.Array, start: jax.Array, updates: jax.Array) -> jax.Array:
+        numbers = lax.ScatterDimensionNumbers((0,), (), (0,))
+        return lax.scatter_add(x, start, updates, numbers, mode="promise_in_bounds")
+
+    x, updates = np.zeros(4, np.int32), np.arange(1, 4, dtype=np.int32)
+    for start in range(-4, 6):
+        arguments = (x, np.array([start], np.int32), updates)
+        module = sdy.from_jax(jax.jit(scatter), *arguments)
+        assert np.array_equal(sdy.interpret(module, *arguments)[0], jax.jit(scatter)(*arguments)), start
 
 
 def test_letters_say_what_is_summed():
