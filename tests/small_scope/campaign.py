@@ -94,6 +94,7 @@ def main() -> int:
         for future in as_completed(futures):
             tally = future.result()
             tallies.append(tally)
+            print(f"{tally.operation} on {tally.mesh}: {_row(tally.counts)}", file=sys.stderr, flush=True)
             for verdict, text in tally.problems:
                 print(f"--- {tally.operation} on {tally.mesh}: {verdict.kind}: {verdict.why}\n{text}\n", flush=True)
     total = Counter[str]()

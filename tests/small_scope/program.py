@@ -119,10 +119,19 @@ class Program:
             self._results.append(value if split is None else self._constrained(value, split))
         return self
 
+    def result_as_it_is(self, value: Value) -> "Program":
+        """Return `value`, split as the program makes it."""
+        self._results.append(value)
+        return self
+
     def constrained(self, value: Value) -> Value:
         """`value` split somehow."""
         split = self._split(len(value.shape))
         return value if split is None else self._constrained(value, split)
+
+    def closed(self, value: Value) -> Value:
+        """`value` split somehow, no dimension of it any further."""
+        return self._constrained(value, self.choices.of(splits(self.mesh, len(value.shape))), ("",))
 
     @property
     def text(self) -> str:
@@ -149,8 +158,8 @@ class Program:
     def _split(self, rank: int) -> Split | None:
         return self.choices.of((None, *splits(self.mesh, rank)[1:])) if rank else None
 
-    def _constrained(self, value: Value, split: Split) -> Value:
-        is_open = self.choices.of(("", "?"))
+    def _constrained(self, value: Value, split: Split, ends: Sequence[str] = ("", "?")) -> Value:
+        is_open = self.choices.of(ends)
         dims = ", ".join("{" + ", ".join([*map(str, axes), *([is_open] if is_open else [])]) + "}" for axes in split)
         return self.op(f"sdy.sharding_constraint {value.name} <@mesh, [{dims}]>", value.shape, value.element)
 

@@ -3,8 +3,18 @@
 from small_scope.program import Program
 
 
-def reshard(program: Program) -> Program:
-    shape = tuple(program.size() for _ in range(program.choices.of((1, 2))))
+def reshard_of_vector(program: Program) -> Program:
+    value = program.whole((program.size(),))
+    return program.result_as_it_is(program.closed(program.closed(value)))
+
+
+def reshard_of_matrix(program: Program) -> Program:
+    value = program.whole((program.size(), program.size()))
+    return program.result_as_it_is(program.closed(program.closed(value)))
+
+
+def reshard_of_three(program: Program) -> Program:
+    shape = tuple(program.size(1, 5) for _ in range(3))
     return program.result(program.argument(shape))
 
 
@@ -13,9 +23,4 @@ def reshards(program: Program) -> Program:
     return program.result(program.constrained(program.argument(shape)))
 
 
-def reshard_of_three(program: Program) -> Program:
-    shape = tuple(program.size(1, 5) for _ in range(3))
-    return program.result(program.argument(shape))
-
-
-RESHARDS = [reshard, reshards, reshard_of_three]
+RESHARDS = [reshard_of_vector, reshard_of_matrix, reshard_of_three, reshards]
