@@ -102,6 +102,22 @@ def test_arguments_split_by_sub_axes_that_cut_an_axis_differently():
     assert_right(found(text, np.arange(6, dtype=np.int32), np.arange(6, dtype=np.int32) ** 2), by_xla=True)
 
 
+@pytest.mark.parametrize("index", [-1, 2, 9])
+def test_parts_of_a_gather_of_one_slice_that_may_be_out_of_range(index: int):
+    text = """
+    sdy.mesh @mesh = <["x"=3]>
+    func.func @main(%a: tensor<4x7xi32>, %index: tensor<1xi8>)
+        -> (tensor<4x3xi32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
+      %0 = "stablehlo.gather"(%a, %index) <{dimension_numbers = #stablehlo.gather<offset_dims = [0, 1],
+          start_index_map = [1], index_vector_dim = 0>, slice_sizes = array<i64: 4, 3>}>
+          {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}
+        : (tensor<4x7xi32>, tensor<1xi8>) -> tensor<4x3xi32>
+      return %0 : tensor<4x3xi32>
+    }"""
+    inputs = np.arange(28, dtype=np.int32).reshape(4, 7), np.asarray([index], np.int8)
+    assert_right(found(text, *inputs), by_xla=True)
+
+
 @pytest.mark.parametrize("layout", ["{}", '{"x"}'])
 @pytest.mark.parametrize(("operation", "start"), [("maximum", -np.inf), ("minimum", np.inf)])
 @pytest.mark.parametrize(("element", "dtype"), [("f32", np.float32), ("bf16", ml_dtypes.bfloat16), ("f64", np.float64)])

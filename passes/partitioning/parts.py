@@ -4,16 +4,14 @@ import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType, i1
-from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import AxisRef, total_size
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import shard_indices
-from sdy.passes.partitioning.elements import bounds
 from sdy.passes.partitioning.emitter import Emitter
+from sdy.passes.partitioning.inside import stay_inside
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.slicing import DynamicSliceOp
 
 AxesOfDims = Sequence[Sequence[AxisRef]]
 """For each dimension, the axes that split it or are to."""
@@ -26,22 +24,11 @@ def offsets(axes: Sequence[AxisRef], size: int, mesh: Mesh) -> list[int]:
 
 def take_part(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Mesh) -> SSAValue:
     """The running device's part of `value`, which is the same on all devices along the axes, split over them."""
-    if isinstance(value.owner, DynamicSliceOp):
-        _stay_inside(value.owner)
+    if isinstance(value.owner, Operation):
+        stay_inside(value.owner)
     shape = [size // total_size(axes, mesh) for size, axes in zip(shape_of(value), axes_of_dims, strict=True)]
     starts = [emit.of_device(offsets(axes, size, mesh)) for size, axes in zip(shape, axes_of_dims, strict=True)]
     return emit.dynamic_slice(value, starts, shape)
-
-
-def _stay_inside(op: DynamicSliceOp) -> None:
-    """Let a slice begin where it does once its indices are limited: XLA adds up those of a slice of a slice before."""
-    emit = Emitter(InsertPoint.before(op), op)
-    sizes = zip(shape_of(op.operand), shape_of(op.result), strict=True)
-    for dim, (size, taken) in enumerate(sizes):
-        start = op.start_indices[dim]
-        type_ = tensor_type(start)
-        last = emit.filled(type_, min(size - taken, bounds(type_.element_type)[1]))
-        op.operands[1 + dim] = emit.clamp(emit.filled(type_, 0), start, last)
 
 
 def on_leader(emit: Emitter, value: SSAValue, identity: float, axes: Sequence[AxisRef], mesh: Mesh) -> SSAValue:

@@ -1,19 +1,15 @@
 """Slices of padded tensors at places that are data: these are as they would be without the padding."""
 
 from collections.abc import Sequence
-from typing import cast
 
-from xdsl.dialects.builtin import IntegerType, i64
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import i64
 
-from sdy.passes.partitioning.elements import bounds
-from sdy.passes.partitioning.emitter import Emitter
+from sdy.passes.partitioning.inside import clamped
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.padded.padding import Place
 from sdy.passes.partitioning.padded.site import PaddedSite, PadOperations
 from sdy.rule import FactorKind
 from sdy.stablehlo.attributes.operation_attributes import I64Array, i64_array
-from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.gather import GatherOp
 from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
@@ -39,7 +35,7 @@ def _dynamic_update_slice(site: PaddedSite[DynamicUpdateSliceOp]) -> bool:
         if update.shape[dim] == operand.shape[dim]:
             continue
         start = op.start_indices[dim]
-        op.operands[2 + dim] = _clamped(site.site.before(), start, [operand.shape[dim] - update.shape[dim]], ())
+        op.operands[2 + dim] = clamped(site.site.before(), start, [operand.shape[dim] - update.shape[dim]], ())
     return True
 
 
@@ -54,7 +50,7 @@ def _gather(site: PaddedSite[GatherOp]) -> bool:
     if set(site.reduced_dims(0)) & set(numbers.start_index_map):
         last = [operand.shape[dim] - sizes[dim] for dim in numbers.start_index_map]
         along = (numbers.index_vector_dim,) if numbers.index_vector_dim < len(indices.shape) else ()
-        op.operands[1] = _clamped(site.padding.emitter(Place.before(op), indices), op.start_indices, last, along)
+        op.operands[1] = clamped(site.padding.emitter(Place.before(op), indices), op.start_indices, last, along)
     for dim in operand.uneven_dims:
         if dim not in site.reduced_dims(0) and dim not in numbers.operand_batching_dims:
             sizes[dim] = operand.padded_shape[dim]
@@ -84,13 +80,3 @@ def _scatter(site: PaddedSite[ScatterOp]) -> bool:
 def _padded_sizes(sizes: Sequence[int], layout: Layout) -> I64Array:
     uneven = layout.uneven_dims
     return i64_array(*(layout.padded_shape[dim] if dim in uneven else size for dim, size in enumerate(sizes)))
-
-
-def _clamped(emit: Emitter, indices: SSAValue, last: Sequence[int], along: Sequence[int]) -> SSAValue:
-    """`indices` limited to 0 and the numbers `last`, of which there is one for each place along `along`."""
-    type_ = tensor_type(indices)
-    element_type = cast(IntegerType, type_.element_type)
-    greatest = int(bounds(element_type)[1])
-    limits = emit.integers([min(each, greatest) for each in last], [len(last)] * len(along), element_type)
-    high = emit.broadcast(limits, along, type_.get_shape()) if type_.get_shape() else limits
-    return emit.clamp(emit.filled(type_, 0), indices, high)
