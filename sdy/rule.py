@@ -5,8 +5,8 @@ Splitting factor `i` over an axis splits dimension 0 of the first operand and of
 can be made of several factors, major first, as reshapes need: `([ij])->([i, j])`.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from sdy.interned import Interned
@@ -76,6 +76,15 @@ class OpShardingRule(Interned):
         if factor in self.permutation:
             return FactorKind.PERMUTATION
         return FactorKind.PASS_THROUGH
+
+    def with_whole(self, factors: Collection[int]) -> "OpShardingRule":
+        """The rule in which these factors are needed whole, and the others are of the kinds that they were."""
+        return replace(
+            self,
+            reduction=tuple(factor for factor in self.reduction if factor not in factors),
+            need_replication=tuple(sorted({*self.need_replication, *factors})),
+            permutation=tuple(factor for factor in self.permutation if factor not in factors),
+        )
 
 
 def factors_in(tensors: Iterable[TensorMapping]) -> set[int]:

@@ -78,6 +78,20 @@ def test_the_gradient_of_windows_along_one_of_two_split_dimensions():
     assert_right(found(text, *inputs))
 
 
+def test_a_sum_of_no_complex_numbers():
+    """XLA on CPU ends the process where an all-reduce is of a complex constant."""
+    text = """
+    sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%x: tensor<3x0xcomplex<f32>> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                    %y: tensor<0x4xcomplex<f32>>) -> tensor<3x4xcomplex<f32>> {
+      %0 = stablehlo.dot %x, %y
+        : (tensor<3x0xcomplex<f32>>, tensor<0x4xcomplex<f32>>) -> tensor<3x4xcomplex<f32>>
+      return %0 : tensor<3x4xcomplex<f32>>
+    }"""
+    empty = np.zeros((3, 0), np.complex64), np.zeros((0, 4), np.complex64)
+    assert_right(found(text, *empty), by_xla=True)
+
+
 def test_arguments_without_elements_alone():
     text = """
     sdy.mesh @mesh = <["x"=2]>

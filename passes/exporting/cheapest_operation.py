@@ -34,8 +34,7 @@ def cheapest_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, m
     plan, mesh, rule = plan_operation(tensors, mesh_name, meshes, reshapes), meshes[mesh_name], tensors.rule
     if not plan.reduction_axes or not any(plan.shardings) or summed_axes(tensors, mesh_name, mesh) is not None:
         return plan
-    rule = replace(rule, reduction=(), need_replication=tuple(sorted((*rule.need_replication, *rule.reduction))))
-    other = plan_operation(replace(tensors, rule=rule), mesh_name, meshes, reshapes)
+    other = plan_operation(replace(tensors, rule=rule.with_whole(rule.reduction)), mesh_name, meshes, reshapes)
     return min(plan, other, key=lambda each: _cost(op, tensors, each, mesh))
 
 

@@ -10,7 +10,6 @@ cannot be padded so that two devices have as much of each group.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sdy.mesh import Mesh
 from sdy.passes.exporting.uneven_factors import uneven_factors
@@ -24,9 +23,4 @@ def rule_of_convolution(rule: OpShardingRule, shardings: Sequence[TensorSharding
     alone = {factor for factor, count in tensors.items() if count == 1}
     beside = {factor for tensor in rule.tensors for dim in tensor if len(dim) > 1 for factor in dim}
     whole = alone | (beside & uneven_factors(rule, shardings, mesh))
-    return replace(
-        rule,
-        reduction=tuple(factor for factor in rule.reduction if factor not in whole),
-        permutation=tuple(factor for factor in rule.permutation if factor not in whole),
-        need_replication=tuple(sorted({*rule.need_replication, *whole})),
-    )
+    return rule.with_whole(whole)

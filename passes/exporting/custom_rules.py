@@ -1,7 +1,6 @@
 """Operations with a rule that a person wrote, such as custom calls: nothing else is known of them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from xdsl.ir import Operation
 
@@ -17,8 +16,7 @@ def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
     """`rule`, where a factor that does not pass through, from an operand to a result, is needed whole."""
     passes_on = factors_in(rule.operands) & factors_in(rule.results)
     passes = {factor for factor in passes_on if rule.kind(factor) is FactorKind.PASS_THROUGH}
-    whole = tuple(factor for factor in range(rule.num_factors) if factor not in passes)
-    return replace(rule, reduction=(), need_replication=whole, permutation=())
+    return rule.with_whole([factor for factor in range(rule.num_factors) if factor not in passes])
 
 
 def warn_of_what_is_whole(op: Operation, plan: Plan, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> None:

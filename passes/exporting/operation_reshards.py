@@ -1,7 +1,6 @@
 """Resharding around one operation, so that its operands and results go together."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from xdsl.ir import Operation, OpResult, Use
@@ -69,8 +68,10 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
         rule = whole_unless_passing_through(rule)
     if rule.reduction and operation_reduction(op) is None:
         # Partial results that cannot be combined must not arise.
-        whole = tuple(sorted((*rule.need_replication, *rule.reduction)))
-        rule = replace(rule, reduction=(), need_replication=whole)
+        rule = rule.with_whole(rule.reduction)
+    elif least_communication:
+        # Of no elements, each device knows the sum.
+        rule = rule.with_whole([factor for factor in rule.reduction if rule.factor_sizes[factor] == 0])
     if least_communication and isinstance(op, ConcatenateOp):
         rule = rule_of_exchange(op, rule, shardings)
     if least_communication and isinstance(op, ConvolutionOp):

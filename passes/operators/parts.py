@@ -1,7 +1,6 @@
 """What splitting the tensors of an annotated operator does to its factors."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sdy.axes import AxisRef, total_size
@@ -42,9 +41,4 @@ def evenly_split(rule: OpShardingRule, shardings: Sequence[TensorSharding | None
 
     A function does not know which elements of its arguments were added to make the parts alike.
     """
-    uneven = uneven_factors(rule, shardings, mesh)
-    return replace(
-        rule,
-        reduction=tuple(factor for factor in rule.reduction if factor not in uneven),
-        need_replication=tuple(sorted({*rule.need_replication, *uneven})),
-    )
+    return rule.with_whole(uneven_factors(rule, shardings, mesh))
