@@ -46,6 +46,20 @@ def test_a_callback_sees_whole_arrays_once():
     assert total == X.sum()
 
 
+def test_what_one_callback_hands_to_the_next_is_sent_once():
+    """As in a check that raises an error, which is one callback, and then tells where, which is another."""
+
+    @sdy.jit(mesh=MESH)
+    def program(x: jax.Array) -> jax.Array:
+        first = jax.pure_callback(np.sin, x, x)
+        return jax.pure_callback(np.cos, x, first) + 1
+
+    x = np.arange(8, dtype=np.float32)
+    text = program.lower(x).as_text()
+    assert text.count("stablehlo.all_reduce") == 1
+    assert np.allclose(program(x), np.cos(np.sin(x)) + 1)
+
+
 def test_what_a_callback_returns_is_on_all_devices():
     def program(see: Callable[..., None]) -> Callable[..., Any]:
         def row(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -31,7 +31,7 @@ func.func @with_a_region(%arg0: tensor<4xf32>, %arg1: tensor<f32>) -> tensor<f32
   // CHECK:       "stablehlo.if"
   // CHECK-NEXT:    stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add
   // CHECK-NOT:     @second
-  // CHECK:       sdy.all_reduce {"x"}
+  // CHECK-NOT:   sdy.all_reduce
   %0 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = [0]
     {sdy.sharding = #sdy.sharding_per_value<[<@second, []>]>} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
   // CHECK:       %[[CALL:.*]]:2 = "stablehlo.if"
@@ -71,4 +71,21 @@ func.func @parts(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@second, []>]>} : tensor<4xf32>
   %2 = sdy.reshard %1 <@mesh, [{"x"}]> : tensor<4xf32>
   return %2 : tensor<4xf32>
+}
+
+// What one device hands on to itself is not sent to the others.
+// CHECK-LABEL: func.func @one_after_the_other
+func.func @one_after_the_other(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK:       %[[FIRST:.*]] = "stablehlo.if"
+  // CHECK-NOT:   sdy.all_reduce
+  // CHECK:       %[[SECOND:.*]] = "stablehlo.if"
+  // CHECK-NEXT:    stablehlo.cosine %[[FIRST]]
+  // CHECK:       %[[RESULT:.*]] = sdy.all_reduce {"x"} %[[SECOND]]
+  // CHECK-NEXT:  return %[[RESULT]]
+  %0 = stablehlo.sine %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@second, []>]>} : tensor<4xf32>
+  %1 = sdy.reshard %0 <@mesh, [{}]> : tensor<4xf32>
+  %2 = sdy.reshard %1 <@second, []> : tensor<4xf32>
+  %3 = stablehlo.cosine %2 {sdy.sharding = #sdy.sharding_per_value<[<@second, []>]>} : tensor<4xf32>
+  %4 = sdy.reshard %3 <@mesh, [{}]> : tensor<4xf32>
+  return %4 : tensor<4xf32>
 }

@@ -1,7 +1,8 @@
 """`sdy-resolve-single-device-sharding`: what one device computes alone becomes a conditional that all devices run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -56,9 +57,9 @@ class ResolveSingleDeviceShardingPass(ModulePass):
         }) : (tensor<i1>) -> tensor<8xf32>
         %3 = sdy.all_reduce {"x"} %2 out_sharding=<@mesh, [{}]> : tensor<8xf32>
 
-    An operand of which devices have parts is gathered first. Nothing is done in a module that has no mesh of several
-    devices. Devices are partitions of one replica, or where `replica_count` is greater than 1, replicas of one
-    partition.
+    An operand of which devices have parts is gathered first. What only the same device uses is not sent to the others.
+    Nothing is done in a module that has no mesh of several devices. Devices are partitions of one replica, or where
+    `replica_count` is greater than 1, replicas of one partition.
     """
 
     name = "sdy-resolve-single-device-sharding"
@@ -71,18 +72,33 @@ class ResolveSingleDeviceShardingPass(ModulePass):
         if everywhere is None:
             return
         device_id = device_id_op(op, self.replica_count, self.partition_count)
+        sent: dict[SSAValue, _Sent] = {}
         for alone in operations(op):
             # What is inside an operation that was moved into a conditional has no sharding any more.
             if alone.dialect_name() != "sdy" and (device := device_of(alone)) is not None:
                 users = [list(result.uses) for result in alone.results]
-                on_device = _run_on(device, alone, device_id)
+                on_device = _run_on(device, alone, device_id, sent)
                 everyone_has = _send_to_all(on_device, everywhere, meshes[everywhere])
-                for uses, value in zip(users, everyone_has, strict=True):
+                for uses, result, value in zip(users, on_device.results, everyone_has, strict=True):
                     _let_use(uses, value)
+                    sent[value] = _Sent(device, result)
+        for value in sent:
+            if isinstance(value.owner, AllReduceOp) and not value.uses:
+                Rewriter.erase_op(value.owner)
 
 
-def _run_on(device: int, op: Operation, device_id: type[DeviceIdOp]) -> IfOp:
-    """Move `op` into a conditional that computes it on `device`, and yields zeros and tokens on all others."""
+class _Sent(NamedTuple):
+    """The device that alone had a value before all received it, and what it had."""
+
+    device: int
+    value: SSAValue
+
+
+def _run_on(device: int, op: Operation, device_id: type[DeviceIdOp], sent: Mapping[SSAValue, _Sent]) -> IfOp:
+    """Move `op` into a conditional that computes it on `device`, and yields zeros and tokens on all others.
+
+    What this device had of the values `sent` before, it has still.
+    """
     emit = Emitter(InsertPoint.before(op), op, device_id)
     is_device = emit.compare(ComparisonDirection.EQ, emit.device_id(), emit.integers([device], ()))
     there, elsewhere = Block(), Block()
@@ -98,6 +114,9 @@ def _run_on(device: int, op: Operation, device_id: type[DeviceIdOp]) -> IfOp:
     elsewhere.add_op(ReturnOp(*nothing))
     for inner in operations(op):
         _forget_devices(inner, conditional)
+        for index, operand in enumerate(inner.operands):
+            if operand in sent and sent[operand].device == device:
+                inner.operands[index] = sent[operand].value
     return conditional
 
 
