@@ -58,6 +58,43 @@ def test_without_any_sharding_one_device_runs_it():
     assert sdy.jit(layer)(PARAMS, jax.device_put(X, device))["out"].devices() == {device}
 
 
+ALONE = jax.make_mesh((1,), ("data",), devices=jax.devices()[3:4], axis_types=(AxisType.Auto,))
+ON_ALONE = NamedSharding(ALONE, P())
+ELSEWHERE = jax.device_put(X, jax.devices()[3])
+PLACES: dict[str, tuple[Any, dict[str, Any], tuple[Any, ...]]] = {
+    "numpy": (jnp.sin, {}, (X,)),
+    "not committed": (jnp.sin, {}, (jnp.ones(8),)),
+    "no arguments": (lambda: jax.random.key(0), {}, ()),
+    "no elements": (jnp.sin, {}, (X[:0],)),
+    "on a device": (jnp.sin, {}, (ELSEWHERE,)),
+    "on the default device": (jnp.sin, {}, (jax.device_put(X, jax.devices()[0]),)),
+    "of one on a device": (jnp.add, {}, (ELSEWHERE, jnp.ones(8))),
+    "unused": (lambda x, _: x + 1, {}, (X, ELSEWHERE)),
+    "constant": (lambda x, y=ELSEWHERE: x + y, {}, (X,)),
+    "on a mesh": (jnp.sin, {}, (jax.device_put(X, ON_ALONE),)),
+    "of one on a mesh": (jnp.add, {}, (jax.device_put(X, ON_ALONE), jnp.ones(8))),
+    "argument given": (jnp.sin, {"in_shardings": ON_ALONE}, (X,)),
+    "result given": (jnp.sin, {"out_shardings": ON_ALONE}, (X,)),
+    "constraint": (lambda x: jax.lax.with_sharding_constraint(x, ON_ALONE) + 1, {}, (X,)),
+    "devices": (jnp.sin, {"in_shardings": on("data")}, (X,)),
+}
+
+
+@pytest.mark.parametrize(("function", "options", "args"), PLACES.values(), ids=PLACES)
+def test_results_are_committed_where_those_of_jax_are(function: Any, options: dict[str, Any], args: tuple[Any, ...]):
+    given, expected = (jit(function, **options)(*args) for jit in (sdy.jit, jax.jit))
+    assert given.committed == expected.committed
+    assert given.sharding == expected.sharding
+
+
+def test_what_is_made_anywhere_goes_with_arrays_on_any_devices():
+    made = sdy.jit(lambda: {"w": jnp.ones((8, 8))})()
+    for place in (jax.devices()[3], on("data"), ON_ALONE):
+        x = jax.device_put(X, place)
+        for step in (jax.jit, sdy.jit):
+            assert step(lambda made, x: made["w"] @ x)(made, x).devices() == x.devices()
+
+
 def test_our_shardings_may_leave_dimensions_open_and_cut_axes():
     mesh = sdy.Mesh.of({"x": 8})
     cut = sdy.Sharding.of(sdy.AxisRef("x", 2, 4), None, mesh=mesh)

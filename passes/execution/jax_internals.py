@@ -22,6 +22,11 @@ def lowered_devices(lowered: Any) -> tuple[Device, ...]:
     return tuple(lowered._lowering._device_list)
 
 
+def is_committed(lowered: Any) -> bool:
+    """Whether a `jax.stages.Lowered` is for certain devices, rather than for wherever uncommitted arrays are used."""
+    return lowered._lowering.compile_args["committed"]
+
+
 def host_callbacks(lowered: Any) -> tuple[Callable[..., Any], ...]:
     """The Python functions, in the order in which its custom calls number them, of a `jax.stages.Lowered`."""
     return tuple(lowered._lowering.compile_args["host_callbacks"])

@@ -88,7 +88,7 @@ class ShardedProgram:
         interface = Interface.of(module)
         placed = [*filter(None, (*interface.inputs, *interface.outputs))]
         grid = DeviceMesh.over(devices, _meshes(module), placed, module)
-        return _WholeProgram._of(for_xla(module), interface, grid)
+        return WholeProgram._of(for_xla(module), interface, grid)
 
     @classmethod
     def _of(cls, local: ModuleOp, interface: Interface, grid: DeviceMesh) -> "ShardedProgram":
@@ -148,8 +148,11 @@ class ShardedProgram:
         return self._mapped(*(argument for port, argument in pairs if _has_elements(port)))
 
 
-class _WholeProgram(ShardedProgram):
-    """A program that is still that of all devices."""
+class WholeProgram(ShardedProgram):
+    """A program of whole arrays: for XLA to partition, or of one device, whichever that is.
+
+    jax says where it runs and where its results lie, as for any other operation.
+    """
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         return self.local(*arguments)

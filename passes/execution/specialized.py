@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray, Tracer, eval_context
-from jax.sharding import AbstractMesh, NamedSharding, SingleDeviceSharding
+from jax.sharding import AbstractMesh, NamedSharding
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
 
@@ -21,12 +21,13 @@ from sdy.passes.execution.from_jax import from_jax
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
 from sdy.passes.execution.jax_internals import (
     host_callbacks,
+    is_committed,
     kept_arguments,
     key_impl,
     lowered_devices,
     ordered_effects,
 )
-from sdy.passes.execution.sharded_program import ShardedProgram
+from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram
 from sdy.passes.policy.policy import Policy
 
 
@@ -57,7 +58,9 @@ class Specialized:
         given.write(module, traced.args_info, kept, traced.out_info)
         inline_calls(module)  # arguments and results of functions would be split evenly only
         propagate(module, policy)
-        program = ShardedProgram.of(module, _devices(lowered, given.mesh, shardings), _like(given.mesh, shardings))
+        has_devices = given.mesh is not None or is_committed(lowered)
+        kind = ShardedProgram if has_devices else WholeProgram
+        program = kind.of(module, _devices(lowered, given.mesh), _like(given.mesh, shardings))
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
@@ -95,16 +98,11 @@ def _like(given: jax.sharding.Mesh | None, shardings: Sequence[Any]) -> Abstract
     return next((mesh.abstract_mesh for mesh in of_arrays), None) if of_context.empty else of_context
 
 
-def _devices(lowered: jax.stages.Lowered, mesh: jax.sharding.Mesh | None, shardings: Sequence[Any]) -> Sequence[Device]:
-    """The devices of the mesh that is given, else those that jax lowered for.
-
-    Where that is the default device alone, an array may be on another one, and was put there: it decides.
-    """
+def _devices(lowered: jax.stages.Lowered, mesh: jax.sharding.Mesh | None) -> Sequence[Device]:
+    """The devices of the mesh that is given, else those that jax lowered for."""
     devices = lowered_devices(lowered)
     if mesh is None:
-        alone = [sharding.device_set for sharding in shardings if isinstance(sharding, SingleDeviceSharding)]
-        elsewhere = [device for (device,) in alone if device not in devices] if len(devices) == 1 else []
-        return elsewhere[:1] or devices
+        return devices
     given = tuple(mesh.devices.flat)
     if len(devices) > 1 and devices != given:
         raise ValueError(f"the program is for the devices {devices}, which are not those of mesh=..., {given}")
