@@ -3,6 +3,7 @@
 # jax does not declare all of its types.
 # pyright: basic
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -184,6 +185,33 @@ def test_random_keys_are_arrays_too():
     keys, bits = run(jax.random.key(0), jnp.zeros(8, jnp.uint32))
     np.testing.assert_array_equal(jax.random.key_data(keys), jax.random.key_data(jax.random.split(jax.random.key(0))))
     np.testing.assert_array_equal(bits, jax.random.bits(jax.random.key(0), (8,)))
+
+
+@pytest.mark.parametrize("options", [{}, {"mesh": MESH, "in_shardings": P("data")}], ids=["alone", "on a mesh"])
+def test_what_has_no_derivative_has_one_of_no_numbers(options: dict[str, Any]):
+    def derivative(x: Any) -> Any:
+        return jax.value_and_grad(lambda x: (x * 2.0).sum(), allow_int=True)(x)
+
+    given, expected = (run(np.arange(8)) for run in (sdy.jit(derivative, **options), jax.jit(derivative)))
+    assert given[0] == expected[0]
+    assert given[1].dtype == expected[1].dtype == jax.dtypes.float0
+    assert given[1].shape == (8,)
+    assert sdy.jit(lambda x: x, **options)(given[1]).dtype == jax.dtypes.float0
+
+
+@pytest.mark.parametrize("options", [{}, {"mesh": MESH, "in_shardings": P("data")}], ids=["alone", "on a mesh"])
+@pytest.mark.parametrize(("flag", "number"), [("jax_debug_nans", -1), ("jax_debug_infs", 0)])
+def test_the_operation_that_makes_a_nan_is_named(flag: str, number: int, options: dict[str, Any]):
+    def program(x: Any) -> Any:
+        return {"fine": x + 1, "wrong": jnp.log(x)}
+
+    jax.config.update(flag, True)
+    try:
+        for jit in (partial(sdy.jit, **options), jax.jit):
+            with pytest.raises(FloatingPointError, match=r"invalid value \((nan|inf)\) encountered in log"):
+                jit(program)(np.full(8, number, np.float32))
+    finally:
+        jax.config.update(flag, False)
 
 
 def test_functions_that_it_calls_keep_what_axes_do_not_divide_in_parts():

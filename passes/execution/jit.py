@@ -98,7 +98,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         is_disabled: bool = jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
-        if is_disabled or get_opaque_trace_state() != _NOTHING_TRACED:
+        if is_disabled or not _nothing_is_traced():
             return self._by_jax(*args, **kwargs)
         shardings = self._shardings(args, kwargs)
         last, compiled = self._last
@@ -151,6 +151,8 @@ class Jitted:
 
         @wraps(self._fun)
         def program(*args: Any, **kwargs: Any) -> Any:
+            if _nothing_is_traced():  # jax found a NaN, and asks each operation for the one that makes it
+                return self._fun(*args, **kwargs)
             return specialize(args, kwargs)(args, kwargs)
 
         return jax.jit(program, **self._given.for_jax(), **self._options)
@@ -161,6 +163,10 @@ class Jitted:
         with eval_context():
             traced = self._by_jax.trace(*args, **kwargs)
         return Specialized.of(traced, shardings, self._given, self._policy)
+
+
+def _nothing_is_traced() -> bool:
+    return get_opaque_trace_state() == _NOTHING_TRACED
 
 
 def _static_positions(

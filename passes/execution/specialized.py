@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import ShapedArray, Tracer, eval_context
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
@@ -73,7 +74,7 @@ class Specialized:
         """Apply the program to traced arguments, among static ones."""
         arrays = [_plain(leaf) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tracer)]
         results, tree = tree_flatten(self.results)
-        return tree_unflatten(tree, map(_as_keys_if, self.program(*(arrays[index] for index in self.kept)), results))
+        return tree_unflatten(tree, map(_typed, self.program(*(arrays[index] for index in self.kept)), results))
 
 
 def described(arguments: Tree, shardings: Sequence[Any]) -> Tree:
@@ -122,5 +123,8 @@ def _plain(array: jax.Array) -> jax.Array:
     return jax.random.key_data(array) if _is_key(array) else array
 
 
-def _as_keys_if(array: jax.Array, wanted: Any) -> jax.Array:
-    return jax.random.wrap_key_data(array, impl=key_impl(wanted.dtype)) if _is_key(wanted) else array
+def _typed(array: jax.Array, wanted: Any) -> jax.Array | np.ndarray[Any, Any]:
+    """The numbers of a result as what jax traced: random keys, or nothing that could be a number."""
+    if _is_key(wanted):
+        return jax.random.wrap_key_data(array, impl=key_impl(wanted.dtype))
+    return np.zeros(wanted.shape, wanted.dtype) if wanted.dtype == jax.dtypes.float0 else array
