@@ -13,7 +13,6 @@ does for any function that it has compiled.
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial, update_wrapper, wraps
 from types import MethodType
 from typing import Any
@@ -22,12 +21,11 @@ import jax
 from jax.core import eval_context
 from jax.extend.core import get_opaque_trace_state
 from jax.tree_util import tree_leaves
-from xdsl.dialects.builtin import ModuleOp
 
 from sdy.mesh import Mesh
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
-from sdy.passes.execution.sharded_program import ShardedProgram
 from sdy.passes.execution.specialized import Specialized, described
+from sdy.passes.execution.stages import Lowered, Traced
 from sdy.passes.policy.policy import Policy
 
 with eval_context():
@@ -57,23 +55,6 @@ def jit(
     return make if fun is None else make(fun)
 
 
-@dataclass(frozen=True)
-class Lowered:
-    """A function lowered for certain arguments: the `module` with all shardings, and the `program` made of it."""
-
-    module: ModuleOp
-    program: ShardedProgram
-    _for_xla: jax.stages.Lowered
-
-    def as_text(self, *, debug_info: bool = False) -> str:
-        """What one device runs, as StableHLO; with `debug_info`, where in the source each operation comes from."""
-        return self.program.local.as_text(debug_info)
-
-    def compile(self) -> jax.stages.Compiled:
-        """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types."""
-        return self._for_xla.compile()
-
-
 class Jitted:
     """A function that this compiler compiles when it is called.
 
@@ -96,6 +77,9 @@ class Jitted:
         self._by_shardings: dict[tuple[Any, ...], Any] = {}
         self._last: tuple[tuple[Any, ...] | None, Any] = (None, None)
 
+    def __repr__(self) -> str:
+        return f"<sdy.jit of {self._fun!r}>"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         is_disabled: bool = jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
         if is_disabled or not _nothing_is_traced():
@@ -115,10 +99,28 @@ class Jitted:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The tree of `jax.ShapeDtypeStruct`s of the results for arguments of these types; nothing is compiled."""
+        return self._by_jax.eval_shape(*args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The function as jax traces it for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
+        traced = jax.jit(self._fun, **self._given.for_jax(), **self._options).trace(*args, **kwargs)
+        return Traced(traced, partial(self.lower, *args, **kwargs))
+
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
         made = self._specialize(self._shardings(args, kwargs), args, kwargs)
-        return Lowered(made.module, made.program, self._jit(lambda args, kwargs: made).lower(*args, **kwargs))
+        for_xla = self._jit(lambda args, kwargs: made).lower(*args, **kwargs)
+        return Lowered(made.name, made.module, made.program, for_xla)
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled: the next call traces the function again."""
+        self._by_jax.clear_cache()
+        for compiled in self._by_shardings.values():
+            compiled.clear_cache()
+        self._by_shardings.clear()
+        self._last = None, None
 
     @cached_property
     def _given(self) -> GivenShardings:

@@ -42,10 +42,14 @@ class LocalProgram:
         results = (array_type(type_, main) for type_ in main.function_type.outputs)
         return cls(text, tuple(ShapedArray(shape, dtype) for shape, dtype in results))
 
+    def module(self) -> ir.Module:
+        """The program as a module of jaxlib's MLIR, in a context of its own."""
+        with mlir.make_ir_context():
+            return ir.Module.parse(self.text)
+
     def as_text(self, debug_info: bool) -> str:
         """The program as MLIR prints it, with locations or without."""
-        with mlir.make_ir_context():
-            return str(ir.Module.parse(self.text).operation.get_asm(enable_debug_info=debug_info))
+        return str(self.module().operation.get_asm(enable_debug_info=debug_info))
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         """Apply the program to tracers of one device's arguments."""

@@ -34,8 +34,12 @@ from sdy.passes.policy.policy import Policy
 
 @dataclass(frozen=True)
 class Specialized:
-    """A module, the program made of it, the arguments that it takes, and the tree of its results with their types."""
+    """A module, the program made of it, the arguments that it takes, and the tree of its results with their types.
 
+    `name` is that of the function.
+    """
+
+    name: str
     module: ModuleOp
     program: ShardedProgram
     kept: tuple[int, ...]
@@ -68,7 +72,7 @@ class Specialized:
             callbacks=host_callbacks(lowered),
             effects=frozenset(traced.jaxpr.effects),
         )
-        return cls(module, replace(program, local=local), kept, traced.out_info)
+        return cls(traced.fun_name, module, replace(program, local=local), kept, traced.out_info)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
         """Apply the program to traced arguments, among static ones."""

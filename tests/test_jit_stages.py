@@ -1,0 +1,115 @@
+"""What is between a function and a call of it: tracing, lowering, compiling, by `sdy.jit` beside `jax.jit`."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import sdy
+
+MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+X = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+W = np.ones((8, 8), np.float32)
+OPTIONS: dict[str, Any] = {"static_argnums": 3, "donate_argnums": 0}
+
+
+def layer(x: Any, params: Any, unused: Any, scale: float) -> Any:
+    return {"out": jnp.tanh(x @ params["w"]) * scale, "mean": (x.mean(), None)}
+
+
+DYNAMIC: tuple[Any, ...] = (X, {"w": W}, 3)
+ARGUMENTS: tuple[Any, ...] = (*DYNAMIC, 2.0)
+SPLIT: dict[str, Any] = {"in_shardings": (NamedSharding(MESH, P("data", "model")), None, None), **OPTIONS}
+OURS: Any = sdy.jit(layer, **SPLIT)
+ALONE: Any = sdy.jit(layer, **OPTIONS)
+OF_JAX: Any = jax.jit(layer, **OPTIONS)
+
+
+def public(thing: Any) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def test_each_stage_answers_what_that_of_jax_answers():
+    assert public(OF_JAX) <= public(OURS)
+    assert public(OF_JAX.trace(*ARGUMENTS)) <= public(OURS.trace(*ARGUMENTS))
+    assert public(OF_JAX.lower(*ARGUMENTS)) <= public(OURS.lower(*ARGUMENTS))
+    assert isinstance(OURS.lower(*ARGUMENTS).compile(), jax.stages.Compiled)
+
+
+@pytest.mark.parametrize("options", [OPTIONS, SPLIT], ids=["alone", "on a mesh"])
+@pytest.mark.parametrize("stage", ["lower", "trace"])
+def test_trees_and_types_are_those_of_jax(stage: str, options: dict[str, Any]):
+    given, expected = (getattr(jit(layer, **options), stage)(*ARGUMENTS) for jit in (sdy.jit, jax.jit))
+    names = ["args_info", "donate_argnums", "in_avals", "in_tree", "out_tree"]
+    for name in [*names, *(["out_avals", "fun_name"] if stage == "trace" else [])]:
+        assert getattr(given, name) == getattr(expected, name), name
+    results, wanted = (jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), each.out_info) for each in (given, expected))
+    assert results == wanted
+
+
+def test_shapes_are_told_without_compiling():
+    arguments = (jax.ShapeDtypeStruct((16, 8), np.float32), *ARGUMENTS[1:])
+    assert OURS.eval_shape(*arguments) == ALONE.eval_shape(*arguments) == OF_JAX.eval_shape(*arguments)
+
+
+def test_what_is_traced_can_be_called_and_lowered():
+    traced = OURS.trace(*ARGUMENTS)
+    assert str(traced.jaxpr) == str(OF_JAX.trace(*ARGUMENTS).jaxpr)
+    np.testing.assert_allclose(traced(*DYNAMIC)["out"], layer(*ARGUMENTS)["out"], rtol=1e-5)
+    assert traced.lower().as_text() == OURS.lower(*ARGUMENTS).as_text()
+
+
+def test_a_lowered_function_is_told_in_each_dialect():
+    lowered = OURS.lower(*ARGUMENTS)
+    text = lowered.as_text()
+    assert "stablehlo.all_reduce" in text
+    assert text == lowered.as_text("stablehlo") == lowered.as_text(dialect="stablehlo", debug_info=False)
+    assert str(lowered.compiler_ir()) == str(lowered.compiler_ir(dialect="stablehlo")) == text
+    hlo = lowered.as_text("hlo")
+    assert "all-reduce(" in hlo
+    assert "f32[2,4]" in hlo
+    assert lowered.compiler_ir("hlo").as_hlo_text() == hlo
+    with pytest.raises(ValueError, match="unknown dialect: llvm"):
+        lowered.as_text("llvm")
+
+
+def test_costs_are_those_of_one_device():
+    """Each of the eight has a part of the matrix product: 8 x 8 by 8 x 8 in all."""
+    product = [jax.jit(jnp.matmul), sdy.jit(jnp.matmul), sdy.jit(jnp.matmul, mesh=MESH, in_shardings=P("data", None))]
+    of_jax, alone, split = (run.lower(X, W).cost_analysis() for run in product)
+    assert of_jax["flops"] == alone["flops"] == 2 * 8 * 8 * 8
+    assert alone == of_jax
+    assert split["flops"] < of_jax["flops"] / 2
+
+
+def test_options_are_given_to_xla():
+    for run in (OF_JAX, OURS):
+        compiled = run.lower(*ARGUMENTS).compile(compiler_options={"xla_embed_ir_in_executable": True})
+        np.testing.assert_allclose(compiled(*DYNAMIC)["out"], layer(*ARGUMENTS)["out"], rtol=1e-5)
+        with pytest.raises(Exception, match="xla_no_such_option"):
+            run.lower(*ARGUMENTS).compile(compiler_options={"xla_no_such_option": 1})
+
+
+@pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
+def test_what_was_compiled_can_be_forgotten(jit: Any):
+    scale = 2
+    run = jit(lambda x: x * scale)
+    assert run(1) == 2
+    scale = 3
+    assert run(1) == 2
+    run.clear_cache()
+    assert run(1) == 3
+
+
+def test_what_stands_for_a_function_says_what_it_is():
+    assert repr(OURS) == f"<sdy.jit of {layer!r}>"
+    assert repr(OURS.trace(*ARGUMENTS)) == "<sdy.jit(layer), traced>"
+    lowered = "<sdy.jit(layer), lowered for the mesh data=4, model=2: arrays in: 2, out: 2>"
+    assert repr(OURS.lower(*ARGUMENTS)) == lowered
