@@ -3,6 +3,8 @@
 # jax does not declare all of its types.
 # pyright: basic
 
+import logging
+import re
 from typing import Any
 
 import jax
@@ -106,6 +108,16 @@ def test_what_was_compiled_can_be_forgotten(jit: Any):
     assert run(1) == 2
     run.clear_cache()
     assert run(1) == 3
+
+
+def test_our_share_of_the_time_is_logged_as_that_of_jax(caplog: pytest.LogCaptureFixture):
+    with jax.log_compiles():
+        sdy.jit(layer, **SPLIT)(*ARGUMENTS)
+    told = [re.fullmatch(r"Finished (.+) of jit\(layer\) in \d+\.\d{9} sec", text) for text in caplog.messages]
+    assert [line[1] for line in told if line] == ["parsing", "propagation", "partitioning", "XLA compilation"]
+    caplog.clear()
+    sdy.jit(layer, **SPLIT)(*ARGUMENTS)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_what_stands_for_a_function_says_what_it_is():

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import propagate
 from sdy.passes.execution.device_mesh import Device
+from sdy.passes.execution.elapsed_time import elapsed_time_logged
 from sdy.passes.execution.from_jax import from_jax
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
 from sdy.passes.execution.jax_internals import (
@@ -58,14 +59,17 @@ class Specialized:
             lowered = traced.lower()
         if ordered := ordered_effects(lowered):
             raise ValueError(f"sdy.jit does not order effects, as jax.jit does on one device: {list(ordered)}")
-        module = from_jax(lowered)
         kept = kept_arguments(lowered)
-        given.write(module, traced.args_info, kept, traced.out_info)
-        inline_calls(module)  # arguments and results of functions would be split evenly only
-        propagate(module, policy)
-        has_devices = given.mesh is not None or is_committed(lowered)
-        kind = ShardedProgram if has_devices else WholeProgram
-        program = kind.of(module, _devices(lowered, given.mesh), _like(given.mesh, shardings))
+        with elapsed_time_logged("parsing", traced.fun_name):
+            module = from_jax(lowered)
+        with elapsed_time_logged("propagation", traced.fun_name):
+            given.write(module, traced.args_info, kept, traced.out_info)
+            inline_calls(module)  # arguments and results of functions would be split evenly only
+            propagate(module, policy)
+        with elapsed_time_logged("partitioning", traced.fun_name):
+            has_devices = given.mesh is not None or is_committed(lowered)
+            kind = ShardedProgram if has_devices else WholeProgram
+            program = kind.of(module, _devices(lowered, given.mesh), _like(given.mesh, shardings))
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
