@@ -17,6 +17,7 @@ import sdy
 from sdy.passes.execution.hlo_collectives import collectives
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+EXPLICIT = jax.make_mesh((4, 2), ("data", "model"))
 X = np.arange(64, dtype=np.float32).reshape(8, 8) / 100
 PARAMS = {"w": np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4), "b": np.ones(4, np.float32)}
 
@@ -88,6 +89,17 @@ def test_results_are_committed_where_those_of_jax_are(function: Any, options: di
     assert given.sharding == expected.sharding
 
 
+@pytest.mark.parametrize("mesh", [MESH, ALONE, EXPLICIT], ids=["eight", "one", "explicit"])
+def test_what_is_not_sharded_is_on_the_mesh_of_the_context(mesh: jax.sharding.Mesh):
+    run = sdy.jit(lambda x: jnp.tanh(x) + 1)
+    assert not run(X).committed
+    with jax.set_mesh(mesh):
+        given, expected = run(X), jax.jit(run.__wrapped__)(X)
+    np.testing.assert_allclose(given, expected, rtol=1e-6)
+    assert given.sharding == expected.sharding
+    assert given.committed
+
+
 def test_what_is_made_anywhere_goes_with_arrays_on_any_devices():
     made = sdy.jit(lambda: {"w": jnp.ones((8, 8))})()
     for place in (jax.devices()[3], on("data"), ON_ALONE):
@@ -104,11 +116,10 @@ def test_our_shardings_may_leave_dimensions_open_and_cut_axes():
 
 
 def test_types_say_shardings_on_a_mesh_with_explicit_axes():
-    explicit = jax.make_mesh((4, 2), ("data", "model"))
-    x = jax.device_put(X, NamedSharding(explicit, P("data")))
+    x = jax.device_put(X, NamedSharding(EXPLICIT, P("data")))
     run = sdy.jit(lambda x: jnp.tanh(x) @ jnp.ones((8, 3)))
     assert jax.typeof(assert_like_jax(run, x)) == jax.typeof(jax.jit(run.__wrapped__)(x))
-    with jax.set_mesh(explicit):
+    with jax.set_mesh(EXPLICIT):
         assert_like_jax(run, x)
     with jax.set_mesh(MESH):
         assert sdy.jit(layer, in_shardings=(None, P("data")))(PARAMS, X)["out"].sharding.spec == P("data")

@@ -19,10 +19,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
-from xdsl.rewriter import InsertPoint, Rewriter
 
-from sdy.dialect.meshes import named_meshes
-from sdy.dialect.ops import MeshOp
 from sdy.dialect.sharding_checks import sharding_problem
 from sdy.dialect.shardings import set_func_arg_sharding, set_func_result_sharding
 from sdy.mesh import Mesh
@@ -104,8 +101,6 @@ class GivenShardings:
         _write(taken, mesh, argument_names(main), types.inputs, partial(set_func_arg_sharding, main))
         given = _for_each(self.results, results)
         _write(given, mesh, result_names(main), types.outputs, partial(set_func_result_sharding, main))
-        if not any(named.axes for named in named_meshes(module).values()):
-            Rewriter.insert_op(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
 
 
 def _write(

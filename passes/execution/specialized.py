@@ -14,7 +14,11 @@ from jax.core import ShapedArray, Tracer, eval_context
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint, Rewriter
 
+from sdy.dialect.meshes import named_meshes
+from sdy.dialect.ops import MeshOp
+from sdy.mesh import Mesh
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import propagate
 from sdy.passes.execution.device_mesh import Device
@@ -59,17 +63,20 @@ class Specialized:
             lowered = traced.lower()
         if ordered := ordered_effects(lowered):
             raise ValueError(f"sdy.jit does not order effects, as jax.jit does on one device: {list(ordered)}")
+        has_devices = given.mesh is not None or is_committed(lowered)
+        like = _like(given.mesh, shardings)
         kept = kept_arguments(lowered)
         with elapsed_time_logged("parsing", traced.fun_name):
             module = from_jax(lowered)
         with elapsed_time_logged("propagation", traced.fun_name):
             given.write(module, traced.args_info, kept, traced.out_info)
+            if has_devices and like is not None:
+                _name_mesh(module, Mesh.of(dict(like.shape)))
             inline_calls(module)  # arguments and results of functions would be split evenly only
             propagate(module, policy)
         with elapsed_time_logged("partitioning", traced.fun_name):
-            has_devices = given.mesh is not None or is_committed(lowered)
             kind = ShardedProgram if has_devices else WholeProgram
-            program = kind.of(module, _devices(lowered, given.mesh), _like(given.mesh, shardings))
+            program = kind.of(module, _devices(lowered, given.mesh), like)
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
@@ -105,6 +112,12 @@ def _like(given: jax.sharding.Mesh | None, shardings: Sequence[Any]) -> Abstract
     of_context = jax.sharding.get_abstract_mesh()
     of_arrays = (sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding))
     return next((mesh.abstract_mesh for mesh in of_arrays), None) if of_context.empty else of_context
+
+
+def _name_mesh(module: ModuleOp, mesh: Mesh) -> None:
+    """Let `module` say its mesh, which it does not where nothing in it is sharded."""
+    if not any(named.axes for named in named_meshes(module).values()):
+        Rewriter.insert_op(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
 
 
 def _devices(lowered: jax.stages.Lowered, mesh: jax.sharding.Mesh | None) -> Sequence[Device]:
