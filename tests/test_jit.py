@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental.layout import Format, Layout
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -128,6 +129,21 @@ def test_types_say_shardings_on_a_mesh_with_explicit_axes():
 def test_results_are_laid_out_as_given():
     run = sdy.jit(layer, mesh=MESH, out_shardings={"out": P("model"), "mean": None})
     assert assert_like_jax(run, PARAMS, X)["out"].sharding.is_equivalent_to(on("model"), 2)
+
+
+def test_layouts_in_memory_are_those_given():
+    by_column = Format(Layout((1, 0)), on("data"))
+    options = {"in_shardings": (by_column, None), "out_shardings": {"sum": by_column, "x": None}}
+    given, expected = (
+        jit(lambda x, y: {"sum": x + y, "x": x}, **options)(jax.device_put(X, by_column), X)
+        for jit in (sdy.jit, jax.jit)
+    )
+    assert given["sum"].format == expected["sum"].format
+    assert given["sum"].format.layout.major_to_minor == (1, 0)
+    np.testing.assert_array_equal(given["sum"], X + X)
+    np.testing.assert_array_equal(given["x"], X)
+    with pytest.raises(ValueError, match=r"^x: \w*Sharding"):
+        sdy.jit(jnp.sin, in_shardings=by_column)(X[:6])
 
 
 def test_it_decorates_functions_and_methods():

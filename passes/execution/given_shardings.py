@@ -1,7 +1,8 @@
 """The shardings that a person gives for the arguments or the results of a function.
 
 They come as a pytree, or a prefix of one, whose leaves are jax's `NamedSharding` or `PartitionSpec`, this project's
-`Sharding`, or None for what the compiler is to decide. jax takes its own, and what it does not know, open dimensions,
+`Sharding`, or None for what the compiler is to decide. A `Format` of jax says the layout in memory besides, which is
+jax's affair. jax takes its own, and what it does not know, open dimensions,
 priorities and sub-axes, is written into the module.
 """
 
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
+from jax.experimental.layout import Format
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from xdsl.dialects.builtin import ModuleOp
@@ -47,7 +49,8 @@ class GivenShardings:
         """
         arguments = tuple(arguments) if isinstance(arguments, list) else arguments
         trees = {"in_shardings": arguments, "out_shardings": results}
-        named = [(name + keystr(path), leaf) for name, tree in trees.items() for path, leaf in _with_paths(tree)]
+        leaves = [(name + keystr(path), leaf) for name, tree in trees.items() for path, leaf in _with_paths(tree)]
+        named = [(name, _sharding(leaf)) for name, leaf in leaves]
         given = next((leaf.mesh for _, leaf in named if _names_its_mesh(leaf)), None) if mesh is None else mesh
         common = _mesh_of_jax(given) if isinstance(given, Mesh) else given
         if not isinstance(common, jax.sharding.Mesh | None):
@@ -59,7 +62,8 @@ class GivenShardings:
     @cached_property
     def all_arguments(self) -> bool:
         """Whether the sharding of every argument is given, so that those of the arrays themselves do not count."""
-        return self.arguments is not None and all(leaf is not None for _, leaf in _with_paths(self.arguments))
+        given = (_sharding(leaf) for _, leaf in _with_paths(self.arguments))
+        return self.arguments is not None and None not in given
 
     def for_jax(self) -> dict[str, Tree]:
         """The options `in_shardings` and `out_shardings` of `jax.jit`, with what it knows of them."""
@@ -80,8 +84,8 @@ class GivenShardings:
         if self.arguments is None:
             return
         given = _for_each(self.for_jax()["in_shardings"], tuple(arguments))
-        for (path, array), sharding in zip(tree_flatten_with_path(tuple(arguments))[0], given, strict=True):
-            if isinstance(sharding, NamedSharding):
+        for (path, array), leaf in zip(tree_flatten_with_path(tuple(arguments))[0], given, strict=True):
+            if isinstance(sharding := _sharding(leaf), NamedSharding):
                 try:
                     sharding.shard_shape(np.shape(array))
                 except ValueError as problem:
@@ -142,6 +146,11 @@ def _for_each(prefix: Tree, whole: Tree) -> list[Any]:
     return tree_leaves(parts, is_leaf=_is_leaf)
 
 
+def _sharding(leaf: Any) -> Any:
+    """What is said of the sharding by a leaf that may also say how a device lays out its part in memory."""
+    return leaf.sharding if isinstance(leaf, Format) else leaf
+
+
 def _names_its_mesh(leaf: Any) -> bool:
     return isinstance(leaf, NamedSharding) or (isinstance(leaf, TensorSharding) and isinstance(leaf.mesh, Mesh))
 
@@ -164,5 +173,5 @@ def _check(leaf: Any, name: str, mesh: jax.sharding.Mesh | None) -> None:
             if isinstance(leaf.mesh, Mesh) and leaf.mesh.axes != axes:
                 raise ValueError(f"{name} is on a mesh with the axes {dict(leaf.mesh.axes)}, not {dict(axes)}")
         case _:
-            allowed = "a NamedSharding, a PartitionSpec, an sdy.Sharding or None"
+            allowed = "a NamedSharding, a PartitionSpec, an sdy.Sharding, a Format or None"
             raise TypeError(f"{name} must be {allowed}, not {type(leaf).__name__}")

@@ -45,8 +45,9 @@ def jit(
     """`fun` as `jax.jit` makes it, but propagated and partitioned by this compiler; see `Jitted`.
 
     `mesh` has the devices; by default it is that of the shardings of the arguments. `in_shardings` and `out_shardings`
-    are trees, or prefixes of them, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, or None for what the array
-    has, else the compiler decides. Before it does, `policy` chooses how operations are computed, as in `sdy.propagate`.
+    are trees, or prefixes of them, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, `Format`, or None for what the
+    array has, else the compiler decides. Before it does, `policy` chooses how operations are computed, as in
+    `sdy.propagate`.
     `options` are those of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
     inline, compiler_options. Without `fun`, the result is a decorator.
     """
