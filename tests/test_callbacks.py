@@ -110,11 +110,48 @@ def test_programs_with_callbacks_go_together(capsys: pytest.CaptureFixture[str])
     assert sorted(capsys.readouterr().out.split("\n")) == ["", "a 0.0", "b 0.0"]
 
 
-def test_ordered_effects_are_refused():
+def test_ordered_effects_are_in_order(capsys: pytest.CaptureFixture[str]):
+    def run(x: jax.Array, unused: Any, y: jax.Array) -> jax.Array:
+        def round_(index: jax.Array, x: jax.Array) -> jax.Array:
+            jax.debug.print("round {}: {}", index, x, ordered=True)
+            return x + io_callback(lambda y: (print(f"asked for {y}"), y)[1], y, y, ordered=True)
+
+        return lax.fori_loop(0, 3, round_, x)
+
+    def told(run: Any) -> tuple[float, float, list[str]]:
+        results = float(run(1, 0, 5)), float(jax.jit(lambda x: run(run(x, 0, 1), 0, 2))(7))
+        jax.effects_barrier()
+        return (*results, capsys.readouterr().out.splitlines())
+
+    given, expected = told(sdy.jit(run)), told(jax.jit(run))
+    assert given == expected
+    assert len(given[2]) == 18
+    assert len(sdy.jit(run).lower(1, 0, 5).program.inputs) == 2
+
+
+def test_ordered_effects_are_in_order_on_a_mesh_of_one_device(capsys: pytest.CaptureFixture[str]):
+    mesh = jax.make_mesh((1,), ("x",), devices=jax.devices()[3:4], axis_types=(AxisType.Auto,))
+    sharding = NamedSharding(mesh, P())
+
+    def run(x: jax.Array) -> jax.Array:
+        for number in range(4):
+            jax.debug.print("{} {}", number, x.sum(), ordered=True)
+        return x + 1
+
+    ours = {"mesh": mesh, "out_shardings": sdy.Sharding.of("x", None)}
+    ways: list[dict[str, Any]] = [{}, {"in_shardings": sharding}, ours]
+    for options in ways:
+        result = sdy.jit(run, **options)(X if options else jax.device_put(X, sharding))
+        jax.effects_barrier()
+        assert capsys.readouterr().out.splitlines() == [f"{number} {X.sum()}" for number in range(4)]
+        assert result.devices() == {jax.devices()[3]}
+
+
+def test_ordered_effects_are_refused_on_more_devices():
     def run(x: jax.Array) -> None:
         jax.debug.print("{}", x, ordered=True)
 
-    with pytest.raises(ValueError, match="ordered effects are not supported for more than 1 device"):
-        sdy.jit(run, in_shardings=SPLIT)(X)
-    with pytest.raises(ValueError, match=r"sdy\.jit does not order effects, as jax.jit does on one device"):
-        sdy.jit(run)(X)
+    ways: list[dict[str, Any]] = [{"in_shardings": SPLIT}, {"mesh": MESH}]
+    for options in ways:
+        with pytest.raises(ValueError, match="ordered effects are not supported for more than 1 device"):
+            sdy.jit(run, **options)(X)

@@ -91,19 +91,20 @@ class GivenShardings:
                 except ValueError as problem:
                     raise ValueError(f"{names[path[0].idx]}{keystr(path[1:])}: {problem}") from problem
 
-    def write(self, module: ModuleOp, arguments: Tree, kept: Sequence[int], results: Tree) -> None:
+    def write(self, module: ModuleOp, arguments: Tree, kept: Sequence[int], results: Tree, tokens: int) -> None:
         """Write into `module` what jax did not know.
 
         `arguments` are the positional ones and those by name, of which its main function takes the `kept` ones, and
-        `results` what it gives. Raises ValueError, naming the array, for a sharding that it cannot have.
+        `results` what it gives, each after so many `tokens`. Raises ValueError, naming the array, for a sharding that
+        it cannot have.
         """
         if self.mesh is None:
             return
         mesh, main = Mesh.of(dict(self.mesh.shape)), main_function(module)
         types, given = main.function_type, _for_each((self.arguments, None), arguments)
-        taken = [given[index] for index in kept]
+        taken = [*[None] * tokens, *(given[index] for index in kept)]
         _write(taken, mesh, argument_names(main), types.inputs, partial(set_func_arg_sharding, main))
-        given = _for_each(self.results, results)
+        given = [*[None] * tokens, *_for_each(self.results, results)]
         _write(given, mesh, result_names(main), types.outputs, partial(set_func_result_sharding, main))
 
 

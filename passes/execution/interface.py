@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias, cast
 
 import jax
@@ -58,7 +59,8 @@ class Interface:
     """The shardings of a main function's arguments and results, None where one is on every device whole.
 
     `donated` are the places of the arguments whose memory the results may take. The types of `main` are those of one
-    device if it `is_local`, otherwise those of whole arrays.
+    device if it `is_local`, otherwise those of whole arrays. The first arguments and results, so many as there are
+    `tokens`, are no arrays: jax passes them from one effect to the next.
     """
 
     main: FuncOp
@@ -66,9 +68,10 @@ class Interface:
     outputs: Sequence[PlacedSharding | None]
     donated: frozenset[int] = frozenset()
     is_local: bool = False
+    tokens: int = 0
 
     @classmethod
-    def of(cls, module: ModuleOp) -> "Interface":
+    def of(cls, module: ModuleOp, tokens: int = 0) -> "Interface":
         """What the main function of `module` says. Raises DiagnosticError for a sharding that arrays cannot have."""
         main = main_function(module)
         count_in, count_out = len(main.function_type.inputs), len(main.function_type.outputs)
@@ -78,6 +81,7 @@ class Interface:
             [_placed(main, f"result {index}", func_result_sharding(main, index)) for index in range(count_out)],
             frozenset(index for index, entry in enumerate(main.arg_attrs or ()) if _DONATED & entry.data.keys()),
             is_local(module),
+            tokens,
         )
 
     @classmethod
@@ -97,9 +101,11 @@ class Interface:
                 shape = placed.sharding.global_shape(shape, placed.mesh)
             return Port(name, shape, dtype, devices.named_sharding(placed), donated)
 
+        arguments = zip(argument_names(self.main), types.inputs, self.inputs, donated, strict=True)
+        results = zip(result_names(self.main), types.outputs, self.outputs, strict=True)
         return (
-            [port(*each) for each in zip(argument_names(self.main), types.inputs, self.inputs, donated, strict=True)],
-            [port(*each) for each in zip(result_names(self.main), types.outputs, self.outputs, strict=True)],
+            [port(*each) for each in islice(arguments, self.tokens, None)],
+            [port(*each) for each in islice(results, self.tokens, None)],
         )
 
 

@@ -28,18 +28,23 @@ class LocalProgram:
     """The text of a module whose `main` is what each device runs, and what jax knows of it.
 
     `results` are the types of the results of `main`, `callbacks` the Python functions that its custom calls number, and
-    `effects` say that it has to run although nothing uses its results.
+    `effects` say that it has to run although nothing uses its results. For each of the `ordered` ones `main` takes a
+    token before its arguments, and gives one before its results.
     """
 
     text: str
     results: tuple[ShapedArray, ...]
     callbacks: tuple[Callable[..., Any], ...] = ()
     effects: frozenset[Effect] = frozenset()
+    ordered: tuple[Effect, ...] = ()
 
     @classmethod
-    def of(cls, text: str, main: FuncOp) -> "LocalProgram":
-        """The program `text`, of which `main` is the main function. Raises DiagnosticError for a type no array has."""
-        results = (array_type(type_, main) for type_ in main.function_type.outputs)
+    def of(cls, text: str, main: FuncOp, tokens: int = 0) -> "LocalProgram":
+        """The program `text`, of which `main` is the main function, which takes and gives so many tokens.
+
+        Raises DiagnosticError for a type that no array has.
+        """
+        results = (array_type(type_, main) for type_ in main.function_type.outputs.data[tokens:])
         return cls(text, tuple(ShapedArray(shape, dtype) for shape, dtype in results))
 
     def module(self) -> ir.Module:
@@ -73,9 +78,12 @@ def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalPr
     functions = ctx.module_context.symbol_table
     main = functions[mlir.merge_mlir_modules(ctx.module_context.module, "sdy_main", source, functions)]
     # Of a call with hundreds of results, XLA's partitioner takes longer than of all else.
-    results = inlined(main, arguments)
+    results = inlined(main, [*map(ctx.tokens_in.get, program.ordered), *arguments])
     functions.erase(main)
-    return results
+    count = len(program.ordered)
+    tokens = mlir.TokenSet(dict(zip(program.ordered, results[:count], strict=True)))
+    ctx.set_tokens_out(ctx.tokens_in.update_tokens(tokens))
+    return results[count:]
 
 
 def _number_callbacks(module: ir.Module, from_: int) -> None:

@@ -49,18 +49,23 @@ class ShardedProgram:
     @classmethod
     @collector.paused()
     def of(
-        cls, module: ModuleOp, devices: Sequence[Device] | None = None, like: AbstractMesh | None = None
+        cls,
+        module: ModuleOp,
+        devices: Sequence[Device] | None = None,
+        like: AbstractMesh | None = None,
+        tokens: int = 0,
     ) -> "ShardedProgram":
         """The program of `module`, whose mesh numbers `devices` (by default, as in `jax.devices()`).
 
         Its arrays lie on a mesh with the axis types of `like`, if that has the axes of the module's mesh. A module
-        that is not partitioned yet is partitioned, as a copy. Raises DiagnosticError where there are too few
-        devices, and where the program is one that cannot be run.
+        that is not partitioned yet is partitioned, as a copy. The first of its arguments and results, so many as there
+        are `tokens`, are no arrays. Raises DiagnosticError where there are too few devices, and where the program is
+        one that cannot be run.
         """
         local = module.clone()
         if not is_local(local):
             partition(local)
-        interface = Interface.of(local)
+        interface = Interface.of(local, tokens)
         meshes = _meshes(local)
         available = jax.devices() if devices is None else devices
         count = device_count(local)
@@ -95,7 +100,7 @@ class ShardedProgram:
         draw_unsigned_bits(local)
         keep_nan(local)
         prepare_custom_calls(local)
-        program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main)
+        program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main, interface.tokens)
         inputs, outputs = interface.ports(grid)
         return cls(program, tuple(inputs), tuple(outputs), grid.mesh)
 

@@ -56,32 +56,32 @@ class Specialized:
     ) -> "Specialized":
         """Lower, propagate and partition what was traced for arrays that have `shardings`.
 
-        Raises ValueError where it is for other devices than those of the mesh that is given, or orders its effects, and
-        DiagnosticError where it cannot be partitioned.
+        Raises ValueError where it is for other devices than those of the mesh that is given, and DiagnosticError where
+        it cannot be partitioned.
         """
         with eval_context():
             lowered = traced.lower()
-        if ordered := ordered_effects(lowered):
-            raise ValueError(f"sdy.jit does not order effects, as jax.jit does on one device: {list(ordered)}")
+        ordered = ordered_effects(lowered)
         has_devices = given.mesh is not None or is_committed(lowered)
         like = _like(given.mesh, shardings)
         kept = kept_arguments(lowered)
         with elapsed_time_logged("parsing", traced.fun_name):
             module = from_jax(lowered)
         with elapsed_time_logged("propagation", traced.fun_name):
-            given.write(module, traced.args_info, kept, traced.out_info)
+            given.write(module, traced.args_info, kept, traced.out_info, len(ordered))
             if has_devices and like is not None:
                 _name_mesh(module, Mesh.of(dict(like.shape)))
             inline_calls(module)  # arguments and results of functions would be split evenly only
             propagate(module, policy)
         with elapsed_time_logged("partitioning", traced.fun_name):
             kind = ShardedProgram if has_devices else WholeProgram
-            program = kind.of(module, _devices(lowered, given.mesh), like)
+            program = kind.of(module, _devices(lowered, given.mesh), like, len(ordered))
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
             callbacks=host_callbacks(lowered),
             effects=frozenset(traced.jaxpr.effects),
+            ordered=ordered,
         )
         return cls(traced.fun_name, module, replace(program, local=local), kept, traced.out_info)
 
