@@ -14,6 +14,7 @@ from sdy.passes.execution.interpreter.machine import run_function
 from sdy.text import context, parse
 from sdy.tools.command import guarded
 from sdy.tools.split_input import split
+from sdy.tools.version import VersionAction
 
 _DESCRIPTION = """\
 Run the function @main of a StableHLO program, or its only function, in the reference interpreter.
@@ -29,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         "sdy-interpret", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--version", action=VersionAction)
     parser.add_argument("file", metavar="FILE.mlir", nargs="?", default="-", help="the program; - is standard input")
     parser.add_argument(
         "--split-input-file",

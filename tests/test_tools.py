@@ -1,0 +1,56 @@
+"""What all commands have in common: `--version`, and `python -m sdy`, which knows them all."""
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from sdy.__main__ import TOOLS
+
+CHECKOUT = Path(__file__).parent.parent
+
+
+def python_m_sdy(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sdy", *words]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_python_m_sdy_knows_each_command_that_is_installed() -> None:
+    scripts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {f"sdy-{name}": f"sdy.tools.sdy_{name}:main" for name in TOOLS}
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_each_tool_tells_its_version_and_of_what_it_is_made(name: str) -> None:
+    done = python_m_sdy(name, "--version")
+    made_of = ", ".join(f"{package} {version(package)}" for package in ("jax", "jaxlib", "xdsl"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"sdy-{name} {version('sdy')} ({made_of})\n", "")
+
+
+def test_versions_are_told_without_jax() -> None:
+    run = "import sys; from sdy.__main__ import main; main(['--version']); print('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
+    line, has_jax = done.stdout.splitlines()
+    assert line.startswith(f"sdy {version('sdy')} (jax ")
+    assert has_jax == "False"
+
+
+@pytest.mark.parametrize("words", [(), ("--help",)])
+def test_python_m_sdy_alone_says_what_there_is(words: tuple[str, ...]) -> None:
+    done = python_m_sdy(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(f"  {name} " in done.stdout for name in TOOLS)
+
+
+def test_python_m_sdy_runs_a_tool() -> None:
+    done = python_m_sdy("opt", "-symbol-dce", stdin="module {\n}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "module {\n}\n", "")
+
+
+def test_a_tool_that_there_is_not() -> None:
+    done = python_m_sdy("sdy-optt")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("sdy: there is no tool 'sdy-optt': did you mean 'opt'?\n")
