@@ -3,11 +3,13 @@
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+import sdy
 from sdy.__main__ import TOOLS
 
 CHECKOUT = Path(__file__).parent.parent
@@ -54,3 +56,32 @@ def test_a_tool_that_there_is_not() -> None:
     done = python_m_sdy("sdy-optt")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("sdy: there is no tool 'sdy-optt': did you mean 'opt'?\n")
+
+
+AS_TEXT = "a program is read as StableHLO in MLIR text, such as jax.jit(f).lower(...).as_text() gives"
+
+
+@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"HloModule jit_f\n", "1:1: error: this is HLO, XLA's own text, not MLIR"),
+        (b"\n  HloModule jit_f\n", "2:3: error: this is HLO, XLA's own text, not MLIR"),
+        (b"ML\xefR\x01StableHLO_v1.0.0\x00", "1:1: error: this is MLIR bytecode, not MLIR text"),
+        (b" \n", "1:1: error: the file is empty"),
+        (b"module {\n  \xff", "2:3: error: not MLIR text, the byte 0xff is not UTF-8"),
+    ],
+    ids=["HLO", "HLO further down", "bytecode", "empty", "no text"],
+)
+def test_what_is_no_mlir_text_is_called_by_its_name(
+    name: str, content: bytes, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "program"
+    path.write_bytes(content)
+    assert import_module(f"sdy.tools.sdy_{name}").main([str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f"{path}:{problem}: {AS_TEXT}\n")
+
+
+def test_hlo_given_to_the_parser_is_called_by_its_name() -> None:
+    with pytest.raises(sdy.DiagnosticError, match="this is HLO"):
+        sdy.parse("HloModule jit_f\n")
