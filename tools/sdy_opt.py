@@ -179,9 +179,8 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str:
     with timing.stage("printing"):
         if arguments.sdy_explain:
             from sdy.passes.propagation.provenance.explain import explain
-            from sdy.tools.named_value import named_value
 
-            return f"{explain(module, named_value(module, arguments.sdy_explain))}\n"
+            return f"{explain(module, arguments.sdy_explain)}\n"
         return arguments.text(module)
 
 
