@@ -22,6 +22,7 @@ from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipelin
 from sdy.passes.policy.policy import Policy, apply_policy
 from sdy.text import context, verify
 from sdy.text.deep import with_room_for
+from sdy.text.reading.other_formats import decoded
 
 STANDARD_STREAM = "-"
 """The path that means standard input where something is read, and standard output where it is written."""
@@ -58,29 +59,17 @@ def write(path: str, text: str) -> None:
 def read(path: str) -> Source:
     """The text of the file at `path`, or of standard input for `-`. Raises DiagnosticError where it cannot be read."""
     if path == STANDARD_STREAM:
-        return Source(_decode(sys.stdin.buffer.read(), "<stdin>"), "<stdin>")
+        return Source(decoded(sys.stdin.buffer.read(), "<stdin>"), "<stdin>")
     try:
         data = Path(path).read_bytes()
     except OSError as problem:
         raise _cannot("read", path, problem) from None
-    return Source(_decode(data, path), path)
+    return Source(decoded(data, path), path)
 
 
 def _cannot(what: str, path: str, problem: OSError) -> DiagnosticError:
     reason = (problem.strerror or str(problem)).lower()
     return error(Location(path, 1, 1), f"cannot {what} the file: {reason}")
-
-
-def _decode(data: bytes, name: str) -> str:
-    if data.startswith(b"ML\xefR"):
-        raise error(Location(name, 1, 1), "this is MLIR bytecode: write the module as text, which is what is read")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as problem:
-        line = data.count(b"\n", 0, problem.start) + 1
-        column = problem.start - data.rfind(b"\n", 0, problem.start)
-        place = Location(name, line, column)
-        raise error(place, f"not MLIR text: the byte 0x{data[problem.start]:02x} is not UTF-8") from None
 
 
 Observer = Callable[[ModulePass, ModuleOp], None]

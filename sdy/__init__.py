@@ -3,7 +3,7 @@
     module = sdy.parse(text)            # or sdy.from_jax(jax.jit(step), *arguments)
     sdy.propagate(module)               # every tensor has a sharding
     print(sdy.format(module))
-    print(sdy.explain(module, value))   # why one of them has its sharding
+    print(sdy.explain(module, "%12"))   # why one of them has its sharding
     program = sdy.compile(module)       # runs on the mesh's devices
     results = program(*arrays)
 

@@ -27,6 +27,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from sdy.dialect.ops import MeshOp, ShardingConstraintOp
+from sdy.dialect.sharding_checks import sharding_problem
 from sdy.dialect.shardings import set_sharding
 from sdy.mesh import Mesh
 from sdy.sharding import DimSpec, TensorSharding
@@ -50,11 +51,13 @@ class Builder:
         self._shardings: list[TensorSharding | None] = []
 
     def argument(self, shape: Sequence[int], *dims: DimSpec, element_type: ElementType = f32) -> SSAValue:
-        """A new argument of the function, of `shape` in elements; without `dims`, propagation decides its sharding."""
-        if dims and len(dims) != len(shape):
-            raise ValueError(f"the shape has {len(shape)} dimensions, the sharding {len(dims)}")
-        self._shardings.append(TensorSharding.of(*dims) if dims else None)
-        return self._body.insert_arg(TensorType(element_type, shape), len(self._body.args))
+        """A new argument of the function, of `shape` in elements; without `dims`, propagation decides its sharding.
+
+        Raises ValueError where `dims` are not those of the shape, or not over axes of the mesh, each at most once.
+        """
+        type_ = TensorType(element_type, shape)
+        self._shardings.append(self._sharding(dims, type_) if dims else None)
+        return self._body.insert_arg(type_, len(self._body.args))
 
     def insert(self, op: Operation) -> SSAValue:
         """Append any operation that has one result, and return that."""
@@ -106,8 +109,23 @@ class Builder:
         return self.insert(TransposeOp(product, [natural.index(c) for c in out], result_type))
 
     def constrain(self, value: SSAValue, *dims: DimSpec) -> SSAValue:
-        """`value`, with a sharding that propagation must give it here."""
-        return self.insert(ShardingConstraintOp(value, TensorSharding.of(*dims)))
+        """`value`, with a sharding that propagation must give it here.
+
+        Raises ValueError where `dims` are not those of the value, or not over axes of the mesh, each at most once.
+        """
+        return self.insert(ShardingConstraintOp(value, self._sharding(dims, _tensor_type(value))))
+
+    def _sharding(self, dims: Sequence[DimSpec], type_: TensorType[ElementType]) -> TensorSharding:
+        rank, sharding = type_.get_num_dims(), TensorSharding.of(*dims)
+        if len(dims) != rank:
+            raise ValueError(f"the shape has {rank} dimensions, the sharding {len(dims)}")
+        for axis in sharding.axes():
+            if axis.name not in self._mesh:
+                known = ", ".join(f"'{name}'" for name in self._mesh) or "none"
+                raise ValueError(f"the mesh has no axis '{axis.name}': its axes are {known}")
+        if problem := sharding_problem(sharding, type_, self._mesh):
+            raise ValueError(problem)
+        return sharding
 
     def build(self, *results: SSAValue) -> ModuleOp:
         """The module: the mesh, and the function that returns `results`."""

@@ -6,7 +6,7 @@ import pytest
 import sdy
 from oracle import assert_same, oracle
 from sdy.axes import AxisRef
-from sdy.sharding import DimSharding, TensorSharding
+from sdy.sharding import DimSharding, DimSpec, TensorSharding
 
 MESH = sdy.Mesh.of({"data": 4, "model": 2})
 
@@ -80,3 +80,24 @@ def test_arguments_and_operations_that_do_not_fit() -> None:
         b.argument((4, 8), "data")
     with pytest.raises(ValueError, match="no operation"):
         b.elementwise("tanhh", b.argument((4,)))
+
+
+@pytest.mark.parametrize(
+    ("dims", "message"),
+    [
+        ((None, "rows"), "the mesh has no axis 'rows': its axes are 'data', 'model'"),
+        ((None, ("data", "rows", ...)), "the mesh has no axis 'rows'"),
+        (("data",), "the shape has 2 dimensions, the sharding 1"),
+        (("data", None, None), "the shape has 2 dimensions, the sharding 3"),
+        (("data", "data"), 'duplicate axis ref: "data"'),
+        ((AxisRef("data", 1, 3), None), "doesn't divide the size of the full axis 4"),
+    ],
+)
+def test_a_sharding_that_does_not_fit_is_refused_where_it_is_given(dims: tuple[DimSpec, ...], message: str) -> None:
+    b = sdy.Builder(MESH)
+    with pytest.raises(ValueError, match=message):
+        b.argument((4, 8), *dims)
+    x = b.argument((4, 8), "data", None)
+    with pytest.raises(ValueError, match=message):
+        b.constrain(x, *dims)
+    sdy.propagate(b.build(b.constrain(x, None, "model")))  # what was refused has left nothing behind

@@ -17,7 +17,6 @@ from sdy.passes.driver import run_passes
 from sdy.passes.propagation.provenance.explanation import Chain, Explanation
 from sdy.passes.spec import parse_pipeline
 from sdy.text.printing.names import Names
-from sdy.tools.named_value import named_value
 
 MESH = 'sdy.mesh @mesh = <["a"=2, "b"=2, "c"=8]>\n'
 
@@ -29,7 +28,7 @@ def propagated(text: str, pipeline: str = "sdy-propagation-pipeline") -> ModuleO
 
 
 def explained(module: ModuleOp, name: str) -> Explanation:
-    return sdy.explain(module, named_value(module, name))
+    return sdy.explain(module, name)
 
 
 def ways(chain: Chain) -> list[str]:
@@ -217,10 +216,6 @@ def test_what_cannot_be_explained_is_refused() -> None:
     sdy.propagate(module)
     with pytest.raises(sdy.DiagnosticError, match="not in the module"):
         sdy.explain(module, argument(module.clone()))
-    bare = sdy.parse("func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }")
-    sdy.propagate(bare)
-    with pytest.raises(sdy.DiagnosticError, match="%arg0 has no sharding"):
-        sdy.explain(bare, argument(bare))
 
 
 def argument(module: ModuleOp) -> SSAValue:
@@ -241,4 +236,87 @@ def test_a_history_goes_with_its_module() -> None:
 )
 def test_a_name_that_there_is_not(name: str, problem: str) -> None:
     with pytest.raises(sdy.DiagnosticError, match=problem):
-        named_value(propagated(MODULES["chain"]), name)
+        sdy.explain(propagated(MODULES["chain"]), name)
+
+
+def test_a_value_and_its_name_have_one_explanation() -> None:
+    module = propagated(MODULES["chain"])
+    assert sdy.explain(module, "%arg0") == sdy.explain(module, argument(module)) == sdy.explain(module, "@main:%arg0")
+
+
+def of_two(first: str, second: str, body: str) -> ModuleOp:
+    """A propagated function of two vectors that have these shardings, of eight elements as their result."""
+    x, y = (f"{{sdy.sharding = #sdy.sharding<@mesh, {given}>}}" for given in (first, second))
+    text = f"{MESH}func.func @main(%x: tensor<8xf32> {x}, %y: tensor<8xf32> {y}) -> tensor<8xf32> {{\n{body}\n}}"
+    return propagated(text)
+
+
+ADD = "%0 = stablehlo.add %x, %y : tensor<8xf32>\nreturn %0 : tensor<8xf32>"
+BARRIER = """%0 = sdy.propagation_barrier %x allowed_direction=BACKWARD : tensor<8xf32>
+%1 = stablehlo.add %0, %y : tensor<8xf32>
+return %1 : tensor<8xf32>"""
+RESHAPE = """%0 = stablehlo.reshape %x : (tensor<8xf32>) -> tensor<4x2xf32>
+%1 = sdy.sharding_constraint %0 <@mesh, [{}, {"b"}]> : tensor<4x2xf32>
+%2 = stablehlo.reshape %1 : (tensor<4x2xf32>) -> tensor<8xf32>
+return %2 : tensor<8xf32>"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "body", "name", "missed"),
+    [
+        ('[{"a"}]', "[{}]", ADD, "%arg1", [('"a"', "%arg1 <- %arg0", "%arg1 is closed along this factor")]),
+        ('[{"a"}]', '[{?}], replicated={"a"}', ADD, "%arg1", [('"a"', "%arg1 <- %arg0", "or unreduced over axis")]),
+        (
+            '[{"a"}]',
+            '[{"b"}]',
+            ADD,
+            "%0",
+            [
+                ('"a"', "%0 <- %arg0", '%arg1 has axis "b" along this factor'),
+                ('"b"', "%0 <- %arg1", '%arg0 has axis "a" along this factor'),
+            ],
+        ),
+        ('[{"a"}]', "[{?}]", BARRIER, "%0", [('"a"', "%0 <- %arg0", "lets no axis through along this factor")]),
+        ("[{?}]", "[{?}]", RESHAPE, "%arg0", [('"b"', "%arg0 <- %0", "no parts of %arg0 that one device could hold")]),
+        ("[{?}]", "[{?}]", ADD, "%0", []),
+    ],
+    ids=["closed", "replicated", "another axis", "barrier", "parts apart", "nothing near"],
+)
+def test_a_replicated_value_is_told_what_it_could_have_had(
+    first: str, second: str, body: str, name: str, missed: list[tuple[str, str, str]]
+) -> None:
+    explanation = explained(of_two(first, second, body), name)
+    assert explanation.chains == ()
+    assert [(str(each.axis), each.hop.way) for each in explanation.missed] == [(axis, way) for axis, way, _ in missed]
+    for each, (_, _, reason) in zip(explanation.missed, missed, strict=True):
+        assert reason in each.reason
+    assert ("and none splits a neighbour" in str(explanation)) == (not missed)
+
+
+def test_an_axis_that_was_removed_after_propagation_is_told() -> None:
+    module = propagated(
+        MESH
+        + """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.tanh %x : tensor<3xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{"a"}]> : tensor<3xf32>
+  return %1 : tensor<3xf32>
+}"""
+    )
+    (missed,) = explained(module, "%arg0").missed
+    assert missed.reason.startswith("it came, and was removed after propagation")
+
+
+def test_a_value_without_a_sharding_is_explained_for_people() -> None:
+    module = propagated("func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }")
+    assert str(explained(module, "%arg0")) == (
+        "%arg0 has no sharding\n  no axis splits it, and none splits a neighbour along a factor of it"
+    )
+    closed = of_two('[{"a"}]', "[{}]", ADD)
+    assert str(explained(closed, "%arg1")).splitlines() == [
+        "%arg1 has the sharding <@mesh, [{}]>",
+        "  no axis splits it",
+        "",
+        '  dimension 0, why not axis "a"',
+        "    %arg1 <- %arg0  stablehlo.add, factor i=8  (program.mlir:3:6)",
+        "    %arg1 is closed along this factor",
+    ]

@@ -400,3 +400,48 @@ def test_command_tells_whether_expectations_hold(
     told = capsys.readouterr().err
     assert message in told
     assert bool(told) == bool(message)
+
+
+WITH_ARGUMENTS = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<bf16>)
+    -> (tensor<f32>, tensor<bf16>) {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.add across dimensions = [0]
+    : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  return %1, %arg1 : tensor<f32>, tensor<bf16>
+}
+"""
+
+
+def test_command_takes_arguments_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """A partitioned program takes whole arrays as well, and runs on all devices of its mesh."""
+    partitioned_program = sdy.parse(WITH_ARGUMENTS)
+    sdy.propagate(partitioned_program)
+    sdy.partition(partitioned_program)
+    assert "all_reduce" in sdy.format(partitioned_program)
+    np.savez(tmp_path / "in.npz", arg0=np.arange(1, 5, dtype=np.float32), arg1=ml_dtypes.bfloat16(1.5))
+    for text in (WITH_ARGUMENTS, sdy.format(partitioned_program)):
+        (tmp_path / "in.mlir").write_text(text)
+        assert main([str(tmp_path / "in.mlir"), "--inputs", str(tmp_path / "in.npz")]) == 0
+        assert capsys.readouterr().out.split() == ["10.0", "1.5"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "in.npz:1:1: error: there is no array 'arg0' for argument 0"),
+        ({"arg0": np.zeros(3, np.float32)}, "in.npz:1:1: error: argument 0 must have shape (4,), not (3,)"),
+        ({"arg0": np.zeros(4, np.int32)}, "in.npz:1:1: error: argument 0 must have elements of type float32"),
+        (None, "in.mlir:3:1: error: @main takes arguments, but there are none to give it (--inputs FILE.npz does)"),
+    ],
+    ids=["none", "another shape", "another type", "no file"],
+)
+def test_command_refuses_arguments_that_do_not_fit(
+    arrays: dict[str, Any] | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "in.mlir").write_text(WITH_ARGUMENTS)
+    np.savez(tmp_path / "in.npz", **(arrays or {}))
+    flags = [] if arrays is None else ["--inputs", str(tmp_path / "in.npz")]
+    assert main([str(tmp_path / "in.mlir"), *flags]) == 1
+    assert message in capsys.readouterr().err

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 import sdy
-from sdy.diagnostics import DiagnosticError
+from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.ops import MeshOp
 
 
@@ -171,3 +171,51 @@ def test_a_module_without_a_mesh():
     module = sdy.from_jax(lambda x: -x, jax.ShapeDtypeStruct((4,), "float32"))
     with pytest.raises(DiagnosticError, match="the module has no mesh"):
         sdy.split(named(module, "stablehlo.negate"), operand=0, dim=0, axis="data")
+
+
+ADD = """
+sdy.mesh @mesh = <["data"=4, "model"=2, "other"=2]>
+func.func @main(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}, %arg1: tensor<16x8xf32>)
+    -> tensor<16x8xf32> {
+  %0 = stablehlo.add %arg0, %arg1 : tensor<16x8xf32>
+  return %0 : tensor<16x8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("splits", "told"),
+    [
+        (
+            [(0, "model")],
+            [
+                'dimension 0 of operand 0 is split over {"data"} already, which is dropped here for '
+                '<@mesh, [{"model", ?}, {?}]>'
+            ],
+        ),
+        ([(0, "model"), (0, "data")], ['for <@mesh, [{"model", ?}, {?}]>']),
+        ([(1, "data")], ['{"data"} already, which is dropped here for <@mesh, [{?}, {"data", ?}]>']),
+        ([(0, "data"), (0, "model"), (1, "other")], []),
+        ([(1, "model")], []),
+    ],
+    ids=["other axis", "other axis, told once", "other dimension", "goes on", "beside"],
+)
+def test_what_a_split_drops_is_told_where_it_is(splits: list[tuple[int, str]], told: list[str]):
+    module = sdy.parse(ADD, "program.mlir")
+    add = named(module, "stablehlo.add")
+    with capture() as diagnostics:
+        for dim, axis in splits:
+            sdy.split(add, operand=0, dim=dim, axis=axis)
+    assert len(diagnostics) == len(told)
+    for diagnostic, text in zip(diagnostics, told, strict=True):
+        assert diagnostic.message.startswith("'stablehlo.add' op: ")
+        assert text in diagnostic.message
+        assert str(diagnostic.location) == "program.mlir:5:8"
+        assert [str(note.location) for note in diagnostic.notes] == ["program.mlir:3:17"]
+
+
+def test_a_closed_result_is_not_split_and_told_as_it_is_written():
+    given = '%arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}]>]>} : t'
+    module = sdy.parse(ADD.replace("%arg1 : t", given))
+    with pytest.raises(DiagnosticError, match=re.escape('dimension 0 of result 0 has a sharding already, {"data"}')):
+        sdy.split(named(module, "stablehlo.add"), operand=0, dim=0, axis="model")

@@ -21,6 +21,7 @@ from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
 from sdy.tools.terminal import Terminal
+from sdy.tools.version import VersionAction
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -50,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=VersionAction)
     parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
     parser.add_argument(
         "--memory-limit", type=_bytes, default="1G", metavar="SIZE", help="bytes, or with K, M or G (default: 1G)"

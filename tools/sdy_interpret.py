@@ -9,11 +9,13 @@ from xdsl.dialects.func import FuncOp
 
 from sdy.diagnostics import DiagnosticError, error, report
 from sdy.passes.driver import Source, read
+from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, read_arrays
 from sdy.passes.execution.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.passes.execution.interpreter.machine import run_function
 from sdy.text import context, parse
 from sdy.tools.command import guarded
 from sdy.tools.split_input import split
+from sdy.tools.version import VersionAction
 
 _DESCRIPTION = """\
 Run the function @main of a StableHLO program, or its only function, in the reference interpreter.
@@ -21,6 +23,8 @@ Run the function @main of a StableHLO program, or its only function, in the refe
 interpreter.run_parallel runs programs on the devices of a grid, with collectives between them; check.expect_eq,
 expect_almost_eq, expect_close and their forms with constants compare. The exit status is 0 where all of them hold, else
 1, with the place of the first that does not and the first element that differs on standard error.
+
+What @main takes comes from a file, as whole arrays; a partitioned program is then run on all devices of its mesh.
 """
 
 
@@ -29,12 +33,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         "sdy-interpret", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--version", action=VersionAction)
     parser.add_argument("file", metavar="FILE.mlir", nargs="?", default="-", help="the program; - is standard input")
     parser.add_argument(
         "--split-input-file",
         action="store_true",
         help="treat each part between '// -----' lines as a program of its own",
     )
+    parser.add_argument("--inputs", metavar="FILE.npz", help="read the arguments of @main from this file")
     arguments = parser.parse_args(argv)
     return guarded(lambda: run(arguments))
 
@@ -43,12 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Run each program of the file; the exit status is 1 where one goes wrong. Raises DiagnosticError."""
     source = read(arguments.file)
     parts = split(source) if arguments.split_input_file else [source]
-    return max([_run_part(part) for part in parts], default=0)
+    return max([_run_part(part, arguments.inputs) for part in parts], default=0)
 
 
-def _run_part(source: Source) -> int:
+def _run_part(source: Source, inputs: str | None) -> int:
     try:
-        interpret_source(source)
+        interpret_source(source, inputs)
     except DiagnosticError as problem:
         for diagnostic in problem.diagnostics:
             report(diagnostic)
@@ -56,18 +62,29 @@ def _run_part(source: Source) -> int:
     return 0
 
 
-def interpret_source(source: Source) -> None:
-    """Run one program and print its results. Raises DiagnosticError where it goes wrong."""
+def interpret_source(source: Source, inputs: str | None = None) -> None:
+    """Run one program, on the arrays of the file `inputs` if there is one, and print its results.
+
+    Raises DiagnosticError where it goes wrong.
+    """
     ctx = context()
     ctx.load_dialect(CHECK)
     ctx.load_dialect(INTERPRETER)
     module = parse(source.text, source.name, ctx)
     if (function := _main_function(module)) is None:
         return
-    if function.function_type.inputs.data:
-        raise error(function, f"@{function.sym_name.data} takes arguments, but there are none to give it")
-    for result in run_function(module, function):
+    if inputs is None and function.function_type.inputs.data:
+        problem = f"@{function.sym_name.data} takes arguments, but there are none to give it (--inputs FILE.npz does)"
+        raise error(function, problem)
+    for result in run_function(module, function) if inputs is None else _run_on(module, inputs):
         print(result)
+
+
+def _run_on(module: ModuleOp, inputs: str) -> Sequence[NumpyArray]:
+    # Whoever asks for this waits for jax to be imported, with which programs' arguments are described.
+    from sdy.passes.execution.interpreter.interpret import interpret, taken
+
+    return interpret(module, *arrange_inputs(read_arrays(inputs), taken(module), inputs))
 
 
 def _main_function(module: ModuleOp) -> FuncOp | None:

@@ -44,7 +44,7 @@ options:
   --verify-each                  verify after each pass too, not only after parsing and at the end
   --                             what follows is a file, though it begin with a dash
   --help                         print this
-  --version                      print the version
+  --version                      print the version, and those of jax, jaxlib and xdsl
 
 passes, each a flag (PASS='OPTION=VALUE ...' gives it options):
 """
@@ -179,9 +179,8 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str:
     with timing.stage("printing"):
         if arguments.sdy_explain:
             from sdy.passes.propagation.provenance.explain import explain
-            from sdy.tools.named_value import named_value
 
-            return f"{explain(module, named_value(module, arguments.sdy_explain))}\n"
+            return f"{explain(module, arguments.sdy_explain)}\n"
         return arguments.text(module)
 
 
@@ -232,9 +231,9 @@ def main(words: Sequence[str] | None = None) -> int:
         print(usage(), end="")
         return 0
     if any(word in ("-version", "--version") for word in words):
-        from importlib.metadata import version
+        from sdy.tools.version import version_line
 
-        print(f"sdy-opt {version('sdy')}")
+        print(version_line("sdy-opt"))
         return 0
     try:
         arguments = parse_arguments(words)

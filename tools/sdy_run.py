@@ -24,6 +24,7 @@ from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
 from sdy.tools.run_account import Account, count_operations, count_shardings, show
 from sdy.tools.terminal import Terminal
+from sdy.tools.version import VersionAction
 
 if TYPE_CHECKING:
     import jax
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=VersionAction)
     parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
     parser.add_argument("--devices", type=_positive, metavar="N", help="how many devices to have (default: the mesh's)")
     parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="for random inputs (default: 0)")

@@ -9,7 +9,7 @@ import numpy as np
 from sdy.diagnostics import Location, error
 
 if TYPE_CHECKING:
-    from sdy.passes.execution.interface import Port
+    from sdy.passes.execution.interface import ArrayPort
 
 NumpyArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -17,7 +17,7 @@ _SCALE = 0.1
 _INTEGER_END = 8
 
 
-def random_inputs(ports: "Sequence[Port]", seed: int) -> list[NumpyArray]:
+def random_inputs(ports: "Sequence[ArrayPort]", seed: int) -> list[NumpyArray]:
     """An array for each of `ports`, the same for the same seed.
 
     Numbers are normally distributed around 0 with a standard deviation of 0.1; integers are 0 to 7, small enough to be
@@ -39,7 +39,7 @@ def rounded_otherwise(inputs: Sequence[NumpyArray], relative: float) -> list[Num
     return list(map(change, inputs))
 
 
-def _random_array(port: "Port", generator: np.random.Generator) -> NumpyArray:
+def _random_array(port: "ArrayPort", generator: np.random.Generator) -> NumpyArray:
     if port.dtype == np.bool_:
         return generator.integers(0, 2, port.shape).astype(np.bool_)
     if _is_integer(port.dtype):
@@ -67,7 +67,7 @@ def read_arrays(path: str) -> dict[str, NumpyArray]:
         raise error(where, f"cannot read the file: {(problem.strerror or str(problem)).lower()}") from problem
 
 
-def arrange_inputs(arrays: Mapping[str, NumpyArray], ports: "Sequence[Port]", path: str) -> list[NumpyArray]:
+def arrange_inputs(arrays: Mapping[str, NumpyArray], ports: "Sequence[ArrayPort]", path: str) -> list[NumpyArray]:
     """The arrays read from `path` in the order of `ports`: named `arg0`, `arg1` and so on, or saved without names.
 
     Raises DiagnosticError where an array is missing, is one too many, or does not fit its port.

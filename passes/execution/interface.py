@@ -28,17 +28,12 @@ _DONATED = {"jax.buffer_donor", "tf.aliasing_output"}
 
 
 @dataclass(frozen=True)
-class Port:
-    """An argument or a result: its name, the shape of the whole array, its element type, its sharding.
-
-    The memory of a `donated` argument is the program's to use again.
-    """
+class ArrayPort:
+    """An argument or a result: its name, the shape of the whole array, its element type."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
-    sharding: NamedSharding
-    donated: bool = False
 
     def check(self, value: Any) -> Array:
         """`value` as an array of this type. Raises TypeError or ValueError, naming the port, where it has another."""
@@ -52,6 +47,17 @@ class Port:
         if value.shape != self.shape:
             raise ValueError(f"{self.name} must have shape {self.shape}, not {value.shape}")
         return value
+
+
+@dataclass(frozen=True)
+class Port(ArrayPort):
+    """An argument or a result over devices, with its sharding.
+
+    The memory of a `donated` argument is the program's to use again.
+    """
+
+    sharding: NamedSharding
+    donated: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,21 +98,32 @@ class Interface:
 
     def ports(self, devices: DeviceMesh) -> tuple[list[Port], list[Port]]:
         """The arguments and the results as arrays over `devices`. Raises DiagnosticError for a type no array has."""
-        types = self.main.function_type
         donated = [index in self.donated for index in range(len(self.inputs))]
-
-        def port(name: str, type_: Attribute, placed: PlacedSharding | None, donated: bool = False) -> Port:
-            shape, dtype = array_type(type_, self.main)
-            if placed is not None and self.is_local:
-                shape = placed.sharding.global_shape(shape, placed.mesh)
-            return Port(name, shape, dtype, devices.named_sharding(placed), donated)
-
-        arguments = zip(argument_names(self.main), types.inputs, self.inputs, donated, strict=True)
-        results = zip(result_names(self.main), types.outputs, self.outputs, strict=True)
+        types = self.main.function_type.outputs.data
+        results = zip(result_names(self.main), types, self.outputs, strict=True)
         return (
-            [port(*each) for each in islice(arguments, self.tokens, None)],
-            [port(*each) for each in islice(results, self.tokens, None)],
+            [
+                Port(each.name, each.shape, each.dtype, devices.named_sharding(placed), donated)
+                for each, placed, donated in zip(
+                    self.arguments(), self.inputs[self.tokens :], donated[self.tokens :], strict=True
+                )
+            ],
+            [
+                Port(name, *self._whole(type_, placed), devices.named_sharding(placed))
+                for name, type_, placed in islice(results, self.tokens, None)
+            ],
         )
+
+    def arguments(self) -> list[ArrayPort]:
+        """The arguments as whole arrays. Raises DiagnosticError for a type no array has."""
+        arguments = zip(argument_names(self.main), self.main.function_type.inputs.data, self.inputs, strict=True)
+        return [
+            ArrayPort(name, *self._whole(type_, placed)) for name, type_, placed in islice(arguments, self.tokens, None)
+        ]
+
+    def _whole(self, type_: Attribute, placed: PlacedSharding | None) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+        shape, dtype = array_type(type_, self.main)
+        return (placed.sharding.global_shape(shape, placed.mesh) if placed and self.is_local else shape), dtype
 
 
 def main_function(module: ModuleOp) -> FuncOp:

@@ -6,10 +6,11 @@ from dataclasses import replace
 from xdsl.ir import Operation, Use
 from xdsl.rewriter import InsertPoint
 
-from sdy.axes import AxisRef
-from sdy.diagnostics import error
+from sdy.axes import AxisRef, is_prefix
+from sdy.diagnostics import error, warn
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.dialect.ops import ShardingConstraintOp
+from sdy.dialect.sharding_syntax import dim_sharding_text, sharding_text
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.mesh import Mesh
 from sdy.operators.call import call_of
@@ -26,7 +27,8 @@ def split(op: Operation, *, operand: int, dim: int, axis: str) -> None:
     All of its tensors that have the factor of that dimension are split; the others are whole or partial, as the
     sharding rule says. Operands are split for this operation alone, by sharding constraints. All other dimensions
     remain open to propagation. An operation can be split along several dimensions, and a dimension over several axes,
-    one after the other.
+    one after the other. Where an operand has a sharding that this one contradicts, it is resharded for this operation,
+    and a warning says what it had.
 
     Raises:
         DiagnosticError: the operation cannot be split so; the message says why.
@@ -37,6 +39,7 @@ def split(op: Operation, *, operand: int, dim: int, axis: str) -> None:
         who, argument = _names(op, operand)
         raise error(op, f"{who} cannot be split along dimension {dim} of {argument}: {reason}") from None
     for tensor, sharding in shardings.items():
+        _tell_what_is_dropped(op, tensor, sharding)
         _choose(op, tensor, sharding)
 
 
@@ -77,9 +80,10 @@ def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str) -> dict[
         for index, axes in enumerate(current.dim_axes):
             if any(axis == other.name for other in axes):
                 raise _CannotSplitError(f"axis '{axis}' splits dimension {index} of {name} already")
-        part = replace(current.dims[place], axes=(*current.dims[place].axes, AxisRef(axis)))
+        part = current.dims[place]
         if part.is_closed:
-            raise _CannotSplitError(f"dimension {place} of {name} has a sharding already, {current.dims[place]}")
+            raise _CannotSplitError(f"dimension {place} of {name} has a sharding already, {dim_sharding_text(part)}")
+        part = replace(part, axes=(*part.axes, AxisRef(axis)))
         size, parts = rule.factor_sizes[factor], part.sharded_size(mesh)
         if size % parts:
             raise _CannotSplitError(f"its size {size} is not divided by {parts}, the number of parts")
@@ -142,6 +146,33 @@ def _chosen(op: Operation, tensor: int) -> TensorSharding | None:
         return get_sharding(op.results[tensor - len(op.operands)])
     constraint = _constraint(op, tensor)
     return None if constraint is None else constraint.sharding.data
+
+
+def _tell_what_is_dropped(op: Operation, tensor: int, sharding: TensorSharding) -> None:
+    """Warn of what an operand's own sharding says that `sharding` contradicts, and what was chosen before did not."""
+    if tensor >= len(op.operands):
+        return
+    constraint = _constraint(op, tensor)
+    value = op.operands[tensor] if constraint is None else constraint.input
+    own = get_sharding(value)
+    before = () if own is None or constraint is None else _contradicted(own, constraint.sharding.data)
+    for dim in () if own is None else _contradicted(own, sharding):
+        if own is not None and dim not in before:
+            who, argument = _names(op, tensor)
+            had = f"dimension {dim} of {argument} is split over {dim_sharding_text(own.dims[dim])} already"
+            warn(op, f"{who}: {had}, which is dropped here for {sharding_text(sharding)}", (value, "it is this tensor"))
+
+
+def _contradicted(own: TensorSharding, chosen: TensorSharding) -> list[int]:
+    """The dimensions of `own` whose axes cannot stay where `chosen`, whose dimensions are open, is asked for."""
+    taken = [axis for axes in chosen.dim_axes for axis in axes]
+    found: list[int] = []
+    for dim, (had, has) in enumerate(zip(own.dim_axes, chosen.dim_axes, strict=False)):
+        elsewhere = [axis for axis in taken if axis not in has]
+        goes_on = is_prefix(had, has) or is_prefix(has, had)
+        if not goes_on or any(axis.overlaps(other) for axis in had for other in elsewhere):
+            found.append(dim)
+    return found
 
 
 def _choose(op: Operation, tensor: int, sharding: TensorSharding) -> None:

@@ -161,22 +161,23 @@ class Steps:
 
     def moves(self, kind: Kind, occasion: Occasion) -> list[Move]:
         """What moved in a step that set something, taken once more."""
-        old = self._as_seen(kind, occasion.before)
+        old = self.as_seen(kind, occasion.before)
         mesh_name = self.common_mesh(old)
         assert mesh_name is not None
-        mesh = self._mesh(mesh_name)
+        mesh = self.mesh(mesh_name)
         before, after = project(kind.rule, old, mesh), project(kind.rule, old, mesh)
         _propagate(kind, occasion.strategy, kind.directions[occasion.stages], after, mesh)
         return moves(kind.rule, before, after, mesh)
 
-    def _as_seen(self, kind: Kind, numbers: tuple[int, ...]) -> list[TensorSharding | None]:
+    def as_seen(self, kind: Kind, numbers: Sequence[int]) -> list[TensorSharding | None]:
         """The shardings of an operation's tensors as they look from one side of it."""
         seen = [self.shardings[number] for number in numbers]
         if kind.from_target and seen[-1] is not None:
             seen[-1] = kind.from_target(seen[-1])
         return seen
 
-    def _mesh(self, name: str | Mesh) -> Mesh:
+    def mesh(self, name: str | Mesh) -> Mesh:
+        """The mesh that a sharding names so."""
         return self.meshes[name] if isinstance(name, str) else name
 
     def _sets(
@@ -184,11 +185,11 @@ class Steps:
     ) -> tuple[SetSharding, ...]:
         if not any(numbers) or not any(directions):
             return ()
-        old = self._as_seen(kind, numbers)
+        old = self.as_seen(kind, numbers)
         mesh_name = self.common_mesh(old)
         if mesh_name is None:
             return ()
-        mesh = self._mesh(mesh_name)
+        mesh = self.mesh(mesh_name)
         if mesh.is_maximal or not any(dim.axes for sharding in old if sharding for dim in sharding.dims):
             return ()
         rule = kind.rule

@@ -4,7 +4,7 @@
 error is, and each byte they print.
 
 reading/           parser.py reads operations and regions; with values.py for the scopes of names, generic_form.py for
-                   operations that nest none, memory.py for what was read before
+                   operations that nest none, memory.py for what was read before, other_formats.py for what is no MLIR
   tokens           lexer.py finds them, tokens.py takes them one by one, wording.py says what is missing
   attributes       dialect_symbols.py, dictionaries.py, numbers.py; dense.py and sparse_elements.py for constants,
                    affine_parser.py for maps, builtin_syntax.py for resources and what types leave unsaid

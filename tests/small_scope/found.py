@@ -140,6 +140,20 @@ FOUND = {
         } : (tensor<2x2xi32>) -> tensor<1x2xi32>
         return %0 : tensor<1x2xi32>""",
     ),
+    "factors split by sub-axes that cannot coexist": _main(
+        '"x"=6',
+        "%a: tensor<4xi32>",
+        "tensor<4xi32>",
+        """
+        %i = stablehlo.iota dim = 0 : tensor<4xi32>
+        %0 = sdy.sharding_constraint %a <@mesh, [{"x":(1)2}]> : tensor<4xi32>
+        %1 = sdy.sharding_constraint %i <@mesh, [{"x":(3)2}]> : tensor<4xi32>
+        %2 = "stablehlo.gather"(%0, %1) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0],
+            start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1>}>
+          : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+        %3 = sdy.sharding_constraint %2 <@mesh, [{"x":(3)2}]> : tensor<4xi32>
+        return %3 : tensor<4xi32>""",
+    ),
     "a constant without elements": _main(
         '"x"=2',
         "",

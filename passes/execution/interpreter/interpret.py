@@ -16,9 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ManualComputationOp, MeshOp, ReturnOp
-from sdy.passes.execution.array_types import array_type
 from sdy.passes.execution.device_mesh import PlacedSharding
-from sdy.passes.execution.interface import Interface, main_function
+from sdy.passes.execution.interface import ArrayPort, Interface, main_function
 from sdy.passes.execution.interpreter.grid import DeviceId, Grid
 from sdy.passes.execution.interpreter.machine import Machine, run_body
 from sdy.passes.execution.interpreter.shards import shard, together
@@ -35,10 +34,10 @@ def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
     ValueError for arguments that do not fit, and DiagnosticError at an operation that cannot be interpreted.
     """
     interface, count = _interface(module)
-    inputs = interface.main.function_type.inputs
-    if len(arrays) != len(inputs):
-        raise TypeError(f"the program takes {len(inputs)} arguments, not {len(arrays)}")
-    checked = [_checked(interface, index, array) for index, array in enumerate(arrays)]
+    ports = interface.arguments()
+    if len(arrays) != len(ports):
+        raise TypeError(f"the program takes {len(ports)} arguments, not {len(arrays)}")
+    checked = [_checked(port, array) for port, array in zip(ports, arrays, strict=True)]
     plain = without_shardings(module, MeshOp, ManualComputationOp, ReturnOp)
     main = main_function(plain)
     programs = {
@@ -57,6 +56,11 @@ def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
     return tuple(np.array(_whole(parts, placed)) for parts, placed in zip(results, interface.outputs, strict=True))
 
 
+def taken(module: ModuleOp) -> list[ArrayPort]:
+    """The arrays that `interpret` takes for `module`. Raises DiagnosticError for an argument that no array can be."""
+    return _interface(module)[0].arguments()
+
+
 def _interface(module: ModuleOp) -> tuple[Interface, int]:
     """What the main function takes and gives, and the number of devices that run it together."""
     if not is_local(module):
@@ -64,17 +68,8 @@ def _interface(module: ModuleOp) -> tuple[Interface, int]:
     return Interface.of(module), max((mesh.size for mesh in named_meshes(module).values()), default=1)
 
 
-def _checked(interface: Interface, index: int, argument: Any) -> Array:
-    shape, dtype = array_type(interface.main.function_type.inputs.data[index], interface.main)
-    placed = interface.inputs[index]
-    if placed is not None:
-        shape = placed.sharding.global_shape(shape, placed.mesh)
-    array = np.asarray(argument, dtype) if isinstance(argument, bool | int | float | complex) else np.asarray(argument)
-    if array.dtype != dtype:
-        raise TypeError(f"argument {index} must have elements of type {dtype}, not {array.dtype}")
-    if array.shape != shape:
-        raise ValueError(f"argument {index} must have shape {shape}, not {array.shape}")
-    return array
+def _checked(port: ArrayPort, argument: Any) -> Array:
+    return np.asarray(port.check(argument if np.isscalar(argument) else np.asarray(argument)))
 
 
 def _whole(parts: Sequence[Array], placed: PlacedSharding | None) -> Array:

@@ -5,54 +5,58 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import error, location_of
 from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.interfaces import defining_op
-from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ReshardOp
+from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.dialect.rule_syntax import factor_name
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.common.lineage import predecessor
-from sdy.passes.propagation.fixed_point import SIGNATURE
-from sdy.passes.propagation.provenance.explanation import Chain, Explanation, Hop, Origin
+from sdy.passes.propagation.provenance.explanation import Chain, Explanation, Hop, Missed, Origin
 from sdy.passes.propagation.provenance.history import Arrival, History, Run, history_of
+from sdy.passes.propagation.provenance.missed import missed_axes
+from sdy.passes.propagation.provenance.named_value import named_value
 from sdy.passes.propagation.provenance.present_names import PresentNames
 
 _CALL = "func.call"
 """What takes an axis to a function's argument, or from its result."""
 
 
-def explain(module: ModuleOp, value: SSAValue) -> Explanation:
+def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
     """Why `value` has the sharding it has, after `sdy.propagate(module)`; its `str()` is for people.
+
+    A value may be given by its name in what is printed: `"%12"`, or `"@f:%12"` for one of the function @f.
 
     For each axis that splits a dimension, the steps that brought it, back to the argument, result, constraint, manual
     computation or operation that the user gave it to. Where several tensors of an operation had the axis, the step
-    names the first. Values are found again after the passes that follow propagation; names are those of the module as
-    it is now.
+    names the first. Of a value that no axis splits, the axes that its neighbours have along a factor of it, and what
+    kept each from coming. Values are found again after the passes that follow propagation; names are those of the
+    module as it is now.
 
-    Raises DiagnosticError where the module has not been propagated, or the value is not in it or has no sharding.
+    Raises DiagnosticError where the module has not been propagated, or the value is not in it.
     """
     history = history_of(module)
     if not history.runs:
         problem = "the module has not been propagated: run sdy.propagate(module), or a propagation pass, first"
         raise error(module, problem)
+    if isinstance(value, str):
+        value = named_value(module, value)
     names = PresentNames(module, value)
     if value not in names:
         raise error(value, "the value is not in the module")
     name = names.of_value(value)
     sharding = get_sharding(value)
-    if sharding is None:
-        raise error(value, f"{name} has no sharding")
     explainer = _Explainer(history, names)
     chains = [
         chain
-        for dimension, dim in enumerate(sharding.dims)
+        for dimension, dim in enumerate(sharding.dims if sharding else ())
         for axis in dim.axes
         for chain in explainer.chains(value, dimension, axis)
     ]
-    return Explanation(name, sharding, tuple(chains))
+    return Explanation(name, sharding, tuple(chains), () if chains else explainer.missed(value))
 
 
 class _Explainer:
@@ -70,6 +74,11 @@ class _Explainer:
             yield Chain(dimension, part, *self._follow(run, node, part))
         if not pieces:
             yield Chain(dimension, axis, (), _later(value))
+
+    def missed(self, value: SSAValue) -> tuple[Missed, ...]:
+        """The axes that did not come to a value that has none."""
+        run, node = self._find(value, len(self.history.runs))
+        return missed_axes(run, node, self.names) if run else ()
 
     def _find(self, value: SSAValue | None, end: int) -> tuple[Run | None, int]:
         """The last of the first `end` propagations that met `value` or one whose place it took, and the node there."""
@@ -100,7 +109,7 @@ class _Explainer:
         return tuple(hops), self._origin(run, node)
 
     def _hop(self, run: Run, node: int, arrival: Arrival) -> Hop:
-        operation = self._operation(run, arrival)
+        operation = self.names.operation(run, arrival.change.operation, arrival.change.tensors)
         return Hop(
             target=self.names.of_node(run, node),
             source=self.names.of_node(run, arrival.source),
@@ -109,18 +118,6 @@ class _Explainer:
             factor_size=arrival.change.kind.rule.factor_sizes[arrival.move.factor],
             where=location_of(operation),
         )
-
-    def _operation(self, run: Run, arrival: Arrival) -> Operation:
-        """The operation between source and target: for a data-flow edge, the one that owns the edge, as it is now."""
-        graph, number = run.state.graph, arrival.change.operation
-        operation = graph.main if number == SIGNATURE else graph.operations[number]
-        assert operation is not None
-        if isinstance(operation, FuncOp):
-            return operation.get_return_op() or operation
-        if isinstance(operation, DataFlowEdgeOp):
-            node = arrival.change.tensors[-1]
-            return defining_op(self.names.value(run, node) or run.owner(node)) or operation
-        return operation
 
     def _origin(self, run: Run, node: int) -> Origin:
         """The sharding that the user gave to what `node` holds the sharding of."""

@@ -55,17 +55,36 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """An axis that a dimension of a value could have, but has not, and the first thing that kept it from there."""
+
+    dimension: int
+    axis: AxisRef
+    hop: Hop
+    """The step that would have brought it."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
-    """The sharding of a value and the way of each axis to it."""
+    """The sharding of a value and the way of each axis to it; where there are none, the axes that did not come."""
 
     value: str
-    sharding: TensorSharding
+    sharding: TensorSharding | None
     chains: tuple[Chain, ...]
+    missed: tuple[Missed, ...] = ()
 
     def __str__(self) -> str:
-        parts = [f"{shown(self.value)} has the sharding {sharding_text(self.sharding)}"]
+        sharding = "no sharding" if self.sharding is None else f"the sharding {sharding_text(self.sharding)}"
+        parts = [f"{shown(self.value)} has {sharding}"]
         if not self.chains:
-            parts.append("  no axis splits it")
+            parts.append(
+                "  no axis splits it" + ("" if self.missed else ", and none splits a neighbour along a factor of it")
+            )
+        for missed in self.missed:
+            parts.append(f"\n  dimension {missed.dimension}, why not axis {missed.axis}")
+            parts.append(_line(f"{missed.hop.way}  {missed.hop.through}", missed.hop.where))
+            parts.append(f"    {shown(missed.reason)}")
         ways = max((len(shown(hop.way)) for chain in self.chains for hop in chain.hops), default=0)
         for chain in self.chains:
             parts.append(f"\n  dimension {chain.dimension}, axis {chain.axis}")

@@ -1,11 +1,15 @@
 """The names of the tensors that propagation saw, in the module as it is printed now."""
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.interfaces import defining_op
+from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.passes.common.lineage import predecessor
+from sdy.passes.propagation.fixed_point import SIGNATURE
 from sdy.passes.propagation.provenance.history import Run
 from sdy.text.printing.names import Names
 
@@ -37,6 +41,17 @@ class PresentNames:
                 return f"result {signature.results.index(node)} of @{func.sym_name.data}"
         op = defining_op(run.owner(node))
         return f"a result of {op.name}" if op else "an argument"
+
+    def operation(self, run: Run, number: int, tensors: Sequence[int]) -> Operation:
+        """The operation of that number, between `tensors`: for a data-flow edge, the one that owns it, as it is now."""
+        graph = run.state.graph
+        operation = graph.main if number == SIGNATURE else graph.operations[number]
+        assert operation is not None
+        if isinstance(operation, FuncOp):
+            return operation.get_return_op() or operation
+        if isinstance(operation, DataFlowEdgeOp):
+            return defining_op(self.value(run, tensors[-1]) or run.owner(tensors[-1])) or operation
+        return operation
 
     def value(self, run: Run, node: int) -> SSAValue | None:
         """The first value in the module now that had its sharding at `node`, or took the place of one that had."""

@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyExc
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy import collector
-from sdy.diagnostics import DiagnosticError, Location, error, register_source
+from sdy.diagnostics import DiagnosticError, error, register_source
 from sdy.parse_errors import ChainedParseError
 from sdy.text.deep import again_with_room, has_room
 from sdy.text.lines import LineTable
@@ -32,6 +32,7 @@ from sdy.text.reading.builtin_syntax import BuiltinSyntaxParser
 from sdy.text.reading.dialect_symbols import DialectSymbolParser
 from sdy.text.reading.generic_form import GenericFormParser, default_properties
 from sdy.text.reading.lexer import LazyToken
+from sdy.text.reading.other_formats import refuse_other_formats
 from sdy.text.reading.property_storage import NoPlaceError
 from sdy.text.reading.repeated_lines import RepeatedLineParser
 from sdy.text.reading.tokens import integer_value
@@ -270,8 +271,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
 def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     """The module that `text` is, or one around the operations that it is, not yet verified. Raises DiagnosticError."""
     register_source(filename, text)
-    if not text.strip():
-        raise error(Location(filename, 1, 1), "the file is empty")
+    refuse_other_formats(text, filename)
     try:
         parser = Parser(context, text, filename)
     except ParseError as problem:

@@ -1,4 +1,4 @@
-"""The value that a name on the command line means: `%12`, or `@f:%12` for one of the function @f."""
+"""The value that a name means: `%12`, or `@f:%12` for one of the function @f."""
 
 from collections.abc import Iterable
 

@@ -1,0 +1,35 @@
+"""What is given for MLIR text and is none, told by how it begins, with what would be right."""
+
+from sdy.diagnostics import DiagnosticError, Location, error
+
+_BYTECODE = b"ML\xefR"
+_HLO = "HloModule"
+_WANTED = "a program is read as StableHLO in MLIR text, such as jax.jit(f).lower(...).as_text() gives"
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The text that the bytes of the file `name` are. Raises DiagnosticError where they are none."""
+    if data.startswith(_BYTECODE):
+        raise _not_read(Location(name, 1, 1), "this is MLIR bytecode, not MLIR text")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        column = problem.start - data.rfind(b"\n", 0, problem.start)
+        message = f"not MLIR text, the byte 0x{data[problem.start]:02x} is not UTF-8"
+        raise _not_read(Location(name, line, column), message) from None
+
+
+def refuse_other_formats(text: str, name: str) -> None:
+    """Raise DiagnosticError where `text`, of the file `name`, cannot have been meant as MLIR."""
+    start = text.lstrip()
+    if not start:
+        raise _not_read(Location(name, 1, 1), "the file is empty")
+    if start.startswith(_HLO):
+        before = text[: len(text) - len(start)]
+        place = Location(name, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise _not_read(place, "this is HLO, XLA's own text, not MLIR")
+
+
+def _not_read(where: Location, problem: str) -> DiagnosticError:
+    return error(where, f"{problem}: {_WANTED}")

@@ -1,0 +1,94 @@
+"""What differs from Shardy, as the README tells it: each difference, and what gives the answer of the C++."""
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import sdy
+from oracle import OracleError, assert_same, oracle
+from sdy.dialect.shardings import func_result_sharding
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.driver import run_passes
+from sdy.passes.spec import parse_pipeline
+
+PIPELINE = "sdy-propagation-pipeline"
+MESH = 'sdy.mesh @mesh = <["x"=2, "y"=2]>\n'
+TENSOR = "tensor<8x8xf32>"
+SPLIT = sdy.Sharding.of("x", "y")
+
+
+def program(body: str, sharding: str = '[{"x"}, {"y"}]') -> str:
+    """A function of a tensor with this sharding, and of a condition, that returns %0."""
+    given = f"{{sdy.sharding = #sdy.sharding<@mesh, {sharding}>}}"
+    return (
+        f"{MESH}func.func @main(%a: {TENSOR} {given}, %p: tensor<i1>) -> {TENSOR} {{\n{body}\nreturn %0 : {TENSOR}\n}}"
+    )
+
+
+def after(text: str, pipeline: str) -> ModuleOp:
+    module = sdy.parse(text)
+    run_passes(module, parse_pipeline(pipeline))
+    return module
+
+
+def result_sharding(module: ModuleOp) -> sdy.Sharding | None:
+    return func_result_sharding(main_function(module), 0)
+
+
+BRANCHES = f"""({{
+  %1 = stablehlo.abs %a : {TENSOR}
+  stablehlo.return %1 : {TENSOR}
+}}, {{
+  stablehlo.return %a : {TENSOR}
+}})"""
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (f"%0 = chlo.tan %a : {TENSOR} -> {TENSOR}", SPLIT),
+        (f"%0, %1 = chlo.top_k(%a, k = 8) : {TENSOR} -> ({TENSOR}, tensor<8x8xi32>)", sdy.Sharding.of("x", None)),
+        (f'%0 = "stablehlo.if"(%p) {BRANCHES} : (tensor<i1>) -> {TENSOR}', SPLIT),
+        (f"%0 = arith.addf %a, %a : {TENSOR}", SPLIT),
+        (f"%0 = math.tanh %a : {TENSOR}", SPLIT),
+    ],
+    ids=["chlo", "top_k", "if", "arith", "math"],
+)
+def test_operations_that_only_have_a_rule_here(body: str, wanted: sdy.Sharding) -> None:
+    assert result_sharding(after(program(body), PIPELINE)) == wanted
+    assert result_sharding(sdy.parse(oracle(program(body), PIPELINE))) is None
+
+
+def test_composites_are_opened_by_propagate_and_not_by_the_pipeline() -> None:
+    body = f'%0 = stablehlo.composite "a.b" %a {{decomposition = @f}} : ({TENSOR}) -> {TENSOR}'
+    text = f"{program(body)}\nfunc.func private @f(%a: {TENSOR}) -> {TENSOR} {{ return %a : {TENSOR} }}"
+    opened = sdy.parse(text)
+    sdy.propagate(opened)
+    assert result_sharding(opened) == SPLIT
+    theirs = oracle(text, PIPELINE)
+    assert result_sharding(sdy.parse(theirs)) is None
+    assert_same(sdy.format(after(text, PIPELINE)), theirs)
+
+
+def test_partial_results_that_get_lost_are_refused_by_the_pipeline_and_not_by_the_pass_alone() -> None:
+    body = f"%0 = stablehlo.abs %a {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{}}, {{}}]>]>}} : {TENSOR}"
+    text = program(body, '[{}, {}], unreduced={"x"}')
+    with pytest.raises(sdy.DiagnosticError, match="dropped unreduced axis 'x'"):
+        after(text, PIPELINE)
+    assert "sdy.all_reduce" in oracle(text, PIPELINE)
+    alone = "func.func(sdy-insert-explicit-reshards)"
+    assert_same(sdy.format(after(text, alone)), oracle(text, alone))
+
+
+def test_partial_results_that_are_no_sums_are_read_here_alone() -> None:
+    text = program(f"%0 = sdy.sharding_constraint %a <@mesh, [{{}}, {{}}]> : {TENSOR}", '[{}, {}], unreduced=max{"x"}')
+    assert 'sdy.all_reduce max {"x"}' in sdy.format(after(text, PIPELINE))
+    with pytest.raises(OracleError, match=r"expected '\{'"):
+        oracle(text, PIPELINE)
+
+
+def test_the_export_pipeline_writes_meshes_where_they_are_used_unless_told_otherwise() -> None:
+    text, export = program(f"%0 = stablehlo.abs %a : {TENSOR}"), "sdy-export-pipeline"
+    assert "sdy.mesh @mesh" not in sdy.format(after(text, export))
+    theirs = oracle(text, export)
+    assert "sdy.mesh @mesh" in theirs
+    assert_same(sdy.format(after(text, f"{export}{{inline-meshes=false}}")), theirs)
