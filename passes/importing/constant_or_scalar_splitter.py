@@ -97,7 +97,7 @@ class _Splitter:
             if not (keeps_constants or varies or is_terminator(operation)):
                 varies = True
                 self.mark_varying(root, function)
-            if op_class is BroadcastInDimOp and is_scalar(operands[0]) and not is_scalar(operation.results[0]):
+            if op_class is BroadcastInDimOp and is_scalar(operands[0]):
                 expansions.append(operation)
                 copied_values.update(id(result) for result in operation.results if not is_scalar(result))
             elif not copied_values.isdisjoint(map(id, operands)):
