@@ -28,7 +28,8 @@ def cholesky(a: Array, *, lower: bool) -> Array:
         row = result[..., j, :j]
         diagonal = np.sqrt(np.real(a[..., j, j]) - np.sum(np.real(row * np.conj(row)), axis=-1))
         result[..., j, j] = diagonal
-        below = a[..., j + 1 :, j] - np.einsum("...ik,...k->...i", result[..., j + 1 :, :j], np.conj(row))
+        # Not np.einsum, which gives what it finds in memory where it sums over nothing.
+        below = a[..., j + 1 :, j] - (result[..., j + 1 :, :j] @ np.conj(row)[..., np.newaxis])[..., 0]
         result[..., j + 1 :, j] = below / diagonal[..., np.newaxis]
     return result if lower else np.conj(_transposed(result))
 
