@@ -8,7 +8,7 @@ from xdsl.interpreter import Interpreter, PythonValues
 
 from sdy import stablehlo
 from sdy.passes.execution.interpreter.tables import numeric
-from sdy.passes.execution.interpreter.values import Array, of_type, widened
+from sdy.passes.execution.interpreter.values import Array, of_type, sum_of_products, widened
 from sdy.stablehlo import FftType, Transpose
 
 
@@ -28,8 +28,7 @@ def cholesky(a: Array, *, lower: bool) -> Array:
         row = result[..., j, :j]
         diagonal = np.sqrt(np.real(a[..., j, j]) - np.sum(np.real(row * np.conj(row)), axis=-1))
         result[..., j, j] = diagonal
-        # Not np.einsum, which gives what it finds in memory where it sums over nothing.
-        below = a[..., j + 1 :, j] - (result[..., j + 1 :, :j] @ np.conj(row)[..., np.newaxis])[..., 0]
+        below = a[..., j + 1 :, j] - sum_of_products("...ik,...k->...i", result[..., j + 1 :, :j], np.conj(row))
         result[..., j + 1 :, j] = below / diagonal[..., np.newaxis]
     return result if lower else np.conj(_transposed(result))
 
@@ -56,7 +55,7 @@ def triangular_solve(a: Array, b: Array, *, lower: bool, left: bool, unit: bool,
     x = np.zeros_like(b)
     size = a.shape[-1]
     for row in range(size) if lower else reversed(range(size)):
-        rest = b[..., row, :] - np.einsum("...k,...kj->...j", a[..., row, :], x)
+        rest = b[..., row, :] - sum_of_products("...k,...kj->...j", a[..., row, :], x)
         x[..., row, :] = rest if unit else rest / a[..., row, row, np.newaxis]
     return x if left else _transposed(x)
 

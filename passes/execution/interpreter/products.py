@@ -15,7 +15,7 @@ from sdy import stablehlo
 from sdy.passes.execution.interpreter.reductions import at_step, pad_for, places_in, steps
 from sdy.passes.execution.interpreter.shaping import broadcast, counted
 from sdy.passes.execution.interpreter.tables import numeric
-from sdy.passes.execution.interpreter.values import Array, DType, dtype_of, of_type, widened
+from sdy.passes.execution.interpreter.values import Array, DType, dtype_of, of_type, sum_of_products, widened
 from sdy.stablehlo import ConvDimensionNumbers, DotDimensionNumbers
 from sdy.stablehlo.checks.windows import padding_pairs, window_dimensions
 from sdy.stablehlo.chlo.ragged_dot import RaggedDotOp
@@ -83,7 +83,7 @@ def _einsum(
 ) -> PythonValues:
     dtype = dtype_of(op.result)
     operands = [widened(operand).astype(widened(np.empty(0, dtype)).dtype) for operand in args]
-    return (of_type(np.einsum(op.einsum_config.data, *operands), op.result),)
+    return (of_type(sum_of_products(op.einsum_config.data, *operands), op.result),)
 
 
 def _convolution(interpreter: Interpreter, op: stablehlo.ConvolutionOp, args: PythonValues) -> PythonValues:
@@ -119,7 +119,7 @@ def _convolved(op: ConvolutionBase, lhs: Array, rhs: Array, padding: Sequence[tu
             (*parts.shape[:3], *places),
             [*window_dimensions((1,)), *whole, *window],
         )
-        product = np.einsum("gnc...,gco->gno...", taken, cast(Array, kernels[(..., *place)]))
+        product = sum_of_products("gnc...,gco->gno...", taken, cast(Array, kernels[(..., *place)]))
         sums = product if sums is None else sums + product
     if sums is None:
         sums = np.zeros((count, parts.shape[1], kernels.shape[2], *places), inputs.dtype)

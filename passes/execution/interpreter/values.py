@@ -120,6 +120,12 @@ def numbers(array: Array) -> tuple[int, ...]:
     return tuple(int(number) for number in array)
 
 
+def sum_of_products(letters: str, *operands: Array) -> Array:
+    """`np.einsum`, but zeros where that sums over nothing: it gives what it finds in memory there."""
+    result = np.einsum(letters, *operands)
+    return result if all(operand.size for operand in operands) else np.zeros_like(result)
+
+
 def moved_to_end(array: Array, dims: Sequence[int]) -> Array:
     """`array` with the dimensions `dims` after the others."""
     return array.transpose(*(dim for dim in range(array.ndim) if dim not in dims), *dims)
