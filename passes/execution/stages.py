@@ -6,7 +6,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from typing import Any
 
 import jax
@@ -15,9 +14,14 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.passes.execution.sharded_program import ShardedProgram
 
 
-def _as_in(stage: str, name: str) -> property:
-    """What jax says of a function at this stage, under this name."""
-    return property(attrgetter(f"{stage}.{name}"))
+class _AsInJax:
+    """What jax says of a function at this stage, under the same name."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, stage: Any, owner: type) -> Any:
+        return self if stage is None else getattr(stage._in_jax, self._name)
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,14 +35,14 @@ class Lowered:
     name: str
     module: ModuleOp
     program: ShardedProgram
-    _for_xla: jax.stages.Lowered
+    _in_jax: jax.stages.Lowered
 
-    args_info = _as_in("_for_xla", "args_info")
-    donate_argnums = _as_in("_for_xla", "donate_argnums")
-    in_avals = _as_in("_for_xla", "in_avals")
-    in_tree = _as_in("_for_xla", "in_tree")
-    out_info = _as_in("_for_xla", "out_info")
-    out_tree = _as_in("_for_xla", "out_tree")
+    args_info = _AsInJax()
+    donate_argnums = _AsInJax()
+    in_avals = _AsInJax()
+    in_tree = _AsInJax()
+    out_info = _AsInJax()
+    out_tree = _AsInJax()
 
     def __repr__(self) -> str:
         mesh = ", ".join(f"{name}={size}" for name, size in self.program.mesh.shape.items())
@@ -68,7 +72,7 @@ class Lowered:
 
         `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given.
         """
-        return self._for_xla.compile(compiler_options)
+        return self._in_jax.compile(compiler_options)
 
     @cached_property
     def _alone(self) -> jax.stages.Lowered:
@@ -90,25 +94,25 @@ class Traced:
     Called, it is the function itself.
     """
 
-    _by_jax: jax.stages.Traced
+    _in_jax: jax.stages.Traced
     _lower: Callable[[], Lowered]
 
-    args_info = _as_in("_by_jax", "args_info")
-    donate_argnums = _as_in("_by_jax", "donate_argnums")
-    fun_name = _as_in("_by_jax", "fun_name")
-    in_avals = _as_in("_by_jax", "in_avals")
-    in_tree = _as_in("_by_jax", "in_tree")
-    jaxpr = _as_in("_by_jax", "jaxpr")
-    lojax = _as_in("_by_jax", "lojax")
-    out_avals = _as_in("_by_jax", "out_avals")
-    out_info = _as_in("_by_jax", "out_info")
-    out_tree = _as_in("_by_jax", "out_tree")
+    args_info = _AsInJax()
+    donate_argnums = _AsInJax()
+    fun_name = _AsInJax()
+    in_avals = _AsInJax()
+    in_tree = _AsInJax()
+    jaxpr = _AsInJax()
+    lojax = _AsInJax()
+    out_avals = _AsInJax()
+    out_info = _AsInJax()
+    out_tree = _AsInJax()
 
     def __repr__(self) -> str:
         return f"<sdy.jit({self.fun_name}), traced>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._by_jax(*args, **kwargs)
+        return self._in_jax(*args, **kwargs)
 
     def lower(self) -> Lowered:
         """The program for these arguments, to look at or to compile. Raises what calling the function raises."""
