@@ -84,6 +84,10 @@ class AxisRef(Interned):
             return low_end % high == 0 and high % low == 0 and high_end % low_end == 0
         return high % low_end == 0
 
+    def conflicts_with(self, other: "AxisRef") -> bool:
+        """Whether no grid of devices can be split over both: they overlap or cannot coexist."""
+        return self.overlaps(other) or not self.can_coexist(other)
+
     def overlap(self, other: "AxisRef") -> "AxisRef | None":
         """The part common to both, None where there is none or the two cannot coexist."""
         if not self.overlaps(other) or not self.can_coexist(other):

@@ -23,20 +23,12 @@ where the permute stands for swapping two axes, which no other collective can do
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 
 from sdy.axes import AxisRef, merge_sub_axes
 from sdy.mesh import Mesh
 from sdy.passes.exporting.collective_state import Plan
-from sdy.passes.exporting.collective_steps import (
-    AllGather,
-    AllSlice,
-    AllToAll,
-    Axes,
-    AxesPerDim,
-    CollectivePermute,
-    Step,
-    axes_exclude_each_other,
-)
+from sdy.passes.exporting.collective_steps import AllGather, AllToAll, AxesPerDim, Step
 from sdy.passes.exporting.permute_plan import collective_permute
 from sdy.passes.exporting.slice_plan import all_slice
 
@@ -68,31 +60,19 @@ def plan_collectives(
         _all_gather(plan, keep_wanted=True)
     _all_gather(plan, keep_wanted=False)
     all_slice(plan)
-    if all(axes_exclude_each_other(step.after) for step in plan.steps):
-        return tuple(plan.steps)
-    return _by_way_of_common_axes(source, target, reorder_devices)
+    if any(map(_has_conflicts, plan.steps)):
+        # Where sub-axes cannot be cut into common pieces, as "x":(1)2 and "x":(1)3, no axis is to be passed over.
+        plan = Plan(source, target, shape, mesh, reorder_devices)
+        _all_gather(plan, keep_wanted=False)
+        collective_permute(plan)
+        all_slice(plan)
+    return tuple(plan.steps)
 
 
-def _by_way_of_common_axes(source: AxesPerDim, target: AxesPerDim, reorder_devices: bool) -> tuple[Step, ...]:
-    """The plan that needs no other axes than those of `source` and `target`: gather the ones, slice the others.
-
-    Where sub-axes cannot be cut into common pieces, as `"x":(1)2` and `"x":(1)3`, no axis may be free to pass over.
-    """
-    pairs = list(zip(source, target, strict=True))
-    lengths = [_common_length(*pair) for pair in pairs]
-    common = tuple(before[:length] for (before, _), length in zip(pairs, lengths, strict=True))
-    gathered = tuple(before[length:] for (before, _), length in zip(pairs, lengths, strict=True))
-    sliced = tuple(after[length:] for (_, after), length in zip(pairs, lengths, strict=True))
-    steps: list[Step] = [AllGather(gathered, common)] if any(gathered) else []
-    steps += [CollectivePermute(common)] if reorder_devices else []
-    steps += [AllSlice(sliced, target)] if any(sliced) else []
-    return tuple(steps)
-
-
-def _common_length(first: Axes, second: Axes) -> int:
-    """With how many equal axes both begin."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((index for index, (one, other) in pairs if one != other), min(len(first), len(second)))
+def _has_conflicts(step: Step) -> bool:
+    """Whether what a step gives is split over axes that no sharding can have together."""
+    axes = [axis for axes in step.after for axis in axes]
+    return any(one.conflicts_with(other) for one, other in combinations(axes, 2))
 
 
 def _all_to_alls(plan: Plan) -> None:

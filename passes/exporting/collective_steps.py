@@ -1,7 +1,6 @@
 """The collectives that a reshard can be carried out by, in terms of the axes that split each dimension."""
 
 from dataclasses import dataclass
-from itertools import combinations
 
 from sdy.axes import AxisRef
 
@@ -40,12 +39,6 @@ class AllGather:
 
     axes: AxesPerDim
     after: AxesPerDim
-
-
-def axes_exclude_each_other(axes_per_dim: AxesPerDim) -> bool:
-    """Whether these are the axes of a sharding: no two of them have a part in common."""
-    axes = [axis for axes in axes_per_dim for axis in axes]
-    return not any(one.overlaps(other) or not one.can_coexist(other) for one, other in combinations(axes, 2))
 
 
 Step = AllSlice | CollectivePermute | AllToAll | AllGather

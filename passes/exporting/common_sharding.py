@@ -65,7 +65,7 @@ def agreed_axes(tensors: Sequence[TensorAxes], rule: OpShardingRule) -> tuple[Ax
         axes = factor_axes_if_equal(tensors, factor)
         if axes is None or (axes and factor in rule.need_replication):
             return None
-        if any(axis.overlaps(other) or not axis.can_coexist(other) for axis in axes for other in used):
+        if any(axis.conflicts_with(other) for axis in axes for other in used):
             return None
         axes_per_factor.append(axes)
         used += axes

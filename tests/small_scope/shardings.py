@@ -31,7 +31,7 @@ def _sequences(mesh: Mesh) -> Iterator[tuple[AxisRef, ...]]:
     pieces = [piece for name, size in mesh.axes for piece in _pieces(name, size)]
     for count in range(len(pieces) + 1):
         for chosen in combinations(pieces, count):
-            if all(one.can_coexist(other) and not one.overlaps(other) for one, other in combinations(chosen, 2)):
+            if not any(one.conflicts_with(other) for one, other in combinations(chosen, 2)):
                 yield from permutations(chosen)
 
 
