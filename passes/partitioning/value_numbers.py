@@ -23,8 +23,8 @@ class ValueNumbers:
     def __init__(self) -> None:
         self._of_value: dict[SSAValue, Hashable] = {}
         self._of_key: dict[Hashable, int] = {}
-        self._of_attribute: dict[int, int] = {}
-        """By address: to hash an attribute takes long, and each object is hashed once."""
+        self._of_attribute: dict[int, tuple[int, Attribute]] = {}
+        """By the address of the attribute, which is kept in memory: to hash one takes long, and is done once."""
 
     def number(self, op: Operation) -> None:
         """Tell the values that `op` computes; those that it uses have been told."""
@@ -74,7 +74,8 @@ class ValueNumbers:
         return op.__class__, frozenset(attributes), *types, *operands
 
     def _attribute(self, attribute: Attribute) -> int:
-        number = self._of_attribute.get(id(attribute))
-        if number is None:
-            number = self._of_attribute[id(attribute)] = self._of_key.setdefault(attribute, len(self._of_key))
-        return number
+        known = self._of_attribute.get(id(attribute))
+        if known is None:
+            number = self._of_key.setdefault(attribute, len(self._of_key))
+            known = self._of_attribute[id(attribute)] = number, attribute
+        return known[0]

@@ -154,10 +154,11 @@ def _tell_what_is_dropped(op: Operation, tensor: int, sharding: TensorSharding) 
         return
     constraint = _constraint(op, tensor)
     value = op.operands[tensor] if constraint is None else constraint.input
-    own = get_sharding(value)
-    before = () if own is None or constraint is None else _contradicted(own, constraint.sharding.data)
-    for dim in () if own is None else _contradicted(own, sharding):
-        if own is not None and dim not in before:
+    if (own := get_sharding(value)) is None:
+        return
+    before = () if constraint is None else _contradicted(own, constraint.sharding.data)
+    for dim in _contradicted(own, sharding):
+        if dim not in before:
             who, argument = _names(op, tensor)
             had = f"dimension {dim} of {argument} is split over {dim_sharding_text(own.dims[dim])} already"
             warn(op, f"{who}: {had}, which is dropped here for {sharding_text(sharding)}", (value, "it is this tensor"))
