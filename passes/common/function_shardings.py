@@ -1,12 +1,17 @@
 """The shardings of a function's arguments and results, all together."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from sdy.dialect.meshes import mesh_of
-from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
+from sdy.dialect.shardings import (
+    func_arg_sharding,
+    func_result_sharding,
+    set_func_arg_shardings,
+    set_func_result_shardings,
+)
 from sdy.passes.common.tensors import rank
 from sdy.sharding import TensorSharding
 
@@ -23,6 +28,19 @@ def function_result_shardings(function: FuncOp) -> Shardings | None:
     """The sharding of each result, open where it has none; None if no result is sharded over several devices."""
     types = function.function_type.outputs.data
     return _completed(function, types, [func_result_sharding(function, index) for index in range(len(types))])
+
+
+def change_input_output_shardings(
+    function: FuncOp, change: Callable[[TensorSharding, Attribute], TensorSharding]
+) -> None:
+    """Give each argument and then each result that has a sharding what `change` makes of that and of its type."""
+    signature = function.function_type
+    for types, get, set_all in (
+        (signature.inputs, func_arg_sharding, set_func_arg_shardings),
+        (signature.outputs, func_result_sharding, set_func_result_shardings),
+    ):
+        pairs = [(get(function, index), type_) for index, type_ in enumerate(types)]
+        set_all(function, [sharding and change(sharding, type_) for sharding, type_ in pairs])
 
 
 def _completed(

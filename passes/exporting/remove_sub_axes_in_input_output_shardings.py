@@ -6,14 +6,9 @@ from itertools import takewhile
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.dialect.shardings import (
-    func_arg_sharding,
-    func_result_sharding,
-    set_func_arg_shardings,
-    set_func_result_shardings,
-)
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.editing import TellingPass
+from sdy.passes.common.function_shardings import change_input_output_shardings
 from sdy.sharding import DimSharding
 
 
@@ -35,14 +30,7 @@ class RemoveSubAxesInInputOutputShardingsPass(TellingPass):
     name = "sdy-remove-sub-axes-in-input-output-shardings"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        main = main_function(op)
-        for types, get, set_all in (
-            (main.function_type.inputs, func_arg_sharding, set_func_arg_shardings),
-            (main.function_type.outputs, func_result_sharding, set_func_result_shardings),
-        ):
-            shardings = [get(main, index) for index in range(len(types))]
-            cut = {sharding: sharding.map_dims(_cut_at_sub_axis) for sharding in shardings if sharding is not None}
-            set_all(main, [sharding and cut[sharding] for sharding in shardings])
+        change_input_output_shardings(main_function(op), lambda sharding, _: sharding.map_dims(_cut_at_sub_axis))
 
 
 def _cut_at_sub_axis(dim: DimSharding) -> DimSharding:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import gcd
 
 from xdsl.context import Context
@@ -13,18 +13,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from sdy.axes import AxisRef
 from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface, data_flow_of
 from sdy.dialect.meshes import mesh_of
-from sdy.dialect.shardings import (
-    func_arg_sharding,
-    func_result_sharding,
-    result_shardings,
-    set_func_arg_shardings,
-    set_func_result_shardings,
-    set_result_shardings,
-)
+from sdy.dialect.shardings import result_shardings, set_result_shardings
 from sdy.dialect.traits import trait_of
 from sdy.dialect.walk import operations_of, operations_with
 from sdy.mesh import Mesh
 from sdy.passes.common.editing import TellingPass
+from sdy.passes.common.function_shardings import change_input_output_shardings
 from sdy.passes.common.tensors import is_static_tensor
 from sdy.sharding import DimSharding, TensorSharding
 
@@ -51,7 +45,7 @@ class UpdateNonDivisibleInputOutputShardingsPass(TellingPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in operations_of(op, FuncOp):
-            _update_function(function)
+            change_input_output_shardings(function, partial(divisible_part, anchor=function))
         for call in operations_of(op, CallOp):
             _update_results(call)
         for operation in operations_with(op, ShardingRuleInterface):
@@ -62,15 +56,6 @@ class UpdateNonDivisibleInputOutputShardingsPass(TellingPass):
             flow = data_flow_of(operation)
             if flow is not None and flow.keeps_owner_shardings_divisible(operation):
                 _update_edges(operation, flow)
-
-
-def _update_function(function: FuncOp) -> None:
-    for types, get, set_all in (
-        (function.function_type.inputs, func_arg_sharding, set_func_arg_shardings),
-        (function.function_type.outputs, func_result_sharding, set_func_result_shardings),
-    ):
-        shardings = [(get(function, index), type_) for index, type_ in enumerate(types)]
-        set_all(function, [sharding and divisible_part(sharding, type_, function) for sharding, type_ in shardings])
 
 
 def _update_results(operation: Operation) -> None:

@@ -1,20 +1,17 @@
 """`sdy-nest-input-output-sub-axes`: one way to cut each axis where a program meets the world."""
 
 from dataclasses import replace
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
 
 from sdy.axes import AxisRef
-from sdy.dialect.shardings import (
-    func_arg_sharding,
-    func_result_sharding,
-    set_func_arg_shardings,
-    set_func_result_shardings,
-)
 from sdy.dialect.walk import operations_of
 from sdy.passes.common.editing import TellingPass
+from sdy.passes.common.function_shardings import change_input_output_shardings
 from sdy.sharding import DimSharding, TensorSharding
 
 
@@ -40,18 +37,12 @@ class NestInputOutputSubAxesPass(TellingPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in operations_of(op, FuncOp):
-            cuts: set[AxisRef] = set()
-            for types, get, set_all in (
-                (function.function_type.inputs, func_arg_sharding, set_func_arg_shardings),
-                (function.function_type.outputs, func_result_sharding, set_func_result_shardings),
-            ):
-                shardings = [get(function, index) for index in range(len(types))]
-                set_all(function, [sharding and _nested(sharding, cuts) for sharding in shardings])
+            change_input_output_shardings(function, partial(_nested, set[AxisRef]()))
 
 
-def _nested(sharding: TensorSharding, cuts: set[AxisRef]) -> TensorSharding:
+def _nested(cuts: set[AxisRef], sharding: TensorSharding, _: Attribute) -> TensorSharding:
     """The part of `sharding` that goes with the sub-axes in `cuts`, to which it adds its own."""
-    return replace(sharding, dims=tuple(_nested_dim(dim, cuts) for dim in sharding.dims))
+    return sharding.map_dims(lambda dim: _nested_dim(dim, cuts))
 
 
 def _nested_dim(dim: DimSharding, cuts: set[AxisRef]) -> DimSharding:
