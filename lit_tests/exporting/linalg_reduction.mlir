@@ -29,6 +29,24 @@ func.func @sum_from_zero(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@m
   return %0 : tensor<8x8xf32>
 }
 
+// What the sum starts from is zero where a reshard of it stands between, too.
+// CHECK-LABEL: func.func @sum_from_resharded_zero
+// CHECK:         %[[ZEROS:.*]] = linalg.fill
+// CHECK:         %[[WHOLE:.*]] = sdy.reshard %[[ZEROS]] <@mesh, [{}, {}]>
+// CHECK:         %[[PARTIAL:.*]] = linalg.matmul ins(%arg0, %arg1 : {{.*}}) outs(%[[WHOLE]] :
+// CHECK:         sdy.all_reduce {"x"} %[[PARTIAL]] out_sharding=
+func.func @sum_from_resharded_zero(%arg0: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                                   %arg1: tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> tensor<8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8x8xf32>
+  %zeros = linalg.fill {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
+      ins(%zero : f32) outs(%empty : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %0 = linalg.matmul ins(%arg0, %arg1 : tensor<8x64xf32>, tensor<64x8xf32>) outs(%zeros : tensor<8x8xf32>)
+      -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
 // Each device would add what the sum starts from, so that it is computed whole.
 // CHECK-LABEL: func.func @sum_from_anything
 // CHECK:         %[[LHS:.*]] = sdy.reshard %arg0 <@mesh, [{}, {}]>

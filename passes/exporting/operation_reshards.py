@@ -27,7 +27,7 @@ from sdy.passes.exporting.unreduced import combine_for_use
 from sdy.passes.exporting.unreduced_plan import in_mesh_order
 from sdy.passes.operators.parts import evenly_split, summed_axes_of_results
 from sdy.rules import sharding_rule
-from sdy.sharding import TensorSharding
+from sdy.sharding import Reduction, TensorSharding
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
@@ -66,7 +66,9 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
     mesh = meshes[mesh_name]
     if is_custom:
         rule = whole_unless_passing_through(rule)
-    if rule.reduction and operation_reduction(op) is None:
+    # Asked before anything stands between the operation and what its sums start from.
+    reduction = operation_reduction(op) if rule.reduction else None
+    if reduction is None:
         # Partial results that cannot be combined must not arise.
         rule = rule.with_whole(rule.reduction)
     elif least_communication:
@@ -99,7 +101,8 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
             result_sharding = plan_dot_result(tensors, mesh_name, mesh)
             if result_sharding is not None:
                 _compute_with(op.results[0], result_sharding, shardings[-1], InsertPoint.after(op))
-    _combine_results(op, partial_axes, mesh_name, mesh)
+    if reduction is not None:
+        _combine_results(op, partial_axes, reduction, mesh_name, mesh)
 
 
 def _combine_operands(op: Operation) -> None:
@@ -147,7 +150,7 @@ def _declared_reduction_axes(op: Operation, tensors: Tensors, mesh: Mesh) -> Seq
 
 
 def _combine_results(
-    op: Operation, axes_of_results: Sequence[Sequence[AxisRef]], mesh_name: str | Mesh, mesh: Mesh
+    op: Operation, axes_of_results: Sequence[Sequence[AxisRef]], reduction: Reduction, mesh_name: str | Mesh, mesh: Mesh
 ) -> None:
     """Combine each result along those of its axes, over which it is partial, that results are not unreduced along."""
     if not any(axes_of_results):
@@ -157,7 +160,5 @@ def _combine_results(
     at = InsertPoint.after(op)
     for result, axes in zip(op.results, axes_of_results, strict=True):
         if partial := in_mesh_order(subtract(axes, unreduced, mesh), mesh):
-            reduction = operation_reduction(op)
-            assert reduction is not None
             sharding = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, rank(result.type))
             insert_for_other_uses(result, AllReduceOp(result, partial, sharding, reduction), at)
