@@ -22,7 +22,6 @@ os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={_DEVICES} {o
 os.environ["JAX_PLATFORMS"] = "cpu"
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from hlo_received import bytes_received as bytes_really_received  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.progress import track  # noqa: E402
 from rich.table import Table  # noqa: E402
@@ -32,6 +31,7 @@ from partitioned_programs import Program, partitioned  # noqa: E402
 from sdy.passes.blocks.communication import bytes_received  # noqa: E402
 from sdy.passes.blocks.footprint import peak_bytes  # noqa: E402
 from sdy.passes.execution.compile import compile  # noqa: E402
+from sdy.passes.execution.hlo_received import bytes_received as bytes_really_received  # noqa: E402
 
 
 def main() -> int:

@@ -24,12 +24,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
-from hlo_received import bytes_received  # noqa: E402
 
 import sdy  # noqa: E402
 from corpus import PROGRAMS  # noqa: E402
 from partitioned_programs import Program, assert_same  # noqa: E402
 from sdy.diagnostics import capture  # noqa: E402
+from sdy.passes.execution.hlo_received import bytes_received  # noqa: E402
 from sdy.passes.execution.inputs import random_inputs  # noqa: E402
 from sdy.passes.execution.sharded_program import ShardedProgram  # noqa: E402
 

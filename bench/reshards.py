@@ -28,7 +28,6 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
-from hlo_received import bytes_received
 from jax._src.interpreters.mlir import make_ir_context
 from jax.extend.backend import get_backend, get_compile_options
 from jaxlib.mlir import ir
@@ -41,6 +40,7 @@ from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.dialect.collectives import AllGatherOp, AllSliceOp, AllToAllOp, CollectivePermuteOp
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import shard_indices
+from sdy.passes.execution.hlo_received import bytes_received
 from sdy.passes.exporting.cheapest_plan import cheapest_plan
 from sdy.passes.exporting.collective_cost import elements_received
 from sdy.passes.exporting.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, CollectivePermute, Step

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sdy.dialect.shardings import get_sharding as get_sharding
     from sdy.mesh import Mesh as Mesh
     from sdy.operators.call import operator_name as operator_name
+    from sdy.passes.account.account import account as account
     from sdy.passes.driver import partition as partition
     from sdy.passes.driver import propagate as propagate
     from sdy.passes.execution.compile import compile as compile
@@ -45,6 +46,7 @@ _HOMES = {
     "Mesh": "sdy.mesh",
     "OpShardingRule": "sdy.rule",
     "Sharding": "sdy.sharding:TensorSharding",
+    "account": "sdy.passes.account.account",
     "compile": "sdy.passes.execution.compile",
     "explain": "sdy.passes.propagation.provenance.explain",
     "format": "sdy.text",

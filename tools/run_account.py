@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE
 from rich.table import Table
@@ -11,24 +12,22 @@ from xdsl.ir import SSAValue
 
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.walk import operations
-from sdy.mesh import Mesh
-from sdy.passes.execution.hlo_collectives import Traffic, total
-from sdy.shown_text import shown
 from sdy.tools.comparison import Comparison
 from sdy.tools.terminal import Terminal
 
+if TYPE_CHECKING:
+    from sdy.passes.account.account import Account
+
 
 @dataclass(frozen=True)
-class Account:
-    """What there is to tell. Times are in seconds, by stage."""
+class RunAccount:
+    """What there is to tell of a run. Times are in seconds, by stage."""
 
     name: str
     operations: int
     shardings_given: int
     shardings_found: int
-    meshes: Mapping[str, Mesh]
-    devices: str
-    collectives: Mapping[str, Traffic]
+    costs: "Account"
     seconds: Mapping[str, float]
     comparison: Comparison
 
@@ -57,34 +56,16 @@ def _values(module: ModuleOp) -> Iterator[SSAValue]:
                 yield from block.args
 
 
-def show(account: Account, console: Terminal) -> None:
+def show(account: RunAccount, console: Terminal) -> None:
     """Print the account."""
-    meshes = [
-        f"@{shown(name)} " + ", ".join(f"{shown(axis)}={size}" for axis, size in mesh.axes)
-        for name, mesh in account.meshes.items()
-    ]
     console.print(account.name, style="bold")
     summary = Table(box=None, show_header=False, padding=(0, 2))
     summary.add_row("operations", f"{account.operations:,}")
     summary.add_row("shardings", f"{account.shardings_given:,} given, {account.shardings_found:,} found by propagation")
-    summary.add_row("mesh", "; ".join(meshes) or "none")
-    summary.add_row("devices", account.devices)
     console.print(summary)
-    console.print(_collectives(account.collectives))
+    console.print(str(account.costs))
     console.print(_times(account.seconds))
     account.comparison.show(console)
-
-
-def _collectives(traffic: Mapping[str, Traffic]) -> Table:
-    table = Table("collective", box=SIMPLE)
-    table.add_column("count", justify="right")
-    table.add_column("bytes per device", justify="right")
-    for kind, moved in sorted(traffic.items()):
-        table.add_row(kind, f"{moved.count:,}", f"{moved.bytes:,}")
-    if len(traffic) != 1:
-        everything = total(traffic)
-        table.add_row("all" if traffic else "none", f"{everything.count:,}", f"{everything.bytes:,}")
-    return table
 
 
 def _times(seconds: Mapping[str, float]) -> Table:

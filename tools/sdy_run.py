@@ -14,21 +14,20 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect import ManualComputationOp
-from sdy.dialect.meshes import named_meshes
 from sdy.dialect.walk import operations
 from sdy.passes.driver import Timing, partition, propagate, read
-from sdy.passes.execution.hlo_collectives import collectives
 from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
-from sdy.tools.run_account import Account, count_operations, count_shardings, show
+from sdy.tools.run_account import RunAccount, count_operations, count_shardings, show
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
 
 if TYPE_CHECKING:
     import jax
 
+    from sdy.passes.account.account import Account
     from sdy.passes.execution.compile import CompiledProgram
     from sdy.passes.execution.device_mesh import Device
 
@@ -124,14 +123,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.check if arguments.check is not None else size <= _SMALL_PROGRAM:
         with _stage(timing, "compare"):
             comparison = _compare(original, program, inputs, results, must=arguments.check is True)
-    account = Account(
+    account = RunAccount(
         name=source.name,
         operations=size,
         shardings_given=given,
         shardings_found=found,
-        meshes=named_meshes(module),
-        devices=f"{len(program.devices)} x {program.devices[0].device_kind}",
-        collectives=collectives(program.compiled_text()),
+        costs=_costs(module, program),
         seconds=timing.seconds,
         comparison=comparison,
     )
@@ -185,6 +182,12 @@ def _run(program: "CompiledProgram", inputs: Sequence[Any]) -> "tuple[jax.Array,
 
     with _refusals_told():
         return jax.block_until_ready(program(*inputs))
+
+
+def _costs(module: ModuleOp, program: "CompiledProgram") -> "Account":
+    from sdy.passes.account.account import Account, Compiled
+
+    return Account.of(module, lambda: Compiled.of_program(program))
 
 
 def _compare(

@@ -55,11 +55,7 @@ class CompiledProgram:
 
     def peak_bytes(self) -> int | None:
         """The memory that each device needs in all, an argument that is lent to a result once."""
-        memory = self._compiled.memory_analysis()
-        if memory is None:
-            return None
-        lent = memory.alias_size_in_bytes
-        return memory.argument_size_in_bytes + memory.output_size_in_bytes - lent + memory.temp_size_in_bytes
+        return peak_bytes_of(self._compiled)
 
     def __call__(self, *arguments: Argument) -> tuple[jax.Array, ...]:
         """Run the program. Raises TypeError or ValueError, naming the argument, where one does not fit."""
@@ -75,6 +71,15 @@ class CompiledProgram:
             raise TypeError(f"the program takes {len(self.inputs)} arguments, not {len(arguments)}") from None
         checked = [port.check(argument) for port, argument in zip(self.inputs, arguments, strict=True)]
         return jax.device_put(checked, list(self.in_shardings))
+
+
+def peak_bytes_of(compiled: jax.stages.Compiled) -> int | None:
+    """The memory that each device needs in all, an argument that is lent to a result once; None if XLA does not say."""
+    memory = compiled.memory_analysis()
+    if memory is None:
+        return None
+    lent = memory.alias_size_in_bytes
+    return memory.argument_size_in_bytes + memory.output_size_in_bytes - lent + memory.temp_size_in_bytes
 
 
 def compile(  # noqa: A001

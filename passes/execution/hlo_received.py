@@ -8,10 +8,14 @@ The text has one computation after the other, each a line that names it, its ins
     ENTRY %main (x: f32[8]) -> f32[8] {
       %w = (s32[], f32[8]) while(%t), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"5"}}
     }
+
+An asynchronous collective is two instructions: `all-gather-start` says who takes part, and what `all-gather-done` makes
+of it is the result.
 """
 
 import math
 import re
+from collections.abc import Iterator
 
 from sdy.passes.execution.hlo_collectives import bytes_of
 
@@ -21,10 +25,12 @@ _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _CALL = re.compile(r" call\(.*?to_apply=%?(?P<callee>[\w.\-]+)")
 _BRANCHES = re.compile(r" conditional\(.*?(?:branch_computations=\{(?P<listed>[^}]*)\}|(?P<pair>true_computation=.*))")
 _INSTRUCTION = re.compile(
-    r"^ *(?:ROOT )?\S+ = (?P<type>\(.*?\)|\S+) "
-    r"(?P<kind>all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)\((?P<rest>.*)$",
+    r"^ *(?:ROOT )?%?(?P<name>\S+) = (?P<type>\(.*?\)|\S+) "
+    r"(?P<kind>all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?P<half>-start|-done|)"
+    r"\((?P<rest>.*)$",
     re.MULTILINE,
 )
+_OPERAND = re.compile(r"%?([\w.\-]+)\)")
 _LISTED = re.compile(r"replica_groups=\{\{([\d,]+)\}")
 _TILED = re.compile(r"replica_groups=\[\d+,(\d+)\]<=")
 _NAMED = re.compile(r"replica_groups=mesh\[([^\]]*)\].*?\{([^}]*)\}")
@@ -42,7 +48,7 @@ def bytes_received(hlo: str, devices: int) -> float:
 
     def received(name: str) -> float:
         body = bodies[name]
-        total = sum(_received(match, devices) for match in _INSTRUCTION.finditer(body))
+        total = sum(_received(*collective, devices) for collective in _collectives(body))
         for loop in _LOOP.finditer(body):
             trips = _TRIPS.search(loop["rest"])
             total += (int(trips[1]) if trips else 1) * (received(loop["body"]) + received(loop["condition"]))
@@ -57,23 +63,36 @@ def bytes_received(hlo: str, devices: int) -> float:
     return received(entry)
 
 
-def _received(collective: re.Match[str], devices: int) -> float:
+def _collectives(body: str) -> Iterator[tuple[str, str, str]]:
+    """The kind of each collective, the type of its result, and what says who takes part."""
+    started: dict[str, str] = {}
+    for match in _INSTRUCTION.finditer(body):
+        rest = match["rest"]
+        if match["half"] == "-start":
+            started[match["name"]] = rest
+            continue
+        if match["half"] and (operand := _OPERAND.search(rest)):
+            rest = started[operand[1]]
+        yield match["kind"], match["type"], rest
+
+
+def _received(kind: str, type_: str, rest: str, devices: int) -> float:
     """The bytes that a device receives in a collective.
 
     In a group of n it receives n - 1 of n parts of what an all-gather or an all-to-all gives it, as much as n - 1
     results of a reduce-scatter, and both in an all-reduce.
     """
-    result = bytes_of(collective["type"])
-    if collective["kind"] == "collective-permute":
-        return result * _moved(collective["rest"]) / devices
-    others = _group_size(collective["rest"], devices) - 1
+    result = bytes_of(type_)
+    if kind == "collective-permute":
+        return result * _moved(rest) / devices
+    others = _group_size(rest, devices) - 1
     share = others / (others + 1)
     return {
         "all-gather": result * share,
         "all-to-all": result * share,
         "reduce-scatter": result * others,
         "all-reduce": 2 * result * share,
-    }[collective["kind"]]
+    }[kind]
 
 
 def _moved(text: str) -> int:

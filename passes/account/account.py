@@ -1,0 +1,148 @@
+"""`sdy.account`: what a program costs each of its devices, as predicted and as XLA compiled it."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.diagnostics import Location, location_of
+from sdy.dialect.meshes import named_meshes
+from sdy.mesh import Mesh
+from sdy.passes.account.shown import shown_account
+from sdy.passes.blocks.communication import received
+from sdy.passes.blocks.footprint import peak_bytes
+from sdy.passes.driver import partition, propagate
+from sdy.passes.execution.compile import CompiledProgram, compile, device_count, peak_bytes_of
+from sdy.passes.execution.device_mesh import Device
+from sdy.passes.execution.from_jax import from_jax
+from sdy.passes.execution.hlo_collectives import Traffic, collectives
+from sdy.passes.execution.hlo_received import bytes_received
+from sdy.passes.execution.jit import Jitted
+from sdy.passes.execution.stages import Lowered
+from sdy.passes.partitioning.local_module import is_local
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The collectives of one kind that one line of the source asks for.
+
+    They run so many `times`, and a device receives so many `bytes` in all of them, on average.
+    """
+
+    collective: str
+    where: Location | None
+    times: int
+    bytes: float
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What XLA made of a program.
+
+    `collectives` are those that stand in its text, with the bytes of their results; `bytes_received` is what a device
+    receives in a run, on average, and `memory` the bytes that it needs in all, None if XLA does not say.
+    """
+
+    devices: tuple[Device, ...]
+    collectives: Mapping[str, Traffic]
+    bytes_received: float
+    memory: int | None
+
+    @classmethod
+    def of(cls, devices: Sequence[Device], hlo: str, memory: int | None) -> "Compiled":
+        """What the optimised text `hlo` says of a program for `devices`."""
+        return cls(tuple(devices), collectives(hlo), bytes_received(hlo, len(devices)), memory)
+
+    @classmethod
+    def of_program(cls, program: CompiledProgram) -> "Compiled":
+        """What XLA made of a module."""
+        return cls.of(program.devices, program.compiled_text(), program.peak_bytes())
+
+
+@dataclass(frozen=True, repr=False)
+class Account:
+    """What a partitioned program costs each device; as text, a table.
+
+    `received` has the collectives line by line of the source, the most bytes first; `memory` is the bytes that are
+    predicted to be needed at once, arguments and results among them.
+    """
+
+    meshes: Mapping[str, Mesh]
+    received: tuple[Received, ...]
+    memory: int
+    _compile: Callable[[], Compiled | None] = field(compare=False)
+
+    @classmethod
+    def of(cls, module: ModuleOp, compile: Callable[[], Compiled | None]) -> "Account":  # noqa: A002
+        """The account of the partitioned `module`, which `compile` compiles when that is asked for."""
+        return cls(named_meshes(module), _by_line(module), peak_bytes(module), compile)
+
+    @property
+    def bytes_received(self) -> float:
+        """What a device is predicted to receive in a run, on average, in bytes."""
+        return sum(line.bytes for line in self.received)
+
+    @cached_property
+    def compiled(self) -> Compiled | None:
+        """What XLA makes of the program, compiled when this is first asked; None where there are too few devices."""
+        return self._compile()
+
+    def __str__(self) -> str:
+        return shown_account(self)
+
+    __repr__ = __str__
+
+
+def account(program: ModuleOp | Lowered | Callable[..., Any], *args: Any, **kwargs: Any) -> Account:
+    """What a program costs each device: bytes received, by collective and source line, and memory.
+
+        print(sdy.account(step, params, batch))
+
+    `program` is a function, of `sdy.jit` or any other, for `args` and `kwargs`, arrays or `jax.ShapeDtypeStruct`s; or
+    what `step.lower(...)` returned, or a module, which is taken to be propagated and is partitioned as a copy. The
+    program is compiled when the account is first asked what XLA made of it, as its text is. Raises TypeError for
+    arguments of what has its arguments already, and DiagnosticError where the program cannot be partitioned.
+    """
+    if isinstance(program, Jitted):
+        return account(program.lower(*args, **kwargs))
+    if isinstance(program, Lowered | ModuleOp):
+        if args or kwargs:
+            raise TypeError("a lowered program or a module has its arguments already: give none to account")
+        local = _partitioned(program if isinstance(program, ModuleOp) else program.module)
+        return Account.of(local, lambda: _compiled(local if isinstance(program, ModuleOp) else program))
+    module = from_jax(program, *args, **kwargs)
+    propagate(module)
+    return account(module)
+
+
+def _partitioned(module: ModuleOp) -> ModuleOp:
+    local = module.clone()
+    if not is_local(local):
+        partition(local)
+    return local
+
+
+def _compiled(program: ModuleOp | Lowered) -> Compiled | None:
+    if isinstance(program, Lowered):
+        made = program.compile()
+        return Compiled.of(program.program.devices, made.as_text() or "", peak_bytes_of(made))
+    if device_count(program) > len(jax.devices()):
+        return None
+    return Compiled.of_program(compile(program))
+
+
+def _by_line(module: ModuleOp) -> tuple[Received, ...]:
+    times: dict[tuple[str, Location | None], int] = defaultdict(int)
+    bytes_: dict[tuple[str, Location | None], float] = defaultdict(float)
+    for each in received(module):
+        line = each.collective.name.rpartition(".")[2].replace("_", "-"), location_of(each.collective)
+        times[line] += each.times
+        bytes_[line] += each.bytes
+    return tuple(Received(*line, times[line], bytes_[line]) for line in sorted(bytes_, key=lambda line: -bytes_[line]))

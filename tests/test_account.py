@@ -1,0 +1,146 @@
+"""`sdy.account`: what a program costs, as predicted and as XLA compiled it."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import sdy
+from sdy.diagnostics import Location
+from sdy.passes.account.account import Account, Received
+from sdy.passes.execution.hlo_received import bytes_received
+from sdy.tools import sdy_run
+
+PROGRAM = """\
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                %b: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %c: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>})
+    -> (tensor<8x16xf32>, tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot %a, %b : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32>
+  %1 = stablehlo.negate %c : tensor<8x16xf32>
+  return %0, %1 : tensor<8x16xf32>, tensor<8x16xf32>
+}
+"""
+RESULT = 8 * 16 * 4
+ALL_REDUCE = 2 * RESULT * 3 / 4
+"""In groups of 4: three quarters of the result, twice."""
+ALL_GATHER = RESULT / 2
+"""The half that a device does not have."""
+
+
+def propagated(text: str = PROGRAM, name: str = "program.mlir"):
+    module = sdy.parse(text, name)
+    sdy.propagate(module)
+    return module
+
+
+def step(x: jax.Array, w: jax.Array) -> jax.Array:
+    return jnp.tanh(x @ w)
+
+
+ARGUMENTS = (jax.ShapeDtypeStruct((8, 64), jnp.float32), jax.ShapeDtypeStruct((64, 16), jnp.float32))
+
+
+def jitted():
+    return sdy.jit(step, mesh=jax.make_mesh((8,), ("x",)), in_shardings=(P(None, "x"), P("x")), out_shardings=P())
+
+
+def test_bytes_by_collective_and_line():
+    account = sdy.account(propagated())
+    assert account.received == (
+        Received("all-reduce", Location("program.mlir", 6, 8), 1, ALL_REDUCE),
+        Received("all-gather", Location("program.mlir", 7, 8), 1, ALL_GATHER),
+    )
+    assert account.bytes_received == ALL_REDUCE + ALL_GATHER
+
+
+def test_what_is_predicted_beside_what_xla_made():
+    account = sdy.account(propagated())
+    assert account.compiled is not None
+    assert account.compiled.bytes_received == account.bytes_received
+    assert {kind: traffic.count for kind, traffic in account.compiled.collectives.items()} == {
+        "all-reduce": 1,
+        "all-gather": 1,
+    }
+    assert len(account.compiled.devices) == 8
+    assert account.compiled.memory is not None
+    assert account.memory == pytest.approx(account.compiled.memory, rel=0.5)
+
+
+def test_collectives_of_one_line_are_one_entry():
+    """Two sums that stand in one line of Python, one of them in a loop that runs three times."""
+
+    def twice(x: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 3, lambda _, y: y + (x * y).sum(), x.sum())
+
+    mesh = jax.make_mesh((8,), ("x",))
+    account = sdy.account(sdy.jit(twice, mesh=mesh, in_shardings=P("x")), jnp.ones(16))
+    assert [(line.collective, line.times) for line in account.received] == [("all-reduce", 3), ("all-reduce", 1)]
+    assert {line.where and line.where.line for line in account.received} == {twice.__code__.co_firstlineno + 1}
+
+
+def test_the_account_of_a_function_is_that_of_what_it_is_lowered_to():
+    function = jitted()
+    assert sdy.account(function, *ARGUMENTS) == sdy.account(function.lower(*ARGUMENTS))
+    (line,) = sdy.account(function, *ARGUMENTS).received
+    assert (line.collective, line.bytes) == ("all-reduce", 2 * RESULT * 7 / 8)
+    assert line.where is not None
+    assert Path(line.where.filename).name == Path(__file__).name
+
+
+def test_any_function_has_an_account():
+    account = sdy.account(step, *ARGUMENTS)
+    assert account.received == ()
+    assert account.memory == (8 * 64 + 64 * 16) * 4 + 2 * RESULT
+    assert "received" in str(account)
+
+
+def test_arguments_are_given_once():
+    with pytest.raises(TypeError, match="has its arguments already"):
+        sdy.account(propagated(), *ARGUMENTS)
+    with pytest.raises(TypeError, match="has its arguments already"):
+        sdy.account(jitted().lower(*ARGUMENTS), *ARGUMENTS)
+
+
+def test_what_cannot_be_compiled_here_is_predicted():
+    account = sdy.account(propagated(PROGRAM.replace('"x"=4', '"x"=32')))
+    assert account.compiled is None
+    assert account.bytes_received == 2 * RESULT * 31 / 32 + ALL_GATHER
+    assert "not as many as it needs" in str(account)
+
+
+def test_the_text_is_what_sdy_run_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "program.mlir"
+    path.write_text(PROGRAM)
+    assert sdy_run.main([str(path)]) == 0
+    text = str(sdy.account(propagated(name=str(path))))
+    assert text in capsys.readouterr().out
+    assert repr(sdy.account(propagated(name=str(path)))) == text
+
+
+def test_many_lines_are_added_up():
+    lines = tuple(Received("all-gather", Location("program.py", 20 - n, 1), 2, 1000.0 - n) for n in range(13))
+    text = str(Account({}, lines, 0, lambda: None)).split("\n")
+    shown = [line.split() for line in text if "program.py" in line or "others" in line]
+    assert len(shown) == 11
+    assert shown[0] == ["all-gather", "2", "1,000", "program.py:20:1"]
+    assert shown[-1] == ["3", "others", "6", "2,967"]
+
+
+ASYNCHRONOUS = """
+ENTRY %main (x: f32[8]) -> f32[64] {
+  %x = f32[8]{0} parameter(0)
+  %s = (f32[8]{0}, f32[64]{0}) all-gather-start(%x), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}
+  ROOT %d = f32[64]{0} all-gather-done(%s)
+}
+"""
+
+
+def test_an_asynchronous_collective_is_counted_once():
+    assert bytes_received(ASYNCHRONOUS, 8) == 64 * 4 * 7 / 8
