@@ -55,7 +55,7 @@ def test_what_one_callback_hands_to_the_next_is_sent_once():
         return jax.pure_callback(np.cos, x, first) + 1
 
     x = np.arange(8, dtype=np.float32)
-    text = program.lower(x).as_text()
+    text = program.lower(x).device_text()
     assert text.count("stablehlo.all_reduce") == 1
     assert np.allclose(program(x), np.cos(np.sin(x)) + 1)
 

@@ -68,18 +68,23 @@ def test_what_is_traced_can_be_called_and_lowered():
     assert traced.lower().as_text() == OURS.lower(*ARGUMENTS).as_text()
 
 
-def test_a_lowered_function_is_told_in_each_dialect():
-    lowered = OURS.lower(*ARGUMENTS)
-    text = lowered.as_text()
-    assert "stablehlo.all_reduce" in text
-    assert text == lowered.as_text("stablehlo") == lowered.as_text(dialect="stablehlo", debug_info=False)
-    assert str(lowered.compiler_ir()) == str(lowered.compiler_ir(dialect="stablehlo")) == text
-    hlo = lowered.as_text("hlo")
-    assert "all-reduce(" in hlo
-    assert "f32[2,4]" in hlo
-    assert lowered.compiler_ir("hlo").as_hlo_text() == hlo
+def test_a_lowered_function_is_told_as_jax_lowers_it():
+    lowered, of_jax = OURS.lower(*ARGUMENTS), jax.jit(layer, **SPLIT).lower(*ARGUMENTS)
+    for options in ({}, {"dialect": "stablehlo"}, {"dialect": "hlo"}):
+        assert lowered.as_text(**options) == of_jax.as_text(**options)
+    assert "test_jit_stages.py" in lowered.as_text(debug_info=True)
+    assert str(lowered.compiler_ir()) == lowered.as_text()
+    assert lowered.compiler_ir("hlo").as_hlo_text() == lowered.as_text("hlo")
     with pytest.raises(ValueError, match="unknown dialect: llvm"):
         lowered.as_text("llvm")
+
+
+def test_a_lowered_function_tells_what_one_device_runs():
+    text = OURS.lower(*ARGUMENTS).device_text()
+    assert "stablehlo.all_reduce" in text
+    assert "tensor<2x4xf32>" in text
+    assert "loc(" not in text
+    assert "loc(" in OURS.lower(*ARGUMENTS).device_text(debug_info=True)
 
 
 def test_costs_are_those_of_one_device():

@@ -106,14 +106,16 @@ class Jitted:
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function as jax traces it for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
-        traced = jax.jit(self._fun, **self._given.for_jax(), **self._options).trace(*args, **kwargs)
-        return Traced(traced, partial(self.lower, *args, **kwargs))
+        return Traced(self._as_jax_traces(*args, **kwargs), partial(self.lower, *args, **kwargs))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
         made = self._specialize(self._shardings(args, kwargs), args, kwargs)
         for_xla = self._jit(lambda args, kwargs: made).lower(*args, **kwargs)
-        return Lowered(made.name, made.module, made.program, for_xla)
+        return Lowered(made.name, made.module, made.program, for_xla, self._as_jax_traces(*args, **kwargs))
+
+    def _as_jax_traces(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
+        return jax.jit(self._fun, **self._given.for_jax(), **self._options).trace(*args, **kwargs)
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled: the next call traces the function again."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy import collector
@@ -146,9 +146,9 @@ class ShardedProgram:
             return jitted.lower(*(jax.ShapeDtypeStruct(port.shape, port.dtype) for port in self.inputs))
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
-        if AxisType.Explicit in self.mesh.axis_types:
+        if says_layout(self.mesh):
             # There jax checks that the types of the arguments say how they are laid out.
-            arguments = jax.sharding.reshard(arguments, self.in_shardings)
+            arguments = jax.sharding.reshard(arguments, tuple(map(_in_type, self.in_shardings)))
         pairs = zip(self.inputs, arguments, strict=True)
         return self._mapped(*(argument for port, argument in pairs if _has_elements(port)))
 
@@ -161,6 +161,22 @@ class WholeProgram(ShardedProgram):
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         return self.local(*arguments)
+
+
+def says_layout(mesh: jax.sharding.Mesh | AbstractMesh) -> bool:
+    """Whether the types of arrays on `mesh` say how these are laid out over some of its axes."""
+    return AxisType.Explicit in mesh.axis_types
+
+
+def _in_type(sharding: NamedSharding) -> NamedSharding:
+    """What the type of an array says of its sharding."""
+    types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+
+    def explicit(axes: Any) -> Any:
+        named = axes if isinstance(axes, tuple) else (axes,)
+        return tuple(axis for axis in named if axis is not None and types[axis] is AxisType.Explicit) or None
+
+    return sharding.update(spec=PartitionSpec(*map(explicit, sharding.spec)))
 
 
 def _has_elements(port: Port) -> bool:

@@ -33,13 +33,13 @@ from sdy.passes.execution.jax_internals import (
     lowered_devices,
     ordered_effects,
 )
-from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram
+from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram, says_layout
 from sdy.passes.policy.policy import Policy
 
 
 @dataclass(frozen=True)
 class Specialized:
-    """A module, the program made of it, the arguments that it takes, and the tree of its results with their types.
+    """A module, the program made of it, the arguments that it takes, and the tree and types of its results.
 
     `name` is that of the function.
     """
@@ -49,6 +49,7 @@ class Specialized:
     program: ShardedProgram
     kept: tuple[int, ...]
     results: Tree
+    types: tuple[ShapedArray, ...]
 
     @classmethod
     def of(
@@ -83,13 +84,14 @@ class Specialized:
             effects=frozenset(traced.jaxpr.effects),
             ordered=ordered,
         )
-        return cls(traced.fun_name, module, replace(program, local=local), kept, traced.out_info)
+        return cls(traced.fun_name, module, replace(program, local=local), kept, traced.out_info, tuple(traced.jaxpr.out_avals))
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
         """Apply the program to traced arguments, among static ones."""
         arrays = [_plain(leaf) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tracer)]
         results, tree = tree_flatten(self.results)
-        return tree_unflatten(tree, map(_typed, self.program(*(arrays[index] for index in self.kept)), results))
+        given = self.program(*(arrays[index] for index in self.kept))
+        return tree_unflatten(tree, map(_typed, map(_laid_out, given, self.types), results))
 
 
 def described(arguments: Tree, shardings: Sequence[Any]) -> Tree:
@@ -142,6 +144,11 @@ def _is_key(array: Any) -> bool:
 def _plain(array: jax.Array) -> jax.Array:
     """The numbers of random keys, which are what a module knows of them."""
     return jax.random.key_data(array) if _is_key(array) else array
+
+
+def _laid_out(array: jax.Array, wanted: ShapedArray) -> jax.Array:
+    """A result whose type says how it is laid out, along axes of size one and of reductions too, if that is to be."""
+    return jax.sharding.reshard(array, wanted.sharding) if says_layout(wanted.sharding.mesh) else array
 
 
 def _typed(array: jax.Array, wanted: Any) -> jax.Array | np.ndarray[Any, Any]:

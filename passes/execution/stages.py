@@ -28,14 +28,15 @@ class _AsInJax:
 class Lowered:
     """A function lowered for certain arguments: the `module` with all shardings, and the `program` made of it.
 
-    It answers what `jax.stages.Lowered` answers. Trees and types are those of whole arrays; texts and costs are those
-    of the program that one device runs.
+    It answers what `jax.stages.Lowered` answers. Trees, types and texts are those of whole arrays; costs are those of
+    the program that one device runs, whose text is `device_text`.
     """
 
     name: str
     module: ModuleOp
     program: ShardedProgram
     _in_jax: jax.stages.Lowered
+    _traced: jax.stages.Traced
 
     args_info = _AsInJax()
     donate_argnums = _AsInJax()
@@ -50,41 +51,40 @@ class Lowered:
         return f"<sdy.jit({self.name}), lowered for the mesh {mesh}: arrays in: {inputs}, out: {outputs}>"
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """What one device runs, as StableHLO or in another dialect of jax, which is "hlo".
+        """The program as jax lowered it, with the shardings that are given, as StableHLO or in another dialect of jax.
 
         With `debug_info`, the text says where in the source each operation comes from. Raises ValueError for a dialect
         that there is not.
         """
-        if dialect in _STABLEHLO:
-            return self.program.local.as_text(debug_info)
-        return self._alone.as_text(dialect, debug_info=debug_info)
+        return self._whole.as_text(dialect, debug_info=debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """What one device runs, as an object of jaxlib: a module of MLIR, or with "hlo" a computation of XLA."""
-        return self.program.local.module() if dialect in _STABLEHLO else self._alone.compiler_ir(dialect)
+        """That program as an object of jaxlib: a module of MLIR, or with "hlo" a computation of XLA."""
+        return self._whole.compiler_ir(dialect)
+
+    def device_text(self, *, debug_info: bool = False) -> str:
+        """What one device runs, with its collectives, as StableHLO; with `debug_info`, see `as_text`."""
+        return self.program.local.as_text(debug_info)
+
+    @cached_property
+    def _whole(self) -> jax.stages.Lowered:
+        return self._traced.lower()
 
     def cost_analysis(self) -> Any:
         """What one device does, as XLA counts it: a table of floating-point operations ("flops"), bytes and so on."""
-        return self._alone.cost_analysis()
-
-    def compile(self, compiler_options: dict[str, Any] | None = None) -> jax.stages.Compiled:
-        """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types.
-
-        `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given.
-        """
-        return self._in_jax.compile(compiler_options)
-
-    @cached_property
-    def _alone(self) -> jax.stages.Lowered:
-        """The program of one device, as if there were no others."""
         with jax.enable_x64(True):
             parts = [
                 jax.ShapeDtypeStruct(port.sharding.shard_shape(port.shape), port.dtype) for port in self.program.inputs
             ]
-            return jax.jit(self.program.local, keep_unused=True).lower(*parts)
+            return jax.jit(self.program.local, keep_unused=True).lower(*parts).cost_analysis()
 
+    def compile(self, compiler_options: dict[str, Any] | None = None, **options: Any) -> jax.stages.Compiled:
+        """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types.
 
-_STABLEHLO = {None, "stablehlo"}
+        `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given; `options` are the
+        others that jax has, as `device_assignment`.
+        """
+        return self._in_jax.compile(compiler_options, **options)
 
 
 @dataclass(frozen=True, repr=False)
