@@ -124,8 +124,8 @@ class ShardedProgram:
         return jax.shard_map(
             self._local_results,
             mesh=self.mesh,
-            in_specs=tuple(port.sharding.spec for port in self.inputs if _has_elements(port)),
-            out_specs=tuple(sharding.spec for sharding in self.out_shardings),
+            in_specs=tuple(port.spec for port in self.inputs if _has_elements(port)),
+            out_specs=tuple(port.spec for port in self.outputs),
             check_vma=False,
         )
 
@@ -150,7 +150,12 @@ class ShardedProgram:
             # There jax checks that the types of the arguments say how they are laid out.
             arguments = jax.sharding.reshard(arguments, self.in_shardings)
         pairs = zip(self.inputs, arguments, strict=True)
-        return self._mapped(*(argument for port, argument in pairs if _has_elements(port)))
+        results = self._mapped(*(argument for port, argument in pairs if _has_elements(port)))
+        return tuple(map(self._as_named, results, self.out_shardings))
+
+    def _as_named(self, result: jax.Array, sharding: NamedSharding) -> jax.Array:
+        """The result on the mesh that a person knows, which is the same layout."""
+        return result if sharding.mesh == self.mesh else jax.lax.with_sharding_constraint(result, sharding)
 
 
 class WholeProgram(ShardedProgram):
