@@ -81,6 +81,19 @@ class CommonMesh:
             unreduced=merge_sub_axes(sorted(unreduced, key=in_order), self.mesh),
         )
 
+    def loosened(self, sharding: TensorSharding, mesh: Mesh, name: str | Mesh) -> TensorSharding | None:
+        """As `sharding`, with the dimensions that cannot be split so open instead; None where that is not enough.
+
+        It is not for a mesh whose axes are nowhere on the line, nor for partial results that are still to be combined.
+        """
+
+        def open_unless_common(dim: DimSharding) -> DimSharding:
+            return dim if self.axes(dim.axes, mesh) is not None else DimSharding(is_closed=False)
+
+        if mesh not in self._places:
+            return None
+        return self.sharding(replace(sharding.map_dims(open_unless_common), replicated=()), mesh, name)
+
     def axes(self, axes: Iterable[AxisRef], mesh: Mesh) -> tuple[AxisRef, ...] | None:
         """The axes that cut the devices as `axes` of `mesh` do, major to minor; None where there are none."""
         if mesh not in self._places:

@@ -41,7 +41,7 @@ func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@line, [{"a
 
 // -----
 
-// Where two meshes cannot be cut alike, what both say the same way is common, and the rest stays on its own mesh.
+// Where two meshes cannot be cut alike, what both say the same way is common, and the rest is left open.
 
 sdy.mesh @one = <["x"=2, "y"=3]>
 sdy.mesh @other = <["a"=3, "b"=2]>
@@ -50,7 +50,7 @@ sdy.mesh @other = <["a"=3, "b"=2]>
 func.func @main(%arg0: tensor<6x6xf32> {sdy.sharding = #sdy.sharding<@one, [{"x"}, {"y"}]>}) -> tensor<6x6xf32> {
   // CHECK: sdy.sharding_constraint %arg0 <@one, [{"x", "y"}, {}]>
   %0 = sdy.sharding_constraint %arg0 <@other, [{"a", "b"}, {}]> : tensor<6x6xf32>
-  // CHECK: sdy.sharding_constraint %0 <@other, [{"a"}, {}]>
+  // CHECK: sdy.sharding_constraint %0 <@one, [{?}, {}]>
   %1 = sdy.sharding_constraint %0 <@other, [{"a"}, {}]> : tensor<6x6xf32>
   return %1 : tensor<6x6xf32>
 }
