@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from oracle import oracle
 from sdy.common_mesh import CommonMesh
 from sdy.diagnostics import capture
+from sdy.passes.blocks.communication import bytes_received
 from sdy.passes.execution.hlo_collectives import collectives, total
 
 DEVICES = np.array(jax.devices())
@@ -25,11 +27,11 @@ U = np.linspace(-1, 1, 512, dtype=np.float32).reshape(16, 32)
 V = np.linspace(-2, 1, 512, dtype=np.float32).reshape(32, 16)
 
 
-def on(mesh: Mesh, *axes: Any) -> NamedSharding:
+def on(mesh: Any, *axes: Any) -> NamedSharding:
     return NamedSharding(mesh, P(*axes))
 
 
-def constrained(x: jax.Array, mesh: Mesh, *axes: Any) -> jax.Array:
+def constrained(x: jax.Array, mesh: Any, *axes: Any) -> jax.Array:
     return jax.lax.with_sharding_constraint(x, on(mesh, *axes))
 
 
@@ -162,3 +164,70 @@ def test_a_layout_that_no_common_mesh_has_is_told_and_left_to_the_compiler():
     x = np.arange(72, dtype=np.float32).reshape(6, 12)
     np.testing.assert_array_equal(program(x)[0], 4 * x)
     assert program.out_shardings[0].spec == P("x", "y")
+
+
+MANY = AbstractMesh((256, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+TYPES = jax.ShapeDtypeStruct((512, 64), np.float32), jax.ShapeDtypeStruct((64, 32), np.float32)
+SPECS = P("x", "y"), P("y")
+
+
+def product(u: jax.Array, v: jax.Array) -> jax.Array:
+    return jnp.tanh(u @ v)
+
+
+def typed(mesh: Any) -> list[Any]:
+    return [jax.ShapeDtypeStruct(t.shape, t.dtype, sharding=on(mesh, *s)) for t, s in zip(TYPES, SPECS, strict=True)]
+
+
+WAYS: dict[str, tuple[dict[str, Any], Any]] = {
+    "mesh": ({"mesh": MANY, "in_shardings": SPECS}, TYPES),
+    "description": ({"mesh": sdy.Mesh.of({"x": 256, "y": 2}), "in_shardings": SPECS}, TYPES),
+    "in_shardings": ({"in_shardings": tuple(on(MANY, *spec) for spec in SPECS)}, TYPES),
+    "arguments": ({}, typed(MANY)),
+}
+
+
+@pytest.mark.parametrize(("options", "arguments"), WAYS.values(), ids=WAYS)
+def test_a_function_is_lowered_for_more_devices_than_there_are(options: dict[str, Any], arguments: Any):
+    lowered = sdy.jit(product, **options).lower(*arguments)
+    assert "tensor<2x32xf32>" in lowered.as_text()
+    assert "replica_groups = dense<[[0, 1], [2, 3], [4, 5]," in lowered.as_text()
+    assert lowered.program.local.module().operation.verify()
+    assert [port.sharding.spec for port in lowered.program.inputs] == [P("x", "y"), P("y", None)]
+    local = lowered.module.clone()
+    sdy.partition(local)
+    assert bytes_received(local) == 2 * (2 * 32 * 4) / 2
+    with pytest.raises(ValueError, match=r"abstract mesh of 512 devices \(x=256, y=2\); here are 8"):
+        lowered.compile()
+
+
+def test_a_function_on_an_abstract_mesh_says_that_it_cannot_be_run():
+    run = sdy.jit(product, mesh=MANY, in_shardings=SPECS)
+    with pytest.raises(ValueError, match="to compile and run it, give"):
+        run(np.ones(TYPES[0].shape, np.float32), np.ones(TYPES[1].shape, np.float32))
+
+
+def test_the_abstract_mesh_of_the_context_is_lowered_for():
+    run = sdy.jit(lambda u: jax.lax.with_sharding_constraint(u @ u.T, P("x")))
+    with jax.sharding.use_abstract_mesh(MANY):
+        assert "tensor<2x512xf32>" in run.lower(TYPES[0]).as_text()
+        with pytest.raises(ValueError, match="abstract mesh of 512 devices"):
+            run(np.ones(TYPES[0].shape, np.float32))
+
+
+def test_shardings_on_an_abstract_mesh_are_those_of_the_mesh_that_is_given():
+    abstract = GRID.abstract_mesh
+    run = sdy.jit(product, mesh=GRID, in_shardings=(on(abstract, "x", "y"), on(abstract, "y")))
+    assert run(U, V).sharding.spec == P("x")
+    arguments = jax.device_put(U, on(GRID, "x", "y")), jax.device_put(V, on(GRID, "y"))
+    within = sdy.jit(lambda u, v: constrained(u @ v, abstract, "y", "x"))
+    assert within(*arguments).sharding == on(GRID, "y", "x")
+
+
+def test_groups_of_many_devices_are_listed_and_read_back():
+    module = sdy.jit(product, mesh=MANY, in_shardings=SPECS).lower(*TYPES).module
+    sdy.partition(module)
+    text = sdy.format(module)
+    assert "replica_groups = dense<[[0, 1], [2, 3]," in text
+    assert sdy.format(sdy.parse(text)) == text
+    assert sdy.format(sdy.parse(oracle(text, "symbol-dce"))) == text

@@ -9,8 +9,10 @@ from functools import cached_property
 from typing import Any
 
 import jax
+from jax.sharding import AbstractMesh
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.passes.execution.device_mesh import AnyMesh
 from sdy.passes.execution.sharded_program import ShardedProgram
 
 
@@ -70,8 +72,10 @@ class Lowered:
     def compile(self, compiler_options: dict[str, Any] | None = None) -> jax.stages.Compiled:
         """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types.
 
-        `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given.
+        `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given. Raises ValueError
+        where the mesh has no devices.
         """
+        check_devices(self.name, self.program.mesh)
         return self._in_jax.compile(compiler_options)
 
     @cached_property
@@ -82,6 +86,16 @@ class Lowered:
                 jax.ShapeDtypeStruct(port.sharding.shard_shape(port.shape), port.dtype) for port in self.program.inputs
             ]
             return jax.jit(self.program.local, keep_unused=True).lower(*parts)
+
+
+def check_devices(name: str, mesh: AnyMesh) -> None:
+    """Raise ValueError where `mesh`, of the function of this name, is abstract, so that nothing can run on it."""
+    if isinstance(mesh, AbstractMesh):
+        axes = ", ".join(f"{axis}={size}" for axis, size in mesh.shape.items())
+        raise ValueError(
+            f"sdy.jit({name}) is for an abstract mesh of {mesh.size} devices ({axes}); here are {jax.device_count()}. "
+            "It can be lowered; to compile and run it, give a jax.sharding.Mesh, which has devices"
+        )
 
 
 _STABLEHLO = {None, "stablehlo"}
