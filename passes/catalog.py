@@ -36,6 +36,7 @@ _ROOMS = {
         sdy-propagate-sharding-from-func-to-call
         sdy-remove-size-one-axes
         sdy-sharding-group-import
+        sdy-unify-meshes
     """,
     "propagation": """
         sdy-aggressive-propagate

@@ -146,10 +146,11 @@ def propagate(module: ModuleOp, policy: Policy | None = None, **options: Any) ->
 
     Runs `sdy-propagation-pipeline`; `options` are its options, `conservative_propagation=True` for one. Before that,
     composites and batch normalisations become what they are made of, through which shardings pass, and `policy` is
-    called with the module's operations, and may choose with `sdy.split` how some are computed. Raises DiagnosticError
-    where the module cannot be propagated, TypeError for an option that there is not.
+    called with the module's operations, and may choose with `sdy.split` how some are computed. Meshes that cut the same
+    devices in several ways become one, unless `unify_meshes=False`. Raises DiagnosticError where the module cannot be
+    propagated, TypeError for an option that there is not.
     """
-    passes = [ExpandOperationsPass(), PropagationPipeline(**options)]
+    passes = [ExpandOperationsPass(), PropagationPipeline(**{"unify_meshes": True, **options})]
     if policy is not None:
         run_passes(module, passes[:1])
         apply_policy(module, policy)

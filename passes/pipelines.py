@@ -46,6 +46,7 @@ from sdy.passes.importing.pre_order_funcs import PreOrderFuncsPass
 from sdy.passes.importing.propagate_sharding_from_func_to_call import PropagateShardingFromFuncToCallPass
 from sdy.passes.importing.remove_size_one_axes import RemoveSizeOneAxesPass
 from sdy.passes.importing.sharding_group_import import ShardingGroupImportPass
+from sdy.passes.importing.unify_meshes import UnifyMeshesPass
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 
 
@@ -75,7 +76,10 @@ class Pipeline(ModulePass):
 
 @dataclass(frozen=True)
 class ImportPipeline(Pipeline):
-    """Prepare a module for propagation: lift meshes, split constants, make data flow explicit."""
+    """Prepare a module for propagation: lift meshes, split constants, make data flow explicit.
+
+    With `unify_meshes`, which Shardy has not, shardings on several meshes over the same devices are brought onto one.
+    """
 
     name = "sdy-import-pipeline"
     dedup_functions_fully: bool = False
@@ -83,10 +87,13 @@ class ImportPipeline(Pipeline):
     debug_propagation_edge_sharding: bool = False
     dump_directory: str = ""
     enable_explicit_gather_scatter_batching: bool = False
+    unify_meshes: bool = False
 
     def passes(self) -> Iterator[ModulePass]:
         yield SymbolDcePass()
         yield LiftInlinedMeshesPass()
+        if self.unify_meshes:
+            yield UnifyMeshesPass()
         yield RemoveSizeOneAxesPass()
         yield PropagateShardingFromFuncToCallPass()
         yield ConstantOrScalarSplitterPass()
@@ -222,10 +229,13 @@ class PropagationPipeline(Pipeline):
     update_non_divisible_input_output_shardings: bool = True
     inline_meshes: bool = False
     dump_directory: str = ""
+    unify_meshes: bool = False
 
     def passes(self) -> Iterator[ModulePass]:
         debug = (self.debug_sharding_origins, self.debug_propagation_edge_sharding)
-        yield from ImportPipeline(self.dedup_functions_fully, *debug, self.dump_directory).passes()
+        yield from ImportPipeline(
+            self.dedup_functions_fully, *debug, self.dump_directory, unify_meshes=self.unify_meshes
+        ).passes()
         if self.dedup_functions_fully:
             from sdy.passes.importing.add_func_data_flow_edges import AddFuncDataFlowEdgesPass
 
@@ -288,6 +298,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
 
+        yield UnifyMeshesPass()
         yield ExpandSplitOperationsPass()
         yield InlineFunctionsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()

@@ -149,7 +149,7 @@ def test_sub_axes_cut_the_mesh():
     np.testing.assert_array_equal(program(x)[0], 2 * x)
 
 
-def test_meshes_of_one_size_are_cut_alike():
+def test_each_array_lies_on_the_mesh_that_it_was_given():
     module = parse("""
       sdy.mesh @rows = <["x"=2, "y"=4]>
       sdy.mesh @all = <["z"=8]>
@@ -158,8 +158,8 @@ def test_meshes_of_one_size_are_cut_alike():
         return
       }""")
     first, second = compile(module).in_shardings
-    assert first.spec == PartitionSpec(("x", "y"))
-    assert second.spec == PartitionSpec("y")
+    assert (dict(first.mesh.shape), first.spec) == ({"z": 8}, PartitionSpec("z"))
+    assert (dict(second.mesh.shape), second.spec) == ({"x": 2, "y": 4}, PartitionSpec("y"))
 
 
 def test_meshes_of_different_sizes_are_told():

@@ -312,8 +312,8 @@ WRONG = {
         ValueError,
         'the sharding of result 1: unknown axis name: "z"',
     ),
-    "not a mesh": ({"mesh": {"x": 2}}, TypeError, "mesh must be a jax.sharding.Mesh or an sdy.Mesh, not dict"),
-    "too few devices": ({"mesh": sdy.Mesh.of({"x": 16})}, ValueError, "the mesh has 16 devices, but there are only 8"),
+    "not a mesh": ({"mesh": {"x": 2}}, TypeError, "mesh must be .* or an sdy.Mesh, not dict"),
+    "too few devices": ({"mesh": sdy.Mesh.of({"x": 16})}, ValueError, r"16 devices \(x=16\); here are 8"),
     "devices of the arrays": ({"mesh": TINY, "arg": jax.device_put(X, on())}, ValueError, "not those of mesh="),
     "unknown option": ({"shardings": None}, TypeError, "shardings"),
 }

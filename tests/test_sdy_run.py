@@ -156,8 +156,22 @@ def test_a_fresh_process_makes_the_devices_that_it_needs(program: Path):
     assert "largest difference" in done.stdout
     few = subprocess.run([*command, "--devices", "2"], env=environment, capture_output=True, text=True, check=False)
     assert few.returncode == 1
-    assert "mesh has 4 devices, but there are only 2" in few.stderr
+    assert "mesh has 4 devices, but --devices=2 gives it fewer" in few.stderr
+    assert "sdy-opt -sdy-propagation-pipeline -sdy-partition-pipeline prints" in few.stderr
     assert "Traceback" not in few.stderr
+
+
+@pytest.mark.parametrize(
+    ("size", "devices", "message"),
+    [(4096, (), "has 4096 devices, but here are 8"), (8, ("--devices", "2"), "has 8 devices, but --devices=2 gives")],
+)
+def test_a_mesh_of_more_devices_than_there_are_is_refused_before_any_work(
+    size: int, devices: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "large.mlir"
+    path.write_text(f'sdy.mesh @mesh = <["x"={size}]>\nfunc.func @main(%0: tensor<?xf32>) {{\n  return\n}}\n')
+    assert sdy_run.main([str(path), *devices]) == 1  # of a program that propagation would refuse
+    assert message in capsys.readouterr().err
 
 
 BAD_FILES: dict[str, tuple[bytes, str]] = {
@@ -223,4 +237,4 @@ def test_a_mesh_of_more_devices_than_can_be_made_is_refused(tmp_path: Path, caps
     path = tmp_path / "large.mlir"
     path.write_text(PROGRAM.replace('"x"=4', '"x"=100000').replace("tensor<8x4xf32>", "tensor<100000x4xf32>"))
     assert sdy_run.main([str(path)]) == 1
-    assert f"{path}: error: the program needs 100000 devices" in capsys.readouterr().err
+    assert f"{path}: error: the program's mesh has 100000 devices" in capsys.readouterr().err

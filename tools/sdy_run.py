@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect import ManualComputationOp
+from sdy.dialect.meshes import named_meshes
 from sdy.dialect.walk import operations
 from sdy.passes.driver import Timing, partition, propagate, read
 from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
@@ -102,6 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     arrays = None if arguments.inputs is None else read_arrays(arguments.inputs)
     with _stage(timing, "parse"):
         module = parse(source.text, source.name)
+    _check_enough(module, arguments.devices)
     original = module.clone()
     size, given = count_operations(module), count_shardings(module)
     with _stage(timing, "propagate"):
@@ -146,6 +148,23 @@ def _stage(timing: Timing, name: str) -> Generator[None]:
 # jax is imported only once the program is partitioned: a mistake in the program is told without waiting for it.
 
 
+def _check_enough(module: ModuleOp, wanted: int | None) -> None:
+    """Raise DiagnosticError, before there is much work, where `module` is for more devices than there can be."""
+    count = max((mesh.size for mesh in named_meshes(module).values()), default=1)
+    if wanted is not None and wanted < count:
+        raise _too_few(module, count, f"--devices={wanted} gives it fewer")
+    if count > _MOST_VIRTUAL_DEVICES or (_virtual_devices_are_set() and count > 1):
+        import jax
+
+        if count > (here := len(jax.devices())):
+            raise _too_few(module, count, f"here are {here}, and at most {_MOST_VIRTUAL_DEVICES} virtual ones are made")
+
+
+def _too_few(module: ModuleOp, count: int, reason: str) -> DiagnosticError:
+    hint = "sdy-opt -sdy-propagation-pipeline -sdy-partition-pipeline prints what each device would run"
+    return error(module, f"the program's mesh has {count} devices, but {reason}", hint)
+
+
 def _devices(module: ModuleOp, wanted: int | None) -> "list[Device]":
     """As many devices as `wanted`, or as the program needs; virtual ones of the CPU where there are too few others."""
     import jax
@@ -160,7 +179,7 @@ def _devices(module: ModuleOp, wanted: int | None) -> "list[Device]":
     if len(devices) < count <= _MOST_VIRTUAL_DEVICES:
         devices = jax.devices("cpu")
     if len(devices) < count:
-        raise error(module, f"the program needs {count} devices; at most {_MOST_VIRTUAL_DEVICES} virtual ones are made")
+        raise _too_few(module, count, f"here are {len(devices)}")
     return devices[:count]
 
 

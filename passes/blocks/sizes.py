@@ -1,26 +1,16 @@
 """How large values are, and how often loops run."""
 
-from math import prod
-from typing import cast
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-
-from sdy.passes.common.tensors import is_static_tensor
+from sdy.passes.common.tensors import num_bytes
 from sdy.stablehlo import AddOp, CompareOp, ConstantOp, WhileOp
 from sdy.stablehlo.attributes.enums import ComparisonDirection
-from sdy.stablehlo.checks.agreement import bit_width
 from sdy.stablehlo.constants import splat
-
-_BYTE = 8
 
 
 def value_bytes(value: SSAValue) -> int:
     """The bytes of a tensor, each element taking at least one; a value of another type, such as a token, takes none."""
-    if not is_static_tensor(value.type):
-        return 0
-    type_ = cast(TensorType[Attribute], value.type)
-    return prod(type_.get_shape()) * -(-bit_width(type_.element_type) // _BYTE)
+    return num_bytes(value.type)
 
 
 def loop_trips(op: WhileOp) -> int | None:

@@ -1,16 +1,17 @@
 """The devices of a program as one jax mesh, on which every sharding of the program can be said.
 
 A jax sharding names whole axes of a mesh; ours may name sub-axes, and a module may see the same devices through
-several meshes. So the first mesh is cut wherever an axis or a sub-axis begins or ends: the devices of `<["x"=8]>`, on
-which some tensor is split along `"x":(1)2`, become a jax mesh with the axes `x:(1)2` and `x:(2)4`. Positions are
-measured as in `sdy.axes`, on a line from 1 (major) to the number of devices (minor).
+several meshes. So the mesh is cut wherever an axis or a sub-axis begins or ends: the devices of `<["x"=8]>`, on which
+some tensor is split along `"x":(1)2`, become a jax mesh with the axes `x:(1)2` and `x:(2)4`. Positions are measured as
+in `sdy.axes`, on a line from 1 (major) to the number of devices (minor). To a person, an array lies on the mesh that
+the module has for it, where that names whole axes.
 """
 
 # jax does not declare all of its types.
 # pyright: basic
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ import numpy as np
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from sdy.axes import AxisRef, axis_between
+from sdy.common_mesh import CommonMesh
 from sdy.diagnostics import Where, error
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
@@ -30,6 +32,9 @@ _PLAIN = " !#$&'()*+,/:;<=>?@[]^`{|}"
 
 Device: TypeAlias = Any
 """A `jax.Device`, which jax declares as a variable, not as a type."""
+
+AnyMesh: TypeAlias = jax.sharding.Mesh | AbstractMesh
+"""A mesh of jax, with devices or without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,36 +56,34 @@ class _Cut:
 
 @dataclass(frozen=True)
 class DeviceMesh:
-    """A jax mesh, and where its axes lie on the line of positions."""
+    """A jax mesh, and where its axes lie on the line of positions; the meshes of the module, as jax has them."""
 
-    mesh: jax.sharding.Mesh
+    mesh: AnyMesh
     _cuts: tuple[_Cut, ...]
+    _of_module: Mapping[Mesh, AnyMesh]
 
     @classmethod
     def over(
         cls,
-        devices: Sequence[Device],
+        devices: Sequence[Device] | None,
         meshes: Sequence[Mesh],
-        shardings: Iterable[PlacedSharding],
+        shardings: Sequence[PlacedSharding],
         where: Where,
         like: AbstractMesh | None = None,
     ) -> "DeviceMesh":
-        """The jax mesh of `devices`, device `i` being the one that the meshes number `i`.
+        """The jax mesh of `devices`, device `i` being the one that the meshes number `i`; an abstract one without them.
 
         `meshes` are all meshes of the module, one at least, and `shardings` those that the jax mesh is for. Its axes
         have the types of those of `like` if they are the same, otherwise jax is not told of any. Raises
-        DiagnosticError where two meshes have other devices, another order of them, or axes that cannot be cut so
-        that both are made of whole pieces.
+        DiagnosticError where two meshes have other devices, and where two shardings are on another order of them, or
+        over axes that cannot be cut so that both are made of whole pieces.
         """
         first = meshes[0]
-        for mesh in meshes[1:]:
-            if not first.same_devices(mesh):
-                raise error(
-                    where, "a program whose meshes have different devices, or a different order, cannot be run yet"
-                )
-        ends = {1, first.size}
-        for mesh in meshes:
-            ends.update(end for axis in mesh for end in _interval(AxisRef(axis), mesh))
+        if any(mesh.size != first.size for mesh in meshes):
+            raise error(where, "a program whose meshes have different devices cannot be run yet")
+        if not all(first.same_devices(placed.mesh) for placed in shardings):
+            raise error(where, "arrays on meshes that have their devices in a different order cannot be passed yet")
+        ends = {end for axis in first for end in _interval(AxisRef(axis), first)} | {1, first.size}
         for placed in shardings:
             ends.update(end for axis in placed.sharding.axes() for end in _interval(axis, placed.mesh))
         for low, high in pairwise(sorted(ends)):
@@ -89,25 +92,59 @@ class DeviceMesh:
                     where, f"the axes of the meshes cannot be cut into common sub-axes: {high} is no multiple of {low}"
                 )
         cuts = tuple(_cuts(first, ends))
-        grid = np.array([devices[index] for index in first.device_order()], dtype=object)
-        grid = grid.reshape([cut.end // cut.start for cut in cuts])
-        names = tuple(cut.name for cut in cuts)
-        types = (AxisType.Auto,) * len(names)
-        if like is not None and (like.axis_names, like.axis_sizes) == (names, grid.shape):
+        axes = {cut.name: cut.end // cut.start for cut in cuts}
+        types = None
+        if like is not None and (like.axis_names, like.axis_sizes) == (tuple(axes), tuple(axes.values())):
             types = like.axis_types
-        return cls(jax.sharding.Mesh(grid, names, axis_types=types), cuts)
+        of_module = {mesh: _in_jax(mesh.axes, mesh, devices) for mesh in meshes} if len(meshes) > 1 else {}
+        return cls(_in_jax([*axes.items()], first, devices, types), cuts, of_module)
 
     def named_sharding(self, placed: PlacedSharding | None) -> NamedSharding:
-        """A sharding as jax says it; None is replicated."""
-        if placed is None:
-            return NamedSharding(self.mesh, PartitionSpec())
-        dims = [tuple(self._names(axes, placed.mesh)) for axes in placed.sharding.dim_axes]
-        return NamedSharding(self.mesh, PartitionSpec(*(names or None for names in dims)))
+        """A sharding as a person says it, on the mesh of the module that does so in the fewest axes.
+
+        That is the mesh itself where no mesh of the module names whole axes of it. None is replicated.
+        """
+        if placed is not None and self._of_module:
+            ways = [
+                (mesh, self._of_module[mesh], sharding)
+                for mesh in self._of_module
+                if (sharding := CommonMesh.over(mesh, [placed.mesh]).sharding(placed.sharding, placed.mesh, mesh))
+                and all(axis.is_full for axis in sharding.axes())
+            ]
+            if ways:
+                _, mesh, sharding = min(ways, key=lambda way: sum(map(len, way[2].dim_axes)))
+                return NamedSharding(
+                    mesh, _spec([quote(axis.name, _PLAIN) for axis in axes] for axes in sharding.dim_axes)
+                )
+        return NamedSharding(self.mesh, self.spec(placed))
+
+    def spec(self, placed: PlacedSharding | None) -> PartitionSpec:
+        """A sharding on the mesh; None is replicated."""
+        return _spec(self._names(axes, placed.mesh) for axes in placed.sharding.dim_axes) if placed else PartitionSpec()
 
     def _names(self, axes: Iterable[AxisRef], mesh: Mesh) -> Iterator[str]:
         for axis in axes:
             start, end = _interval(axis, mesh)
-            yield from (cut.name for cut in self._cuts if start <= cut.start < cut.end <= end)
+            yield from (quote(cut.name, _PLAIN) for cut in self._cuts if start <= cut.start < cut.end <= end)
+
+
+def _spec(names_of_dims: Iterable[Iterable[str]]) -> PartitionSpec:
+    return PartitionSpec(*(tuple(names) or None for names in names_of_dims))
+
+
+def _in_jax(
+    axes: Sequence[tuple[str, int]],
+    mesh: Mesh,
+    devices: Sequence[Device] | None,
+    types: tuple[AxisType, ...] | None = None,
+) -> AnyMesh:
+    """The mesh of jax that has these axes and the devices of `mesh`, or none where there are no `devices`."""
+    names, sizes = tuple(quote(name, _PLAIN) for name, _ in axes), tuple(size for _, size in axes)
+    types = types or (AxisType.Auto,) * len(names)
+    if devices is None:
+        return AbstractMesh(sizes, names, axis_types=types)
+    grid = np.array([devices[index] for index in mesh.device_order()], dtype=object)
+    return jax.sharding.Mesh(grid.reshape(sizes), names, axis_types=types)
 
 
 def _interval(axis: AxisRef, mesh: Mesh) -> tuple[int, int]:
@@ -121,5 +158,4 @@ def _cuts(mesh: Mesh, ends: set[int]) -> Iterator[_Cut]:
         places = [start, *sorted(place for place in ends if start < place < end), end]
         for low, high in pairwise(places):
             part = axis_between(axis, low // start, high // start, mesh)
-            name = quote(axis, _PLAIN)
-            yield _Cut(name if part.is_full else f"{name}:({part.pre_size}){part.size}", low, high)
+            yield _Cut(axis if part.is_full else f"{axis}:({part.pre_size}){part.size}", low, high)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 from jax.experimental.layout import Format
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
@@ -25,7 +25,7 @@ from xdsl.ir import Attribute
 from sdy.dialect.sharding_checks import sharding_problem
 from sdy.dialect.shardings import set_func_arg_sharding, set_func_result_sharding
 from sdy.mesh import Mesh
-from sdy.passes.execution.device_mesh import Device
+from sdy.passes.execution.device_mesh import AnyMesh, Device
 from sdy.passes.execution.interface import argument_names, main_function, result_names
 from sdy.sharding import TensorSharding
 
@@ -34,18 +34,18 @@ Tree: TypeAlias = Any
 
 @dataclass(frozen=True)
 class GivenShardings:
-    """Shardings of arguments and results on `mesh`, None where nothing is given."""
+    """Shardings of arguments and results on `mesh`, None where nothing is given; an abstract mesh has no devices."""
 
-    mesh: jax.sharding.Mesh | None
+    mesh: AnyMesh | None
     arguments: Tree
     results: Tree
 
     @classmethod
-    def of(cls, mesh: jax.sharding.Mesh | Mesh | None, arguments: Tree, results: Tree) -> "GivenShardings":
+    def of(cls, mesh: AnyMesh | Mesh | None, arguments: Tree, results: Tree) -> "GivenShardings":
         """What `sdy.jit` was given as `mesh`, `in_shardings` and `out_shardings`.
 
-        Raises TypeError for what is no mesh or no sharding, ValueError for a sharding on another mesh and for a mesh
-        that has more devices than there are; where it is one of many, the message says which.
+        An `sdy.Mesh` that has more devices than there are is an abstract mesh. Raises TypeError for what is no mesh or
+        no sharding, ValueError for a sharding on another mesh; where it is one of many, the message says which.
         """
         arguments = tuple(arguments) if isinstance(arguments, list) else arguments
         trees = {"in_shardings": arguments, "out_shardings": results}
@@ -53,8 +53,9 @@ class GivenShardings:
         named = [(name, _sharding(leaf)) for name, leaf in leaves]
         given = next((leaf.mesh for _, leaf in named if _names_its_mesh(leaf)), None) if mesh is None else mesh
         common = _mesh_of_jax(given) if isinstance(given, Mesh) else given
-        if not isinstance(common, jax.sharding.Mesh | None):
-            raise TypeError(f"mesh must be a jax.sharding.Mesh or an sdy.Mesh, not {type(mesh).__name__}")
+        if not isinstance(common, jax.sharding.Mesh | AbstractMesh | None):
+            allowed = "a jax.sharding.Mesh, an AbstractMesh or an sdy.Mesh"
+            raise TypeError(f"mesh must be {allowed}, not {type(mesh).__name__}")
         for name, leaf in named:
             _check(leaf, name, common)
         return cls(common, arguments, results)
@@ -71,6 +72,8 @@ class GivenShardings:
         def known(leaf: Any) -> Any:
             if isinstance(leaf, PartitionSpec) and self.mesh is not None:
                 return NamedSharding(self.mesh, leaf)
+            if isinstance(leaf, NamedSharding) and isinstance(leaf.mesh, AbstractMesh) and self.mesh is not None:
+                return NamedSharding(self.mesh, leaf.spec)
             return None if isinstance(leaf, TensorSharding) else leaf
 
         trees = {"in_shardings": self.arguments, "out_shardings": self.results}
@@ -123,14 +126,15 @@ def _write(
             change(index, sharding)
 
 
-def _mesh_of_jax(mesh: Mesh) -> jax.sharding.Mesh:
-    """`mesh` over the devices of jax, which it numbers. Raises ValueError where there are too few."""
+def _mesh_of_jax(mesh: Mesh) -> AnyMesh:
+    """`mesh` over the devices of jax, which it numbers; an abstract mesh where there are too few."""
     devices = jax.devices()
-    if (needed := max(mesh.device_order(), default=0) + 1) > len(devices):
-        raise ValueError(f"the mesh has {needed} devices, but there are only {len(devices)}")
+    sizes = tuple(size for _, size in mesh.axes)
+    types = (AxisType.Auto,) * len(sizes)
+    if max(mesh.device_order(), default=0) >= len(devices):
+        return AbstractMesh(sizes, mesh.axis_names, axis_types=types)
     grid = np.array([devices[index] for index in mesh.device_order()], dtype=object)
-    sizes = [size for _, size in mesh.axes]
-    return jax.sharding.Mesh(grid.reshape(sizes), mesh.axis_names, axis_types=(AxisType.Auto,) * len(sizes))
+    return jax.sharding.Mesh(grid.reshape(sizes), mesh.axis_names, axis_types=types)
 
 
 def _is_leaf(node: Any) -> bool:
@@ -156,16 +160,23 @@ def _names_its_mesh(leaf: Any) -> bool:
     return isinstance(leaf, NamedSharding) or (isinstance(leaf, TensorSharding) and isinstance(leaf.mesh, Mesh))
 
 
-def _devices(mesh: Any) -> tuple[Device, ...]:
-    return tuple(mesh.devices.flat)
+def _devices(mesh: AnyMesh) -> tuple[Device, ...]:
+    """The devices, of an abstract mesh their numbers."""
+    return tuple(mesh.devices.flat if isinstance(mesh, jax.sharding.Mesh) else range(mesh.size))
 
 
-def _check(leaf: Any, name: str, mesh: jax.sharding.Mesh | None) -> None:
+def _same_devices(first: AnyMesh, second: AnyMesh) -> bool:
+    if isinstance(first, AbstractMesh) != isinstance(second, AbstractMesh):
+        return dict(first.shape) == dict(second.shape)
+    return _devices(first) == _devices(second)
+
+
+def _check(leaf: Any, name: str, mesh: AnyMesh | None) -> None:
     match leaf:
         case None | PartitionSpec():
             return
         case NamedSharding():
-            if mesh is not None and _devices(leaf.mesh) != _devices(mesh):
+            if mesh is not None and not _same_devices(leaf.mesh, mesh):
                 raise ValueError(f"{name} is on the mesh {leaf.mesh}, whose devices are not those of {mesh}")
         case TensorSharding():
             if mesh is None:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp, NameLoc
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
@@ -51,12 +51,13 @@ class ArrayPort:
 
 @dataclass(frozen=True)
 class Port(ArrayPort):
-    """An argument or a result over devices, with its sharding.
+    """An argument or a result over devices: its sharding as a person says it, and as a `spec` on the program's mesh.
 
     The memory of a `donated` argument is the program's to use again.
     """
 
     sharding: NamedSharding
+    spec: PartitionSpec
     donated: bool = False
 
 
@@ -103,13 +104,13 @@ class Interface:
         results = zip(result_names(self.main), types, self.outputs, strict=True)
         return (
             [
-                Port(each.name, each.shape, each.dtype, devices.named_sharding(placed), donated)
+                Port(each.name, each.shape, each.dtype, devices.named_sharding(placed), devices.spec(placed), donated)
                 for each, placed, donated in zip(
                     self.arguments(), self.inputs[self.tokens :], donated[self.tokens :], strict=True
                 )
             ],
             [
-                Port(name, *self._whole(type_, placed), devices.named_sharding(placed))
+                Port(name, *self._whole(type_, placed), devices.named_sharding(placed), devices.spec(placed))
                 for name, type_, placed in islice(results, self.tokens, None)
             ],
         )
@@ -151,6 +152,8 @@ def _placed(main: FuncOp, name: str, sharding: TensorSharding | None) -> PlacedS
     mesh = mesh_of(sharding, main)
     if mesh.is_maximal:
         raise error(main, f"{name} is on one device of many, which cannot be passed yet")
+    if not mesh.axes:
+        return None
     if sharding.unreduced:
         raise error(main, f"{name} is still to be reduced, so it cannot be passed")
     return PlacedSharding(sharding, mesh)

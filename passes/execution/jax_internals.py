@@ -18,8 +18,8 @@ from sdy.passes.execution.device_mesh import Device
 
 
 def lowered_devices(lowered: Any) -> tuple[Device, ...]:
-    """The devices, in the order in which its meshes number them, of a `jax.stages.Lowered`."""
-    return tuple(lowered._lowering._device_list)
+    """The devices, in the order in which its meshes number them, of a `jax.stages.Lowered`; none if it is for none."""
+    return tuple(lowered._lowering._device_list or ())
 
 
 def is_committed(lowered: Any) -> bool:

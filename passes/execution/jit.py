@@ -23,9 +23,10 @@ from jax.extend.core import get_opaque_trace_state
 from jax.tree_util import tree_leaves
 
 from sdy.mesh import Mesh
+from sdy.passes.execution.device_mesh import AnyMesh
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
-from sdy.passes.execution.specialized import Specialized, described
-from sdy.passes.execution.stages import Lowered, Traced
+from sdy.passes.execution.specialized import Specialized, described, lower
+from sdy.passes.execution.stages import Lowered, Traced, check_devices
 from sdy.passes.policy.policy import Policy
 
 with eval_context():
@@ -36,7 +37,7 @@ def jit(
     fun: Callable[..., Any] | None = None,
     /,
     *,
-    mesh: jax.sharding.Mesh | Mesh | None = None,
+    mesh: AnyMesh | Mesh | None = None,
     in_shardings: Tree = None,
     out_shardings: Tree = None,
     policy: Policy | None = None,
@@ -44,7 +45,8 @@ def jit(
 ) -> Any:
     """`fun` as `jax.jit` makes it, but propagated and partitioned by this compiler; see `Jitted`.
 
-    `mesh` has the devices; by default it is that of the shardings of the arguments. `in_shardings` and `out_shardings`
+    `mesh` has the devices; by default it is that of the shardings of the arguments. On an abstract mesh, or an
+    `sdy.Mesh` of more devices than there are, a function can be lowered, not run. `in_shardings` and `out_shardings`
     are trees, or prefixes of them, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, `Format`, or None for what the
     array has, else the compiler decides. Before it does, `policy` chooses how operations are computed, as in
     `sdy.propagate`.
@@ -88,7 +90,7 @@ class Jitted:
         shardings = self._shardings(args, kwargs)
         last, compiled = self._last
         if shardings != last:  # the same objects as a rule, which is seen sooner than it is looked up
-            compiled = self._by_shardings.get(shardings) or self._jit(partial(self._specialize, shardings))
+            compiled = self._by_shardings.get(shardings) or self._jit(partial(self._specialize_to_run, shardings))
             self._by_shardings[shardings] = compiled
             self._last = shardings, compiled
         try:
@@ -111,8 +113,10 @@ class Jitted:
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
         made = self._specialize(self._shardings(args, kwargs), args, kwargs)
-        for_xla = self._jit(lambda args, kwargs: made).lower(*args, **kwargs)
-        return Lowered(made.name, made.module, made.program, for_xla, self._as_jax_traces(*args, **kwargs))
+        meshes = [made.program.mesh]
+        for_xla = lower(self._jit(lambda args, kwargs: made).trace(*args, **kwargs), meshes)
+        by_jax = partial(lower, self._as_jax_traces(*args, **kwargs), meshes)
+        return Lowered(made.name, made.module, made.program, for_xla, by_jax)
 
     def _as_jax_traces(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
         return jax.jit(self._fun, **self._given.for_jax(), **self._options).trace(*args, **kwargs)
@@ -168,6 +172,14 @@ class Jitted:
         with eval_context():
             traced = self._by_jax.trace(*args, **kwargs)
         return Specialized.of(traced, shardings, self._given, self._policy)
+
+    def _specialize_to_run(
+        self, shardings: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Specialized:
+        """As `_specialize`. Raises ValueError where there are no devices to run it on."""
+        made = self._specialize(shardings, args, kwargs)
+        check_devices(made.name, made.program.mesh)
+        return made
 
 
 def _nothing_is_traced() -> bool:

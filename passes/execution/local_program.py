@@ -21,6 +21,7 @@ from xdsl.dialects.func import FuncOp
 from sdy.passes.execution.array_types import array_type
 from sdy.passes.execution.jax_internals import inlined
 from sdy.passes.execution.python_callbacks import calls_python
+from sdy.text import format, parse
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class LocalProgram:
             return ir.Module.parse(self.text)
 
     def as_text(self, debug_info: bool) -> str:
-        """The program as MLIR prints it, with locations or without."""
-        return str(self.module().operation.get_asm(enable_debug_info=debug_info))
+        """The program as MLIR prints it, with locations or without, but that it lists devices for a person to read."""
+        return format(parse(self.text), debuginfo=debug_info)
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         """Apply the program to tracers of one device's arguments."""

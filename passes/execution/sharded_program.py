@@ -24,7 +24,7 @@ from sdy.dialect.meshes import named_meshes
 from sdy.mesh import Mesh
 from sdy.passes.driver import partition
 from sdy.passes.execution.custom_calls import prepare_custom_calls
-from sdy.passes.execution.device_mesh import Device, DeviceMesh
+from sdy.passes.execution.device_mesh import AnyMesh, Device, DeviceMesh
 from sdy.passes.execution.device_order import renumber_devices
 from sdy.passes.execution.interface import Interface, Port
 from sdy.passes.execution.local_program import LocalProgram
@@ -39,12 +39,15 @@ _ONE_DEVICE = Mesh.of({"device": 1})
 
 @dataclass(frozen=True)
 class ShardedProgram:
-    """A program over the devices of `mesh`: call it with global arrays, traced or not, to get those that it makes."""
+    """A program over the devices of `mesh`: call it with global arrays, traced or not, to get those that it makes.
+
+    Where the mesh is abstract, there are no devices, and it can be traced and lowered only.
+    """
 
     local: LocalProgram
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    mesh: jax.sharding.Mesh
+    mesh: AnyMesh
 
     @classmethod
     @collector.paused()
@@ -55,7 +58,7 @@ class ShardedProgram:
         like: AbstractMesh | None = None,
         tokens: int = 0,
     ) -> "ShardedProgram":
-        """The program of `module`, whose mesh numbers `devices` (by default, as in `jax.devices()`).
+        """The program of `module`, whose mesh numbers `devices` (by default, as in `jax.devices()`), or for no devices.
 
         Its arrays lie on a mesh with the axis types of `like`, if that has the axes of the module's mesh. A module
         that is not partitioned yet is partitioned, as a copy. The first of its arguments and results, so many as there
@@ -69,11 +72,11 @@ class ShardedProgram:
         meshes = _meshes(local)
         available = jax.devices() if devices is None else devices
         count = device_count(local)
-        if len(available) < count:
+        if 0 < len(available) < count:
             needed = f"the program's mesh has {count} devices"
             raise error(local, f"{needed}, but there are only {len(available)} to run it on")
         placed = [*filter(None, (*interface.inputs, *interface.outputs))]
-        grid = DeviceMesh.over(available[:count], meshes, placed, local, like)
+        grid = DeviceMesh.over(available[:count] or None, meshes, placed, local, like)
         drop_shardings(local)
         renumber_devices(local, meshes[0])
         return cls._of(local, interface, grid)
@@ -106,8 +109,8 @@ class ShardedProgram:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices that the program runs on, in the order of the mesh."""
-        return tuple(self.mesh.devices.flat)
+        """The devices that the program runs on, in the order of the mesh; none where that is abstract."""
+        return () if isinstance(self.mesh, AbstractMesh) else tuple(self.mesh.devices.flat)
 
     @property
     def in_shardings(self) -> tuple[NamedSharding, ...]:
@@ -124,8 +127,8 @@ class ShardedProgram:
         return jax.shard_map(
             self._local_results,
             mesh=self.mesh,
-            in_specs=tuple(port.sharding.spec for port in self.inputs if _has_elements(port)),
-            out_specs=tuple(sharding.spec for sharding in self.out_shardings),
+            in_specs=tuple(port.spec for port in self.inputs if _has_elements(port)),
+            out_specs=tuple(port.spec for port in self.outputs),
             check_vma=False,
         )
 
@@ -150,7 +153,12 @@ class ShardedProgram:
             # There jax checks that the types of the arguments say how they are laid out.
             arguments = jax.sharding.reshard(arguments, tuple(map(_in_type, self.in_shardings)))
         pairs = zip(self.inputs, arguments, strict=True)
-        return self._mapped(*(argument for port, argument in pairs if _has_elements(port)))
+        results = self._mapped(*(argument for port, argument in pairs if _has_elements(port)))
+        return tuple(map(self._as_named, results, self.out_shardings))
+
+    def _as_named(self, result: jax.Array, sharding: NamedSharding) -> jax.Array:
+        """The result on the mesh that a person knows, which is the same layout."""
+        return result if sharding.mesh == self.mesh else jax.lax.with_sharding_constraint(result, sharding)
 
 
 class WholeProgram(ShardedProgram):

@@ -3,7 +3,7 @@
 # jax does not declare all of its types.
 # pyright: basic
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from sdy.dialect.ops import MeshOp
 from sdy.mesh import Mesh
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import propagate
-from sdy.passes.execution.device_mesh import Device
+from sdy.passes.execution.device_mesh import AnyMesh, Device
 from sdy.passes.execution.elapsed_time import elapsed_time_logged
 from sdy.passes.execution.from_jax import from_jax
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
@@ -33,7 +33,7 @@ from sdy.passes.execution.jax_internals import (
     lowered_devices,
     ordered_effects,
 )
-from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram, says_layout
+from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram, device_count, says_layout
 from sdy.passes.policy.policy import Policy
 
 
@@ -61,7 +61,7 @@ class Specialized:
         it cannot be partitioned.
         """
         with eval_context():
-            lowered = traced.lower()
+            lowered = lower(traced, [given.mesh, *map(_mesh, shardings)])
         ordered = ordered_effects(lowered)
         has_devices = given.mesh is not None or is_committed(lowered)
         like = _like(given.mesh, shardings)
@@ -75,8 +75,11 @@ class Specialized:
             inline_calls(module)  # arguments and results of functions would be split evenly only
             propagate(module, policy)
         with elapsed_time_logged("partitioning", traced.fun_name):
+            devices = _devices(lowered, given.mesh)
+            if not has_devices and device_count(module) > len(devices):
+                has_devices, devices = True, ()  # those of an abstract mesh of the context
             kind = ShardedProgram if has_devices else WholeProgram
-            program = kind.of(module, _devices(lowered, given.mesh), like, len(ordered))
+            program = kind.of(module, devices, like, len(ordered))
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
@@ -84,7 +87,9 @@ class Specialized:
             effects=frozenset(traced.jaxpr.effects),
             ordered=ordered,
         )
-        return cls(traced.fun_name, module, replace(program, local=local), kept, traced.out_info, tuple(traced.jaxpr.out_avals))
+        return cls(
+            traced.fun_name, module, replace(program, local=local), kept, traced.out_info, tuple(traced.jaxpr.out_avals)
+        )
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
         """Apply the program to traced arguments, among static ones."""
@@ -107,12 +112,22 @@ def described(arguments: Tree, shardings: Sequence[Any]) -> Tree:
     return tree_unflatten(tree, map(describe, leaves, shardings or [None] * len(leaves)))
 
 
-def _like(given: jax.sharding.Mesh | None, shardings: Sequence[Any]) -> AbstractMesh | None:
+def _mesh(sharding: Any) -> AnyMesh | None:
+    return sharding.mesh if isinstance(sharding, NamedSharding) else None
+
+
+def lower(traced: jax.stages.Traced, meshes: Iterable[AnyMesh | None]) -> jax.stages.Lowered:
+    """What jax lowers, on one of these meshes; where it is abstract, for the kind of devices that there are here."""
+    is_abstract = isinstance(next(filter(None, meshes), None), AbstractMesh)
+    return traced.lower(lowering_platforms=(jax.default_backend(),) if is_abstract else None)
+
+
+def _like(given: AnyMesh | None, shardings: Sequence[Any]) -> AbstractMesh | None:
     """The mesh that is given, or that of the context, or that of the arrays."""
     if given is not None:
         return given.abstract_mesh
     of_context = jax.sharding.get_abstract_mesh()
-    of_arrays = (sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding))
+    of_arrays = filter(None, map(_mesh, shardings))
     return next((mesh.abstract_mesh for mesh in of_arrays), None) if of_context.empty else of_context
 
 
@@ -122,11 +137,13 @@ def _name_mesh(module: ModuleOp, mesh: Mesh) -> None:
         Rewriter.insert_op(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
 
 
-def _devices(lowered: jax.stages.Lowered, mesh: jax.sharding.Mesh | None) -> Sequence[Device]:
-    """The devices of the mesh that is given, else those that jax lowered for."""
+def _devices(lowered: jax.stages.Lowered, mesh: AnyMesh | None) -> Sequence[Device]:
+    """The devices of the mesh that is given, else those that jax lowered for; none where an abstract mesh has more."""
     devices = lowered_devices(lowered)
     if mesh is None:
         return devices
+    if isinstance(mesh, AbstractMesh):
+        return devices if len(devices) == mesh.size else ()
     given = tuple(mesh.devices.flat)
     if len(devices) > 1 and devices != given:
         raise ValueError(f"the program is for the devices {devices}, which are not those of mesh=..., {given}")

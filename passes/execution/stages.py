@@ -9,8 +9,10 @@ from functools import cached_property
 from typing import Any
 
 import jax
+from jax.sharding import AbstractMesh
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.passes.execution.device_mesh import AnyMesh
 from sdy.passes.execution.sharded_program import ShardedProgram
 
 
@@ -36,7 +38,7 @@ class Lowered:
     module: ModuleOp
     program: ShardedProgram
     _in_jax: jax.stages.Lowered
-    _traced: jax.stages.Traced
+    _by_jax: Callable[[], jax.stages.Lowered]
 
     args_info = _AsInJax()
     donate_argnums = _AsInJax()
@@ -68,7 +70,7 @@ class Lowered:
 
     @cached_property
     def _whole(self) -> jax.stages.Lowered:
-        return self._traced.lower()
+        return self._by_jax()
 
     def cost_analysis(self) -> Any:
         """What one device does, as XLA counts it: a table of floating-point operations ("flops"), bytes and so on."""
@@ -82,9 +84,20 @@ class Lowered:
         """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types.
 
         `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given; `options` are the
-        others that jax has, as `device_assignment`.
+        others that jax has, as `device_assignment`. Raises ValueError where the mesh has no devices.
         """
+        check_devices(self.name, self.program.mesh)
         return self._in_jax.compile(compiler_options, **options)
+
+
+def check_devices(name: str, mesh: AnyMesh) -> None:
+    """Raise ValueError where `mesh`, of the function of this name, is abstract, so that nothing can run on it."""
+    if isinstance(mesh, AbstractMesh):
+        axes = ", ".join(f"{axis}={size}" for axis, size in mesh.shape.items())
+        raise ValueError(
+            f"sdy.jit({name}) is for an abstract mesh of {mesh.size} devices ({axes}); here are {jax.device_count()}. "
+            "It can be lowered; to compile and run it, give a jax.sharding.Mesh, which has devices"
+        )
 
 
 @dataclass(frozen=True, repr=False)

@@ -50,6 +50,9 @@ _NOT_PLAIN = re.compile(rb'[^\x20-\x7e]|["\\]')
 _LONGEST_REMEMBERED = 1 << 14
 """Characters; of attributes that nest thousands of others, what each level says would fill the memory."""
 
+_DEVICE_LISTS = {"replica_groups", "source_target_pairs"}
+"""The attributes of collectives that list devices."""
+
 
 class AttributePrinter(XDSLPrinter):
     """Collects the text of what it prints; `text()` is all of it."""
@@ -184,12 +187,12 @@ class AttributePrinter(XDSLPrinter):
         lines = ",\n".join(entries)
         return f"\n{{-#\n  dialect_resources: {{\n    builtin: {{\n{lines}\n    }}\n  }}\n#-}}\n"
 
-    def _print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
+    def _print_dense(self, attribute: DenseIntOrFPElementsAttr, most_listed: float = MOST_LISTED_ELEMENTS) -> None:
         if len(attribute) > self._most_elements and not is_splat(attribute):
             self.print_string("dense_resource<__elided__> : ")
         else:
             self.print_string("dense<")
-            self._print_elements(attribute, MOST_LISTED_ELEMENTS)
+            self._print_elements(attribute, most_listed)
             self.print_string("> : ")
         self.print_attribute(attribute.get_type())
 
@@ -218,11 +221,19 @@ class AttributePrinter(XDSLPrinter):
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         """A dictionary, in the order of its keys."""
-        entries = [
-            self._key_text(key) if isinstance(value, UnitAttr) else f"{self._key_text(key)} = {self._text_of(value)}"
-            for key, value in sorted(attr_dict.items())
-        ]
+        entries = [self._entry_text(key, value) for key, value in sorted(attr_dict.items())]
         self._parts.append(f"{{{', '.join(entries)}}}")
+
+    def _entry_text(self, key: str, value: Attribute) -> str:
+        if isinstance(value, UnitAttr):
+            return self._key_text(key)
+        if key in _DEVICE_LISTS and type(value) is DenseIntOrFPElementsAttr and id(value) not in self._attribute_texts:
+            # For a person to read: MLIR, which reads it as well, writes hexadecimal from some fifty pairs on.
+            self._attribute_texts[id(value)] = (
+                value,
+                self._captured(partial(self._print_dense, most_listed=math.inf), value),
+            )
+        return f"{self._key_text(key)} = {self._text_of(value)}"
 
     def print_function_type(self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]) -> None:
         """`(f32, f32) -> f32`: a single output has no parentheses, unless it is a function type itself."""
