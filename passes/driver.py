@@ -17,6 +17,7 @@ from sdy import collector
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.dialect.walk import forget, keeping, not_keeping
 from sdy.passes.common.editing import TellingPass
+from sdy.passes.common.symbol_dce import SymbolDcePass
 from sdy.passes.importing.expand_operations import ExpandOperationsPass
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.passes.policy.policy import Policy, apply_policy
@@ -152,7 +153,7 @@ def propagate(module: ModuleOp, policy: Policy | None = None, **options: Any) ->
     """
     passes = [ExpandOperationsPass(), PropagationPipeline(**{"unify_meshes": True, **options})]
     if policy is not None:
-        run_passes(module, passes[:1])
+        run_passes(module, [*passes[:1], SymbolDcePass()])
         apply_policy(module, policy)
     run_passes(module, passes)
 

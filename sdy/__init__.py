@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sdy.passes.driver import partition as partition
     from sdy.passes.driver import propagate as propagate
     from sdy.passes.execution.compile import compile as compile
+    from sdy.passes.execution.compiler import compiler as compiler
     from sdy.passes.execution.from_jax import from_jax as from_jax
     from sdy.passes.execution.interpreter.interpret import interpret as interpret
     from sdy.passes.execution.jit import jit as jit
@@ -48,6 +49,7 @@ _HOMES = {
     "Sharding": "sdy.sharding:TensorSharding",
     "account": "sdy.passes.account.account",
     "compile": "sdy.passes.execution.compile",
+    "compiler": "sdy.passes.execution.compiler",
     "explain": "sdy.passes.propagation.provenance.explain",
     "format": "sdy.text",
     "from_jax": "sdy.passes.execution.from_jax",

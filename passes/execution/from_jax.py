@@ -37,7 +37,11 @@ def from_jax(program: jax.stages.Lowered | Callable[..., Any], *args: Any, **kwa
         raise TypeError(
             f"from_jax takes a function or what jax.jit(f).lower(...) returns, not {type(program).__name__}"
         )
-    text = lowered.as_text(debug_info=True)
+    return module_of(lowered.as_text(debug_info=True))
+
+
+def module_of(text: str) -> ModuleOp:
+    """The module that jax lowered a program to, whose text this is."""
     module = parse(text, "<jax>")
     if OPERATOR in text:
         name_operator_calls(module)

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from jax._src import dispatch
+from jax._src.interpreters import pxla
 from jax._src.lax import linalg
 from jax.extend.core import Primitive
 from jaxlib import gpu_solver
@@ -37,6 +38,11 @@ def ordered_effects(lowered: Any) -> tuple[Any, ...]:
     return tuple(lowered._lowering.compile_args["ordered_effects"])
 
 
+def kept_alive(lowered: Any) -> tuple[Any, ...]:
+    """The objects that the program of a `jax.stages.Lowered` keeps alive, as its lowering rules asked."""
+    return tuple(lowered._lowering.compile_args["keepalive"] or ())
+
+
 def kept_arguments(lowered: Any) -> tuple[int, ...]:
     """The places of the arguments that the module of a `jax.stages.Lowered` takes, which leaves out unused ones."""
     return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
@@ -62,3 +68,18 @@ def initialize_libraries() -> None:
 def inlined(function: ir.OpView, arguments: Sequence[ir.Value]) -> list[ir.Value]:
     """The results of a function of one block for these arguments, its operations copied to where MLIR inserts."""
     return _jax_mlir_ext.inlined_func_call(function.operation, list(arguments))
+
+
+def before_xla_compiles(change: Callable[[str, ir.Module, tuple[Device, ...], Sequence[Any]], ir.Module]) -> None:
+    """Let XLA compile what `change` makes of each module that jax has lowered, from now on.
+
+    It is called with the name of the function, as "jit(f)", with the module, the devices that it is for, and the
+    objects that its lowering keeps alive, `add_keepalive` of a lowering rule being how these come there.
+    """
+    compile_ = pxla.UnloadedMeshExecutable.from_hlo
+
+    def from_hlo(name: str, hlo: ir.Module, *args: Any, **kwargs: Any) -> Any:
+        changed = change(name, hlo, tuple(kwargs["device_list"] or ()), kwargs["keepalive"] or ())
+        return compile_(name, changed, *args, **kwargs)
+
+    pxla.UnloadedMeshExecutable.from_hlo = staticmethod(from_hlo)  # pyright: ignore[reportAttributeAccessIssue]

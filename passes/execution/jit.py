@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial, update_wrapper, wraps
 from types import MethodType
 from typing import Any
+from warnings import warn
 
 import jax
 from jax.core import eval_context
@@ -23,11 +24,14 @@ from jax.extend.core import get_opaque_trace_state
 from jax.tree_util import tree_leaves
 
 from sdy.mesh import Mesh
+from sdy.passes.execution.compiled_by import compiled_by
+from sdy.passes.execution.compiler import Compiler, choosing, chosen
 from sdy.passes.execution.device_mesh import AnyMesh
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
 from sdy.passes.execution.specialized import Specialized, described, lower
 from sdy.passes.execution.stages import Lowered, Traced, check_devices
 from sdy.passes.policy.policy import Policy
+from sdy.sharding import TensorSharding
 
 with eval_context():
     _NOTHING_TRACED = get_opaque_trace_state()
@@ -63,7 +67,8 @@ class Jitted:
 
     Trees of arrays go in and out, and it is compiled once for each combination of shapes, element types, weak types,
     tree structures, static arguments and shardings. Called while jax traces, inside `jax.jit`, `jax.grad` or
-    `jax.vmap`, it is `jax.jit(fun)`, and so a part of what is traced.
+    `jax.vmap`, it is a part of what is traced, and the whole of that is compiled by this compiler, for this mesh and
+    with this policy.
 
     Calling it raises what calling `jax.jit(fun)` raises, and DiagnosticError where the program cannot be partitioned.
     """
@@ -85,8 +90,11 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         is_disabled: bool = jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
-        if is_disabled or not _nothing_is_traced():
+        if is_disabled:
             return self._by_jax(*args, **kwargs)
+        if not _nothing_is_traced():
+            self._warn_of_what_jax_does_not_know()
+            return self._nested(*args, **kwargs)
         shardings = self._shardings(args, kwargs)
         last, compiled = self._last
         if shardings != last:  # the same objects as a rule, which is seen sooner than it is looked up
@@ -136,14 +144,34 @@ class Jitted:
     @cached_property
     def _by_jax(self) -> Any:
         """The function for jax to trace, which has nothing to donate."""
+        return self._traced_by_jax(self._fun)
+
+    @cached_property
+    def _nested(self) -> Any:
+        """The function as a part of what jax traces, whose program is to be compiled by this compiler."""
+        return self._traced_by_jax(compiled_by(self._compiler, self._fun))
+
+    @cached_property
+    def _compiler(self) -> Compiler:
+        return Compiler(self._given.mesh, self._policy)
+
+    def _traced_by_jax(self, fun: Callable[..., Any]) -> Any:
         options = {name: value for name, value in self._options.items() if not name.startswith("donate")}
-        return jax.jit(self._fun, **self._given.for_jax(), **options)
+        return jax.jit(fun, **self._given.for_jax(), **options)
 
     def _shardings(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The sharding of each array, where it counts."""
         if self._given.all_arguments:
             return ()
         return tuple([getattr(leaf, "sharding", None) for leaf in tree_leaves((args, kwargs))])
+
+    def _warn_of_what_jax_does_not_know(self) -> None:
+        trees = {"in_shardings": self._given.arguments, "out_shardings": self._given.results}
+        lost = [name for name, tree in trees.items() if TensorSharding in map(type, tree_leaves(tree))]
+        if lost:
+            whose = f"an sdy.Sharding in {' and '.join(lost)} of {self._fun.__name__}"
+            instead = "call it outside of jax.jit and jax.grad, or give a NamedSharding, which jax knows"
+            warn(f"{whose} is not used where the function is a part of another program: {instead}", stacklevel=3)
 
     def _check_sizes(self, args: tuple[Any, ...]) -> None:
         """Say which argument's sharding does not fit its shape, which jax does not."""
@@ -169,9 +197,10 @@ class Jitted:
     def _specialize(self, shardings: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Specialized:
         """What is run for arguments of these types, or with these types and `shardings` where they are traced."""
         args, kwargs = described((args, kwargs), shardings)
-        with eval_context():
+        compilers = [*chosen(), self._compiler]
+        with eval_context(), choosing(self._compiler):
             traced = self._by_jax.trace(*args, **kwargs)
-        return Specialized.of(traced, shardings, self._given, self._policy)
+        return Specialized.of(traced, shardings, self._given, compilers)
 
     def _specialize_to_run(
         self, shardings: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -50,8 +50,7 @@ class LocalProgram:
 
     def module(self) -> ir.Module:
         """The program as a module of jaxlib's MLIR, in a context of its own."""
-        with mlir.make_ir_context():
-            return ir.Module.parse(self.text)
+        return parsed(self.text)
 
     def as_text(self, debug_info: bool) -> str:
         """The program as MLIR prints it, with locations or without, but that it lists devices for a person to read."""
@@ -60,6 +59,12 @@ class LocalProgram:
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         """Apply the program to tracers of one device's arguments."""
         return tuple(_run.bind(*arguments, program=self))
+
+
+def parsed(text: str) -> ir.Module:
+    """The module that `text` is, in jaxlib's MLIR, in a context of its own."""
+    with mlir.make_ir_context():
+        return ir.Module.parse(text)
 
 
 _run = Primitive("sdy_program")
@@ -72,6 +77,7 @@ def _results(*_: Any, program: LocalProgram) -> tuple[list[ShapedArray], set[Eff
 
 
 def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalProgram) -> Sequence[ir.Value]:
+    ctx.module_context.add_keepalive(program)  # by which it is known that the module is partitioned
     source = ir.Module.parse(program.text)
     _number_callbacks(source, from_=len(ctx.module_context.host_callbacks))
     for callback in program.callbacks:

@@ -66,19 +66,8 @@ class ShardedProgram:
         one that cannot be run.
         """
         local = module.clone()
-        if not is_local(local):
-            partition(local)
-        interface = Interface.of(local, tokens)
-        meshes = _meshes(local)
-        available = jax.devices() if devices is None else devices
-        count = device_count(local)
-        if 0 < len(available) < count:
-            needed = f"the program's mesh has {count} devices"
-            raise error(local, f"{needed}, but there are only {len(available)} to run it on")
-        placed = [*filter(None, (*interface.inputs, *interface.outputs))]
-        grid = DeviceMesh.over(available[:count] or None, meshes, placed, local, like)
-        drop_shardings(local)
-        renumber_devices(local, meshes[0])
+        mesh, interface, grid = make_local(local, jax.devices() if devices is None else devices, like, tokens)
+        renumber_devices(local, mesh)
         return cls._of(local, interface, grid)
 
     @classmethod
@@ -100,9 +89,7 @@ class ShardedProgram:
 
     @classmethod
     def _of(cls, local: ModuleOp, interface: Interface, grid: DeviceMesh) -> "ShardedProgram":
-        draw_unsigned_bits(local)
-        keep_nan(local)
-        prepare_custom_calls(local)
+        prepare_for_xla(local)
         program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main, interface.tokens)
         inputs, outputs = interface.ports(grid)
         return cls(program, tuple(inputs), tuple(outputs), grid.mesh)
@@ -185,6 +172,36 @@ def _in_type(sharding: NamedSharding) -> NamedSharding:
         return tuple(axis for axis in named if axis is not None and types[axis] is AxisType.Explicit) or None
 
     return sharding.update(spec=PartitionSpec(*map(explicit, sharding.spec)))
+
+
+def make_local(
+    module: ModuleOp, devices: Sequence[Device], like: AbstractMesh | None = None, tokens: int = 0
+) -> tuple[Mesh, Interface, DeviceMesh]:
+    """Turn `module` into what one device of its mesh runs, which has no shardings, in place.
+
+    Returns its mesh, its arguments and results, and that mesh over the first of `devices`, if any, on which these lie.
+    For `like` and `tokens` see `ShardedProgram.of`. Raises DiagnosticError where it cannot be partitioned, or there
+    are too few devices.
+    """
+    if not is_local(module):
+        partition(module)
+    interface = Interface.of(module, tokens)
+    meshes = _meshes(module)
+    count = device_count(module)
+    if 0 < len(devices) < count:
+        needed = f"the program's mesh has {count} devices"
+        raise error(module, f"{needed}, but there are only {len(devices)} to run it on")
+    placed = [*filter(None, (*interface.inputs, *interface.outputs))]
+    grid = DeviceMesh.over(devices[:count] or None, meshes, placed, module, like)
+    drop_shardings(module)
+    return meshes[0], interface, grid
+
+
+def prepare_for_xla(local: ModuleOp) -> None:
+    """Write what XLA would compute otherwise in another way, in place, and make ready what `local` calls."""
+    draw_unsigned_bits(local)
+    keep_nan(local)
+    prepare_custom_calls(local)
 
 
 def _has_elements(port: Port) -> bool:

@@ -14,13 +14,11 @@ from jax.core import ShapedArray, Tracer, eval_context
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.rewriter import InsertPoint, Rewriter
 
-from sdy.dialect.meshes import named_meshes
-from sdy.dialect.ops import MeshOp
-from sdy.mesh import Mesh
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import propagate
+from sdy.passes.execution.compiler import Compiler, compilers_in, policy_of
+from sdy.passes.execution.default_mesh import name_mesh
 from sdy.passes.execution.device_mesh import AnyMesh, Device
 from sdy.passes.execution.elapsed_time import elapsed_time_logged
 from sdy.passes.execution.from_jax import from_jax
@@ -34,7 +32,6 @@ from sdy.passes.execution.jax_internals import (
     ordered_effects,
 )
 from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram, device_count, says_layout
-from sdy.passes.policy.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -53,9 +50,9 @@ class Specialized:
 
     @classmethod
     def of(
-        cls, traced: jax.stages.Traced, shardings: Sequence[Any], given: GivenShardings, policy: Policy | None
+        cls, traced: jax.stages.Traced, shardings: Sequence[Any], given: GivenShardings, compilers: Sequence[Compiler]
     ) -> "Specialized":
-        """Lower, propagate and partition what was traced for arrays that have `shardings`.
+        """Lower, propagate and partition, as `compilers` say, what was traced for arrays that have `shardings`.
 
         Raises ValueError where it is for other devices than those of the mesh that is given, and DiagnosticError where
         it cannot be partitioned.
@@ -71,9 +68,9 @@ class Specialized:
         with elapsed_time_logged("propagation", traced.fun_name):
             given.write(module, traced.args_info, kept, traced.out_info, len(ordered))
             if has_devices and like is not None:
-                _name_mesh(module, Mesh.of(dict(like.shape)))
+                name_mesh(module, like)
             inline_calls(module)  # arguments and results of functions would be split evenly only
-            propagate(module, policy)
+            propagate(module, policy_of([*compilers, *compilers_in(lowered)]))
         with elapsed_time_logged("partitioning", traced.fun_name):
             devices = _devices(lowered, given.mesh)
             if not has_devices and device_count(module) > len(devices):
@@ -129,12 +126,6 @@ def _like(given: AnyMesh | None, shardings: Sequence[Any]) -> AbstractMesh | Non
     of_context = jax.sharding.get_abstract_mesh()
     of_arrays = filter(None, map(_mesh, shardings))
     return next((mesh.abstract_mesh for mesh in of_arrays), None) if of_context.empty else of_context
-
-
-def _name_mesh(module: ModuleOp, mesh: Mesh) -> None:
-    """Let `module` say its mesh, which it does not where nothing in it is sharded."""
-    if not any(named.axes for named in named_meshes(module).values()):
-        Rewriter.insert_op(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
 
 
 def _devices(lowered: jax.stages.Lowered, mesh: AnyMesh | None) -> Sequence[Device]:

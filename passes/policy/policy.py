@@ -16,3 +16,13 @@ def apply_policy(module: ModuleOp, policy: Policy) -> None:
     """Let `policy` choose, before anything is propagated."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     policy([op for function in functions for op in operations(function)[1:]])
+
+
+def policies_in_turn(policies: Sequence[Policy]) -> Policy:
+    """The policy that asks `policies`, one after the other."""
+
+    def ask(operations: Sequence[Operation]) -> None:
+        for policy in policies:
+            policy(operations)
+
+    return ask

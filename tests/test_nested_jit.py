@@ -1,0 +1,204 @@
+"""Programs that another compiles: a function of `sdy.jit` as a part of them, or `sdy.compiler` around their calls."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+from xdsl.ir import Operation
+
+import sdy
+
+MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+SPLIT = NamedSharding(MESH, P("data"))
+X = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+W = np.cos(X)
+
+
+def loss(x: Any, w: Any) -> Any:
+    return jnp.tanh(x @ w).sum()
+
+
+class Asked:
+    """A policy that splits the rows of the first matrix product along "data".
+
+    It knows of how many products it was asked each time.
+    """
+
+    def __init__(self, splits: bool = True):
+        self.products: list[int] = []
+        self._splits = splits
+
+    def __call__(self, operations: Sequence[Operation]) -> None:
+        products = [op for op in operations if op.name == "stablehlo.dot_general"]
+        self.products.append(len(products))
+        for op in products[: self._splits]:
+            sdy.split(op, operand=0, dim=0, axis="data")
+
+
+def batched(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, w: jax.vmap(function, (0, None))(jnp.stack([x] * 4), w)
+
+
+def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
+    def body(total: Any, _: Any) -> Any:
+        return total + function(X, W), None
+
+    return lambda x, w: jax.lax.scan(body, x.sum() + w.sum(), None, length=3)[0]
+
+
+def linearized(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, w: jax.linearize(function, x, w)[1](x, w)
+
+
+TRANSFORMATIONS: dict[str, Callable[..., Any]] = {
+    "grad": jax.grad,
+    "value and grad": jax.value_and_grad,
+    "forward": jax.jacfwd,
+    "twice": lambda function: jax.jacrev(jax.grad(function)),
+    "checkpoint": lambda function: jax.grad(jax.checkpoint(function)),
+    "vmap": batched,
+    "linearize": linearized,
+    "jit": jax.jit,
+    "jit of grad": lambda function: jax.jit(jax.grad(function)),
+    "jit of scan": lambda function: jax.jit(repeated(function)),
+    "sdy.jit of grad": lambda function: sdy.jit(jax.grad(function)),
+}
+
+
+def assert_close(given: Any, expected: Any) -> None:
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), given, expected)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMATIONS.values(), ids=list(TRANSFORMATIONS))
+@pytest.mark.parametrize("given", [{"mesh": MESH}, {"in_shardings": (SPLIT, None)}], ids=["mesh", "shardings"])
+def test_what_a_function_becomes_a_part_of_is_compiled_as_the_function_is(
+    given: dict[str, Any], transform: Callable[..., Any]
+):
+    policy = Asked()
+    results = transform(sdy.jit(lambda x, w: loss(x, w), policy=policy, **given))(X, W)
+    assert_close(results, transform(jax.jit(loss))(X, W))
+    assert sum(policy.products) > 0
+    assert all(set(leaf.devices()) == set(MESH.devices.flat) for leaf in jax.tree.leaves(results))
+
+
+def test_what_was_given_for_one_function_is_not_used_beside_it():
+    policy = Asked()
+    assert_close(jax.grad(sdy.jit(loss, mesh=MESH, policy=policy))(X, W), jax.grad(loss)(X, W))
+    asked = len(policy.products)
+    assert_close(jax.grad(jax.jit(loss))(jax.device_put(X, SPLIT), W), jax.grad(loss)(X, W))
+    assert len(policy.products) == asked
+
+
+def test_policies_of_several_functions_are_asked_in_turn():
+    outer, first, second = Asked(), Asked(splits=False), Asked(splits=False)
+    one, two = sdy.jit(loss, policy=first), sdy.jit(lambda x, w: loss(w, x), policy=second)
+    both: Any = lambda x, w: one(x, w) + two(x, w)  # noqa: E731
+    sdy.jit(both, in_shardings=(SPLIT, None), policy=outer)(X, W)
+    assert outer.products == first.products == second.products == [2]
+    assert_close(jax.jit(both)(jax.device_put(X, SPLIT), W), both(X, W))
+    assert (len(outer.products), len(first.products), len(second.products)) == (1, 3, 3)
+
+
+def test_a_mesh_that_cannot_be_used_is_told():
+    one = jax.device_put(X, jax.devices()[0])
+    explicit = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Explicit,))
+    run = sdy.jit(jnp.sum, mesh=explicit)
+    with pytest.warns(UserWarning, match=r"compiles for 1 of the devices: its mesh, \{'x': 8\}, is not used"):
+        jax.jit(lambda x: run(x))(one)
+
+
+def test_shardings_that_only_we_know_are_told_where_they_are_not_used():
+    run = sdy.jit(loss, mesh=MESH, in_shardings=(sdy.Sharding.of("data", ...), None))
+    with pytest.warns(UserWarning, match="an sdy.Sharding in in_shardings of loss is not used"):
+        jax.grad(run)(X, W)
+    run(X, W)
+
+
+def test_what_jax_compiles_is_ours_within_a_compiler():
+    policy, program = Asked(), jax.jit(loss)
+    x = jax.device_put(X, SPLIT)
+    program(x, W)
+    for _ in range(2):
+        with sdy.compiler(policy=policy):
+            for _ in range(2):
+                assert_close(program(x, W), loss(X, W))
+            compiled = program.lower(x, W).compile()
+        assert policy.products == [1]
+    assert_close(compiled(x, W), loss(X, W))
+    program(x, W)
+    assert policy.products == [1]
+
+
+def test_a_compiler_gives_its_mesh_to_what_has_none():
+    x = jax.jit(jnp.cos)(X)
+
+    @sdy.compiler(mesh=sdy.Mesh.of({"data": 8}), policy=Asked())
+    def fit(x: Any) -> Any:
+        return jax.jit(lambda x: jnp.tanh(x @ W))(x)
+
+    result = fit(x)
+    assert_close(result, np.tanh(np.cos(X) @ W))
+    assert result.sharding.spec == P("data")
+    assert jax.jit(lambda x: x + 1)(x).sharding == x.sharding
+
+
+def test_within_a_compiler_arrays_lie_where_jax_is_told():
+    def step(x: Any, empty: Any, scale: Any, key: Any) -> Any:
+        y = jax.lax.with_sharding_constraint(x * scale, NamedSharding(MESH, P("model", "data")))
+        return x + jax.random.normal(key, x.shape), y, empty, key
+
+    program = jax.jit(step, donate_argnums=0, out_shardings=(SPLIT, None, None, None))
+    arguments = [np.zeros((0, 8), np.float32), 2.0, jax.random.key(0)]
+    expected = program(jax.device_put(X, SPLIT), *arguments)
+    x = jax.device_put(X, SPLIT)
+    with sdy.compiler(mesh=MESH):
+        given = program(x, *arguments)
+    assert x.is_deleted()
+    for ours, of_jax in zip(given, expected, strict=True):
+        assert ours.sharding.is_equivalent_to(of_jax.sharding, ours.ndim)
+        assert ours.aval == of_jax.aval
+    assert_close(given[:3], expected[:3])
+
+
+def test_a_function_of_ours_within_a_compiler_is_compiled_once():
+    policy, inner = Asked(), Asked(splits=False)
+    run = sdy.jit(loss, in_shardings=(SPLIT, None), policy=inner)
+    with sdy.compiler(policy=policy):
+        assert_close(run(X, W), loss(X, W))
+        assert policy.products == inner.products == [1]
+        jax.grad(run)(X, W)
+    assert sum(policy.products) == sum(inner.products) > 1
+
+
+def test_what_cannot_be_compiled_is_told_with_its_place():
+    def policy(operations: Sequence[Operation]) -> None:
+        for op in operations:
+            if op.name == "stablehlo.dot_general":
+                sdy.split(op, operand=0, dim=0, axis="nothing")
+
+    with sdy.compiler(mesh=MESH, policy=policy), pytest.raises(sdy.DiagnosticError, match=r"test_nested_jit\.py"):
+        jax.jit(loss)(X, W)
+
+
+def test_the_jit_of_other_libraries_is_ours_too():
+    equinox = pytest.importorskip("equinox")
+    nnx = pytest.importorskip("flax.nnx")
+    policy = Asked()
+    layer = equinox.nn.Linear(8, 8, key=jax.random.key(0))
+    model = nnx.Linear(8, 8, rngs=nnx.Rngs(0))
+    with sdy.compiler(mesh=MESH, policy=policy):
+        for program in (
+            lambda x: equinox.filter_jit(equinox.filter_grad(lambda layer, x: jax.vmap(layer)(x).sum()))(layer, x),
+            lambda x: nnx.jit(nnx.grad(lambda model, x: model(x).sum()))(model, x),
+        ):
+            asked = sum(policy.products)
+            program(X)
+            assert sum(policy.products) > asked
