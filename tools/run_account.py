@@ -13,6 +13,7 @@ from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.passes.execution.hlo_collectives import Traffic, total
+from sdy.passes.propagation.provenance.ways import Choice
 from sdy.shown_text import shown
 from sdy.tools.comparison import Comparison
 from sdy.tools.terminal import Terminal
@@ -26,6 +27,7 @@ class Account:
     operations: int
     shardings_given: int
     shardings_found: int
+    layout: Choice | None
     meshes: Mapping[str, Mesh]
     devices: str
     collectives: Mapping[str, Traffic]
@@ -67,6 +69,8 @@ def show(account: Account, console: Terminal) -> None:
     summary = Table(box=None, show_header=False, padding=(0, 2))
     summary.add_row("operations", f"{account.operations:,}")
     summary.add_row("shardings", f"{account.shardings_given:,} given, {account.shardings_found:,} found by propagation")
+    if account.layout:
+        summary.add_row("layout", str(account.layout))
     summary.add_row("mesh", "; ".join(meshes) or "none")
     summary.add_row("devices", account.devices)
     console.print(summary)

@@ -20,7 +20,6 @@ from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.mesh import Mesh
 from sdy.passes.common.inline import inline_calls
-from sdy.passes.driver import propagate
 from sdy.passes.execution.device_mesh import Device
 from sdy.passes.execution.elapsed_time import elapsed_time_logged
 from sdy.passes.execution.from_jax import from_jax
@@ -34,6 +33,7 @@ from sdy.passes.execution.jax_internals import (
     ordered_effects,
 )
 from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram
+from sdy.passes.layouts import cheapest, propagated_layouts
 from sdy.passes.policy.policy import Policy
 
 
@@ -52,7 +52,12 @@ class Specialized:
 
     @classmethod
     def of(
-        cls, traced: jax.stages.Traced, shardings: Sequence[Any], given: GivenShardings, policy: Policy | None
+        cls,
+        traced: jax.stages.Traced,
+        shardings: Sequence[Any],
+        given: GivenShardings,
+        policy: Policy | None,
+        compare_layouts: bool,
     ) -> "Specialized":
         """Lower, propagate and partition what was traced for arrays that have `shardings`.
 
@@ -72,10 +77,11 @@ class Specialized:
             if has_devices and like is not None:
                 _name_mesh(module, Mesh.of(dict(like.shape)))
             inline_calls(module)  # arguments and results of functions would be split evenly only
-            propagate(module, policy)
+            layouts = propagated_layouts(module, policy, compare_layouts)
         with elapsed_time_logged("partitioning", traced.fun_name):
+            layout = cheapest(layouts)
             kind = ShardedProgram if has_devices else WholeProgram
-            program = kind.of(module, _devices(lowered, given.mesh), like, len(ordered))
+            program = kind.of(layout.local, _devices(lowered, given.mesh), like, len(ordered))
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
@@ -83,7 +89,7 @@ class Specialized:
             effects=frozenset(traced.jaxpr.effects),
             ordered=ordered,
         )
-        return cls(traced.fun_name, module, replace(program, local=local), kept, traced.out_info)
+        return cls(traced.fun_name, layout.module, replace(program, local=local), kept, traced.out_info)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
         """Apply the program to traced arguments, among static ones."""

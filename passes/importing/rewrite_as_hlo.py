@@ -5,15 +5,14 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.attributes import SHARDING, SHARDING_RULE
 from sdy.dialect.ops import ShardingConstraintOp
 from sdy.dialect.shardings import get_sharding
-from sdy.dialect.walk import innermost_first, operations, operations_of
+from sdy.dialect.walk import innermost_first, operations_of
 from sdy.passes.common.editing import TellingPass, erase, insert, replace
-from sdy.passes.common.tensors import is_scalar, rank
 from sdy.passes.partitioning.emitter import before
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
