@@ -8,8 +8,9 @@ Shardy's answer depends on how a program is written, and XLA asks Shardy about a
     chosen.module, chosen.local                 # with all shardings; the program of one device
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
@@ -83,7 +84,7 @@ def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: 
                 propagate(in_hlo)
         except DiagnosticError:
             return layouts
-        if list(_shardings(in_hlo)) != list(_shardings(module)):
+        if _shardings(in_hlo) != _shardings(module):
             layouts.insert(0, Layout(AS_IN_HLO, in_hlo, reported))
     return layouts
 
@@ -136,11 +137,14 @@ def _is_for_several_devices(module: ModuleOp) -> bool:
     return any(mesh.size > 1 for mesh in named_meshes(module).values())
 
 
-def _shardings(module: ModuleOp) -> Iterator[tuple[str, Attribute | None, Attribute | None]]:
-    """What those operations say of shardings that all forms of a module have."""
-    for op in operations(module):
-        if not isinstance(op, _IN_SOME_FORMS):
-            yield op.name, op.attributes.get(SHARDING), op.properties.get("res_attrs")
+def _shardings(module: ModuleOp) -> list[tuple[str, Attribute | None, Attribute | None]]:
+    """What those operations say of shardings that all forms of a module have; constants may have been copied."""
+    said = (
+        (op.name, op.attributes.get(SHARDING), op.properties.get("res_attrs"))
+        for op in operations(module)
+        if not isinstance(op, _IN_SOME_FORMS)
+    )
+    return [one for one, _ in groupby(said)]
 
 
 def _partitioned(module: ModuleOp) -> ModuleOp:
