@@ -21,8 +21,9 @@ from jax.extend.backend import get_backend, get_compile_options
 from rich.console import Console
 from rich.table import Table
 
+from sdy.dialect.meshes import device_count
 from sdy.passes.driver import propagate
-from sdy.passes.execution.compile import compile, device_count
+from sdy.passes.execution.compile import compile
 from sdy.passes.execution.hlo_collectives import Traffic, collectives, total
 from sdy.text import parse
 

@@ -35,6 +35,7 @@ _ROOMS = {
         sdy-pre-order-funcs
         sdy-propagate-sharding-from-func-to-call
         sdy-remove-size-one-axes
+        sdy-rewrite-as-hlo
         sdy-sharding-group-import
         sdy-unify-meshes
     """,

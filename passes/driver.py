@@ -142,20 +142,26 @@ def run_passes(
         with_room_for(module, keeping()(run))
 
 
-def propagate(module: ModuleOp, policy: Policy | None = None, **options: Any) -> None:
+def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: bool = True, **options: Any) -> None:
     """Decide the sharding of every tensor of `module`, in place.
 
     Runs `sdy-propagation-pipeline`; `options` are its options, `conservative_propagation=True` for one. Before that,
     composites and batch normalisations become what they are made of, through which shardings pass, and `policy` is
     called with the module's operations, and may choose with `sdy.split` how some are computed. Meshes that cut the same
-    devices in several ways become one, unless `unify_meshes=False`. Raises DiagnosticError where the module cannot be
-    propagated, TypeError for an option that there is not.
+    devices in several ways become one, unless `unify_meshes` is false. Raises DiagnosticError where the module cannot
+    be propagated, TypeError for an option that there is not.
     """
-    passes = [ExpandOperationsPass(), PropagationPipeline(**{"unify_meshes": True, **options})]
+    pipeline = PropagationPipeline(unify_meshes=unify_meshes, **options)
+    expand(module, policy)
+    run_passes(module, [pipeline])
+
+
+def expand(module: ModuleOp, policy: Policy | None = None) -> None:
+    """The part of `propagate` before the pipeline: bring operations into the form in which shardings pass through."""
+    run_passes(module, [ExpandOperationsPass()])
     if policy is not None:
-        run_passes(module, [*passes[:1], SymbolDcePass()])
+        run_passes(module, [SymbolDcePass()])
         apply_policy(module, policy)
-    run_passes(module, passes)
 
 
 def partition(module: ModuleOp, **options: Any) -> None:

@@ -126,7 +126,7 @@ def test_the_text_is_what_sdy_run_prints(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_many_lines_are_added_up():
     lines = tuple(Received("all-gather", Location("program.py", 20 - n, 1), 2, 1000.0 - n) for n in range(13))
-    text = str(Account({}, lines, 0, lambda: None)).split("\n")
+    text = str(Account(None, {}, lines, 0, lambda: None)).split("\n")
     shown = [line.split() for line in text if "program.py" in line or "others" in line]
     assert len(shown) == 11
     assert shown[0] == ["all-gather", "2", "1,000", "program.py:20:1"]

@@ -70,8 +70,8 @@ def test_what_is_traced_can_be_called_and_lowered():
 
 def test_a_lowered_function_is_told_as_jax_lowers_it():
     lowered, of_jax = OURS.lower(*ARGUMENTS), jax.jit(layer, **SPLIT).lower(*ARGUMENTS)
-    for options in ({}, {"dialect": "stablehlo"}, {"dialect": "hlo"}):
-        assert lowered.as_text(**options) == of_jax.as_text(**options)
+    for dialect in (None, "stablehlo", "hlo"):
+        assert lowered.as_text(dialect) == of_jax.as_text(dialect)
     assert "test_jit_stages.py" in lowered.as_text(debug_info=True)
     assert str(lowered.compiler_ir()) == lowered.as_text()
     assert lowered.compiler_ir("hlo").as_hlo_text() == lowered.as_text("hlo")

@@ -14,10 +14,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect import ManualComputationOp
-from sdy.dialect.meshes import named_meshes
+from sdy.dialect.meshes import device_count, named_meshes
 from sdy.dialect.walk import operations
-from sdy.passes.driver import Timing, partition, propagate, read
+from sdy.passes.driver import Timing, read
 from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
+from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
@@ -80,6 +81,12 @@ def _parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help=f"compare with the unpartitioned program, or not (default: up to {_SMALL_PROGRAM} operations)",
     )
+    parser.add_argument(
+        "--compare-layouts",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="propagate the program in XLA's form of it too, and take the layout with fewer bytes (default), or not",
+    )
     return parser
 
 
@@ -107,10 +114,11 @@ def run(arguments: argparse.Namespace) -> int:
     original = module.clone()
     size, given = count_operations(module), count_shardings(module)
     with _stage(timing, "propagate"):
-        propagate(module)
-    found = max(count_shardings(module) - given, 0)
+        layouts = propagated_layouts(module, compare=arguments.compare_layouts)
     with _stage(timing, "partition"):
-        partition(module)
+        layout = cheapest(layouts)
+    found = max(count_shardings(layout.module) - given, 0)
+    module = layout.local
     with _stage(timing, "start jax"):
         devices = _devices(module, arguments.devices)
     with _stage(timing, "compile"):
@@ -130,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
         operations=size,
         shardings_given=given,
         shardings_found=found,
-        costs=_costs(module, program),
+        costs=_costs(layout, program),
         seconds=timing.seconds,
         comparison=comparison,
     )
@@ -169,8 +177,6 @@ def _devices(module: ModuleOp, wanted: int | None) -> "list[Device]":
     """As many devices as `wanted`, or as the program needs; virtual ones of the CPU where there are too few others."""
     import jax
 
-    from sdy.passes.execution.compile import device_count
-
     count = wanted or device_count(module)
     if not _virtual_devices_are_set():
         with suppress(RuntimeError):  # jax is running already, in a process that calls this function
@@ -203,10 +209,10 @@ def _run(program: "CompiledProgram", inputs: Sequence[Any]) -> "tuple[jax.Array,
         return jax.block_until_ready(program(*inputs))
 
 
-def _costs(module: ModuleOp, program: "CompiledProgram") -> "Account":
+def _costs(layout: PartitionedLayout, program: "CompiledProgram") -> "Account":
     from sdy.passes.account.account import Account, Compiled
 
-    return Account.of(module, lambda: Compiled.of_program(program))
+    return Account.of(layout, lambda: Compiled.of_program(program))
 
 
 def _compare(

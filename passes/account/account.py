@@ -13,20 +13,20 @@ import jax
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import Location, location_of
-from sdy.dialect.meshes import named_meshes
+from sdy.dialect.meshes import device_count, named_meshes
 from sdy.mesh import Mesh
 from sdy.passes.account.shown import shown_account
 from sdy.passes.blocks.communication import received
 from sdy.passes.blocks.footprint import peak_bytes
-from sdy.passes.driver import partition, propagate
-from sdy.passes.execution.compile import CompiledProgram, compile, device_count, peak_bytes_of
+from sdy.passes.execution.compile import CompiledProgram, compile, peak_bytes_of
 from sdy.passes.execution.device_mesh import Device
 from sdy.passes.execution.from_jax import from_jax
 from sdy.passes.execution.hlo_collectives import Traffic, collectives
 from sdy.passes.execution.hlo_received import bytes_received
 from sdy.passes.execution.jit import Jitted
 from sdy.passes.execution.stages import Lowered
-from sdy.passes.partitioning.local_module import is_local
+from sdy.passes.layouts import PartitionedLayout, cheapest, partitioned, propagated_layouts
+from sdy.passes.propagation.provenance.ways import Choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +70,22 @@ class Compiled:
 class Account:
     """What a partitioned program costs each device; as text, a table.
 
-    `received` has the collectives line by line of the source, the most bytes first; `memory` is the bytes that are
-    predicted to be needed at once, arguments and results among them.
+    `layout` is that which was taken where there were several, with what the others would have cost. `received` has the
+    collectives line by line of the source, the most bytes first; `memory` is the bytes that are predicted to be needed
+    at once, arguments and results among them.
     """
 
+    layout: Choice | None
     meshes: Mapping[str, Mesh]
     received: tuple[Received, ...]
     memory: int
     _compile: Callable[[], Compiled | None] = field(compare=False)
 
     @classmethod
-    def of(cls, module: ModuleOp, compile: Callable[[], Compiled | None]) -> "Account":  # noqa: A002
-        """The account of the partitioned `module`, which `compile` compiles when that is asked for."""
-        return cls(named_meshes(module), _by_line(module), peak_bytes(module), compile)
+    def of(cls, layout: PartitionedLayout, compile: Callable[[], Compiled | None]) -> "Account":  # noqa: A002
+        """The account of a partitioned program, which `compile` compiles when that is asked for."""
+        local = layout.local
+        return cls(layout.choice, named_meshes(local), _by_line(local), peak_bytes(local), compile)
 
     @property
     def bytes_received(self) -> float:
@@ -115,18 +118,10 @@ def account(program: ModuleOp | Lowered | Callable[..., Any], *args: Any, **kwar
     if isinstance(program, Lowered | ModuleOp):
         if args or kwargs:
             raise TypeError("a lowered program or a module has its arguments already: give none to account")
-        local = _partitioned(program if isinstance(program, ModuleOp) else program.module)
-        return Account.of(local, lambda: _compiled(local if isinstance(program, ModuleOp) else program))
-    module = from_jax(program, *args, **kwargs)
-    propagate(module)
-    return account(module)
-
-
-def _partitioned(module: ModuleOp) -> ModuleOp:
-    local = module.clone()
-    if not is_local(local):
-        partition(local)
-    return local
+        layout = partitioned(program if isinstance(program, ModuleOp) else program.module)
+        return Account.of(layout, lambda: _compiled(layout.local if isinstance(program, ModuleOp) else program))
+    layout = cheapest(propagated_layouts(from_jax(program, *args, **kwargs)))
+    return Account.of(layout, lambda: _compiled(layout.local))
 
 
 def _compiled(program: ModuleOp | Lowered) -> Compiled | None:

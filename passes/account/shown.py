@@ -23,7 +23,8 @@ def shown_account(account: "Account") -> str:
     compiled = account.compiled
     devices = f"{len(compiled.devices)} x {compiled.devices[0].device_kind}" if compiled else "not as many as it needs"
     parts = [
-        f"  mesh          {_meshes(account.meshes)}\n  devices       {devices}",
+        f"  mesh          {_meshes(account.meshes)}\n  devices       {devices}"
+        + (f"\n  layout        {account.layout}" if account.layout else ""),
         _received(account) if account.received else "",
         _totals(account),
         _collectives(compiled.collectives) if compiled else "",

@@ -9,9 +9,8 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.passes.blocks.sizes import value_bytes
-from sdy.passes.common.call_graph import callee
+from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.execution.interface import main_function
 from sdy.rules.elementwise import POINTWISE
 
 _MOVING = "bitcast_convert broadcast_in_dim clamp constant iota pad reshape reverse select slice transpose"

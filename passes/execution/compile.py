@@ -15,9 +15,8 @@ from sdy.dialect.meshes import named_meshes
 from sdy.passes.execution.custom_calls import wrong_calls_told
 from sdy.passes.execution.device_mesh import Device
 from sdy.passes.execution.interface import Argument
-from sdy.passes.execution.sharded_program import ShardedProgram, device_count
-
-__all__ = ["CompiledProgram", "compile", "compile_by_xla", "compile_unpartitioned", "device_count"]
+from sdy.passes.execution.sharded_program import ShardedProgram
+from sdy.passes.layouts import cheapest, is_propagated, propagated_layouts
 
 
 class CompiledProgram:
@@ -83,15 +82,18 @@ def peak_bytes_of(compiled: jax.stages.Compiled) -> int | None:
 
 
 def compile(  # noqa: A001
-    module: ModuleOp, devices: Sequence[Device] | jax.sharding.Mesh | None = None
+    module: ModuleOp, devices: Sequence[Device] | jax.sharding.Mesh | None = None, *, compare_layouts: bool = True
 ) -> CompiledProgram:
     """Compile `module` for the devices of its mesh, numbered as in `devices` (by default, as in `jax.devices()`).
 
     These may also be a mesh of jax that has the axes of the module's. A module that is not partitioned yet is
-    partitioned first, as a copy. Raises DiagnosticError where there are too few devices or the mesh is another, and
-    where the program is one that cannot be run.
+    partitioned first, as a copy, and one that is not propagated is propagated before, with `compare_layouts` as
+    `sdy.jit` does. Raises DiagnosticError where there are too few devices or the mesh is another, and where the program
+    is one that cannot be run.
     """
     with wrong_calls_told(module):
+        if not is_propagated(module):
+            module = cheapest(propagated_layouts(module.clone(), compare=compare_layouts)).local
         if not isinstance(devices, jax.sharding.Mesh):
             return CompiledProgram(ShardedProgram.of(module, devices))
         given, own = dict(devices.shape), [dict(mesh.axes) for mesh in named_meshes(module).values() if mesh.axes]

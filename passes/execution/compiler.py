@@ -19,11 +19,11 @@ from warnings import warn
 
 import jax
 from jaxlib.mlir import ir
+from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.meshes import named_meshes
 from sdy.mesh import Mesh
 from sdy.passes.common.inline import inline_calls
-from sdy.passes.driver import propagate
 from sdy.passes.execution.default_mesh import name_mesh
 from sdy.passes.execution.device_mesh import AnyMesh, Device
 from sdy.passes.execution.elapsed_time import elapsed_time_logged
@@ -32,34 +32,39 @@ from sdy.passes.execution.given_shardings import GivenShardings
 from sdy.passes.execution.jax_internals import before_xla_compiles, kept_alive
 from sdy.passes.execution.local_program import LocalProgram, parsed
 from sdy.passes.execution.manual_program import make_manual
+from sdy.passes.layouts import Layout, cheapest, propagated_layouts
 from sdy.passes.policy.policy import Policy, policies_in_turn
 from sdy.text import format
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """That a program is compiled by this compiler: for which mesh, if that is said, and with which policy."""
+    """That a program is compiled by this compiler: for which mesh, if that is said, with which policy, and whether
+    layouts are compared."""
 
     mesh: AnyMesh | None = None
     policy: Policy | None = None
+    compare_layouts: bool = True
 
 
 _chosen = jax.make_user_context()
 
 
 @contextmanager
-def compiler(*, mesh: jax.sharding.Mesh | Mesh | None = None, policy: Policy | None = None) -> Generator[None]:
+def compiler(
+    *, mesh: jax.sharding.Mesh | Mesh | None = None, policy: Policy | None = None, compare_layouts: bool = True
+) -> Generator[None]:
     """Within the `with` block, or the function so decorated, all that jax compiles for several devices is ours.
 
     That includes what other libraries make of `jax.jit`, and what was compiled before, which is traced and compiled
     again. `mesh` is that of `jax.set_mesh`: what has no shardings runs on its devices; by default programs are for the
-    devices of their arguments. `policy` is that of `sdy.jit`, called for each program.
+    devices of their arguments. `policy`, called for each program, and `compare_layouts` are those of `sdy.jit`.
 
     What is compiled raises DiagnosticError where it cannot be partitioned.
     """
     of_jax = GivenShardings.of(mesh, None, None).mesh
     let_jax_ask()
-    with choosing(Compiler(of_jax, policy)), _mesh_of_context(of_jax):
+    with choosing(Compiler(of_jax, policy, compare_layouts)), _mesh_of_context(of_jax):
         yield
 
 
@@ -88,10 +93,11 @@ def compilers_in(lowered: jax.stages.Lowered) -> list[Compiler]:
     return [each for each in kept_alive(lowered) if isinstance(each, Compiler)]
 
 
-def policy_of(compilers: Iterable[Compiler]) -> Policy | None:
-    """The policies of `compilers`, one after the other."""
+def propagated_as(compilers: Sequence[Compiler], module: ModuleOp) -> list[Layout]:
+    """The layouts of `module`: with the policies of `compilers`, one after the other, if all want them compared."""
     policies = [compiler.policy for compiler in dict.fromkeys(compilers) if compiler.policy is not None]
-    return policies_in_turn(policies) if policies else None
+    policy = policies_in_turn(policies) if policies else None
+    return propagated_layouts(module, policy, all(compiler.compare_layouts for compiler in compilers))
 
 
 @cache
@@ -120,8 +126,9 @@ def _partitioned(name: str, module: ir.Module, devices: Sequence[Device], keepal
     program = declared.clone()
     with elapsed_time_logged("propagation", function):
         inline_calls(program)  # arguments and results of functions would be split evenly only
-        propagate(program, policy_of(compilers))
+        layouts = propagated_as(compilers, program)
     with elapsed_time_logged("partitioning", function):
+        program = cheapest(layouts).local
         make_manual(program, declared, devices)
     return parsed(format(program, generic=True, debuginfo=True))
 

@@ -45,6 +45,7 @@ def jit(
     in_shardings: Tree = None,
     out_shardings: Tree = None,
     policy: Policy | None = None,
+    compare_layouts: bool = True,
     **options: Any,
 ) -> Any:
     """`fun` as `jax.jit` makes it, but propagated and partitioned by this compiler; see `Jitted`.
@@ -53,12 +54,13 @@ def jit(
     `sdy.Mesh` of more devices than there are, a function can be lowered, not run. `in_shardings` and `out_shardings`
     are trees, or prefixes of them, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, `Format`, or None for what the
     array has, else the compiler decides. Before it does, `policy` chooses how operations are computed, as in
-    `sdy.propagate`.
+    `sdy.propagate`. Of the layouts that Shardy would give to the program as it is written and to XLA's form of it, it
+    takes the one with which devices receive fewer bytes, or without `compare_layouts` the former.
     `options` are those of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
     inline, compiler_options. Without `fun`, the result is a decorator.
     """
     trees = (mesh, in_shardings, out_shardings)
-    make = partial(Jitted, trees=trees, policy=policy, options=options)
+    make = partial(Jitted, trees=trees, policy=policy, compare_layouts=compare_layouts, options=options)
     return make if fun is None else make(fun)
 
 
@@ -74,13 +76,19 @@ class Jitted:
     """
 
     def __init__(
-        self, fun: Callable[..., Any], trees: tuple[Any, Tree, Tree], policy: Policy | None, options: dict[str, Any]
+        self,
+        fun: Callable[..., Any],
+        trees: tuple[Any, Tree, Tree],
+        policy: Policy | None,
+        compare_layouts: bool,
+        options: dict[str, Any],
     ):
         update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
         jax.jit(fun, **options)  # which refuses what is no option
         self._fun = fun
         self._trees = trees  # the mesh, in_shardings and out_shardings
         self._policy = policy
+        self._compare_layouts = compare_layouts
         self._options = options
         self._by_shardings: dict[tuple[Any, ...], Any] = {}
         self._last: tuple[tuple[Any, ...] | None, Any] = (None, None)
@@ -153,7 +161,7 @@ class Jitted:
 
     @cached_property
     def _compiler(self) -> Compiler:
-        return Compiler(self._given.mesh, self._policy)
+        return Compiler(self._given.mesh, self._policy, self._compare_layouts)
 
     def _traced_by_jax(self, fun: Callable[..., Any]) -> Any:
         options = {name: value for name, value in self._options.items() if not name.startswith("donate")}

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy import collector
 from sdy.diagnostics import error
-from sdy.dialect.meshes import named_meshes
+from sdy.dialect.meshes import device_count, named_meshes
 from sdy.mesh import Mesh
 from sdy.passes.driver import partition
 from sdy.passes.execution.custom_calls import prepare_custom_calls
@@ -211,11 +211,6 @@ def _has_elements(port: Port) -> bool:
 def _without_elements(port: Port) -> jax.Array:
     """One device's part of an argument that has no elements."""
     return jnp.zeros(port.sharding.shard_shape(port.shape), port.dtype)
-
-
-def device_count(module: ModuleOp) -> int:
-    """The number of devices that `module` is a program for."""
-    return _meshes(module)[0].size
 
 
 def _meshes(module: ModuleOp) -> list[Mesh]:

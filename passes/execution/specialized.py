@@ -15,9 +15,9 @@ from jax.sharding import AbstractMesh, NamedSharding
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.dialect.meshes import device_count
 from sdy.passes.common.inline import inline_calls
-from sdy.passes.driver import propagate
-from sdy.passes.execution.compiler import Compiler, compilers_in, policy_of
+from sdy.passes.execution.compiler import Compiler, compilers_in, propagated_as
 from sdy.passes.execution.default_mesh import name_mesh
 from sdy.passes.execution.device_mesh import AnyMesh, Device
 from sdy.passes.execution.elapsed_time import elapsed_time_logged
@@ -31,7 +31,8 @@ from sdy.passes.execution.jax_internals import (
     lowered_devices,
     ordered_effects,
 )
-from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram, device_count, says_layout
+from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram, says_layout
+from sdy.passes.layouts import cheapest
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,14 @@ class Specialized:
             if has_devices and like is not None:
                 name_mesh(module, like)
             inline_calls(module)  # arguments and results of functions would be split evenly only
-            propagate(module, policy_of([*compilers, *compilers_in(lowered)]))
+            layouts = propagated_as([*compilers, *compilers_in(lowered)], module)
         with elapsed_time_logged("partitioning", traced.fun_name):
+            layout = cheapest(layouts)
             devices = _devices(lowered, given.mesh)
-            if not has_devices and device_count(module) > len(devices):
+            if not has_devices and device_count(layout.local) > len(devices):
                 has_devices, devices = True, ()  # those of an abstract mesh of the context
             kind = ShardedProgram if has_devices else WholeProgram
-            program = kind.of(module, devices, like, len(ordered))
+            program = kind.of(layout.local, devices, like, len(ordered))
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
@@ -84,9 +86,9 @@ class Specialized:
             effects=frozenset(traced.jaxpr.effects),
             ordered=ordered,
         )
-        return cls(
-            traced.fun_name, module, replace(program, local=local), kept, traced.out_info, tuple(traced.jaxpr.out_avals)
-        )
+        program = replace(program, local=local)
+        types = tuple(traced.jaxpr.out_avals)
+        return cls(traced.fun_name, layout.module, program, kept, traced.out_info, types)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
         """Apply the program to traced arguments, among static ones."""

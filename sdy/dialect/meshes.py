@@ -25,6 +25,11 @@ def named_meshes(module: ModuleOp) -> dict[str, Mesh]:
     return {op.sym_name.data: op.mesh.data for op in module.body.ops if isinstance(op, MeshOp)}
 
 
+def device_count(module: ModuleOp) -> int:
+    """The number of devices that `module` is a program for: those of its first mesh that has axes."""
+    return next((mesh.size for mesh in named_meshes(module).values() if mesh.axes), 1)
+
+
 def find_mesh(sharding: TensorSharding, anchor: Operation) -> Mesh | None:
     """The mesh of `sharding`, its symbol looked up in the module around `anchor`; None where there is no such mesh."""
     if isinstance(sharding.mesh, Mesh):

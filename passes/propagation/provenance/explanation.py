@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sdy.axes import AxisRef
 from sdy.diagnostics import Location
 from sdy.dialect.sharding_syntax import sharding_text
+from sdy.passes.propagation.provenance.ways import Choice
 from sdy.sharding import TensorSharding
 from sdy.shown_text import shown
 
@@ -73,6 +74,8 @@ class Explanation:
     sharding: TensorSharding | None
     chains: tuple[Chain, ...]
     missed: tuple[Missed, ...] = ()
+    choice: Choice | None = None
+    """The way in which the module was propagated, where there were several."""
 
     def __str__(self) -> str:
         sharding = "no sharding" if self.sharding is None else f"the sharding {sharding_text(self.sharding)}"
@@ -90,6 +93,8 @@ class Explanation:
             parts.append(f"\n  dimension {chain.dimension}, axis {chain.axis}")
             parts += [_line(f"{shown(hop.way):{ways}}  {hop.through}", hop.where) for hop in chain.hops]
             parts.append(_line(chain.origin.text, chain.origin.where))
+        if self.choice:
+            parts.append(f"\n  propagated {self.choice}")
         return "\n".join(parts)
 
 

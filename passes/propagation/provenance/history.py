@@ -14,6 +14,7 @@ from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.passes.propagation.fixed_point import Change, FixedPoint
 from sdy.passes.propagation.graph import UNSHARDABLE
 from sdy.passes.propagation.provenance.moves import Move
+from sdy.passes.propagation.provenance.ways import Choice
 
 
 class Arrival(NamedTuple):
@@ -84,6 +85,8 @@ class History:
 
     runs: list[Run] = field(default_factory=list[Run])
     """The propagations, in order."""
+    choice: Choice | None = None
+    """Which of several ways of propagation this one was, where there were several."""
     applied: dict[SSAValue, Operation] = field(default_factory=dict[SSAValue, Operation])
     """The constraint or manual computation that gave a value its sharding before propagation."""
 

@@ -1,0 +1,156 @@
+"""The layout of a program where several can be had: the one with which devices receive the fewest bytes.
+
+Shardy's answer depends on how a program is written, and XLA asks Shardy about another text than JAX lowers it to; see
+`sdy-rewrite-as-hlo`. So a module is propagated both as it is written and as it is in HLO:
+
+    layouts = propagated_layouts(module)        # as many as there are different ones
+    chosen = cheapest(layouts)                  # partitioned; and predicted from that what each costs
+    chosen.module, chosen.local                 # with all shardings; the program of one device
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+
+from sdy.diagnostics import Diagnostic, DiagnosticError, capture, report
+from sdy.dialect.attributes import SHARDING
+from sdy.dialect.meshes import named_meshes
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.walk import operations
+from sdy.passes.blocks.communication import bytes_received
+from sdy.passes.blocks.footprint import peak_bytes
+from sdy.passes.driver import expand, partition, propagate, run_passes
+from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
+from sdy.passes.partitioning.local_module import is_local
+from sdy.passes.policy.policy import Policy
+from sdy.passes.propagation.provenance.history import history_of
+from sdy.passes.propagation.provenance.ways import Choice, Way
+from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.shape import ReshapeOp, TransposeOp
+
+AS_WRITTEN = "as written"
+AS_IN_HLO = "as in XLA's HLO"
+
+_MORE_MEMORY = 1.05
+"""How much more memory than the layout that XLA has may be needed for one with which devices receive less."""
+
+
+_IN_SOME_FORMS = BroadcastInDimOp | ConstantOp | ReshapeOp | ReshardOp | TransposeOp | WhileOp
+"""Operations that one form of a module may have and another not."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A module whose tensors have shardings, what it looked like when it got them, and what was reported of it."""
+
+    form: str
+    module: ModuleOp
+    reported: Sequence[Diagnostic] = ()
+
+
+@dataclass(frozen=True)
+class PartitionedLayout:
+    """A `module` whose tensors have shardings, and the program of one device, `local`, that was made of it.
+
+    `choice` is the way in which it was propagated and what the others would have cost, where there were others.
+    """
+
+    module: ModuleOp
+    local: ModuleOp
+    choice: Choice | None = None
+
+
+def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: bool = True) -> list[Layout]:
+    """What propagation makes of `module`, which is itself the last of them, in its different forms.
+
+    Before, `policy` chooses as in `sdy.propagate`. Without `compare`, that is the module as it is written alone, as it
+    is where another form has the same shardings. Raises DiagnosticError where the module cannot be propagated.
+    """
+    expand(module, policy)
+    in_hlo = _as_in_hlo(module) if compare and _is_for_several_devices(module) else None
+    propagate(module)
+    layouts = [Layout(AS_WRITTEN, module)]
+    if in_hlo is not None:
+        try:
+            with capture() as reported:
+                propagate(in_hlo)
+        except DiagnosticError:
+            return layouts
+        if _shardings(in_hlo) != _shardings(module):
+            layouts.insert(0, Layout(AS_IN_HLO, in_hlo, reported))
+    return layouts
+
+
+def cheapest(layouts: Sequence[Layout]) -> PartitionedLayout:
+    """The layout with which devices receive the fewest bytes, the first of equal ones; partitioned.
+
+    One that takes more memory than the first by more than a twentieth is not chosen. Raises DiagnosticError where the
+    last cannot be partitioned, nor any other.
+    """
+    if len(layouts) == 1:
+        return partitioned(layouts[0].module)
+    ways: dict[Way, tuple[Layout, ModuleOp, Sequence[Diagnostic]]] = {}
+    for number, layout in enumerate(layouts, 1):
+        try:
+            with capture() as reported:
+                local = _partitioned(layout.module)
+        except DiagnosticError:
+            if number == len(layouts) and not ways:
+                raise
+            continue
+        way = Way(layout.form, bytes_received(local), peak_bytes(local))
+        ways[way] = layout, local, [*layout.reported, *reported]
+    most_memory = next(iter(ways)).peak_bytes * _MORE_MEMORY
+    taken = min((way for way in ways if way.peak_bytes <= most_memory), key=lambda way: way.bytes_received)
+    layout, local, reported = ways.pop(taken)
+    for diagnostic in reported:
+        report(diagnostic)
+    choice = Choice(taken, tuple(ways))
+    history_of(layout.module).choice = choice
+    return PartitionedLayout(layout.module, local, choice)
+
+
+def partitioned(module: ModuleOp) -> PartitionedLayout:
+    """The layout that `module` has, which is propagated and may be partitioned already; it stays what it is."""
+    return PartitionedLayout(module, _partitioned(module), history_of(module).choice)
+
+
+def is_propagated(module: ModuleOp) -> bool:
+    """Whether propagation has had its say in `module`: in this process, or in the text that was read."""
+    return (
+        bool(history_of(module).runs) or is_local(module) or any(SHARDING in op.attributes for op in operations(module))
+    )
+
+
+def _as_in_hlo(module: ModuleOp) -> ModuleOp | None:
+    """A copy of `module` in the form that it has in HLO, None where that is the same."""
+    copy = module.clone()
+    before = list(operations(copy))
+    run_passes(copy, [RewriteAsHloPass()])
+    return None if list(operations(copy)) == before else copy
+
+
+def _is_for_several_devices(module: ModuleOp) -> bool:
+    return any(mesh.size > 1 for mesh in named_meshes(module).values())
+
+
+def _shardings(module: ModuleOp) -> list[tuple[str, Attribute | None, Attribute | None]]:
+    """What those operations say of shardings that all forms of a module have; constants may have been copied."""
+    said = (
+        (op.name, op.attributes.get(SHARDING), op.properties.get("res_attrs"))
+        for op in operations(module)
+        if not isinstance(op, _IN_SOME_FORMS)
+    )
+    return [one for one, _ in groupby(said)]
+
+
+def _partitioned(module: ModuleOp) -> ModuleOp:
+    local = module.clone()
+    if not is_local(local):
+        partition(local)
+    return local
