@@ -9,6 +9,13 @@ from drop_in_programs.placed import Build, of_corpus
 
 _LIBRARIES = (
     "optimizers",
+    "flax_nnx",
+    "flax_linen",
+    "equinox_models",
+    "haiku_models",
+    "language_models",
+    "sequences_and_experts",
+    "differential_equations",
 )
 """The modules beside this one, each with a table of programs."""
 

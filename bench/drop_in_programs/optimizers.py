@@ -22,6 +22,7 @@ from drop_in_programs.placed import (
     normal,
     placed,
 )
+from drop_in_programs.steps import cross_entropy, train_step
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
@@ -44,19 +45,7 @@ def classify(params: dict[str, Any], x: jax.Array) -> jax.Array:
 
 
 def loss(params: dict[str, Any], x: jax.Array, labels: jax.Array) -> jax.Array:
-    return optax.softmax_cross_entropy_with_integer_labels(classify(params, x), labels).mean()
-
-
-def train_step(optimizer: Any, loss: Callable[..., jax.Array], has_value: bool = False) -> Callable[..., Any]:
-    """What everybody writes; line searches are told the loss, too."""
-
-    def step(params: Any, state: Any, *batch: Any) -> Any:
-        value, gradients = jax.value_and_grad(loss)(params, *batch)
-        more = {"value": value, "grad": gradients, "value_fn": lambda p: loss(p, *batch)} if has_value else {}
-        updates, state = optimizer.update(gradients, state, params, **more)
-        return optax.apply_updates(params, updates), state, value
-
-    return step
+    return cross_entropy(classify(params, x), labels)
 
 
 def accumulating_step(optimizer: Any) -> Callable[..., Any]:

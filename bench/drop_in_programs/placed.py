@@ -8,6 +8,7 @@ A rule is given the path of an array in its tree, as `layers/0/kernel`, and its 
 
 import math
 import re
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -69,6 +70,30 @@ def of_corpus(program: Program) -> Placed:
     return Placed(program.function, tuple(arguments), mesh)
 
 
+def filled(described: Any) -> Any:
+    """Arrays for a tree of shapes and types, as `jax.eval_shape` has them of what makes a model; sooner than making it.
+
+    What is named a scale or a variance is one, integers are zero, and what optimizers keep is; other numbers are small and normally distributed.
+    """
+
+    def fill(path: Any, leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.split(jax.random.key(0), leaf.shape) if leaf.shape else jax.random.key(0)
+        if not jax.dtypes.issubdtype(leaf.dtype, np.floating):
+            return np.zeros(leaf.shape, leaf.dtype)
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        if "opt_state" in name:
+            return np.zeros(leaf.shape, leaf.dtype)
+        if re.search(r"scale|var", name.rpartition("/kernel")[2]):
+            return np.ones(leaf.shape, leaf.dtype)
+        fan_in = math.prod(leaf.shape[:-1]) if len(leaf.shape) > 1 else 1024
+        return normal(*leaf.shape, seed=zlib.crc32(name.encode()), scale=fan_in**-0.5).astype(leaf.dtype)
+
+    return jax.tree_util.tree_map_with_path(fill, described)
+
+
 def fully_sharded(*axes: str, mesh: Mapping[str, int] = LINE) -> Rule:
     """Each array that is not small is split along its largest dimension that `axes` divide."""
     axes = axes or (X,)
@@ -89,7 +114,7 @@ def by_name(specs: Mapping[str, P], otherwise: Rule | P = P()) -> Rule:
 
     def rule(path: str, shape: tuple[int, ...]) -> P:
         for pattern, spec in specs.items():
-            if re.search(pattern, path) and len(spec) <= len(shape):
+            if re.search(pattern, path) and len(spec) <= len(shape) and math.prod(shape) > 1:
                 return spec
         return otherwise if isinstance(otherwise, P) else otherwise(path, shape)
 
@@ -105,6 +130,6 @@ def integers(*shape: int, below: int, seed: int = 0) -> np.ndarray[Any, np.dtype
 
 
 __all__ = [
-    "CUBE", "GRID", "LINE", "Build", "Placed", "Rule", "by_name", "fully_sharded", "integers", "normal", "of_corpus",
+    "CUBE", "GRID", "LINE", "Build", "Placed", "Rule", "by_name", "filled", "fully_sharded", "integers", "normal", "of_corpus",
     "place", "placed",
 ]  # fmt: skip
