@@ -1,0 +1,200 @@
+"""`sdy.jit` in the place of `jax.jit`, for programs as people write them: what each costs under both, side by side.
+
+    python bench/drop_in.py [PART OF A NAME ...] [--list]          all programs by default
+
+It needs what `pip install '.[libraries]'` brings. A program is a function with arguments that are split over 8 virtual
+CPU devices; nothing else is said. A row is printed as soon as it is measured:
+
+    shardings   whether all results are split as jax.jit splits them, else how many are not
+    received    the bytes that a device receives in all collectives of the compiled HLO: sdy's, jax.jit's, the ratio
+    memory      the ratio of what a device needs for arguments, results and what lies between
+    compile     the ratio of the seconds that all processors together need from the function to what is compiled
+    numbers     whether they are the same as far as rounding explains, as `first_mismatch` in passes/execution/rounding.py
+                has it: 16 times the random walk of the roundings that the module has, of the narrowest type in it, or
+                of what moves where the arguments are rounded otherwise
+
+The exit status is 1 where numbers differ, where a program is refused, or where its process ends.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import argparse
+import math
+import signal
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import jax
+
+jax.config.update("jax_num_cpu_devices", 8)
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+
+from drop_in_programs import build, names  # noqa: E402
+from side_by_side import Comparison, compare  # noqa: E402
+
+_PROGRAMS_PER_PROCESS = 20
+_PATIENCE = 600
+"""So many seconds a program may take before its process is ended."""
+
+_MOST = 1.05
+"""Of what jax.jit needs."""
+
+_MEAN = 0.85
+"""What the geometric mean of received bytes should at most be."""
+
+BEYOND_JAX: Mapping[str, str] = {
+    "corpus, beyond XLA: transform of a grid": "XLA's program fails when it runs",
+    "corpus, beyond XLA: gradient of an uneven sort": "XLA ends the process",
+    "corpus, beyond XLA: gradient of uneven pooling": "XLA's numbers are wrong",
+    "corpus, beyond XLA: scatter of windows outside": "XLA's numbers are wrong",
+    "corpus, beyond XLA: parity": "XLA does not compile it",
+}
+"""Programs that jax.jit fails at, which is why they fail here, and how."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What ended the work on a program, and under which of the two."""
+
+    under: str
+    message: str
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compare sdy.jit with jax.jit on programs as people write them.")
+    parser.add_argument("parts", nargs="*", metavar="PART OF A NAME", help="measure the programs that have one of these")
+    parser.add_argument("--list", action="store_true", help="print the names of programs instead of measuring them")
+    options = parser.parse_args()
+    chosen = [name for name in names() if not options.parts or any(part in name for part in options.parts)]
+    if options.list:
+        print(*chosen, sep="\n")
+        return 0
+    print("| program | shardings | received: sdy | jax.jit | ratio | memory | compile | numbers |")
+    print("| --- | --- | --: | --: | --: | --: | --: | --- |")
+    outcomes: dict[str, Comparison | Failure] = {}
+    for name, outcome in measured(chosen):
+        print(row(name, outcome), flush=True)
+        outcomes[name] = outcome
+    print(summary(outcomes))
+    return int(any(is_wrong(name, outcome) for name, outcome in outcomes.items()))
+
+
+def measured(chosen: Sequence[str]) -> Generator[tuple[str, Comparison | Failure]]:
+    """Each program with what came of it, one after the other in processes of their own."""
+    context = get_context("spawn")
+    stage = context.Array("c", 32)
+    pool = None
+    for name in chosen:
+        pool = pool or ProcessPoolExecutor(1, context, _keep_stage, (stage,), max_tasks_per_child=_PROGRAMS_PER_PROCESS)
+        try:
+            yield name, pool.submit(_measure, name).result()
+        except BrokenProcessPool:
+            yield name, Failure(stage.value.decode(), "the process ended")
+            pool = None
+
+
+_stage: Any = None
+
+
+def _keep_stage(stage: Any) -> None:
+    global _stage
+    _stage = stage
+
+
+def _measure(name: str) -> Comparison | Failure:
+    def say(stage: str) -> None:
+        _stage.value = stage.encode()
+
+    signal.alarm(_PATIENCE)
+    say("building it")
+    try:
+        return compare(build(name)(), say=say)
+    except Exception as problem:
+        return Failure(_stage.value.decode(), f"{type(problem).__name__}: {problem}".partition("\n")[0])
+    finally:
+        signal.alarm(0)
+
+
+def row(name: str, outcome: Comparison | Failure) -> str:
+    """A line of the table."""
+    if isinstance(outcome, Failure):
+        cells = ["", "", "", "", "", "", f"**{outcome.under}: {outcome.message}**"]
+    else:
+        cells = [
+            f"{len(outcome.other_shardings)} differ" if outcome.other_shardings else "equal",
+            f"{outcome.sdy.received:,.0f}",
+            f"{outcome.jax.received:,.0f}",
+            *(_shown(ratio) for ratio in (outcome.received, outcome.memory, outcome.seconds)),
+            f"**{outcome.mismatch}**" if outcome.mismatch else "equal",
+        ]
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in [name, *cells]) + " |"
+
+
+GOALS: Mapping[str, Callable[[Comparison], bool]] = {
+    "shardings are equal, or fewer bytes are received": lambda c: (
+        not c.other_shardings or c.sdy.received < c.jax.received
+    ),
+    f"received bytes are at most {_MOST}": lambda c: not c.received > _MOST,
+    f"memory is at most {_MOST}": lambda c: c.memory <= _MOST,
+    "numbers are equal": lambda c: not c.mismatch,
+}
+
+
+def summary(outcomes: Mapping[str, Comparison | Failure]) -> str:
+    """How many programs reach each goal and which do not, and the means of the ratios."""
+    compared = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Comparison)}
+    lines = ["", f"{len(outcomes)} programs, of which {len(compared)} are compared.", ""]
+    for goal, is_reached in GOALS.items():
+        short = {name: comparison for name, comparison in compared.items() if not is_reached(comparison)}
+        lines.append(f"- {goal}: {len(compared) - len(short)}; not:")
+        lines += [f"  - {name}{_why(name, comparison)}" for name, comparison in short.items()]
+    lines.append("- compared are not:")
+    lines += [
+        f"  - {name}: {failure.under}: {failure.message}{_reason(name)}"
+        for name, failure in outcomes.items()
+        if isinstance(failure, Failure)
+    ]
+    communicating = [c.received for c in compared.values() if 0 < c.received < math.inf]
+    lines += [
+        "",
+        f"Geometric means: received bytes {_mean(communicating):.3f} (of the {len(communicating)} programs in which both "
+        f"receive any; the goal is {_MEAN}), memory {_mean([c.memory for c in compared.values()]):.3f}, "
+        f"compile {_mean([c.seconds for c in compared.values()]):.3f}.",
+    ]
+    return "\n".join(lines)
+
+
+def is_wrong(name: str, outcome: Comparison | Failure) -> bool:
+    """Whether numbers differ or there are none, and the reason is not known to be jax.jit."""
+    return name not in BEYOND_JAX and (isinstance(outcome, Failure) or outcome.mismatch is not None)
+
+
+def _why(name: str, comparison: Comparison) -> str:
+    shardings = "; ".join(comparison.other_shardings[:2])
+    figures = f"received {_shown(comparison.received)}, memory {_shown(comparison.memory)}"
+    return f" ({figures}{', ' * bool(shardings)}{shardings}){_reason(name)}"
+
+
+def _reason(name: str) -> str:
+    return f" ({BEYOND_JAX[name]})" if name in BEYOND_JAX else ""
+
+
+def _shown(ratio: float) -> str:
+    return "" if math.isnan(ratio) else f"{ratio:.2f}"
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    """The geometric mean; NaN of none."""
+    return math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
+
+
+if __name__ == "__main__":
+    sys.exit(main())

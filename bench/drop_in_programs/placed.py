@@ -1,0 +1,135 @@
+"""Functions with arguments that are split over a mesh of eight devices, and rules that say how trees of them are.
+
+A rule is given the path of an array in its tree, as `layers/0/kernel`, and its shape; it returns the PartitionSpec.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import math
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from partitioned_programs import CUBE, GRID, LINE, Program, X
+
+from sdy.passes.execution.inputs import random_inputs
+
+Rule: TypeAlias = Callable[[str, tuple[int, ...]], P]
+
+_SMALL = 1024
+"""Arrays of fewer elements are not worth splitting."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A function, its arguments, trees of arrays on the devices of `mesh`, and the mesh of the context it is run in."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    mesh: Mesh
+
+
+Build: TypeAlias = Callable[[], Placed]
+"""What makes a program when it is asked for: until then no library has to do anything."""
+
+
+def mesh_of(axes: Mapping[str, int]) -> Mesh:
+    return jax.make_mesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
+
+
+def placed(function: Callable[..., Any], *arguments: tuple[Any, Rule | P], mesh: Mapping[str, int] = LINE) -> Placed:
+    """`function` with arguments that are each a tree and how its arrays are split."""
+    devices = mesh_of(mesh)
+    return Placed(function, tuple(place(devices, tree, rule) for tree, rule in arguments), devices)
+
+
+def place(mesh: Mesh, tree: Any, rule: Rule | P) -> Any:
+    """`tree` with its arrays on the devices of `mesh`, where `rule` says, or all alike as a PartitionSpec says."""
+
+    def put(path: Any, leaf: Any) -> jax.Array:
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        spec = rule if isinstance(rule, P) else rule(name, np.shape(leaf))
+        return jax.device_put(leaf, NamedSharding(mesh, spec))
+
+    return jax.tree_util.tree_map_with_path(put, tree)
+
+
+def of_corpus(program: Program) -> Placed:
+    """A program of the tests' corpus, with made up arguments."""
+    mesh = program.jax_mesh()
+    described = [argument.on(mesh) for argument in program.arguments]
+    arrays = random_inputs(described, seed=0)  # pyright: ignore[reportArgumentType]
+    arguments = (jax.device_put(array, like.sharding) for array, like in zip(arrays, described, strict=True))
+    return Placed(program.function, tuple(arguments), mesh)
+
+
+def filled(described: Any) -> Any:
+    """Arrays for a tree of shapes and types, as `jax.eval_shape` has them of what makes a model; sooner than making it.
+
+    What is named a scale or a variance is one, integers are zero, and what optimizers keep is; other numbers are small and normally distributed.
+    """
+
+    def fill(path: Any, leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.split(jax.random.key(0), leaf.shape) if leaf.shape else jax.random.key(0)
+        if not jax.dtypes.issubdtype(leaf.dtype, np.floating):
+            return np.zeros(leaf.shape, leaf.dtype)
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        if "opt_state" in name:
+            return np.zeros(leaf.shape, leaf.dtype)
+        if re.search(r"scale|var", name.rpartition("/kernel")[2]):
+            return np.ones(leaf.shape, leaf.dtype)
+        fan_in = math.prod(leaf.shape[:-1]) if len(leaf.shape) > 1 else 1024
+        return normal(*leaf.shape, seed=zlib.crc32(name.encode()), scale=fan_in**-0.5).astype(leaf.dtype)
+
+    return jax.tree_util.tree_map_with_path(fill, described)
+
+
+def fully_sharded(*axes: str, mesh: Mapping[str, int] = LINE) -> Rule:
+    """Each array that is not small is split along its largest dimension that `axes` divide."""
+    axes = axes or (X,)
+    parts = math.prod(mesh[axis] for axis in axes)
+
+    def rule(path: str, shape: tuple[int, ...]) -> P:
+        dimensions = [i for i, size in enumerate(shape) if size % parts == 0]
+        if math.prod(shape) < _SMALL or not dimensions:
+            return P()
+        largest = max(dimensions, key=lambda i: shape[i])
+        return P(*[None] * largest, axes)
+
+    return rule
+
+
+def by_name(specs: Mapping[str, P], otherwise: Rule | P = P()) -> Rule:
+    """The array is split as the first of these regular expressions that is found in its path says, where it fits."""
+
+    def rule(path: str, shape: tuple[int, ...]) -> P:
+        for pattern, spec in specs.items():
+            if re.search(pattern, path) and len(spec) <= len(shape) and math.prod(shape) > 1:
+                return spec
+        return otherwise if isinstance(otherwise, P) else otherwise(path, shape)
+
+    return rule
+
+
+def normal(*shape: int, seed: int = 0, scale: float = 1.0) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return (scale * np.random.default_rng(seed).standard_normal(shape)).astype(np.float32)
+
+
+def integers(*shape: int, below: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.int32]]:
+    return np.random.default_rng(seed).integers(0, below, shape).astype(np.int32)
+
+
+__all__ = [
+    "CUBE", "GRID", "LINE", "Build", "Placed", "Rule", "by_name", "filled", "fully_sharded", "integers", "normal", "of_corpus",
+    "place", "placed",
+]  # fmt: skip
