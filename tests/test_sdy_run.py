@@ -226,7 +226,7 @@ def test_help_tells_what_there_is(capsys: pytest.CaptureFixture[str]):
 
 
 def test_interrupt_ends_quietly(program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    def interrupted(*_: Any) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sdy_run, "propagated_layouts", interrupted)
