@@ -92,7 +92,9 @@ def main() -> None:
             operands, results = (", ".join(map(layout, values)) for values in (op.operands, op.results))
             print(f"{name}: {operands} -> {results}")
     print("collectives")
-    for name, groups in re.findall(r"stablehlo\.(all_\w+|reduce_scatter).*?groups = dense<(.*?)>", lowered.device_text()):
+    for name, groups in re.findall(
+        r"stablehlo\.(all_\w+|reduce_scatter).*?groups = dense<(.*?)>", lowered.device_text()
+    ):
         print(f"  {name} among {groups}")
 
     value, updated = sharded(parameters, x)

@@ -102,7 +102,8 @@ class DeviceMesh:
         if placed is None:
             return NamedSharding(self.mesh, PartitionSpec())
         dims = [tuple(self._names(axes, placed.mesh)) for axes in placed.sharding.dim_axes]
-        return NamedSharding(self.mesh, PartitionSpec(*(names or None for names in dims)))
+        unreduced = set(self._names(placed.sharding.unreduced, placed.mesh))
+        return NamedSharding(self.mesh, PartitionSpec(*(names or None for names in dims), unreduced=unreduced))
 
     def _names(self, axes: Iterable[AxisRef], mesh: Mesh) -> Iterator[str]:
         for axis in axes:

@@ -84,7 +84,9 @@ class Specialized:
             effects=frozenset(traced.jaxpr.effects),
             ordered=ordered,
         )
-        return cls(traced.fun_name, module, replace(program, local=local), kept, traced.out_info, tuple(traced.jaxpr.out_avals))
+        return cls(
+            traced.fun_name, module, replace(program, local=local), kept, traced.out_info, tuple(traced.jaxpr.out_avals)
+        )
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
         """Apply the program to traced arguments, among static ones."""
