@@ -1,4 +1,4 @@
-"""Partial results that a program asks for, on their way through the pipelines: what the devices compute is the whole."""
+"""Partial results that a program asks for are combined once, on their way through the pipelines."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ PROGRAM = """
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 func.func @main(%a: tensor<4x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"x", "y"}}]>}},
                 %b: tensor<4x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x", "y"}}, {{}}]>}}) -> tensor<4x4xf32> {{
-  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %0 = stablehlo.dot %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %1 = sdy.sharding_constraint %0 <@mesh, [{{}}, {{}}], unreduced={{{unreduced}}}> : tensor<4x4xf32>
   %2 = sdy.sharding_constraint %1 <@mesh, [{{}}, {{}}]> : tensor<4x4xf32>
   return %2 : tensor<4x4xf32>
