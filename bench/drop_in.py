@@ -70,7 +70,9 @@ class Failure:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compare sdy.jit with jax.jit on programs as people write them.")
-    parser.add_argument("parts", nargs="*", metavar="PART OF A NAME", help="measure the programs that have one of these")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART OF A NAME", help="measure the programs that have one of these"
+    )
     parser.add_argument("--list", action="store_true", help="print the names of programs instead of measuring them")
     options = parser.parse_args()
     chosen = [name for name in names() if not options.parts or any(part in name for part in options.parts)]

@@ -61,7 +61,9 @@ def compare(program: Placed, by_us: Callable[..., Any] = sdy.jit, say: Callable[
         lowered, ours, results, _ = _run(by_us, program)
         say("comparison")
         rounding = Rounding.of(lowered.module)
-        return Comparison(ours, theirs, _other_shardings(results, expected), _mismatch(results, expected, rounding, again))
+        return Comparison(
+            ours, theirs, _other_shardings(results, expected), _mismatch(results, expected, rounding, again)
+        )
 
 
 def _run(jit: Callable[..., Any], program: Placed) -> tuple[Any, Cost, Any, Callable[[float], Any]]:
@@ -85,10 +87,15 @@ def _run(jit: Callable[..., Any], program: Placed) -> tuple[Any, Cost, Any, Call
 def _rounded_otherwise(arguments: Any, relative: float) -> Any:
     leaves, tree = jax.tree.flatten(arguments)
     numbers = [not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
-    changed = iter(rounded_otherwise([np.asarray(x) for x, is_array in zip(leaves, numbers, strict=True) if is_array], relative))
+    changed = iter(
+        rounded_otherwise([np.asarray(x) for x, is_array in zip(leaves, numbers, strict=True) if is_array], relative)
+    )
     return jax.tree.unflatten(
         tree,
-        [jax.device_put(next(changed), x.sharding) if is_array else x for x, is_array in zip(leaves, numbers, strict=True)],
+        [
+            jax.device_put(next(changed), x.sharding) if is_array else x
+            for x, is_array in zip(leaves, numbers, strict=True)
+        ],
     )
 
 

@@ -22,7 +22,10 @@ _LIBRARIES = (
 
 def names() -> list[str]:
     """The names of all programs: the theme of each, and what it does."""
-    return [*(f"{theme}: {name}" for theme in _LIBRARIES for name in _table(theme)), *(f"corpus, {name}" for name in CORPUS)]
+    return [
+        *(f"{theme}: {name}" for theme in _LIBRARIES for name in _table(theme)),
+        *(f"corpus, {name}" for name in CORPUS),
+    ]
 
 
 def build(name: str) -> Build:

@@ -155,7 +155,9 @@ def fixed_points() -> Placed:
         return jnp.mean(found.value**2)
 
     w = (_WIDTH, _WIDTH)
-    return placed(jax.value_and_grad(loss), (normal(*w, scale=0.05), P(None, "model")), (normal(*w), P("data")), mesh=GRID)
+    return placed(
+        jax.value_and_grad(loss), (normal(*w, scale=0.05), P(None, "model")), (normal(*w), P("data")), mesh=GRID
+    )
 
 
 def logistic_regression() -> Placed:

@@ -10,7 +10,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from drop_in_programs.placed import GRID, LINE, Build, Placed, Rule, by_name, filled, fully_sharded, integers, normal, placed
+from drop_in_programs.placed import (
+    GRID,
+    LINE,
+    Build,
+    Placed,
+    Rule,
+    by_name,
+    filled,
+    fully_sharded,
+    integers,
+    normal,
+    placed,
+)
 from drop_in_programs.steps import cross_entropy, train_step
 from jax import lax
 from jax.sharding import PartitionSpec as P
@@ -92,7 +104,12 @@ def _trained(
 
 def _perceptron(rule: Rule | P, batch: P, mesh: Mapping[str, int] = LINE) -> Build:
     return lambda: _trained(
-        lambda: eqx.nn.MLP(_WIDTH, 10, 256, 2, key=_KEY), normal(_BATCH, _WIDTH), integers(_BATCH, below=10), rule, batch, mesh
+        lambda: eqx.nn.MLP(_WIDTH, 10, 256, 2, key=_KEY),
+        normal(_BATCH, _WIDTH),
+        integers(_BATCH, below=10),
+        rule,
+        batch,
+        mesh,
     )
 
 

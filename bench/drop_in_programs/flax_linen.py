@@ -307,9 +307,7 @@ def _diffusion(rule: Rule | P, batch: P, mesh: Mapping[str, int] = LINE) -> Buil
 
         params, optimizer = _initial(model, images, time), optax.adam(1e-3)
         batches = ((images, batch), (time, P(batch[0])), (normal(*images.shape, seed=1), batch))
-        return placed(
-            train_step(optimizer, loss), (params, rule), (optimizer.init(params), rule), *batches, mesh=mesh
-        )
+        return placed(train_step(optimizer, loss), (params, rule), (optimizer.init(params), rule), *batches, mesh=mesh)
 
     return build
 

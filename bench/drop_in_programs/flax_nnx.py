@@ -43,7 +43,9 @@ class Attention(nnx.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         kv = self.kv(x)
         return self.out(
-            jax.nn.dot_product_attention(rotated(self.q(x)), rotated(kv[..., 0, :, :]), kv[..., 1, :, :], is_causal=True)
+            jax.nn.dot_product_attention(
+                rotated(self.q(x)), rotated(kv[..., 0, :, :]), kv[..., 1, :, :], is_causal=True
+            )
         )
 
 
@@ -191,7 +193,9 @@ def _trained(
     return placed(step, *kept, (inputs, batch), (labels, batch), mesh=mesh)
 
 
-def _language(kind: Callable[..., nnx.Module], rule: Rule | P, batch: P, mesh: Mapping[str, int] = LINE, **options: Any):
+def _language(
+    kind: Callable[..., nnx.Module], rule: Rule | P, batch: P, mesh: Mapping[str, int] = LINE, **options: Any
+):
     def build() -> Placed:
         tokens = integers(_BATCH, _LENGTH, below=_VOCABULARY)
         return _trained(lambda: kind(nnx.Rngs(0), **options), tokens, tokens, rule, batch, mesh, loss=next_token_loss)

@@ -10,7 +10,19 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 import optax
-from drop_in_programs.placed import GRID, LINE, Build, Placed, Rule, by_name, filled, fully_sharded, integers, normal, placed
+from drop_in_programs.placed import (
+    GRID,
+    LINE,
+    Build,
+    Placed,
+    Rule,
+    by_name,
+    filled,
+    fully_sharded,
+    integers,
+    normal,
+    placed,
+)
 from drop_in_programs.steps import cross_entropy, next_token_loss, train_step, train_step_with_statistics
 from jax.sharding import PartitionSpec as P
 
@@ -52,7 +64,11 @@ def _language(model: Callable[..., Any], rule: Rule | P, batch: P, mesh: Mapping
 
 def resnet(images: jax.Array) -> jax.Array:
     network = hk.nets.ResNet(
-        (1, 1, 1, 1), 10, bottleneck=False, channels_per_group=(64, 64, 128, 128), use_projection=(False, True, True, True)
+        (1, 1, 1, 1),
+        10,
+        bottleneck=False,
+        channels_per_group=(64, 64, 128, 128),
+        use_projection=(False, True, True, True),
     )
     return network(images, is_training=True)
 

@@ -240,9 +240,7 @@ PROGRAMS: dict[str, Build] = {
     "training, sequence split": _trained(loss, P(), P("data", "model"), GRID),
     "training in bfloat16, fully sharded": _trained(mixed_precision_loss, fully_sharded(), P("x")),
     "training with adafactor, tensor parallel": _trained(loss, _MEGATRON, P("data"), GRID, optax.adafactor(1e-3)),
-    "layers split as stages, data parallel": _trained(
-        loss, by_name({"layers": P("model")}), P("data"), GRID
-    ),
+    "layers split as stages, data parallel": _trained(loss, by_name({"layers": P("model")}), P("data"), GRID),
     "low-rank fine tuning, tensor parallel": fine_tuning,
     "direct preferences, fully sharded": preferences,
     "distillation, tensor parallel teacher": distilled,

@@ -104,9 +104,16 @@ def trained(
     return placed(step, *((tree, rule) for tree in kept), (x, batch), (labels, batch), mesh=mesh)
 
 
-_MEGATRON = by_name({"layer0/w": P(None, "model"), "layer0/b": P("model"), "layer1/w": P("model"), "layer2/w": P(None, "model")})
+_MEGATRON = by_name(
+    {"layer0/w": P(None, "model"), "layer0/b": P("model"), "layer1/w": P("model"), "layer2/w": P(None, "model")}
+)
 _BOTH = by_name(
-    {"layer0/w": P("data", "model"), "layer0/b": P("model"), "layer1/w": P("model", "data"), "layer2/w": P("data", "model")}
+    {
+        "layer0/w": P("data", "model"),
+        "layer0/b": P("model"),
+        "layer1/w": P("model", "data"),
+        "layer2/w": P("data", "model"),
+    }
 )
 
 
@@ -140,9 +147,7 @@ PROGRAMS: dict[str, Build] = {
     "L-BFGS with a line search, fully sharded": _simple(
         optax.lbfgs(memory_size=4), fully_sharded(), _SPLIT, has_value=True
     ),
-    "adamw, every fourth step, fully sharded": _simple(
-        optax.MultiSteps(optax.adamw(1e-3), 4), fully_sharded(), _SPLIT
-    ),
+    "adamw, every fourth step, fully sharded": _simple(optax.MultiSteps(optax.adamw(1e-3), 4), fully_sharded(), _SPLIT),
     "gradients accumulated in a loop, fully sharded": _accumulating(fully_sharded(), _SPLIT),
     "gradients accumulated in a loop, tensor parallel": _accumulating(_MEGATRON, P("data"), GRID),
     "sharpness aware, fully sharded": lambda: trained(sharpness_aware_step(_ADAM), _ADAM, fully_sharded(), _SPLIT),

@@ -265,7 +265,9 @@ PROGRAMS: dict[str, Build] = {
     "attention with heads exchanged by constraints": _attention(constrained_attention, _SEQUENCE),
     "attention, sequence split": _attention(plain_attention, _SEQUENCE),
     "attention's gradient, sequence split": _attention(gradient(plain_attention), _SEQUENCE),
-    "attention's gradient, batch and heads split": _attention(gradient(plain_attention), P("data", None, "model"), GRID),
+    "attention's gradient, batch and heads split": _attention(
+        gradient(plain_attention), P("data", None, "model"), GRID
+    ),
     "attention in blocks, batch and sequence split": _attention(attention_in_blocks, P("data", "model"), GRID),
     "attention in blocks, gradient, batch and heads split": _attention(
         gradient(attention_in_blocks), P("data", None, "model"), GRID

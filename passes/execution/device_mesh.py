@@ -104,7 +104,7 @@ class DeviceMesh:
 
         That is the mesh itself where no mesh of the module names whole axes of it. None is replicated.
         """
-        if placed is not None and self._of_module:
+        if placed is not None and self._of_module and not placed.sharding.unreduced:
             ways = [
                 (mesh, self._of_module[mesh], sharding)
                 for mesh in self._of_module
@@ -120,7 +120,10 @@ class DeviceMesh:
 
     def spec(self, placed: PlacedSharding | None) -> PartitionSpec:
         """A sharding on the mesh; None is replicated."""
-        return _spec(self._names(axes, placed.mesh) for axes in placed.sharding.dim_axes) if placed else PartitionSpec()
+        if placed is None:
+            return PartitionSpec()
+        unreduced = self._names(placed.sharding.unreduced, placed.mesh)
+        return _spec((self._names(axes, placed.mesh) for axes in placed.sharding.dim_axes), unreduced)
 
     def _names(self, axes: Iterable[AxisRef], mesh: Mesh) -> Iterator[str]:
         for axis in axes:
@@ -128,8 +131,8 @@ class DeviceMesh:
             yield from (quote(cut.name, _PLAIN) for cut in self._cuts if start <= cut.start < cut.end <= end)
 
 
-def _spec(names_of_dims: Iterable[Iterable[str]]) -> PartitionSpec:
-    return PartitionSpec(*(tuple(names) or None for names in names_of_dims))
+def _spec(names_of_dims: Iterable[Iterable[str]], unreduced: Iterable[str] = ()) -> PartitionSpec:
+    return PartitionSpec(*(tuple(names) or None for names in names_of_dims), unreduced=frozenset(unreduced))
 
 
 def _in_jax(

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp, NameLoc
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
@@ -98,19 +98,19 @@ class Interface:
         return cls(main, [None] * len(main.function_type.inputs), [None] * len(main.function_type.outputs))
 
     def ports(self, devices: DeviceMesh) -> tuple[list[Port], list[Port]]:
-        """The arguments and the results as arrays over `devices`. Raises DiagnosticError for a type no array has."""
+        """The arguments and the results as arrays over `devices`. Raises DiagnosticError for what no array can be."""
         donated = [index in self.donated for index in range(len(self.inputs))]
         types = self.main.function_type.outputs.data
         results = zip(result_names(self.main), types, self.outputs, strict=True)
         return (
             [
-                Port(each.name, each.shape, each.dtype, devices.named_sharding(placed), devices.spec(placed), donated)
+                Port(each.name, each.shape, each.dtype, *self._sharding(each.name, placed, devices), donated)
                 for each, placed, donated in zip(
                     self.arguments(), self.inputs[self.tokens :], donated[self.tokens :], strict=True
                 )
             ],
             [
-                Port(name, *self._whole(type_, placed), devices.named_sharding(placed), devices.spec(placed))
+                Port(name, *self._whole(type_, placed), *self._sharding(name, placed, devices))
                 for name, type_, placed in islice(results, self.tokens, None)
             ],
         )
@@ -121,6 +121,23 @@ class Interface:
         return [
             ArrayPort(name, *self._whole(type_, placed)) for name, type_, placed in islice(arguments, self.tokens, None)
         ]
+
+    def _sharding(
+        self, name: str, placed: PlacedSharding | None, devices: DeviceMesh
+    ) -> tuple[NamedSharding, PartitionSpec]:
+        """The sharding as a person says it, and on the mesh of the program."""
+        sharding, spec = devices.named_sharding(placed), devices.spec(placed)
+        if placed is None or not placed.sharding.unreduced:
+            return sharding, spec
+        if placed.sharding.reduction != "sum":
+            raise error(
+                self.main, f"{name} is a {placed.sharding.reduction} that is still to be made, so it cannot be passed"
+            )
+        types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+        if any(types[axis] is not AxisType.Explicit for axis in sharding.spec.unreduced):
+            advice = "arrays are so only along axes whose type is jax.sharding.AxisType.Explicit"
+            raise error(self.main, f"{name} is still to be reduced, so it cannot be passed: {advice}")
+        return sharding, spec
 
     def _whole(self, type_: Attribute, placed: PlacedSharding | None) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
         shape, dtype = array_type(type_, self.main)
@@ -154,6 +171,4 @@ def _placed(main: FuncOp, name: str, sharding: TensorSharding | None) -> PlacedS
         raise error(main, f"{name} is on one device of many, which cannot be passed yet")
     if not mesh.axes:
         return None
-    if sharding.unreduced:
-        raise error(main, f"{name} is still to be reduced, so it cannot be passed")
     return PlacedSharding(sharding, mesh)

@@ -171,7 +171,8 @@ def _in_type(sharding: NamedSharding) -> NamedSharding:
         named = axes if isinstance(axes, tuple) else (axes,)
         return tuple(axis for axis in named if axis is not None and types[axis] is AxisType.Explicit) or None
 
-    return sharding.update(spec=PartitionSpec(*map(explicit, sharding.spec)))
+    spec = PartitionSpec(*map(explicit, sharding.spec.partitions), unreduced=sharding.spec.unreduced)
+    return sharding.update(spec=spec)
 
 
 def make_local(

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import BlockArgument, Operation, Use
 from xdsl.rewriter import InsertPoint
 
+from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
@@ -103,7 +104,7 @@ def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: 
         _visit_call(op, symbols, in_full)
     elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
         replace(op, (op.input,))
-    else:
+    elif not isinstance(op, CollectiveOp):  # which is there to do so
         reshard_around(op, in_full, least_communication)
 
 

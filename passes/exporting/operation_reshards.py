@@ -67,7 +67,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
     if is_custom:
         rule = whole_unless_passing_through(rule)
     # Asked before anything stands between the operation and what its sums start from.
-    reduction = operation_reduction(op) if rule.reduction else None
+    reduction = operation_reduction(op)
     if reduction is None:
         # Partial results that cannot be combined must not arise.
         rule = rule.with_whole(rule.reduction)
@@ -149,6 +149,14 @@ def _declared_reduction_axes(op: Operation, tensors: Tensors, mesh: Mesh) -> Seq
     return axes
 
 
+def _is_combined(result: OpResult, axes: Sequence[AxisRef]) -> bool:
+    """Whether whatever uses `result` combines it along `axes`, as a pass before this one has made explicit."""
+    users = [use.operation for use in result.uses]
+    return bool(users) and all(
+        isinstance(user, AllReduceOp) and tuple(user.reduction_axes.data) == tuple(axes) for user in users
+    )
+
+
 def _combine_results(
     op: Operation, axes_of_results: Sequence[Sequence[AxisRef]], reduction: Reduction, mesh_name: str | Mesh, mesh: Mesh
 ) -> None:
@@ -159,6 +167,7 @@ def _combine_results(
     unreduced = first.unreduced if first else ()
     at = InsertPoint.after(op)
     for result, axes in zip(op.results, axes_of_results, strict=True):
-        if partial := in_mesh_order(subtract(axes, unreduced, mesh), mesh):
+        partial = in_mesh_order(subtract(axes, unreduced, mesh), mesh)
+        if partial and not _is_combined(result, partial):
             sharding = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, rank(result.type))
             insert_for_other_uses(result, AllReduceOp(result, partial, sharding, reduction), at)

@@ -21,6 +21,7 @@ from xdsl.ir import Attribute
 from sdy.operators.annotation import ONE_ELEMENT
 from sdy.operators.call import OperatorCall
 from sdy.operators.operator import AnnotationMaker, Operator
+from sdy.passes.operators.check import check_parts
 from sdy.passes.operators.primitive import apply
 from sdy.passes.operators.program import program_of
 from sdy.passes.operators.transformed import transformed
@@ -54,11 +55,13 @@ class JaxOperator(Operator):
         function: Callable[..., Any],
         signature: inspect.Signature,
         backward: "JaxOperator | None",
+        check: bool,
     ) -> None:
         super().__init__(name, annotation, list(signature.parameters))
         self._function = function
         self._signature = signature
         self.backward = backward
+        self._check = check
         update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -82,7 +85,10 @@ class JaxOperator(Operator):
         if is_local or not any(isinstance(array, Tracer) for array in arrays):
             return self.run(arrays, values).result
         call = OperatorCall(self.name, tuple((name, self._literal(name, value)) for name, value in values.items()))
-        outcome = evaluate(self, call, tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays))
+        types = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays)
+        outcome = evaluate(self, call, types)
+        if self._check:
+            check_once(self, call, types)
         tensors = iter(apply(self, call, arrays))
         pairs = zip(outcome.is_tensor, outcome.others, strict=True)
         outputs = [next(tensors) if is_tensor else other for is_tensor, other in pairs]
@@ -183,3 +189,9 @@ def evaluate(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDt
 
     tensors = jax.eval_shape(compute, *types)
     return outcomes[-1]._replace(result=None, tensors=tensors)
+
+
+@cache
+def check_once(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDtypeStruct, ...]) -> None:
+    """See `check_parts`."""
+    check_parts(operator, call, types)

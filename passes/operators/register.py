@@ -14,7 +14,11 @@ from sdy.rules.annotated_factors import AnnotationError
 
 
 def register_op(
-    annotation: str | AnnotationMaker, *, name: str | None = None, backward: JaxOperator | None = None
+    annotation: str | AnnotationMaker,
+    *,
+    name: str | None = None,
+    backward: JaxOperator | None = None,
+    check: bool = True,
 ) -> Callable[[Callable[..., Any]], JaxOperator]:
     """A decorator that makes an operator of a function of jax arrays.
 
@@ -29,6 +33,10 @@ def register_op(
     The gradient is that of the function, and again one operation. With `backward` it is that operator instead, called
     with the tensors that this one takes and then the gradients of those that it gives, and with those of its arguments
     that have the same names; it returns the gradients of all tensors of floating-point numbers.
+
+    When it first becomes a part of a program that is traced, the function is computed of small arrays of random
+    numbers, whole and by parts along each identifier that may be split, and refused where the parts do not make the
+    whole. With `check` false, the annotation is believed.
 
     Raises:
         AnnotationError: the annotation can't be read or doesn't fit the function; a parameter has no type annotation.
@@ -46,7 +54,7 @@ def register_op(
                 raise _error(operator_name, f"argument '{parameter.name}' has no type annotation: write {example}")
         if signature.return_annotation is signature.empty:
             raise _error(operator_name, "the result has no type annotation: write `-> jax.Array`, if it is a tensor")
-        operator = JaxOperator(operator_name, annotation, function, signature, backward)
+        operator = JaxOperator(operator_name, annotation, function, signature, backward, check)
         register_operator(operator)
         return operator
 

@@ -1,0 +1,178 @@
+"""Annotations that do not hold are found by computing the function whole and by parts."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import re
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import sdy
+from sdy.rules.annotated_factors import AnnotationError
+
+_NUMBERS = count()
+
+
+def registered(annotation: Any, function: Callable[..., Any], **options: Any):
+    return sdy.register_op(annotation, name=f"checked{next(_NUMBERS)}", **options)(function)
+
+
+def softmax(x: jax.Array) -> jax.Array:
+    return jax.nn.softmax(x)
+
+
+def matmul(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x @ w
+
+
+def largest(x: jax.Array) -> jax.Array:
+    return x.max(1)
+
+
+def total(x: jax.Array) -> jax.Array:
+    return x.sum(1)
+
+
+def running_sum(x: jax.Array) -> jax.Array:
+    return jnp.cumsum(x, axis=1)
+
+
+def unflattened(x: jax.Array, w: jax.Array, h: int) -> jax.Array:
+    return (x.reshape(h, -1, x.shape[1]) @ w) + 0.0
+
+
+def looked_up(table: jax.Array, ids: jax.Array) -> jax.Array:
+    return table[ids]
+
+
+def in_blocks(x: jax.Array, block: int = 16) -> jax.Array:
+    return x.reshape(-1, block, x.shape[1]).cumsum(1).reshape(x.shape)
+
+
+def of_all_blocks(x: jax.Array, block: int = 16) -> jax.Array:
+    return in_blocks(x, block) / x.sum(0)
+
+
+def hyperbolic(x: jax.Array) -> jax.Array:
+    return jnp.tanh(x)
+
+
+def shares(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x @ w / w.sum()
+
+
+X = np.linspace(-1, 1, 512, dtype=np.float32).reshape(64, 8)
+W = np.linspace(1, 2, 32, dtype=np.float32).reshape(8, 4)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "function", "arguments"),
+    [
+        ("b d^ -> b d^", softmax, (X,)),
+        ("b^ d^ -> b^ d^", softmax, (X,)),
+        ("m k+, k+ n -> m n", matmul, (X, W)),
+        ("m k^, k^ n -> m n", matmul, (X, W)),
+        ("a b^ -> a", largest, (X,)),
+        ("a b+ -> a", total, (X,)),
+        ("a b^ -> a b^", running_sum, (X,)),
+        ("(h t) k+, k+ n, ? -> h t n", unflattened, (X, W, 8)),
+        ("(h^ t) k+, k+ n, ? -> h^ t n", unflattened, (X, W, 8)),
+        ("v^ d, b -> b d", looked_up, (W, np.arange(6))),
+        ("* -> *", hyperbolic, (X,)),
+    ],
+)
+def test_annotations_that_hold(annotation: str, function: Callable[..., Any], arguments: tuple[Any, ...]):
+    operator = registered(annotation, function)
+    dynamic = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+    static = arguments[len(dynamic) :]
+    np.testing.assert_allclose(
+        jax.jit(lambda *arrays: operator(*arrays, *static))(*dynamic),
+        function(*map(jnp.asarray, dynamic), *static),
+        1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "function", "arguments", "told"),
+    [
+        (
+            "b d -> b d",
+            softmax,
+            (X,),
+            [
+                "`d` cannot be split as the annotation `b d -> b d` says: for arguments float32[4, 4], 2 parts of "
+                "`d`=4, put side by side, are not what the function gives for all of it: output 0 is ",
+                "Write `b d^ -> b d^`",
+            ],
+        ),
+        ("a b+ -> a", largest, (X,), ["2 parts of `b`=4, added up, are not", "Write `a b^ -> a`"]),
+        ("a b -> a b", running_sum, (X,), ["`b` cannot be split", "Write `a b^ -> a b^`"]),
+        ("m k^, k^ n -> m n", shares, (X, W), ["`n` cannot be split", "Write `m k^, k^ n^ -> m n^`"]),
+        ("v+ d, b -> b d", looked_up, (W, np.arange(6)), ["`v` cannot be split", "Write `v^ d, b -> b d`"]),
+    ],
+)
+def test_annotations_that_do_not_hold(annotation: str, function: Any, arguments: tuple[Any, ...], told: list[str]):
+    operator = registered(annotation, function)
+    for jit in (jax.jit, sdy.jit):
+        with pytest.raises(AnnotationError) as raised:
+            jit(operator)(*arguments)
+        assert str(raised.value).startswith(f"operator '{operator.name}': ")
+        for text in told:
+            assert text in str(raised.value)
+
+
+def test_believed_where_that_is_asked_for():
+    operator = registered("b d -> b d", softmax, check=False)
+    np.testing.assert_allclose(jax.jit(operator)(X), softmax(X), rtol=1e-6)
+
+
+def test_called_with_arrays_it_is_only_the_function():
+    calls: list[tuple[int, ...]] = []
+
+    def seen(x: jax.Array) -> jax.Array:
+        calls.append(x.shape)
+        return x
+
+    operator = registered("a b -> a b", seen)
+    operator(jnp.ones((64, 8)))
+    assert calls == [(64, 8)]
+    jax.jit(operator)(jnp.ones((64, 8)))
+    assert {(4, 4), (2, 4), (4, 2)} <= set(calls)
+    seen_by_now = len(calls)
+    jax.jit(lambda x: operator(x))(jnp.ones((64, 8)))
+    assert calls[seen_by_now:] == [(64, 8)] * (len(calls) - seen_by_now)
+
+
+def test_sizes_that_a_function_needs_are_those_it_is_called_with():
+    """Four rows are no block of sixteen; two parts of 64 rows are two blocks each."""
+    right = registered("a b -> a b", in_blocks)
+    np.testing.assert_allclose(jax.jit(right)(X), in_blocks(X), rtol=1e-5)
+    wrong = registered("a b -> a b", of_all_blocks)
+    with pytest.raises(AnnotationError, match=r"arguments float32\[64, 8\], 2 parts of `a`=64, put side by side"):
+        jax.jit(wrong)(X)
+
+
+def test_what_takes_no_random_numbers_is_not_checked():
+    def picky(x: jax.Array) -> jax.Array:
+        if x.shape != (2048, 1024):
+            raise ValueError("these only")
+        return x
+
+    operator = registered("a b -> a b", picky)
+    with pytest.warns(
+        UserWarning, match="not checked with arrays of random numbers, as the function does not take them"
+    ):
+        jax.eval_shape(operator, jax.ShapeDtypeStruct((2048, 1024), np.float32))
+
+
+def test_under_a_mesh_it_is_checked_on_one_device():
+    mesh = jax.make_mesh((8,), ("x",))
+    operator = registered("b d -> b d", softmax)
+    with jax.set_mesh(mesh), pytest.raises(AnnotationError, match=re.escape("Write `b d^ -> b d^`")):
+        jax.jit(operator)(X)
