@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -19,6 +19,7 @@ from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.shape import TransposeOp
+from sdy.stablehlo.types.quantized import UniformQuantizedType
 
 
 class RewriteAsHloPass(TellingPass):
@@ -37,15 +38,20 @@ class RewriteAsHloPass(TellingPass):
         %1 = stablehlo.reshape %0 : (tensor<8x4x1xf32>) -> tensor<8x4xf32>
         %2 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<8x4xf32>) -> tensor<8x4x16xf32>
 
-    Operations stay that carry a sharding or a sharding rule, and those of dynamic shapes.
+    Operations stay that carry a sharding or a sharding rule, and those of dynamic shapes or quantized elements.
     """
 
     name = "sdy-rewrite-as-hlo"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in innermost_first(operations_of(op, *_REWRITES)):
-            if SHARDING not in inner.attributes and SHARDING_RULE not in inner.attributes:
+            if _may_be_rewritten(inner):
                 _REWRITES[type(inner)](inner)
+
+
+def _may_be_rewritten(op: Operation) -> bool:
+    """Whether nothing is said about `op` in particular."""
+    return op.attributes.keys().isdisjoint((SHARDING, SHARDING_RULE))
 
 
 def _broadcast(op: BroadcastInDimOp) -> None:
@@ -68,36 +74,40 @@ def _transpose(op: TransposeOp) -> None:
     old, new = _sizes(op.operand), _sizes(op.result)
     if old is None or new is None:
         return
-    value, order = op.operand, list(op.permutation.get_values())
-    while isinstance(value.owner, TransposeOp):
-        first = value.owner.permutation.get_values()
-        value, order = value.owner.operand, [first[dim] for dim in order]
-    sizes = tensor_type(value).get_shape()
-    moved = [dim for dim in order if sizes[dim] != 1]
+    value, order, earlier = op.operand, list(op.permutation.get_values()), op.operand.owner
+    if not isinstance(earlier, TransposeOp) or earlier.parent is not op.parent or not _may_be_rewritten(earlier):
+        earlier = None
+    else:
+        first = earlier.permutation.get_values()
+        value, order = earlier.operand, [first[dim] for dim in order]
+    moved = [dim for dim in order if tensor_type(value).get_shape()[dim] != 1]
     emit = before(op)
     if moved == sorted(moved):
         replace(op, [emit.reshape(value, new)])
-    elif value is not op.operand:
+    elif earlier is not None:
         replace(op, [emit.transpose(value, order)])
+    if earlier is not None and earlier.result.first_use is None:
+        erase(earlier)
 
 
 def _while(op: WhileOp) -> None:
     """What a loop carries but does not change is used as it was before the loop, where it may be split otherwise."""
-    arguments, returned = op.body.block.args, op.body.block.last_op
-    assert returned is not None
-    changes = [value is not argument for value, argument in zip(returned.operands, arguments, strict=True)]
-    if all(changes):
+    body = op.body.block
+    assert body.last_op is not None
+    pairs = zip(body.last_op.operands, body.args, strict=True)
+    kept = {index for index, (returned, argument) in enumerate(pairs) if returned is argument and _is_tensor(argument)}
+    carried = [index for index in range(len(body.args)) if index not in kept]
+    if not kept or not carried:
         return
-    for index in [index for index, changed in enumerate(changes) if not changed]:
+    for index in sorted(kept, reverse=True):
         outside = op.operands[index]
         inside = _constrained(outside, op)
         op.results[index].replace_all_uses_with(outside)
         for region in op.regions:
             region.block.args[index].replace_all_uses_with(inside)
-    carried = [index for index, changed in enumerate(changes) if changed]
-    returned.operands = [returned.operands[index] for index in carried]
+    body.last_op.operands = [body.last_op.operands[index] for index in carried]
     for region in op.regions:
-        for index in reversed([index for index, changed in enumerate(changes) if not changed]):
+        for index in sorted(kept, reverse=True):
             region.block.erase_arg(region.block.args[index])
     loop = WhileOp.create(
         operands=[op.operands[index] for index in carried],
@@ -123,9 +133,18 @@ def _constrained(value: SSAValue, loop: WhileOp) -> SSAValue:
     return constraint.result
 
 
+def _is_tensor(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType)
+
+
 def _sizes(value: SSAValue) -> Sequence[int] | None:
+    """The sizes of the dimensions of a tensor that may be reshaped at will."""
     type_ = tensor_type(value)
-    return type_.get_shape() if type_.has_static_shape() else None
+    return (
+        None
+        if isinstance(type_.element_type, UniformQuantizedType) or not type_.has_static_shape()
+        else type_.get_shape()
+    )
 
 
 def _without_ones(sizes: Sequence[int]) -> list[int]:

@@ -33,8 +33,8 @@ def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
     For each axis that splits a dimension, the steps that brought it, back to the argument, result, constraint, manual
     computation or operation that the user gave it to. Where several tensors of an operation had the axis, the step
     names the first. Of a value that no axis splits, the axes that its neighbours have along a factor of it, and what
-    kept each from coming. Where the module was propagated in several ways, what a device receives in each. Values are
-    found again after the passes that follow propagation; names are those of the module as it is now.
+    kept each from coming. Where the layout was chosen among several, what a device receives with each. Values are found
+    again after the passes that follow propagation; names are those of the module as it is now.
 
     Raises DiagnosticError where the module has not been propagated, or the value is not in it.
     """

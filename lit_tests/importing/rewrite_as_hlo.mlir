@@ -1,0 +1,69 @@
+// RUN: sdy-opt %s -sdy-rewrite-as-hlo | filecheck %s
+
+sdy.mesh @mesh = <["x"=2]>
+
+// CHECK-LABEL: func.func @broadcasts
+func.func @broadcasts(%arg0: tensor<8x4xf32>, %arg1: tensor<8x1x4xf32>, %arg2: tensor<f32>) -> (
+    tensor<8x4x1xf32>, tensor<8x16x4xf32>, tensor<1xf32>, tensor<4x8x1xf32>, tensor<8x4x16xf32>) {
+  // CHECK-NEXT: %0 = stablehlo.reshape %arg0 : (tensor<8x4xf32>) -> tensor<8x4x1xf32>
+  // CHECK-NEXT: %1 = stablehlo.reshape %arg1 : (tensor<8x1x4xf32>) -> tensor<8x4xf32>
+  // CHECK-NEXT: %2 = stablehlo.broadcast_in_dim %1, dims = [0, 2] : (tensor<8x4xf32>) -> tensor<8x16x4xf32>
+  // CHECK-NEXT: %3 = stablehlo.reshape %arg2 : (tensor<f32>) -> tensor<1xf32>
+  // CHECK-NEXT: %4 = stablehlo.broadcast_in_dim %arg0, dims = [1, 0]
+  // CHECK-NEXT: %5 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1]
+  %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<8x4xf32>) -> tensor<8x4x1xf32>
+  %1 = stablehlo.broadcast_in_dim %arg1, dims = [0, 1, 2] : (tensor<8x1x4xf32>) -> tensor<8x16x4xf32>
+  %2 = stablehlo.broadcast_in_dim %arg2, dims = [] : (tensor<f32>) -> tensor<1xf32>
+  %3 = stablehlo.broadcast_in_dim %arg0, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8x1xf32>
+  %4 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<8x4xf32>) -> tensor<8x4x16xf32>
+  return %0, %1, %2, %3, %4 : tensor<8x4x1xf32>, tensor<8x16x4xf32>, tensor<1xf32>, tensor<4x8x1xf32>, tensor<8x4x16xf32>
+}
+
+// CHECK-LABEL: func.func @with_a_sharding
+func.func @with_a_sharding(%arg0: tensor<8xf32>) -> tensor<8x1xf32> {
+  // CHECK-NEXT: stablehlo.broadcast_in_dim
+  %0 = stablehlo.broadcast_in_dim %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
+    : (tensor<8xf32>) -> tensor<8x1xf32>
+  return %0 : tensor<8x1xf32>
+}
+
+// CHECK-LABEL: func.func @quantized
+func.func @quantized(%arg0: tensor<2x!quant.uniform<i8:f32:0, {1.0:0, 2.0:0}>>)
+    -> tensor<1x2x!quant.uniform<i8:f32:1, {1.0:0, 2.0:0}>> {
+  // CHECK-NEXT: stablehlo.broadcast_in_dim
+  %0 = stablehlo.broadcast_in_dim %arg0, dims = [1] : (tensor<2x!quant.uniform<i8:f32:0, {1.0:0, 2.0:0}>>)
+    -> tensor<1x2x!quant.uniform<i8:f32:1, {1.0:0, 2.0:0}>>
+  return %0 : tensor<1x2x!quant.uniform<i8:f32:1, {1.0:0, 2.0:0}>>
+}
+
+// CHECK-LABEL: func.func @transposes
+func.func @transposes(%arg0: tensor<8x1x4xf32>, %arg1: tensor<2x3x4xf32>) -> (tensor<1x8x4xf32>, tensor<4x3x2xf32>) {
+  // CHECK-NEXT: %0 = stablehlo.reshape %arg0 : (tensor<8x1x4xf32>) -> tensor<1x8x4xf32>
+  // CHECK-NEXT: stablehlo.transpose %arg1, dims = [2, 1, 0] : (tensor<2x3x4xf32>) -> tensor<4x3x2xf32>
+  %0 = stablehlo.transpose %arg0, dims = [1, 0, 2] : (tensor<8x1x4xf32>) -> tensor<1x8x4xf32>
+  %1 = stablehlo.transpose %arg1, dims = [1, 2, 0] : (tensor<2x3x4xf32>) -> tensor<3x4x2xf32>
+  %2 = stablehlo.transpose %1, dims = [1, 0, 2] : (tensor<3x4x2xf32>) -> tensor<4x3x2xf32>
+  return %0, %2 : tensor<1x8x4xf32>, tensor<4x3x2xf32>
+}
+
+// CHECK-LABEL: func.func @loop
+func.func @loop(%arg0: tensor<8xf32>, %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>},
+                %arg2: tensor<i32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // CHECK-DAG:  %[[W:.*]] = sdy.sharding_constraint %arg1 <@mesh, [{?}]> : tensor<8xf32>
+  // CHECK-NEXT: %[[RESULTS:.*]]:2 = stablehlo.while(%[[X:.*]] = %arg0, %[[I:.*]] = %arg2) : tensor<8xf32>, tensor<i32>
+  // CHECK:      stablehlo.compare LT, %[[I]], %arg2
+  // CHECK:      %[[NEXT:.*]] = stablehlo.add %[[X]], %[[W]]
+  // CHECK-NEXT: stablehlo.add %[[I]], %[[I]]
+  // CHECK:      return %[[RESULTS]]#0, %arg1
+  %0:4 = stablehlo.while(%x = %arg0, %w = %arg1, %i = %arg2, %end = %arg2)
+      : tensor<8xf32>, tensor<8xf32>, tensor<i32>, tensor<i32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %x, %w : tensor<8xf32>
+    %2 = stablehlo.add %i, %i : tensor<i32>
+    stablehlo.return %1, %w, %2, %end : tensor<8xf32>, tensor<8xf32>, tensor<i32>, tensor<i32>
+  }
+  return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
+}

@@ -1,0 +1,223 @@
+"""Which of several layouts is taken: that of jax.jit, or one with which devices receive less."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import PartitionSpec as P
+
+import sdy
+from corpus import PROGRAMS
+from corpus.training import transformer_step
+from partitioned_programs import LINE, Argument, Program, X, ints, program
+from sdy.diagnostics import Diagnostic, DiagnosticError, Severity, capture
+from sdy.passes.common.inline import inline_calls
+from sdy.passes.driver import partition, propagate, run_passes
+from sdy.passes.execution.sharded_program import ShardedProgram
+from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
+from sdy.passes.layouts import AS_IN_HLO, AS_WRITTEN, Layout, cheapest, propagated_layouts
+from sdy.tools import sdy_run
+
+
+def embed(table: jax.Array, tokens: jax.Array, w: jax.Array) -> jax.Array:
+    return jnp.tanh(table[tokens] @ w)
+
+
+def scanned(x: jax.Array, weights: jax.Array) -> jax.Array:
+    """What is scanned is split otherwise in the loop than before."""
+    return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, weights)[0]
+
+
+EMBED = program(embed, Argument((128, 32), (X,)), ints((64, 32), X), Argument((32, 64), (None, X)), mesh=LINE)
+FULLY_SHARDED = program(
+    transformer_step,
+    Argument((32, 16), (X,)),
+    Argument((3, 16, 4, 4), (None, X)),
+    Argument((4, 4, 16), (None, None, X)),
+    Argument((16, 64), (X,)),
+    Argument((64, 16), (X,)),
+    ints((8, 6), X),
+    ints((8, 6), X),
+    mesh=LINE,
+)
+SCANNED = program(scanned, Argument((16, 32), (X,)), Argument((3, 32, 32), (None, None, X)), mesh=LINE)
+LIKE_JAX = {
+    "embedding": EMBED,
+    "fully sharded": FULLY_SHARDED,
+    "scan": SCANNED,
+    "sequence parallel": PROGRAMS["training: transformer block, sequence split"],
+    "mixture of experts": PROGRAMS["training: mixture of experts"],
+}
+
+MODULE = """
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%arg0: tensor<{rows}x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"x"}}]>}})
+    -> (tensor<{rows}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}]>}}) {{
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.{reducer} across dimensions = [1]
+    : (tensor<{rows}x16xf32>, tensor<f32>) -> tensor<{rows}xf32>
+  return %1 : tensor<{rows}xf32>
+}}
+"""
+
+
+def layout(rows: int, form: str = "", reported: tuple[Diagnostic, ...] = ()) -> Layout:
+    """A layout with which devices receive 6 bytes for each row, and need 24 for each of memory."""
+    module = sdy.parse(MODULE.format(rows=rows, reducer="add"))
+    propagate(module)
+    return Layout(form or str(rows), module, reported)
+
+
+def specs(shardings: Any, ranks: list[int]) -> list[Any]:
+    """The axes of each dimension, as tuples."""
+    return [
+        [(axes,) if isinstance(axes, str) else (axes or ()) for axes in (*sharding.spec, *[None] * rank)][:rank]
+        for sharding, rank in zip(shardings, ranks, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", LIKE_JAX)
+def test_rewritten_as_hlo_a_program_has_the_layout_that_jax_gives_it(name: str):
+    lowered = LIKE_JAX[name].lowered()
+    ranks = [len(result.shape) for result in jax.tree.leaves(lowered.out_info)]
+    module = sdy.from_jax(lowered)
+    inline_calls(module)
+    run_passes(module, [RewriteAsHloPass()])
+    propagate(module)
+    with capture():
+        ours = ShardedProgram.of(module).out_shardings
+    theirs = jax.tree.leaves(lowered.compile().output_shardings)
+    assert specs(ours, ranks) == specs(theirs, ranks)
+
+
+@pytest.mark.parametrize("program", [EMBED, FULLY_SHARDED], ids=["embedding", "fully sharded"])
+def test_the_cheaper_layout_is_taken(program: Program):
+    layouts = propagated_layouts(program.module())
+    assert [layout.form for layout in layouts] == [AS_IN_HLO, AS_WRITTEN]
+    choice = cheapest(layouts).choice
+    assert choice is not None
+    assert choice.taken.form == AS_IN_HLO
+    assert choice.taken.bytes_received < choice.others[0].bytes_received
+
+
+def test_a_program_that_has_one_layout_is_not_compared():
+    double = program(lambda x: x[:, None] * 2, Argument((16,), (X,)), mesh=LINE)
+    (only,) = propagated_layouts(double.module())
+    assert only.form == AS_WRITTEN
+    assert cheapest([only]).choice is None
+
+
+def test_jit_splits_as_jax_does_or_on_request_as_the_text_says():
+    mesh = EMBED.jax_mesh()
+    arguments = [argument.on(mesh) for argument in EMBED.arguments]
+    (by_default,) = sdy.jit(embed).lower(*arguments).program.out_shardings
+    (as_written,) = sdy.jit(embed, compare_layouts=False).lower(*arguments).program.out_shardings
+    assert by_default.spec == P(X, None, None)
+    assert as_written.spec == P(None, None, X)
+
+
+def test_compile_propagates_a_program_of_jax():
+    module = sdy.from_jax(EMBED.lowered())
+    (by_default,) = sdy.compile(module).out_shardings
+    (as_written,) = sdy.compile(module, compare_layouts=False).out_shardings
+    assert by_default.spec == P(X, None, None)
+    assert as_written.spec == P(None, None, X)
+
+
+def test_what_is_propagated_is_compiled_as_it_is():
+    module = EMBED.module()
+    sdy.propagate(module)
+    assert sdy.compile(module).out_shardings[0].spec == P(None, None, X)
+    read_back = sdy.parse(sdy.format(module))
+    assert sdy.compile(read_back).out_shardings[0].spec == P(None, None, X)
+
+
+def test_both_layouts_compute_the_same():
+    mesh = EMBED.jax_mesh()
+    random = np.random.default_rng(0)
+    table, w = (random.standard_normal(shape, np.float32) for shape in ((128, 32), (32, 64)))
+    tokens = random.integers(0, 128, (64, 32), np.int32)
+    axes = [argument.axes for argument in EMBED.arguments]
+    arrays = [
+        jax.device_put(array, NamedSharding(mesh, PartitionSpec(*split)))
+        for array, split in zip((table, tokens, w), axes, strict=True)
+    ]
+    expected = embed(table, tokens, w)
+    for compare in (True, False):
+        np.testing.assert_allclose(sdy.jit(embed, compare_layouts=compare)(*arrays), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_explain_tells_what_the_other_layout_would_have_cost():
+    mesh = EMBED.jax_mesh()
+    module = sdy.jit(embed).lower(*(argument.on(mesh) for argument in EMBED.arguments)).module
+    told = str(sdy.explain(module, "%arg0"))
+    choice = sdy.explain(module, "%arg0").choice
+    assert choice is not None
+    cheap, dear = (f"{way.bytes_received:,.0f}" for way in (choice.taken, *choice.others))
+    told_at_end = f"propagated as in XLA's HLO: a device receives {cheap} bytes; as written it would receive {dear}"
+    assert told.endswith(told_at_end)
+
+
+def test_without_a_choice_explain_says_nothing_of_it():
+    module = EMBED.module()
+    sdy.propagate(module)
+    assert "receive" not in str(sdy.explain(module, "%arg0"))
+
+
+def test_the_account_of_sdy_run_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "embed.mlir"
+    path.write_text(EMBED.lowered().as_text())
+    assert sdy_run.main([str(path)]) == 0
+    assert "layout as in XLA's HLO: a device receives" in " ".join(capsys.readouterr().out.split())
+    assert sdy_run.main([str(path), "--no-compare-layouts"]) == 0
+    assert "layout" not in capsys.readouterr().out
+
+
+def test_a_policy_is_asked_once():
+    asked: list[int] = []
+    propagated_layouts(EMBED.module(), lambda operations: asked.append(len(operations)))
+    assert len(asked) == 1
+
+
+def test_fewer_bytes_do_not_pay_for_much_memory():
+    assert taken(layout(8), layout(16)) == "8"
+    assert taken(layout(16), layout(8)) == "8"
+    big_but_silent = sdy.parse(MODULE.format(rows=4096, reducer="add").replace('{"x"}', "{}"))
+    propagate(big_but_silent)
+    assert taken(layout(8), Layout("big", big_but_silent)) == "8"
+    assert taken(Layout("big", big_but_silent), layout(8)) == "big"
+
+
+def test_of_equal_layouts_the_first_is_taken():
+    assert taken(layout(8, "first"), layout(8, "second")) == "first"
+
+
+def taken(*layouts: Layout) -> str:
+    choice = cheapest(layouts).choice
+    assert choice is not None
+    return choice.taken.form
+
+
+def test_a_layout_that_cannot_be_partitioned_is_not_taken():
+    partitioned_already = layout(8).module
+    partition(partitioned_already)
+    refused = Layout("refused", partitioned_already)
+    assert taken(refused, layout(8)) == "8"
+    with pytest.raises(DiagnosticError, match="partitioned already"):
+        cheapest([refused, refused])
+
+
+def test_only_what_concerns_the_layout_that_is_taken_is_reported():
+    def warning(text: str) -> Diagnostic:
+        return Diagnostic(Severity.WARNING, None, text)
+
+    with capture() as reported:
+        cheapest([layout(8, "first", (warning("of the first"),)), layout(8, "second", (warning("of the second"),))])
+    assert [diagnostic.message for diagnostic in reported] == ["of the first"]
