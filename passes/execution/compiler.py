@@ -22,8 +22,6 @@ from jaxlib.mlir import ir
 
 from sdy.dialect.meshes import named_meshes
 from sdy.mesh import Mesh
-from sdy.passes.common.inline import inline_calls
-from sdy.passes.driver import propagate
 from sdy.passes.execution.default_mesh import name_mesh
 from sdy.passes.execution.device_mesh import Device
 from sdy.passes.execution.elapsed_time import elapsed_time_logged
@@ -32,6 +30,7 @@ from sdy.passes.execution.given_shardings import GivenShardings
 from sdy.passes.execution.jax_internals import before_xla_compiles, kept_alive
 from sdy.passes.execution.local_program import LocalProgram, parsed
 from sdy.passes.execution.manual_program import make_manual
+from sdy.passes.execution.propagate_lowered import propagate_lowered
 from sdy.passes.policy.policy import Policy, policies_in_turn
 from sdy.text import format
 
@@ -109,8 +108,7 @@ def _partitioned(name: str, module: ir.Module, devices: Sequence[Device], keepal
         return module
     program = declared.clone()
     with elapsed_time_logged("propagation", function):
-        inline_calls(program)  # arguments and results of functions would be split evenly only
-        propagate(program, policy_of(compilers))
+        propagate_lowered(program, policy_of(compilers), devices, keepalives)
     with elapsed_time_logged("partitioning", function):
         make_manual(program, declared, devices)
     return parsed(format(program, generic=True, debuginfo=True))

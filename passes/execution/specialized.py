@@ -15,8 +15,6 @@ from jax.sharding import AbstractMesh, NamedSharding
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.passes.common.inline import inline_calls
-from sdy.passes.driver import propagate
 from sdy.passes.execution.compiler import Compiler, compilers_in, policy_of
 from sdy.passes.execution.default_mesh import name_mesh
 from sdy.passes.execution.device_mesh import Device
@@ -26,11 +24,13 @@ from sdy.passes.execution.given_shardings import GivenShardings, Tree
 from sdy.passes.execution.jax_internals import (
     host_callbacks,
     is_committed,
+    kept_alive,
     kept_arguments,
     key_impl,
     lowered_devices,
     ordered_effects,
 )
+from sdy.passes.execution.propagate_lowered import propagate_lowered
 from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram
 
 
@@ -62,17 +62,18 @@ class Specialized:
         has_devices = given.mesh is not None or is_committed(lowered)
         like = _like(given.mesh, shardings)
         kept = kept_arguments(lowered)
+        devices = _devices(lowered, given.mesh)
         with elapsed_time_logged("parsing", traced.fun_name):
             module = from_jax(lowered)
         with elapsed_time_logged("propagation", traced.fun_name):
             given.write(module, traced.args_info, kept, traced.out_info, len(ordered))
             if has_devices and like is not None:
                 name_mesh(module, like)
-            inline_calls(module)  # arguments and results of functions would be split evenly only
-            propagate(module, policy_of([*compilers, *compilers_in(lowered)]))
+            policy = policy_of([*compilers, *compilers_in(lowered)])
+            propagate_lowered(module, policy, devices, kept_alive(lowered))
         with elapsed_time_logged("partitioning", traced.fun_name):
             kind = ShardedProgram if has_devices else WholeProgram
-            program = kind.of(module, _devices(lowered, given.mesh), like, len(ordered))
+            program = kind.of(module, devices, like, len(ordered))
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
