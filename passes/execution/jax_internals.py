@@ -14,6 +14,7 @@ from jax._src.interpreters import pxla
 from jax._src.lax import linalg
 from jax._src.lib import xla_client  # pyright: ignore[reportPrivateImportUsage]
 from jax.extend.core import Primitive
+from jax.interpreters import mlir
 from jax.sharding import NamedSharding
 from jaxlib import gpu_solver
 from jaxlib.mlir import ir
@@ -40,6 +41,14 @@ def host_callbacks(lowered: Any) -> tuple[Callable[..., Any], ...]:
 def ordered_effects(lowered: Any) -> tuple[Any, ...]:
     """The effects whose order a `jax.stages.Lowered` keeps, with tokens that it takes and gives."""
     return tuple(lowered._lowering.compile_args["ordered_effects"])
+
+
+def keep_alive(ctx: mlir.LoweringRuleContext, kept: Any) -> bool:
+    """Let the program that is lowered keep an object alive, if it is not one that jax saves, which cannot."""
+    if ctx.module_context.lowering_parameters.for_export:
+        return False
+    ctx.module_context.add_keepalive(kept)
+    return True
 
 
 def kept_alive(lowered: Any) -> tuple[Any, ...]:
@@ -99,7 +108,7 @@ def before_xla_compiles(change: Callable[[str, ir.Module, tuple[Device, ...], Se
     """Let XLA compile what `change` makes of each module that jax has lowered, from now on.
 
     It is called with the name of the function, as "jit(f)", with the module, the devices that it is for, and the
-    objects that its lowering keeps alive, `add_keepalive` of a lowering rule being how these come there.
+    objects that its lowering keeps alive, as lowering rules asked with `keep_alive`.
     """
     compile_ = pxla.UnloadedMeshExecutable.from_hlo
 

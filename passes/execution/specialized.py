@@ -49,15 +49,20 @@ class Specialized:
 
     @classmethod
     def of(
-        cls, traced: jax.stages.Traced, shardings: Sequence[Any], given: GivenShardings, compilers: Sequence[Compiler]
+        cls,
+        traced: jax.stages.Traced,
+        shardings: Sequence[Any],
+        given: GivenShardings,
+        compilers: Sequence[Compiler],
+        platforms: tuple[str, ...] | None = None,
     ) -> "Specialized":
         """Lower, propagate and partition, as `compilers` say, what was traced for arrays that have `shardings`.
 
-        Raises ValueError where it is for other devices than those of the mesh that is given, and DiagnosticError where
-        it cannot be partitioned.
+        The platforms are those of the devices, or those that are given. Raises ValueError where it is for other devices
+        than those of the mesh that is given, and DiagnosticError where it cannot be partitioned.
         """
         with eval_context():
-            lowered = traced.lower()
+            lowered = traced.lower(lowering_platforms=platforms)
         ordered = ordered_effects(lowered)
         has_devices = given.mesh is not None or is_committed(lowered)
         like = _like(given.mesh, shardings)

@@ -24,6 +24,23 @@ class _AsInJax:
         return self if stage is None else getattr(stage._in_jax, self._name)
 
 
+class Compiled(jax.stages.Compiled):
+    """A function compiled for certain arguments, as jax has it, that says what it is."""
+
+    described: str
+
+    @classmethod
+    def of(cls, compiled: jax.stages.Compiled, described: str) -> "Compiled":
+        """`compiled` itself, which is then `described` so."""
+        compiled.__class__ = cls
+        assert isinstance(compiled, cls)
+        compiled.described = described
+        return compiled
+
+    def __repr__(self) -> str:
+        return f"<{self.described}>"
+
+
 @dataclass(frozen=True, repr=False)
 class Lowered:
     """A function lowered for certain arguments: the `module` with all shardings, and the `program` made of it.
@@ -45,9 +62,7 @@ class Lowered:
     out_tree = _AsInJax()
 
     def __repr__(self) -> str:
-        mesh = ", ".join(f"{name}={size}" for name, size in self.program.mesh.shape.items())
-        inputs, outputs = len(self.program.inputs), len(self.program.outputs)
-        return f"<sdy.jit({self.name}), lowered for the mesh {mesh}: arrays in: {inputs}, out: {outputs}>"
+        return f"<sdy.jit({self.name}), lowered {self.program.signature}>"
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """What one device runs, as StableHLO or in another dialect of jax, which is "hlo".
@@ -67,12 +82,14 @@ class Lowered:
         """What one device does, as XLA counts it: a table of floating-point operations ("flops"), bytes and so on."""
         return self._alone.cost_analysis()
 
-    def compile(self, compiler_options: dict[str, Any] | None = None) -> jax.stages.Compiled:
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types.
 
         `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given.
         """
-        return self._in_jax.compile(compiler_options)
+        return Compiled.of(
+            self._in_jax.compile(compiler_options), f"sdy.jit({self.name}), compiled {self.program.signature}"
+        )
 
     @cached_property
     def _alone(self) -> jax.stages.Lowered:
@@ -96,6 +113,7 @@ class Traced:
 
     _in_jax: jax.stages.Traced
     _lower: Callable[[], Lowered]
+    _lower_for_export: Callable[..., jax.stages.Lowered]
 
     args_info = _AsInJax()
     donate_argnums = _AsInJax()
@@ -114,6 +132,10 @@ class Traced:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._in_jax(*args, **kwargs)
 
-    def lower(self) -> Lowered:
-        """The program for these arguments, to look at or to compile. Raises what calling the function raises."""
-        return self._lower()
+    def lower(self, **for_export: Any) -> Any:
+        """The program for these arguments, to look at or to compile: a `Lowered`.
+
+        Where `jax.export` asks for what it can save, with options of its own, it is a `jax.stages.Lowered`. Raises
+        what calling the function raises.
+        """
+        return self._lower_for_export(**for_export) if for_export else self._lower()
