@@ -116,8 +116,8 @@ def cheapest(layouts: Sequence[Layout]) -> PartitionedLayout:
 
 
 def partitioned(module: ModuleOp) -> PartitionedLayout:
-    """The layout that `module` has, which is propagated and may be partitioned already; it stays what it is."""
-    return PartitionedLayout(module, _partitioned(module), history_of(module).choice)
+    """The layout that `module` has, which is propagated, and may be partitioned already."""
+    return PartitionedLayout(module, module if is_local(module) else _partitioned(module), history_of(module).choice)
 
 
 def is_propagated(module: ModuleOp) -> bool:
@@ -151,6 +151,5 @@ def _shardings(module: ModuleOp) -> list[tuple[str, Attribute | None, Attribute 
 
 def _partitioned(module: ModuleOp) -> ModuleOp:
     local = module.clone()
-    if not is_local(local):
-        partition(local)
+    partition(local)
     return local

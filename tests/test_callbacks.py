@@ -155,3 +155,57 @@ def test_ordered_effects_are_refused_on_more_devices():
     for options in ways:
         with pytest.raises(ValueError, match="ordered effects are not supported for more than 1 device"):
             sdy.jit(run, **options)(X)
+
+
+def test_a_partitioned_callback_is_called_by_each_device_with_its_part():
+    def program(see: Callable[..., None]) -> Callable[..., Any]:
+        def run(x: jax.Array) -> jax.Array:
+            jax.debug.callback(see, x, x[0], partitioned=True)
+            return x + 1
+
+        return run
+
+    result, calls = seen_by(program)
+    np.testing.assert_array_equal(result, X + 1)
+    assert sorted(part.shape for part, _ in calls) == [(2, 2)] * 8
+    assert sum(float(part.sum()) for part, _ in calls) == X.sum()
+
+
+def test_ordered_calls_are_in_order_on_more_devices(capsys: pytest.CaptureFixture[str]):
+    def run(x: jax.Array) -> jax.Array:
+        def round_(index: jax.Array, x: jax.Array) -> jax.Array:
+            return x + io_callback(lambda i, x: (print(i, x.shape), x)[1], x, index, x, ordered=True)
+
+        return lax.fori_loop(0, 4, round_, x)
+
+    for jit in (jax.jit, sdy.jit):
+        np.testing.assert_array_equal(jit(run, in_shardings=SPLIT)(X), X * 16)
+        jax.effects_barrier()
+        assert capsys.readouterr().out.splitlines() == [f"{index} (8, 4)" for index in range(4)]
+
+
+@pytest.mark.parametrize("within", [{"mesh": MESH}, {}], ids=["sdy.compiler", "sdy.jit"])
+def test_who_inspects_a_sharding_is_told_it_once(within: dict[str, Any]):
+    told: list[Any] = []
+
+    def run(x: jax.Array) -> jax.Array:
+        jax.debug.inspect_array_sharding({"product": x @ x.T, "x": x}, callback=told.append)
+
+        def round_(_: jax.Array, x: jax.Array) -> jax.Array:
+            jax.debug.inspect_array_sharding(x, callback=told.append)
+            return x + 1
+
+        return lax.fori_loop(0, 3, round_, x)
+
+    expected = jax.jit(run, in_shardings=SPLIT)(X)
+    of_jax = told.copy()
+    told.clear()
+    if within:
+        with sdy.compiler(**within):
+            given = jax.jit(run, in_shardings=SPLIT)(X)
+    else:
+        program = sdy.jit(run, in_shardings=SPLIT)
+        program(X)
+        given = program(X)
+    np.testing.assert_array_equal(given, expected)
+    assert sorted(told, key=str) == sorted(of_jax, key=str) == [SPLIT, SPLIT, NamedSharding(MESH, P("x"))]

@@ -128,5 +128,10 @@ def test_our_share_of_the_time_is_logged_as_that_of_jax(caplog: pytest.LogCaptur
 def test_what_stands_for_a_function_says_what_it_is():
     assert repr(OURS) == f"<sdy.jit of {layer!r}>"
     assert repr(OURS.trace(*ARGUMENTS)) == "<sdy.jit(layer), traced>"
-    lowered = "<sdy.jit(layer), lowered for the mesh data=4, model=2: arrays in: 2, out: 2>"
-    assert repr(OURS.lower(*ARGUMENTS)) == lowered
+    lowered = OURS.lower(*ARGUMENTS)
+    signature = "for the mesh data=4, model=2: arrays in: 2, out: 2>"
+    assert repr(lowered) == f"<sdy.jit(layer), lowered {signature}"
+    assert repr(lowered.compile()) == f"<sdy.jit(layer), compiled {signature}"
+    assert repr(lowered.program) == f"<a program {signature}"
+    assert repr(sdy.compile(lowered.module)) == f"<a compiled program {signature}"
+    assert len(str(jax.make_jaxpr(lowered.program)(X, W))) < 1000

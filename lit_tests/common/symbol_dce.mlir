@@ -1,7 +1,13 @@
 // RUN: sdy-opt %s -symbol-dce | filecheck %s
 
+// CHECK-NOT: @unused_mesh
+sdy.mesh @unused_mesh = <["x"=2]> {sym_visibility = "private"}
+
+// CHECK: sdy.mesh @used_mesh
+sdy.mesh @used_mesh = <["x"=4]> {sym_visibility = "private"}
+
 // CHECK-LABEL: func.func @main
-func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@used_mesh, [{"x"}]>}) -> tensor<8xf32> {
   %0 = call @used(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }

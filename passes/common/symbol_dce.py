@@ -9,10 +9,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 
+from sdy.dialect.attributes import TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.dialect.walk import attributes_in
 from sdy.passes.common.call_graph import calls_by_function
 from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.symbols import Symbols
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
 
 
 class SymbolDcePass(TellingPass):
@@ -70,8 +73,20 @@ def _names_in(attributes: Iterable[Attribute]) -> Iterator[str]:
             met.add(id(attribute))
             if type(attribute) is SymbolRefAttr:
                 yield attribute.root_reference.data
+            elif type(attribute) is TensorShardingAttr:
+                yield from _meshes_of(attribute.data)
+            elif type(attribute) is TensorShardingPerValueAttr:
+                yield from _meshes_of(*attribute.data)
+            elif type(attribute) is ReplicaGroupMeshAxesAttr:
+                pending.append(attribute.data.mesh)
             elif (parts_of := _way_to_parts(attribute.__class__)) is not None:
                 pending += parts_of(attribute)
+
+
+def _meshes_of(*shardings: TensorSharding) -> Iterator[str]:
+    for sharding in shardings:
+        if isinstance(sharding.mesh, str):
+            yield sharding.mesh
 
 
 @cache

@@ -31,7 +31,11 @@ class CompiledProgram:
         self.inputs = program.inputs
         self.outputs = program.outputs
         self.devices: tuple[Device, ...] = program.devices
+        self._signature = program.signature
         self._compiled = program.lower().compile()
+
+    def __repr__(self) -> str:
+        return f"<a compiled program {self._signature}>"
 
     @property
     def in_shardings(self) -> tuple[NamedSharding, ...]:

@@ -10,6 +10,7 @@ it is lowered, the program keeps alive what the mark says.
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from warnings import warn
 
 import jax
 from jax.core import Tracer
@@ -21,6 +22,7 @@ from jaxlib.mlir import ir
 
 from sdy.passes.execution.compiler import Compiler, chosen, let_jax_ask
 from sdy.passes.execution.device_mesh import AnyMesh
+from sdy.passes.execution.jax_internals import keep_alive
 
 _mark = Primitive("sdy_compiled_by")
 
@@ -50,7 +52,9 @@ def _placed(array: jax.Array, mesh: AnyMesh | None) -> jax.Array:
 
 def _lower(ctx: mlir.LoweringRuleContext, array: ir.Value, *, compiler: Compiler) -> list[ir.Value]:
     let_jax_ask()
-    ctx.module_context.add_keepalive(compiler)
+    if not keep_alive(ctx, compiler) and compiler.policy is not None:
+        lost = "the policy of a function of sdy.jit is no part of a program that jax.jit exports"
+        warn(f"{lost}: let sdy.jit be outermost, which exports what it has partitioned", stacklevel=2)
     return [array]
 
 

@@ -19,11 +19,9 @@ from warnings import warn
 
 import jax
 from jaxlib.mlir import ir
-from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.meshes import named_meshes
 from sdy.mesh import Mesh
-from sdy.passes.common.inline import inline_calls
 from sdy.passes.execution.default_mesh import name_mesh
 from sdy.passes.execution.device_mesh import AnyMesh, Device
 from sdy.passes.execution.elapsed_time import elapsed_time_logged
@@ -31,8 +29,9 @@ from sdy.passes.execution.from_jax import module_of
 from sdy.passes.execution.given_shardings import GivenShardings
 from sdy.passes.execution.jax_internals import before_xla_compiles, kept_alive
 from sdy.passes.execution.local_program import LocalProgram, parsed
+from sdy.passes.execution.lowered_layouts import lowered_layouts
 from sdy.passes.execution.manual_program import make_manual
-from sdy.passes.layouts import Layout, cheapest, propagated_layouts
+from sdy.passes.layouts import cheapest
 from sdy.passes.policy.policy import Policy, policies_in_turn
 from sdy.text import format
 
@@ -93,11 +92,15 @@ def compilers_in(lowered: jax.stages.Lowered) -> list[Compiler]:
     return [each for each in kept_alive(lowered) if isinstance(each, Compiler)]
 
 
-def propagated_as(compilers: Sequence[Compiler], module: ModuleOp) -> list[Layout]:
-    """The layouts of `module`: with the policies of `compilers`, one after the other, if all want them compared."""
+def policy_of(compilers: Iterable[Compiler]) -> Policy | None:
+    """The policies of `compilers`, one after the other."""
     policies = [compiler.policy for compiler in dict.fromkeys(compilers) if compiler.policy is not None]
-    policy = policies_in_turn(policies) if policies else None
-    return propagated_layouts(module, policy, all(compiler.compare_layouts for compiler in compilers))
+    return policies_in_turn(policies) if policies else None
+
+
+def compares_layouts(compilers: Iterable[Compiler]) -> bool:
+    """Whether none of `compilers` is to take the layout of the program as it is written."""
+    return all(compiler.compare_layouts for compiler in compilers)
 
 
 @cache
@@ -125,8 +128,7 @@ def _partitioned(name: str, module: ir.Module, devices: Sequence[Device], keepal
         return module
     program = declared.clone()
     with elapsed_time_logged("propagation", function):
-        inline_calls(program)  # arguments and results of functions would be split evenly only
-        layouts = propagated_as(compilers, program)
+        layouts = lowered_layouts(program, policy_of(compilers), compares_layouts(compilers), devices, keepalives)
     with elapsed_time_logged("partitioning", function):
         program = cheapest(layouts).local
         make_manual(program, declared, devices)

@@ -13,6 +13,7 @@ from jax.extend.source_info_util import register_exclusion
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.operators.registry import OPERATOR
+from sdy.passes.execution.python_callbacks import let_each_device_call
 from sdy.passes.operators.naming import name_operator_calls
 from sdy.text import parse
 
@@ -45,4 +46,5 @@ def module_of(text: str) -> ModuleOp:
     module = parse(text, "<jax>")
     if OPERATOR in text:
         name_operator_calls(module)
+    let_each_device_call(module)
     return module

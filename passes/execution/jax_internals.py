@@ -5,12 +5,17 @@
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from inspect import isfunction
 from typing import Any
 
 from jax._src import dispatch
+from jax._src.custom_partitioning import _ShardingCallbackInfo
 from jax._src.interpreters import pxla
 from jax._src.lax import linalg
+from jax._src.lib import xla_client  # pyright: ignore[reportPrivateImportUsage]
 from jax.extend.core import Primitive
+from jax.interpreters import mlir
+from jax.sharding import NamedSharding
 from jaxlib import gpu_solver
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
@@ -38,9 +43,38 @@ def ordered_effects(lowered: Any) -> tuple[Any, ...]:
     return tuple(lowered._lowering.compile_args["ordered_effects"])
 
 
+def keep_alive(ctx: mlir.LoweringRuleContext, kept: Any) -> bool:
+    """Let the program that is lowered keep an object alive, if it is not one that jax saves, which cannot."""
+    if ctx.module_context.lowering_parameters.for_export:
+        return False
+    ctx.module_context.add_keepalive(kept)
+    return True
+
+
 def kept_alive(lowered: Any) -> tuple[Any, ...]:
     """The objects that the program of a `jax.stages.Lowered` keeps alive, as its lowering rules asked."""
     return tuple(lowered._lowering.compile_args["keepalive"] or ())
+
+
+def sharding_questions(kept: Sequence[Any]) -> dict[bytes, Callable[[NamedSharding], None]]:
+    """Of the objects that a lowering keeps alive, those that ask for shardings, by the name that a module has for them.
+
+    The sharding has an entry for each dimension.
+    """
+
+    def ask(function: Callable[[Any], None]) -> Callable[[NamedSharding], None]:
+        return lambda sharding: function(sharding._to_xla_hlo_sharding(len(sharding.spec)))
+
+    return {xla_client.encode_inspect_sharding_callback(each): ask(each) for each in kept if isfunction(each)}
+
+
+def custom_partitionings(kept: Sequence[Any]) -> dict[str, _ShardingCallbackInfo]:
+    """Of the objects that a lowering keeps alive, those that partition an operation, by their name in a module.
+
+    They have what `def_partition` was given, `partition`, with the trees that this is for, `in_tree` and `out_tree`,
+    and the arguments before these, `static_args`.
+    """
+    return {str(id(each)): each for each in kept if isinstance(each, _ShardingCallbackInfo)}
 
 
 def kept_arguments(lowered: Any) -> tuple[int, ...]:
@@ -74,7 +108,7 @@ def before_xla_compiles(change: Callable[[str, ir.Module, tuple[Device, ...], Se
     """Let XLA compile what `change` makes of each module that jax has lowered, from now on.
 
     It is called with the name of the function, as "jit(f)", with the module, the devices that it is for, and the
-    objects that its lowering keeps alive, `add_keepalive` of a lowering rule being how these come there.
+    objects that its lowering keeps alive, as lowering rules asked with `keep_alive`.
     """
     compile_ = pxla.UnloadedMeshExecutable.from_hlo
 

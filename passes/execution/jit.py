@@ -19,7 +19,9 @@ from typing import Any
 from warnings import warn
 
 import jax
+import numpy as np
 from jax.core import eval_context
+from jax.export import is_symbolic_dim
 from jax.extend.core import get_opaque_trace_state
 from jax.tree_util import tree_leaves
 
@@ -124,7 +126,8 @@ class Jitted:
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function as jax traces it for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
-        return Traced(self._as_jax_traces(*args, **kwargs), partial(self.lower, *args, **kwargs))
+        traced = self._as_jax_traces(*args, **kwargs)
+        return Traced(traced, partial(self.lower, *args, **kwargs), partial(self._lower_for_export, args, kwargs))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
@@ -136,6 +139,19 @@ class Jitted:
 
     def _as_jax_traces(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
         return jax.jit(self._fun, **self._given.for_jax(), **self._options).trace(*args, **kwargs)
+
+    def _lower_for_export(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, lowering_platforms: tuple[str, ...], **options: Any
+    ) -> jax.stages.Lowered:
+        """What is run for arguments of these types, in the form that jax saves."""
+        if any(is_symbolic_dim(size) for leaf in tree_leaves((args, kwargs)) for size in np.shape(leaf)):
+            instead = "export jax.jit of the function, and call what is exported within sdy.jit"
+            raise ValueError(f"a program is partitioned for shapes that are known: {instead}")
+        if len(lowering_platforms) > 1:
+            raise ValueError(f"sdy.jit exports for one platform at a time, not for {', '.join(lowering_platforms)}")
+        made = self._specialize(self._shardings(args, kwargs), args, kwargs, lowering_platforms)
+        traced = self._jit(lambda args, kwargs: made).trace(*args, **kwargs)
+        return traced.lower(lowering_platforms=lowering_platforms, **options)
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled: the next call traces the function again."""
@@ -202,13 +218,19 @@ class Jitted:
 
         return jax.jit(program, **self._given.for_jax(), **self._options)
 
-    def _specialize(self, shardings: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Specialized:
+    def _specialize(
+        self,
+        shardings: tuple[Any, ...],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        platforms: tuple[str, ...] | None = None,
+    ) -> Specialized:
         """What is run for arguments of these types, or with these types and `shardings` where they are traced."""
         args, kwargs = described((args, kwargs), shardings)
         compilers = [*chosen(), self._compiler]
         with eval_context(), choosing(self._compiler):
             traced = self._by_jax.trace(*args, **kwargs)
-        return Specialized.of(traced, shardings, self._given, compilers)
+        return Specialized.of(traced, shardings, self._given, compilers, platforms)
 
     def _specialize_to_run(
         self, shardings: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -19,12 +19,12 @@ from jaxlib.mlir import ir
 from xdsl.dialects.func import FuncOp
 
 from sdy.passes.execution.array_types import array_type
-from sdy.passes.execution.jax_internals import inlined
+from sdy.passes.execution.jax_internals import inlined, keep_alive
 from sdy.passes.execution.python_callbacks import calls_python
 from sdy.text import format, parse
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LocalProgram:
     """The text of a module whose `main` is what each device runs, and what jax knows of it.
 
@@ -47,6 +47,10 @@ class LocalProgram:
         """
         results = (array_type(type_, main) for type_ in main.function_type.outputs.data[tokens:])
         return cls(text, tuple(ShapedArray(shape, dtype) for shape, dtype in results))
+
+    def __repr__(self) -> str:
+        lines = self.text.count("\n")
+        return f"<what a device runs, in {lines} lines>"
 
     def module(self) -> ir.Module:
         """The program as a module of jaxlib's MLIR, in a context of its own."""
@@ -77,7 +81,7 @@ def _results(*_: Any, program: LocalProgram) -> tuple[list[ShapedArray], set[Eff
 
 
 def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalProgram) -> Sequence[ir.Value]:
-    ctx.module_context.add_keepalive(program)  # by which it is known that the module is partitioned
+    keep_alive(ctx, program)  # by which it is known that the module is partitioned
     source = ir.Module.parse(program.text)
     _number_callbacks(source, from_=len(ctx.module_context.host_callbacks))
     for callback in program.callbacks:

@@ -37,7 +37,7 @@ from sdy.text import format
 _ONE_DEVICE = Mesh.of({"device": 1})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ShardedProgram:
     """A program over the devices of `mesh`: call it with global arrays, traced or not, to get those that it makes.
 
@@ -93,6 +93,15 @@ class ShardedProgram:
         program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main, interface.tokens)
         inputs, outputs = interface.ports(grid)
         return cls(program, tuple(inputs), tuple(outputs), grid.mesh)
+
+    def __repr__(self) -> str:
+        return f"<a program {self.signature}>"
+
+    @property
+    def signature(self) -> str:
+        """What it is for, in a few words."""
+        mesh = ", ".join(f"{name}={size}" for name, size in self.mesh.shape.items())
+        return f"for the mesh {mesh}: arrays in: {len(self.inputs)}, out: {len(self.outputs)}"
 
     @property
     def devices(self) -> tuple[Device, ...]:

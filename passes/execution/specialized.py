@@ -16,8 +16,7 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.meshes import device_count
-from sdy.passes.common.inline import inline_calls
-from sdy.passes.execution.compiler import Compiler, compilers_in, propagated_as
+from sdy.passes.execution.compiler import Compiler, compares_layouts, compilers_in, policy_of
 from sdy.passes.execution.default_mesh import name_mesh
 from sdy.passes.execution.device_mesh import AnyMesh, Device
 from sdy.passes.execution.elapsed_time import elapsed_time_logged
@@ -26,11 +25,13 @@ from sdy.passes.execution.given_shardings import GivenShardings, Tree
 from sdy.passes.execution.jax_internals import (
     host_callbacks,
     is_committed,
+    kept_alive,
     kept_arguments,
     key_impl,
     lowered_devices,
     ordered_effects,
 )
+from sdy.passes.execution.lowered_layouts import lowered_layouts
 from sdy.passes.execution.sharded_program import ShardedProgram, WholeProgram, says_layout
 from sdy.passes.layouts import cheapest
 
@@ -51,30 +52,37 @@ class Specialized:
 
     @classmethod
     def of(
-        cls, traced: jax.stages.Traced, shardings: Sequence[Any], given: GivenShardings, compilers: Sequence[Compiler]
+        cls,
+        traced: jax.stages.Traced,
+        shardings: Sequence[Any],
+        given: GivenShardings,
+        compilers: Sequence[Compiler],
+        platforms: tuple[str, ...] | None = None,
     ) -> "Specialized":
         """Lower, propagate and partition, as `compilers` say, what was traced for arrays that have `shardings`.
 
-        Raises ValueError where it is for other devices than those of the mesh that is given, and DiagnosticError where
-        it cannot be partitioned.
+        The platforms are those of the devices, or those that are given. Raises ValueError where it is for other devices
+        than those of the mesh that is given, and DiagnosticError where it cannot be partitioned.
         """
         with eval_context():
-            lowered = lower(traced, [given.mesh, *map(_mesh, shardings)])
+            lowered = lower(traced, [given.mesh, *map(_mesh, shardings)], platforms)
         ordered = ordered_effects(lowered)
         has_devices = given.mesh is not None or is_committed(lowered)
         like = _like(given.mesh, shardings)
         kept = kept_arguments(lowered)
+        devices = _devices(lowered, given.mesh)
         with elapsed_time_logged("parsing", traced.fun_name):
             module = from_jax(lowered)
         with elapsed_time_logged("propagation", traced.fun_name):
             given.write(module, traced.args_info, kept, traced.out_info, len(ordered))
             if has_devices and like is not None:
                 name_mesh(module, like)
-            inline_calls(module)  # arguments and results of functions would be split evenly only
-            layouts = propagated_as([*compilers, *compilers_in(lowered)], module)
+            compilers = [*compilers, *compilers_in(lowered)]
+            layouts = lowered_layouts(
+                module, policy_of(compilers), compares_layouts(compilers), devices, kept_alive(lowered)
+            )
         with elapsed_time_logged("partitioning", traced.fun_name):
             layout = cheapest(layouts)
-            devices = _devices(lowered, given.mesh)
             if not has_devices and device_count(layout.local) > len(devices):
                 has_devices, devices = True, ()  # those of an abstract mesh of the context
             kind = ShardedProgram if has_devices else WholeProgram
@@ -115,10 +123,13 @@ def _mesh(sharding: Any) -> AnyMesh | None:
     return sharding.mesh if isinstance(sharding, NamedSharding) else None
 
 
-def lower(traced: jax.stages.Traced, meshes: Iterable[AnyMesh | None]) -> jax.stages.Lowered:
+def lower(
+    traced: jax.stages.Traced, meshes: Iterable[AnyMesh | None], platforms: tuple[str, ...] | None = None
+) -> jax.stages.Lowered:
     """What jax lowers, on one of these meshes; where it is abstract, for the kind of devices that there are here."""
-    is_abstract = isinstance(next(filter(None, meshes), None), AbstractMesh)
-    return traced.lower(lowering_platforms=(jax.default_backend(),) if is_abstract else None)
+    if platforms is None and isinstance(next(filter(None, meshes), None), AbstractMesh):
+        platforms = (jax.default_backend(),)
+    return traced.lower(lowering_platforms=platforms)
 
 
 def _like(given: AnyMesh | None, shardings: Sequence[Any]) -> AbstractMesh | None:

@@ -26,6 +26,23 @@ class _AsInJax:
         return self if stage is None else getattr(stage._in_jax, self._name)
 
 
+class Compiled(jax.stages.Compiled):
+    """A function compiled for certain arguments, as jax has it, that says what it is."""
+
+    described: str
+
+    @classmethod
+    def of(cls, compiled: jax.stages.Compiled, described: str) -> "Compiled":
+        """`compiled` itself, which is then `described` so."""
+        compiled.__class__ = cls
+        assert isinstance(compiled, cls)
+        compiled.described = described
+        return compiled
+
+    def __repr__(self) -> str:
+        return f"<{self.described}>"
+
+
 @dataclass(frozen=True, repr=False)
 class Lowered:
     """A function lowered for certain arguments: the `module` with all shardings, and the `program` made of it.
@@ -48,9 +65,7 @@ class Lowered:
     out_tree = _AsInJax()
 
     def __repr__(self) -> str:
-        mesh = ", ".join(f"{name}={size}" for name, size in self.program.mesh.shape.items())
-        inputs, outputs = len(self.program.inputs), len(self.program.outputs)
-        return f"<sdy.jit({self.name}), lowered for the mesh {mesh}: arrays in: {inputs}, out: {outputs}>"
+        return f"<sdy.jit({self.name}), lowered {self.program.signature}>"
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as jax lowered it, with the shardings that are given, as StableHLO or in another dialect of jax.
@@ -80,14 +95,15 @@ class Lowered:
             ]
             return jax.jit(self.program.local, keep_unused=True).lower(*parts).cost_analysis()
 
-    def compile(self, compiler_options: dict[str, Any] | None = None, **options: Any) -> jax.stages.Compiled:
+    def compile(self, compiler_options: dict[str, Any] | None = None, **options: Any) -> Compiled:
         """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types.
 
         `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given; `options` are the
         others that jax has, as `device_assignment`. Raises ValueError where the mesh has no devices.
         """
         check_devices(self.name, self.program.mesh)
-        return self._in_jax.compile(compiler_options, **options)
+        compiled = self._in_jax.compile(compiler_options, **options)
+        return Compiled.of(compiled, f"sdy.jit({self.name}), compiled {self.program.signature}")
 
 
 def check_devices(name: str, mesh: AnyMesh) -> None:
@@ -109,6 +125,7 @@ class Traced:
 
     _in_jax: jax.stages.Traced
     _lower: Callable[[], Lowered]
+    _lower_for_export: Callable[..., jax.stages.Lowered]
 
     args_info = _AsInJax()
     donate_argnums = _AsInJax()
@@ -127,6 +144,10 @@ class Traced:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._in_jax(*args, **kwargs)
 
-    def lower(self) -> Lowered:
-        """The program for these arguments, to look at or to compile. Raises what calling the function raises."""
-        return self._lower()
+    def lower(self, **for_export: Any) -> Any:
+        """The program for these arguments, to look at or to compile: a `Lowered`.
+
+        Where `jax.export` asks for what it can save, with options of its own, it is a `jax.stages.Lowered`. Raises
+        what calling the function raises.
+        """
+        return self._lower_for_export(**for_export) if for_export else self._lower()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from sdy.diagnostics import error
-from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
+from sdy.rules.builder import NEED_REPLICATION, REDUCTION, RuleBuilder, shape_of
 from sdy.rules.elementwise import pointwise
 from sdy.rules.registry import NoRule, register
 
@@ -25,11 +25,15 @@ _POINTWISE = """
 
 _WITHOUT_RULE = """
     sdy_testonly tpu_custom_call xla_python_cpu_callback xla_python_gpu_callback xla_ffi_python_cpu_callback
-    xla_ffi_python_gpu_callback xla.debug.Log
+    xla_ffi_python_gpu_callback xla.debug.Log CustomSPMDPartitioning
 """
+
+_IN_ANY_PARTS = "xla_ffi_partitioned_python_cpu_callback xla_ffi_partitioned_python_gpu_callback"
 
 POINTWISE = frozenset(_POINTWISE.split())
 WITHOUT_RULE = frozenset(_WITHOUT_RULE.split())
+
+IN_ANY_PARTS = frozenset(_IN_ANY_PARTS.split())
 
 CustomCallRule = Callable[["CustomCallOp", RuleBuilder], None]
 
@@ -81,6 +85,8 @@ def custom_call(op: "CustomCallOp", rule: RuleBuilder) -> None:
         raise NoRule
     if name in POINTWISE:
         pointwise(op, rule)
+    elif name in IN_ANY_PARTS:
+        _in_any_parts(op, rule)
     elif name in _targets:
         signature, function = _targets[name]
         if not signature.fits(op):
@@ -88,6 +94,13 @@ def custom_call(op: "CustomCallOp", rule: RuleBuilder) -> None:
         function(op, rule)
     else:
         raise NoRule(f"custom call @{name} is unknown to SDY sharding rule registry")
+
+
+def _in_any_parts(op: "CustomCallOp", rule: RuleBuilder) -> None:
+    """Each device calls with the parts that it has, however each operand is split."""
+    for number, operand in enumerate(op.operands):
+        for dim, size in enumerate(shape_of(operand)):
+            rule.add(size, {number: dim}, {}, REDUCTION)
 
 
 @register_custom_call("Eigh", signature="matrices -> matrices, vectors")

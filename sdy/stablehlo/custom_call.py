@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import (
     I32,
     ArrayAttr,
     BoolAttr,
+    BytesAttr,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
     IntegerAttr,
@@ -93,7 +94,7 @@ class CustomCallOp(IRDLOperation):
     inputs = var_operand_def(CUSTOM_CALL_VALUE)
     call_target_name = prop_def(StringAttr)
     has_side_effect = opt_prop_def(BoolAttr, FALSE)
-    backend_config = opt_prop_def(StringAttr | DictionaryAttr)
+    backend_config = opt_prop_def(StringAttr | BytesAttr | DictionaryAttr)
     api_version = opt_prop_def(IntegerAttr[I32], ORIGINAL_API)
     called_computations = opt_prop_def(ArrayAttr, ArrayAttr(()))
     operand_layouts = opt_prop_def(ArrayAttr[DenseIntOrFPElementsAttr])

@@ -1,0 +1,114 @@
+"""Operations of `jax.experimental.custom_partitioning`, of which Python functions say how they are partitioned."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import sdy
+
+MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+SPLIT = NamedSharding(MESH, P("data", "model"))
+X = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+W = np.cos(X)
+
+
+def product(told: list[Any]) -> Any:
+    """A matrix product of which each device has rows of the result, and all of what these are summed over."""
+
+    @custom_partitioning
+    def multiply(x: Any, w: Any) -> Any:
+        return x @ w
+
+    def partition(mesh: Any, arguments: Any, result: Any) -> Any:
+        told.append([array.sharding.spec for array in (*arguments, result)])
+        rows = arguments[0].sharding.spec[0]
+        of_rows, whole = NamedSharding(mesh, P(rows, None)), NamedSharding(mesh, P())
+        return mesh, lambda x, w: x @ w, of_rows, (of_rows, whole)
+
+    multiply.def_partition(partition=partition, sharding_rule="i k, k j -> i j")
+    return multiply
+
+
+def test_the_author_is_asked_as_by_jax():
+    told: list[Any] = []
+    multiply = product(told)
+    program: Any = lambda x, w: jnp.sin(multiply(x, w)) + 1  # noqa: E731
+    results = [jit(program, in_shardings=(SPLIT, None))(X, W) for jit in (jax.jit, sdy.jit)]
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-5)
+    assert told[0] == told[1] == [P("data", "model"), P("model", None), P("data", None)]
+
+
+def test_the_author_is_asked_in_what_jax_compiles_within_a_compiler():
+    told: list[Any] = []
+    with sdy.compiler(mesh=MESH):
+        result = jax.jit(product(told))(jax.device_put(X, SPLIT), W)
+    np.testing.assert_allclose(result, X @ W, rtol=1e-4, atol=1e-6)
+    assert len(told) == 1
+
+
+def both(jit: Callable[..., Any]) -> Any:
+    @custom_partitioning
+    def scaled(scale: float, arrays: Any) -> Any:
+        total = scale * arrays["x"].sum()
+        return {"centred": arrays["x"] - total, "total": total}
+
+    def partition(scale: float, mesh: Any, arguments: Any, result: Any) -> Any:
+        (arrays,) = arguments
+        rows = NamedSharding(mesh, P(arrays["x"].sharding.spec[0], None))
+
+        def on_device(arrays: Any) -> Any:
+            total = scale * jax.lax.psum(arrays["x"].sum(), rows.spec[0])
+            return {"centred": arrays["x"] - total, "total": total}
+
+        return mesh, on_device, {"centred": rows, "total": NamedSharding(mesh, P())}, ({"x": rows},)
+
+    scaled = custom_partitioning(scaled.fun, static_argnums=(0,))
+    scaled.def_partition(partition=partition, sharding_rule="i j -> i j, ")
+
+    def program(x: Any) -> Any:
+        def step(x: Any, _: Any) -> Any:
+            found = scaled(0.5, {"x": x})
+            return jnp.tanh(found["centred"]), found["total"]
+
+        return jax.lax.scan(step, x, None, length=3)
+
+    return jit(program, in_shardings=SPLIT)(X)
+
+
+def test_trees_static_arguments_and_collectives_are_as_in_jax():
+    for given, expected in zip(both(sdy.jit), both(jax.jit), strict=True):
+        np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-5)
+
+
+def refused(partition: Callable[..., Any]) -> str:
+    wrong = custom_partitioning(lambda x: x + 1)
+    wrong.def_partition(partition=partition, sharding_rule="i j -> i j")
+    with pytest.raises(sdy.DiagnosticError) as raised:
+        sdy.jit(lambda x: wrong(x), in_shardings=SPLIT)(X)
+    return str(raised.value)
+
+
+def test_what_does_not_fit_is_told_with_its_place():
+    other = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+
+    def of_another_mesh(mesh: Any, arguments: Any, result: Any) -> Any:
+        return other, lambda x: x, NamedSharding(other, P("x")), (NamedSharding(other, P("x")),)
+
+    def of_another_size(mesh: Any, arguments: Any, result: Any) -> Any:
+        whole = NamedSharding(mesh, P())
+        return mesh, lambda x: x[:2], whole, (whole,)
+
+    message = refused(of_another_mesh)
+    assert "is partitioned for a mesh with the axes {'x': 8}, which is not the program's" in message
+    assert "test_custom_partitioning.py" in message
+    assert "is partitioned into what gives tensor<2x8xf32>, not tensor<8x8xf32>" in refused(of_another_size)

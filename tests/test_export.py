@@ -1,0 +1,71 @@
+"""Programs that `jax.export` saves: by `jax.jit` for `sdy.jit` to call, and by `sdy.jit` for either."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+from xdsl.ir import Operation
+
+import sdy
+
+MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+SPLIT = NamedSharding(MESH, P("data", "model"))
+X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)
+
+
+def program(x: Any, scale: Any) -> Any:
+    product = jax.lax.with_sharding_constraint(jnp.tanh(x @ x.T), NamedSharding(MESH, P("model")))
+    return {"product": scale * product}
+
+
+def saved(exported: export.Exported) -> export.Exported:
+    pytest.importorskip("flatbuffers")
+    return export.deserialize(bytearray(exported.serialize(vjp_order=1)))
+
+
+@pytest.mark.parametrize("by", [jax.jit, sdy.jit])
+@pytest.mark.parametrize("calling", [jax.jit, sdy.jit])
+def test_what_one_exports_the_other_calls(by: Callable[..., Any], calling: Callable[..., Any]):
+    exported = saved(export.export(by(program, in_shardings=(SPLIT, None)))(X, 2.0))
+    assert exported.nr_devices == 8
+    assert [(aval.shape, aval.dtype) for aval in exported.in_avals] == [(X.shape, X.dtype), ((), X.dtype)]
+    x = jax.device_put(X, SPLIT)
+    expected = program(x, 2.0)["product"]
+    result = calling(lambda x: exported.call(x, 2.0)["product"] + 1)(x)
+    np.testing.assert_allclose(result, expected + 1, rtol=1e-5)
+    assert result.sharding.spec == P("model")
+    gradient = jax.grad(lambda x: exported.call(x, 2.0)["product"].sum())(x)
+    np.testing.assert_allclose(gradient, jax.grad(lambda x: program(x, 2.0)["product"].sum())(x), rtol=1e-5)
+
+
+def rows_split(operations: Sequence[Operation]) -> None:
+    for op in operations:
+        if op.name == "stablehlo.dot_general":
+            sdy.split(op, operand=0, dim=0, axis="data")
+
+
+def test_what_is_exported_is_partitioned_as_the_policy_says():
+    run = sdy.jit(lambda x: x @ x.T, mesh=MESH, policy=rows_split)
+    text = export.export(run)(X).mlir_module()
+    assert "stablehlo.dot_general" in text
+    assert "-> tensor<2x8xf32>" in text
+
+
+def test_what_is_not_exported_is_told():
+    run = sdy.jit(jnp.sin, policy=rows_split)
+    with pytest.warns(UserWarning, match=r"the policy of a function of sdy\.jit is no part of a program"):
+        export.export(jax.jit(lambda x: run(x)))(X)
+    (size,) = export.symbolic_shape("size")
+    with pytest.raises(ValueError, match=r"for shapes that are known: export jax\.jit of the function"):
+        export.export(run)(jax.ShapeDtypeStruct((size,), np.float32))
+    with pytest.raises(ValueError, match="one platform at a time, not for cpu, cuda"):
+        export.export(run, platforms=("cpu", "cuda"))(X)
