@@ -134,7 +134,7 @@ def _name_mesh(module: ModuleOp, mesh: Mesh) -> None:
 
 
 def _devices(lowered: jax.stages.Lowered, mesh: AnyMesh | None) -> Sequence[Device]:
-    """The devices of the mesh that is given, else those that jax lowered for; none where an abstract mesh needs more."""
+    """The devices of the mesh that is given, else those that jax lowered for; none where an abstract mesh has more."""
     devices = lowered_devices(lowered)
     if mesh is None:
         return devices
