@@ -36,17 +36,25 @@ if TYPE_CHECKING:
     from sdy.sharding import TensorSharding
     from sdy.text import format as format
     from sdy.text import parse as parse
+    from sdy.warning_categories import ComputedWholeWarning as ComputedWholeWarning
+    from sdy.warning_categories import LostShardingWarning as LostShardingWarning
+    from sdy.warning_categories import ShardingWarning as ShardingWarning
+    from sdy.warning_categories import UnknownOperationWarning as UnknownOperationWarning
 
     Sharding = TensorSharding
 
 _HOMES = {
     "AxisRef": "sdy.axes",
     "Builder": "sdy.builder",
+    "ComputedWholeWarning": "sdy.warning_categories",
     "DiagnosticError": "sdy.diagnostics",
     "DimSharding": "sdy.sharding",
+    "LostShardingWarning": "sdy.warning_categories",
     "Mesh": "sdy.mesh",
     "OpShardingRule": "sdy.rule",
     "Sharding": "sdy.sharding:TensorSharding",
+    "ShardingWarning": "sdy.warning_categories",
+    "UnknownOperationWarning": "sdy.warning_categories",
     "account": "sdy.passes.account.account",
     "compile": "sdy.passes.execution.compile",
     "compiler": "sdy.passes.execution.compiler",

@@ -4,24 +4,31 @@
       sdy.mesh @mesh = <["x"=2, "x"=2]>
       ^
 
-An error ends the work at hand: `raise error(op, "...")`. A warning or a remark goes to the innermost handler, which
-prints it on standard error unless a caller has put its own in place with `handling` or collects them with `capture`.
+An error ends the work at hand: `raise error(op, "...")`. A warning or a remark goes to the innermost handler that a
+caller has put in place with `handling`, as tools do to print it, or with `capture`. Without one a warning is one of
+Python's `warnings`, of a class of `sdy.warning_categories`, and a remark is for `logging.getLogger("sdy")`.
 
 The place of a diagnostic is the location of an operation or value, as MLIR has it: where its text began, or the
 `loc(...)` it carried. The line shown below the message comes from the text registered under that file's name.
 """
 
+import logging
 import sys
+import warnings
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from sdy.shown_text import shown, shown_lines
+from sdy.warning_categories import ShardingWarning
+
+_LOGGER = logging.getLogger("sdy")
 
 
 class Severity(Enum):
@@ -58,12 +65,13 @@ _MOST_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One message, its place, and the notes that belong to it."""
+    """One message, its place, and the notes that belong to it; the category is that of a warning."""
 
     severity: Severity
     location: Location | None
     message: str
     notes: tuple["Diagnostic", ...] = ()
+    category: type[ShardingWarning] = ShardingWarning
 
     def render(self) -> str:
         """MLIR's form: the message after its place, the source line and a caret where known, then the notes.
@@ -134,9 +142,9 @@ def inferred_types_error(op: Operation, inferred: Iterable[Attribute], found: It
     return DiagnosticError(op_error(op, message).diagnostic, consequence)
 
 
-def warn(where: Where, message: str, *notes: Note) -> None:
-    """Report a warning."""
-    report(_diagnostic(Severity.WARNING, where, message, notes))
+def warn(where: Where, message: str, *notes: Note, category: type[ShardingWarning] = ShardingWarning) -> None:
+    """Report a warning. Raises it, a `category`, where Python's filters say that such warnings are errors."""
+    report(replace(_diagnostic(Severity.WARNING, where, message, notes), category=category))
 
 
 def remark(where: Where, message: str, *notes: Note) -> None:
@@ -238,8 +246,33 @@ def _diagnostic(severity: Severity, where: Where, message: str, notes: tuple[Not
     return Diagnostic(severity, location, message, tuple(map(note, notes)))
 
 
-def _print_on_standard_error(diagnostic: Diagnostic) -> None:
-    print(diagnostic.render(), file=sys.stderr)
+def printed_once() -> Callable[[Diagnostic], None]:
+    """A handler that prints what is reported on standard error, as MLIR's tools do, and the same only once."""
+    told: set[Diagnostic] = set()
+
+    def tell(diagnostic: Diagnostic) -> None:
+        if diagnostic not in told:
+            told.add(diagnostic)
+            print(diagnostic.render(), file=sys.stderr)
+
+    return tell
 
 
-_handlers: list[Callable[[Diagnostic], None]] = [_print_on_standard_error]
+def _tell_python(diagnostic: Diagnostic) -> None:
+    """Where nobody handles a diagnostic, Python does: by default it tells a warning once for a line and text."""
+    match diagnostic.severity:
+        case Severity.WARNING:
+            place = diagnostic.location or Location("<unknown>", 0, 0)
+            text = "; ".join(each.message for each in (diagnostic, *diagnostic.notes))
+            told = _told[place.filename]
+            warnings.warn_explicit(shown_lines(text), diagnostic.category, place.filename, place.line, registry=told)
+        case Severity.ERROR:
+            print(diagnostic.render(), file=sys.stderr)
+        case _:
+            _LOGGER.info("%s", diagnostic.render())
+
+
+_told: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
+"""By file, what Python has told: as the `__warningregistry__` of a module of its own."""
+
+_handlers: list[Callable[[Diagnostic], None]] = [_tell_python]

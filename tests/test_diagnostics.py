@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 from xdsl.dialects.builtin import (
     CallSiteLoc,
@@ -17,8 +19,10 @@ from sdy.diagnostics import (
     Severity,
     capture,
     error,
+    handling,
     location_of,
     op_error,
+    printed_once,
     register_source,
     remark,
     warn,
@@ -80,14 +84,52 @@ def test_the_place_of_a_nested_location(nested: NameLoc | CallSiteLoc | FusedLoc
 
 
 def test_warnings_go_to_the_innermost_handler(capsys: pytest.CaptureFixture[str]):
-    with capture() as outer:
-        warn(None, "one")
-        with capture() as inner:
-            remark(None, "two")
-    warn(None, "three")
+    with handling(printed_once()):
+        with capture() as outer:
+            warn(None, "one")
+            with capture() as inner:
+                remark(None, "two")
+        warn(None, "three")
     assert [(d.severity, d.message) for d in outer] == [(Severity.WARNING, "one")]
     assert [(d.severity, d.message) for d in inner] == [(Severity.REMARK, "two")]
     assert capsys.readouterr().err == "<unknown>:0: warning: three\n"
+
+
+def test_tools_print_a_warning_once_for_each_place_and_cause(capsys: pytest.CaptureFixture[str]):
+    with handling(printed_once()):
+        for place, cause in [(1, "one"), (1, "one"), (2, "one"), (1, "two"), (2, "one")]:
+            warn(at(place, 1), cause)
+    places = [f"here.mlir:{line}:1: warning: {cause}" for line, cause in [(1, "one"), (2, "one"), (1, "two")]]
+    assert capsys.readouterr().err.splitlines() == places
+
+
+def test_a_warning_that_nobody_handles_is_one_of_pythons():
+    with pytest.warns(sdy.LostShardingWarning, match="is lost; here it is") as told:
+        warn(at(3, 4), "is lost", "here it is", category=sdy.LostShardingWarning)
+    assert [(each.filename, each.lineno) for each in told] == [("here.mlir", 3)]
+
+
+def test_python_tells_a_warning_once_for_each_line_and_text():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for line in (1, 2, 1):
+            warn(at(line, 1), "again")
+    assert [each.lineno for each in told] == [1, 2]
+
+
+def test_warnings_are_quieted_and_raised_by_their_class():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=sdy.ShardingWarning)
+        warnings.filterwarnings("ignore", category=sdy.UnknownOperationWarning)
+        warn(None, "nobody hears", category=sdy.UnknownOperationWarning)
+        with pytest.raises(sdy.ComputedWholeWarning, match="costs"):
+            warn(None, "costs", category=sdy.ComputedWholeWarning)
+
+
+def test_remarks_are_logged(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level("INFO", "sdy"):
+        remark(at(1, 2), "by the way")
+    assert caplog.messages == ["here.mlir:1:2: remark: by the way"]
 
 
 def test_an_error_is_not_reported_but_raised():

@@ -4,15 +4,19 @@ import os
 import sys
 from collections.abc import Callable
 
-from sdy.diagnostics import DiagnosticError
+from sdy.diagnostics import DiagnosticError, handling, printed_once
 
 INTERRUPTED = 130
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """The exit status of `command`, 1 with the diagnostic on standard error where it refuses its input."""
+    """The exit status of `command`, 1 with the diagnostic on standard error where it refuses its input.
+
+    Warnings go there too, as MLIR's tools print them, each once for its place and cause.
+    """
     try:
-        status = command()
+        with handling(printed_once()):
+            status = command()
         sys.stdout.flush()
     except DiagnosticError as problem:
         print(problem, file=sys.stderr)

@@ -16,6 +16,7 @@ from sdy.passes.common.function_shardings import function_argument_shardings, fu
 from sdy.passes.common.regions import inline_body
 from sdy.passes.common.symbol_dce import SymbolDcePass
 from sdy.passes.common.symbols import Symbols
+from sdy.warning_categories import LostShardingWarning
 
 _NO_INLINE = "no_inline"
 
@@ -78,4 +79,8 @@ def _is_kept(operation: Operation) -> bool:
 
 def _warn_of_shardings(call: CallOp, function: FuncOp) -> None:
     if has_result_shardings(call) or function_argument_shardings(function) or function_result_shardings(function):
-        warn(call, f"inlining @{function.sym_name.data} loses shardings; sdy-import-func-calls would keep them")
+        warn(
+            call,
+            f"inlining @{function.sym_name.data} loses shardings; sdy-import-func-calls would keep them",
+            category=LostShardingWarning,
+        )

@@ -32,7 +32,11 @@ def is_static_tensor(type_: Attribute) -> bool:
 
 def num_elements(value: SSAValue) -> int:
     """The size of a tensor; 0 where it is not known."""
-    type_ = value.type
+    return num_elements_of(value.type)
+
+
+def num_elements_of(type_: Attribute) -> int:
+    """The size of a tensor of this type; 0 where it is not known."""
     if not isinstance(type_, _SHAPED):
         return 0
     sizes = type_.get_shape()

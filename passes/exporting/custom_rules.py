@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from sdy.axes import subtract
-from sdy.diagnostics import warn
 from sdy.mesh import Mesh
+from sdy.passes.common.computed_whole import Held, shardings_around, warn_of_whole
 from sdy.passes.exporting.operation_plan import Plan
 from sdy.rule import FactorKind, OpShardingRule, factors_in
 from sdy.sharding import TensorSharding
@@ -20,9 +20,10 @@ def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
 
 
 def warn_of_what_is_whole(op: Operation, plan: Plan, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> None:
-    """Tell along which of the axes that `shardings` split its tensors over `op` is planned to be whole, if any."""
+    """Tell along which of the axes that `shardings` split its tensors over `op`, now resharded as planned, is whole."""
     kept = [axis for axes in plan.axes_per_factor for axis in axes]
     given = [axis for sharding in shardings if sharding for axes in sharding.dim_axes for axis in axes]
     if lost := [str(axis) for axis in dict.fromkeys(subtract(given, kept, mesh))]:
         where = f"along {', '.join(lost)}" if kept else "on every device"
-        warn(op, f"'{op.name}' op is computed whole {where}: its sharding rule does not let these dimensions be split")
+        what = f"is computed whole {where}: its sharding rule does not let these dimensions be split"
+        warn_of_whole(op, what, Held.by(op, shardings), Held.by(op, shardings_around(op)))

@@ -14,6 +14,7 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers, result_shardings, set_sharding
 from sdy.mesh import Mesh
 from sdy.operators.registry import operator_rule_of
+from sdy.passes.common.computed_whole import shardings_around
 from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import num_elements, rank
 from sdy.passes.exporting.concatenated_parts import rule_of_exchange
@@ -88,9 +89,10 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
 
             choose = partial(cheapest_operation, op)
         plan = choose(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
+        before = shardings_around(op) if is_custom else []
         _reshard_operation(op, plan, mesh_name)
         if is_custom:
-            warn_of_what_is_whole(op, plan, shardings, mesh)
+            warn_of_what_is_whole(op, plan, before, mesh)
         if operator is None:
             partial_axes = [plan.reduction_axes] * len(op.results)
         else:

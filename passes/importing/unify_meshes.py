@@ -26,6 +26,7 @@ from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import num_bytes
 from sdy.sharding import TensorSharding
+from sdy.warning_categories import LostShardingWarning
 
 
 class UnifyMeshesPass(TellingPass):
@@ -103,6 +104,7 @@ def _tell(module: ModuleOp, loosened: Container[TensorSharding], mesh: Mesh) -> 
                 where,
                 f"the mesh {mesh_text(mesh)} cannot be cut as the sharding {sharding_text(sharding)} of "
                 f"{num_bytes(type_):,} bytes asks: these dimensions are left open",
+                category=LostShardingWarning,
             )
 
 

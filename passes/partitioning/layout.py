@@ -14,6 +14,7 @@ from sdy.diagnostics import error
 from sdy.dialect.mesh_syntax import mesh_text
 from sdy.dialect.meshes import mesh_of
 from sdy.mesh import Mesh
+from sdy.passes.common.computed_whole import local_bytes
 from sdy.passes.common.device_groups import MOST_DEVICES
 from sdy.sharding import DimSharding, TensorSharding
 
@@ -133,6 +134,11 @@ class Layout:
                 f"{{{axes}}}: the value has type {self.type}",
             )
         return self._local_type
+
+    @cached_property
+    def local_bytes(self) -> int:
+        """The bytes that one device has of the value, padding included."""
+        return local_bytes(self.type, self.sharding, self.mesh)
 
     @cached_property
     def _local_type(self) -> Attribute:

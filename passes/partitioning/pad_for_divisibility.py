@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from sdy.diagnostics import DiagnosticError, error, op_error, warn
+from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect.collectives import (
     AllGatherOp,
     AllReduceOp,
@@ -33,6 +33,7 @@ from sdy.dialect.ops import (
 from sdy.dialect.shardings import set_sharding
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.walk import operations
+from sdy.passes.common.computed_whole import Held, warn_of_whole
 from sdy.passes.partitioning.layout import Layout, round_up
 from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.padded.operations import pad_operation
@@ -172,9 +173,8 @@ def _resized(
     if dims and target.least_communication and (parts := resplit(place, value, layout, dims, shape, target)):
         return padding.resize(place, parts, layout, shape)
     if dims:
-        warn(
-            place.source, f"'{place.source.name}' op moves dimensions {dims} whole: their parts before and after differ"
-        )
+        what = f"moves dimensions {dims} whole: their parts before and after differ"
+        warn_of_whole(place.source, what, Held(layout.local_bytes, 0), Held(layout.without(dims).local_bytes, 0))
     gathered = padding.gather(place, value, layout, dims)
     return padding.split(place, padding.resize(place, gathered, layout.without(dims), shape), layout, dims)
 
@@ -184,7 +184,11 @@ def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None,
     if rule is not None and _loses_partial_results(site, rule):
         raise op_error(op, "cannot be computed in parts, as the collective behind it expects: they are uneven")
     if op.operands:
-        warn(op, f"'{op.name}' op is computed whole along the dimensions that its axes do not divide")
+        before, after = (
+            Held(*(sum(map(bytes_of, layouts)) for layouts in (site.operands, site.results)))
+            for bytes_of in (_local_bytes, _bytes_without_padding)
+        )
+        warn_of_whole(op, "is computed whole along the dimensions that its axes do not divide", before, after)
     for index, (operand, layout) in enumerate(zip(op.operands, site.operands, strict=True)):
         if layout.uneven_dims:
             op.operands[index] = padding.take_off(Place.before(op), operand, layout)
@@ -196,6 +200,14 @@ def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None,
             assert sharding is not None
             set_sharding(whole, sharding)
             _let_use(users, padding.put_on(Place.after(op), whole, layout))
+
+
+def _local_bytes(layout: Layout) -> int:
+    return layout.local_bytes
+
+
+def _bytes_without_padding(layout: Layout) -> int:
+    return layout.without(layout.uneven_dims).local_bytes
 
 
 def _loses_partial_results(site: Site[Operation], rule: OpShardingRule) -> bool:

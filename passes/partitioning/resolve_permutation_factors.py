@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from sdy.diagnostics import warn
 from sdy.dialect.shardings import get_sharding
 from sdy.dialect.walk import operations
+from sdy.passes.common.computed_whole import Held, shardings_around, warn_of_whole
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.partitioning.halo.joining import is_no_shift, resolve_concatenation, split_otherwise
 from sdy.passes.partitioning.halo.replication import replicate_factors, replicate_windows, reshard_around
@@ -95,8 +95,10 @@ class ResolvePermutationFactorsPass(ModulePass):
         if self.least_communication and isinstance(op, ConcatenateOp) and is_no_shift(op):
             reshard_around(op, split_otherwise(op))
             return
+        before = shardings_around(op)
         if _make_whole(op, self.least_communication) and self.enable_halo_exchange:
-            warn(op, f"'{op.name}' op is computed whole along the dimensions in which elements change devices")
+            what = "is computed whole along the dimensions in which elements change devices"
+            warn_of_whole(op, what, Held.by(op, before), Held.by(op, shardings_around(op)))
 
 
 def _is_split(value: SSAValue) -> bool:

@@ -19,6 +19,7 @@ from sdy.passes.common.editing import insert_for_use
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
+from sdy.warning_categories import LostShardingWarning
 
 
 def split(op: Operation, *, operand: int, dim: int, axis: str) -> None:
@@ -161,7 +162,12 @@ def _tell_what_is_dropped(op: Operation, tensor: int, sharding: TensorSharding) 
         if dim not in before:
             who, argument = _names(op, tensor)
             had = f"dimension {dim} of {argument} is split over {dim_sharding_text(own.dims[dim])} already"
-            warn(op, f"{who}: {had}, which is dropped here for {sharding_text(sharding)}", (value, "it is this tensor"))
+            warn(
+                op,
+                f"{who}: {had}, which is dropped here for {sharding_text(sharding)}",
+                (value, "it is this tensor"),
+                category=LostShardingWarning,
+            )
 
 
 def _contradicted(own: TensorSharding, chosen: TensorSharding) -> list[int]:

@@ -10,6 +10,7 @@ from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.dialect.walk import operations_of
 from sdy.passes.common.editing import after_value, insert_for_other_uses
 from sdy.sharding import TensorSharding
+from sdy.warning_categories import LostShardingWarning
 
 
 def synchronize_groups(module: ModuleOp) -> None:
@@ -46,6 +47,7 @@ def _warn(group: int, member: ShardingGroupOp) -> None:
         f"The initial operand shardings on the sharding groups of groupID: {group} do not match. Inserting an open "
         "sharding constraint to all constrained values. This can be caused when shardings from different values are "
         "grouped (e.g. from jax.shard_alike) but have separate inconsistent sharding constraints on them.",
+        category=LostShardingWarning,
     )
 
 

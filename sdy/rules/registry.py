@@ -26,6 +26,7 @@ from sdy.dialect.signature import Remembered, RememberedByResult
 from sdy.dialect.traits import has_trait, is_terminator, trait_of
 from sdy.rule import OpShardingRule
 from sdy.rules.builder import RuleBuilder
+from sdy.warning_categories import UnknownOperationWarning
 
 RuleFunction = Callable[[Any, RuleBuilder], None]
 """Adds an operation's factors to a builder made for it, or raises `NoRule`."""
@@ -250,5 +251,5 @@ def _is_static(type_: Attribute) -> bool:
 
 def _warn_once(op: Operation, message: str) -> None:
     if message not in _warned:
+        warn(op, message, category=UnknownOperationWarning)
         _warned.add(message)
-        warn(op, message)

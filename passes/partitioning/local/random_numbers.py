@@ -1,8 +1,9 @@
 """Random numbers: those of a part depend on the whole."""
 
 from sdy.axes import AxisRef
-from sdy.diagnostics import warn
 from sdy.dialect.meshes import enclosing_module, named_meshes
+from sdy.passes.common.computed_whole import Held, warn_of_whole
+from sdy.passes.common.tensors import num_bytes
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.local.communication import all_reduce
 from sdy.passes.partitioning.local.whole import compute_whole
@@ -24,7 +25,8 @@ def _random_numbers(site: Site[RngOp]) -> None:
     name = next((name for name, mesh in meshes.items() if mesh.size > 1), None)
     if name is None:
         return
-    warn(op, f"'{op.name}' op is computed on one device, which sends the numbers to all others")
+    sent = Held(num_bytes(result.type), 0)
+    warn_of_whole(op, "is computed on one device, which sends the numbers to all others", Held(0, 0), sent)
     mesh, emit = meshes[name], site.before()
     drawn = emit.insert(RngOp.create(operands=op.operands, properties=op.properties, result_types=[result.type]))
     axes = list(map(AxisRef, mesh))

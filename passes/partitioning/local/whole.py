@@ -12,8 +12,9 @@ from xdsl.ir import OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from sdy.axes import AxisRef
-from sdy.diagnostics import DiagnosticError, error, op_error, warn
+from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect import AllReduceOp, ReduceScatterOp
+from sdy.passes.common.computed_whole import Held, warn_of_whole
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.local.communication import gather
 from sdy.passes.partitioning.local.compatibility import combined_axes, users_behind_padding, why_not_in_parts
@@ -78,7 +79,7 @@ def compute_whole_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
         [axis for axis in _summed_axes(result, obstacle.reason) if any(axis.overlaps(each) for each in obstacle.axes)]
         for result in op.results
     ]
-    warn(op, f"'{op.name}' op is computed whole {_where(obstacle, larger)}: {obstacle.reason}")
+    warn_of_whole(op, f"is computed whole {_where(obstacle, larger)}: {obstacle.reason}", _held(site), _held(larger))
     emit = site.before()
     for index, (layout, kept) in enumerate(zip(site.operands, larger.operands, strict=True)):
         if layout.axes != kept.axes:
@@ -96,6 +97,10 @@ def compute_whole_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
         for use in users:
             use.operation.operands[use.index] = value
     return larger
+
+
+def _held(site: Site[Any]) -> Held:
+    return Held(*(sum(layout.local_bytes for layout in layouts) for layouts in (site.operands, site.results)))
 
 
 def _given_up(layout: Layout, kept: Layout) -> list[tuple[AxisRef, ...]]:

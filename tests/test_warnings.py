@@ -1,0 +1,80 @@
+"""What compiling warns of: where, why, at what cost, and how a person does without."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import inspect
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+import sdy
+from corpus import PROGRAMS
+from sdy.diagnostics import capture
+
+MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+MATRIX = np.eye(8, dtype=np.float32) * 3
+ROWS = {"mesh": MESH, "in_shardings": P("data")}
+
+
+def factor(x: jax.Array) -> jax.Array:
+    return jnp.linalg.cholesky(x)
+
+
+def line_in(function: Callable[..., Any]) -> int:
+    """The line of the body of `function`."""
+    return inspect.getsourcelines(function)[1] + 1
+
+
+def test_a_warning_says_where_what_and_how_many_bytes():
+    """A device has two rows of eight numbers, and needs six more."""
+    with pytest.warns(sdy.ComputedWholeWarning) as told:
+        sdy.jit(factor, **ROWS)(MATRIX)
+    (warning,) = told
+    assert (warning.filename, warning.lineno) == (__file__, line_in(factor))
+    assert str(warning.message) == (
+        "'stablehlo.custom_call' op @lapack_spotrf_ffi is computed whole on every device: its sharding rule does not "
+        "let these dimensions be split (each device receives 192 bytes more)"
+    )
+
+
+def test_a_program_is_compiled_again_without_another_warning():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            sdy.jit(factor, **ROWS)(MATRIX)
+            sdy.jit(factor, **ROWS).lower(MATRIX)
+    assert len(told) == 1
+
+
+def test_warnings_can_be_errors():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=sdy.ShardingWarning)
+        with pytest.raises(sdy.ComputedWholeWarning, match="192 bytes"):
+            sdy.jit(factor, **ROWS)(MATRIX)
+
+
+@pytest.mark.parametrize("name", ["convolutions: blur by slices", "decoding: sample"])
+def test_what_costs_nothing_is_not_told(name: str):
+    """What is computed whole in these programs is no larger than the part of a device."""
+    module = PROGRAMS[name].module()
+    with capture() as told:
+        sdy.propagate(module)
+        sdy.partition(module)
+    assert told == []
+
+
+def test_steps_of_compiling_are_logged(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.INFO, "sdy"):
+        sdy.jit(jnp.sin, **ROWS)(MATRIX)
+    assert [text.split(" in ")[0] for text in caplog.messages if text.startswith("Finished")] == [
+        f"Finished {step} of jit(sin)" for step in ("parsing", "propagation", "partitioning")
+    ]
