@@ -28,6 +28,7 @@ from sdy.passes.partitioning.local.sharded_ops import SHARDED_OPS
 from sdy.passes.partitioning.local.shifts import SHIFTS
 from sdy.passes.partitioning.local.whole import Obstacle, compute_whole_along, obstacle_to_parts
 from sdy.passes.partitioning.local_module import is_local, mark_local
+from sdy.passes.partitioning.parts import on_leader
 from sdy.passes.partitioning.site import Lowerings, Site, unless_empty
 from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
 
@@ -123,9 +124,21 @@ def _lower(site: Site[Operation], obstacle: Obstacle | None) -> None:
         )
     elif obstacle is not None:
         site = compute_whole_along(site, obstacle)
+    if not site.op.operands:
+        _make_partial(site)
     lowerings = _WHERE_SPLIT if site.is_split else _ALWAYS
     if (lowering := lowerings.get(type(site.op))) is not None:
         lowering(site)
+
+
+def _make_partial(site: Site[Operation]) -> None:
+    """Let one device alone have what is made of nothing, along the axes along which it is to be partial."""
+    for result, layout in zip(site.op.results, site.results, strict=True):
+        if layout.sharding is not None and layout.sharding.unreduced and result.uses:
+            emit = site.after()
+            users = [use.operation for use in result.uses]
+            partial = on_leader(emit, result, 0, layout.sharding.unreduced, layout.mesh)
+            result.replace_uses_with_if(partial, lambda use, users=users: use.operation in users)
 
 
 def _is_left_as_it_is(obstacle: Obstacle, target: Target) -> bool:

@@ -144,9 +144,8 @@ def _window_factors(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
 
 def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
     """Whether what is partial along `axes` is meant to be, or is combined by collectives before it is used."""
-    if layout.sharding is not None and not subtract(axes, layout.sharding.unreduced, mesh):
-        return True
-    return all(_combines(user, axes, mesh) for user in users_behind_padding(result))
+    rest = subtract(axes, layout.sharding.unreduced, mesh) if layout.sharding is not None else axes
+    return not rest or all(_combines(user, rest, mesh) for user in users_behind_padding(result))
 
 
 def users_behind_padding(value: SSAValue) -> Iterator[Operation]:
