@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from sdy.dialect.walk import operations_of
+from sdy.passes import layouts
 from sdy.passes.driver import partition
 from sdy.stablehlo import AllReduceOp
 from sdy.tools import sdy_run
@@ -90,7 +91,7 @@ def test_a_wrong_result_is_told_with_its_element_and_what_made_it(
         for op in operations_of(module, AllReduceOp):
             Rewriter.replace_op(op, [], op.operands)
 
-    monkeypatch.setattr(sdy_run, "partition", partition_badly)
+    monkeypatch.setattr(layouts, "partition", partition_badly)
     assert sdy_run.main([str(program)]) == 1
     out = capsys.readouterr().out
     assert f"{program}:4:24: error: 'stablehlo.reduce' op result 0 is wrong: element [0] is " in out
@@ -211,10 +212,10 @@ def test_help_tells_what_there_is(capsys: pytest.CaptureFixture[str]):
 
 
 def test_interrupt_ends_quietly(program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    def interrupted(*_: Any) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sdy_run, "propagate", interrupted)
+    monkeypatch.setattr(sdy_run, "propagated_layouts", interrupted)
     assert sdy_run.main([str(program)]) == 130
     assert "Traceback" not in capsys.readouterr().err
 
