@@ -141,7 +141,7 @@ def test_what_is_propagated_is_compiled_as_it_is():
 
 def test_both_layouts_compute_the_same():
     mesh = EMBED.jax_mesh()
-    random = np.random.default_rng(0)
+    random: Any = np.random.default_rng(0)
     table, w = (random.standard_normal(shape, np.float32) for shape in ((128, 32), (32, 64)))
     tokens = random.integers(0, 128, (64, 32), np.int32)
     axes = [argument.axes for argument in EMBED.arguments]

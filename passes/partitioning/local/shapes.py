@@ -4,9 +4,11 @@ Where a dimension is split that such an operation does more with than carry it a
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, i64
+from xdsl.ir import SSAValue
 
 from sdy.passes.partitioning.elements import bounds
 from sdy.passes.partitioning.local.whole import compute_whole
@@ -16,6 +18,7 @@ from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.broadcast import BroadcastOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.elementwise import SubtractOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
 
@@ -32,7 +35,8 @@ def _dynamic_slice(site: Site[DynamicSliceOp]) -> None:
 def _dynamic_update_slice(site: Site[DynamicUpdateSliceOp]) -> None:
     """Along a split dimension of which the update is a part, each device writes what falls into its own part.
 
-    There the operand is put between margins as wide as the update, into which goes what falls beside it.
+    That is done in the window of its part that is nearest to the update: it is put between margins as wide as the
+    update, into which goes what falls beside it, and then back in its place.
     """
     op, operand, update = site.op, site.operands[0], site.operands[1]
     partial = [dim for dim in operand.split_dims if update.shape[dim] != operand.shape[dim]]
@@ -42,21 +46,31 @@ def _dynamic_update_slice(site: Site[DynamicUpdateSliceOp]) -> None:
     if not partial:
         return
     emit = site.before()
-    shape = tensor_type(op.operand).get_shape()
+    shape, sizes = (list(tensor_type(value).get_shape()) for value in (op.operand, op.update))
+    zero = emit.integers([0], ())
+    starts = [emit.convert(start, i64) for start in op.start_indices]  # of the window
+    inside = [zero] * len(shape)  # where the update begins in the window between its margins
     margins = [update.shape[dim] if dim in partial else 0 for dim in range(len(shape))]
-    zero = emit.filled(TensorType(tensor_type(op.operand).element_type, ()), 0)
-    starts = list(op.start_indices)
     for dim in partial:
-        type_ = tensor_type(starts[dim])
+        type_ = tensor_type(op.start_indices[dim])
         first = offsets(operand.axes[dim], shape[dim], operand.mesh)
         last = emit.filled(type_, min(operand.shape[dim] - update.shape[dim], bounds(type_.element_type)[1]))
-        start = emit.convert(emit.clamp(emit.filled(type_, 0), starts[dim], last), i64)
-        starts[dim] = emit.add(start, emit.of_device([margins[dim] - offset for offset in first]))
-    starts = [start if dim in partial else emit.convert(start, i64) for dim, start in enumerate(starts)]
-    with_margins = emit.insert(PadOp(op.operand, zero, margins, margins))
-    updated = DynamicUpdateSliceOp.create(operands=[with_margins, op.update, *starts], result_types=[with_margins.type])
-    limits = [margin + size for margin, size in zip(margins, shape, strict=True)]
-    site.replace(emit.slice(emit.insert(updated), margins, limits))
+        start = emit.convert(emit.clamp(emit.filled(type_, 0), op.start_indices[dim], last), i64)
+        sizes[dim] = min(sizes[dim], shape[dim])
+        start = emit.add(start, emit.of_device([-offset for offset in first]))
+        starts[dim] = emit.clamp(zero, start, emit.integers([shape[dim] - sizes[dim]], ()))
+        beside = emit.binary(SubtractOp, start, starts[dim])
+        inside[dim] = emit.add(beside, emit.integers([margins[dim]], ()))
+    window = emit.dynamic_slice(op.operand, starts, sizes)
+    filling = emit.filled(TensorType(tensor_type(window).element_type, ()), 0)
+    with_margins = emit.insert(PadOp(window, filling, margins, margins))
+    updated = emit.insert(_update(with_margins, op.update, inside))
+    limits = [margin + size for margin, size in zip(margins, sizes, strict=True)]
+    site.replace(emit.insert(_update(op.operand, emit.slice(updated, margins, limits), starts)))
+
+
+def _update(operand: SSAValue, update: SSAValue, starts: Sequence[SSAValue]) -> DynamicUpdateSliceOp:
+    return DynamicUpdateSliceOp.create(operands=[operand, update, *starts], result_types=[operand.type])
 
 
 @SHAPES.of(ConvolutionOp)
