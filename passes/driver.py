@@ -150,7 +150,8 @@ def propagate(module: ModuleOp, policy: Policy | None = None, **options: Any) ->
     devices in several ways become one, unless `unify_meshes=False`. Raises DiagnosticError where the module cannot be
     propagated, TypeError for an option that there is not.
     """
-    passes = [ExpandOperationsPass(), PropagationPipeline(**{"unify_meshes": True, **options})]
+    options.setdefault("unify_meshes", True)
+    passes = [ExpandOperationsPass(), PropagationPipeline(**options)]
     if policy is not None:
         run_passes(module, passes[:1])
         apply_policy(module, policy)
