@@ -280,11 +280,15 @@ class PropagationPipeline(Pipeline):
 
 @dataclass(frozen=True)
 class PartitionPipeline(Pipeline):
-    """Turn a module whose values have shardings into the program of one device, with explicit collectives."""
+    """Turn a module whose values have shardings into the program of one device, with explicit collectives.
+
+    With `enable_rgv3`, collectives name the axes of the mesh instead of listing devices, where these are whole axes.
+    """
 
     name = "sdy-partition-pipeline"
     first_dump = 4
     dump_directory: str = ""
+    enable_rgv3: bool = False
 
     def passes(self) -> Iterator[ModulePass]:
         from sdy.passes.operators.inline_operators import InlineOperatorsPass
@@ -312,6 +316,7 @@ class PartitionPipeline(Pipeline):
         yield ConvertGlobalToLocalPass(
             combine_multi_dimension_reduce_scatter=True,
             compute_whole=True,
+            enable_rgv3=self.enable_rgv3,
             least_communication=True,
             preserve_semantics=True,
         )

@@ -35,6 +35,13 @@ SUM = """({
 """A reducer of numbers."""
 
 IN_PARTS = {
+    "from one mesh to another": """
+        func.func @main(%arg0: tensor<8x4xf32>[x, y])
+            -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@other, [{"a"}, {}]>}) {
+          %0 = stablehlo.add %arg0, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@other, [{"a"}, {}]>]>}
+            : tensor<8x4xf32>
+          return %0 : tensor<8x4xf32>
+        }""",
     "sort of several": """
         func.func @main(%arg0: tensor<8x4xf32>[x, y], %arg1: tensor<8x4xi32>[x, y])
             -> (tensor<8x4xf32>[x, y], tensor<8x4xi32>) {
@@ -270,13 +277,6 @@ WHOLE = {
           %1 = "stablehlo.outfeed"(%arg0, %0) <{outfeed_config = ""}>
             : (tensor<8x4xf32>, !stablehlo.token) -> !stablehlo.token
           return %arg0 : tensor<8x4xf32>
-        }""",
-    "stablehlo.add": """
-        func.func @main(%arg0: tensor<8x4xf32>[x, y])
-            -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@other, [{"a"}, {}]>}) {
-          %0 = stablehlo.add %arg0, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@other, [{"a"}, {}]>]>}
-            : tensor<8x4xf32>
-          return %0 : tensor<8x4xf32>
         }""",
 }
 """What each device computes whole, by the name of the operation of which that is true."""

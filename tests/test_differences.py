@@ -92,3 +92,33 @@ def test_the_export_pipeline_writes_meshes_where_they_are_used_unless_told_other
     theirs = oracle(text, export)
     assert "sdy.mesh @mesh" in theirs
     assert_same(sdy.format(after(text, f"{export}{{inline-meshes=false}}")), theirs)
+
+
+def test_shardings_go_from_one_mesh_to_another_in_propagate_and_not_in_the_pipeline() -> None:
+    constraint = f'%0 = sdy.sharding_constraint %1 <@other, [{{"a"}}, {{}}]> : {TENSOR}'
+    text = 'sdy.mesh @other = <["a"=4]>\n' + program(f"%1 = stablehlo.abs %a : {TENSOR}\n{constraint}", "[{?}, {?}]")
+    unified = sdy.parse(text)
+    sdy.propagate(unified)
+    assert 'stablehlo.abs %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", "y"}, {}]>]>}' in sdy.format(
+        unified
+    )
+    theirs = oracle(text, PIPELINE)
+    assert_same(sdy.format(after(text, PIPELINE)), theirs)
+    alone = sdy.parse(text)
+    sdy.propagate(alone, unify_meshes=False)
+    assert_same(sdy.format(alone), theirs)
+
+
+def test_many_devices_are_listed_here_and_in_hexadecimal_there() -> None:
+    groups = ", ".join(f"[{2 * pair}, {2 * pair + 1}]" for pair in range(64))
+    text = f"""func.func @main(%a: {TENSOR}) -> tensor<16x8xf32> {{
+      %0 = "stablehlo.all_gather"(%a) <{{
+        all_gather_dim = 0 : i64, replica_groups = dense<[{groups}]> : tensor<64x2xi64>}}>
+        : ({TENSOR}) -> tensor<16x8xf32>
+      return %0 : tensor<16x8xf32>
+    }}"""
+    ours = sdy.format(sdy.parse(text))
+    assert f"dense<[{groups}]>" in ours
+    theirs = oracle(text, "symbol-dce")
+    assert 'dense<"0x' in theirs
+    assert sdy.format(sdy.parse(theirs)) == ours

@@ -224,6 +224,13 @@ def test_shardings_on_an_abstract_mesh_are_those_of_the_mesh_that_is_given():
     assert within(*arguments).sharding == on(GRID, "y", "x")
 
 
+def test_groups_of_devices_can_be_named_by_the_axes_of_the_mesh():
+    module = sdy.jit(product, mesh=MANY, in_shardings=SPECS).lower(*TYPES).module
+    sdy.partition(module, enable_rgv3=True)
+    named = '<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "y">]>'
+    assert f"replica_groups = #stablehlo.replica_group_mesh_axes{named}" in sdy.format(module)
+
+
 def test_groups_of_many_devices_are_listed_and_read_back():
     module = sdy.jit(product, mesh=MANY, in_shardings=SPECS).lower(*TYPES).module
     sdy.partition(module)
