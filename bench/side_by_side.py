@@ -10,9 +10,10 @@ from time import process_time
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from drop_in_programs.placed import Placed
 from hlo_received import bytes_received
+from placed import Placed
 
 import sdy
 from sdy.passes.execution.inputs import rounded_otherwise
@@ -61,7 +62,9 @@ def compare(program: Placed, by_us: Callable[..., Any] = sdy.jit, say: Callable[
         lowered, ours, results, _ = _run(by_us, program)
         say("comparison")
         rounding = Rounding.of(lowered.module)
-        return Comparison(ours, theirs, _other_shardings(results, expected), _mismatch(results, expected, rounding, again))
+        return Comparison(
+            ours, theirs, _other_shardings(results, expected), _mismatch(results, expected, rounding, again)
+        )
 
 
 def _run(jit: Callable[..., Any], program: Placed) -> tuple[Any, Cost, Any, Callable[[float], Any]]:
@@ -79,23 +82,25 @@ def _run(jit: Callable[..., Any], program: Placed) -> tuple[Any, Cost, Any, Call
     def again(relative: float) -> Any:
         return _arrays(compiled(*_rounded_otherwise(program.arguments, relative)))
 
-    return lowered, cost, compiled(*program.arguments), again
+    return lowered, cost, jax.block_until_ready(compiled(*program.arguments)), again
 
 
 def _rounded_otherwise(arguments: Any, relative: float) -> Any:
-    leaves, tree = jax.tree.flatten(arguments)
-    numbers = [not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
-    changed = iter(rounded_otherwise([np.asarray(x) for x, is_array in zip(leaves, numbers, strict=True) if is_array], relative))
-    return jax.tree.unflatten(
-        tree,
-        [jax.device_put(next(changed), x.sharding) if is_array else x for x, is_array in zip(leaves, numbers, strict=True)],
-    )
+    def change(leaf: jax.Array) -> jax.Array:
+        if _is_key(leaf):
+            return leaf
+        return jax.device_put(rounded_otherwise([np.asarray(leaf)], relative)[0], leaf.sharding)
+
+    return jax.tree.map(change, arguments)
 
 
 def _arrays(results: Any) -> list[np.ndarray[Any, np.dtype[Any]]]:
     """The results as NumPy has them; of random keys, their numbers."""
-    is_key = lambda leaf: jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)  # noqa: E731
-    return [np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf) for leaf in jax.tree.leaves(results)]
+    return [np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf) for leaf in jax.tree.leaves(results)]
+
+
+def _is_key(leaf: jax.Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _other_shardings(results: Any, expected: Any) -> tuple[str, ...]:

@@ -3,9 +3,9 @@
 from functools import partial
 from importlib import import_module
 
-from corpus import PROGRAMS as CORPUS
+from placed import Build, of_corpus
 
-from drop_in_programs.placed import Build, of_corpus
+from corpus import PROGRAMS as CORPUS
 
 _LIBRARIES = (
     "optimizers",
@@ -16,13 +16,19 @@ _LIBRARIES = (
     "language_models",
     "sequences_and_experts",
     "differential_equations",
+    "probability",
+    "reinforcement",
+    "tables_and_graphs",
 )
 """The modules beside this one, each with a table of programs."""
 
 
 def names() -> list[str]:
     """The names of all programs: the theme of each, and what it does."""
-    return [*(f"{theme}: {name}" for theme in _LIBRARIES for name in _table(theme)), *(f"corpus, {name}" for name in CORPUS)]
+    return [
+        *(f"{theme}: {name}" for theme in _LIBRARIES for name in _table(theme)),
+        *(f"corpus, {name}" for name in CORPUS),
+    ]
 
 
 def build(name: str) -> Build:

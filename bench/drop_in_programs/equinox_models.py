@@ -1,8 +1,5 @@
 """Models of Equinox: their arrays go in and out, and what is no array stays in the function."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,10 +7,23 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from drop_in_programs.placed import GRID, LINE, Build, Placed, Rule, by_name, filled, fully_sharded, integers, normal, placed
-from drop_in_programs.steps import cross_entropy, train_step
 from jax import lax
 from jax.sharding import PartitionSpec as P
+from placed import (
+    GRID,
+    LINE,
+    Build,
+    Placed,
+    Rule,
+    by_name,
+    filled,
+    fully_sharded,
+    integers,
+    normal,
+    placed,
+)
+
+from drop_in_programs.steps import cross_entropy, train_step
 
 _BATCH, _WIDTH, _MEMBERS = 64, 64, 8
 _KEY = jax.random.key(0)
@@ -43,6 +53,8 @@ class Attention(eqx.Module):
 
 
 class Recurrent(eqx.Module):
+    """A gated recurrent unit along a series, and a class for it."""
+
     cell: eqx.nn.GRUCell
     head: eqx.nn.Linear
 
@@ -56,6 +68,8 @@ class Recurrent(eqx.Module):
 
 
 class Images(eqx.Module):
+    """Convolutions and pooling of one image."""
+
     layers: list[Any]
 
     def __init__(self):
@@ -92,7 +106,12 @@ def _trained(
 
 def _perceptron(rule: Rule | P, batch: P, mesh: Mapping[str, int] = LINE) -> Build:
     return lambda: _trained(
-        lambda: eqx.nn.MLP(_WIDTH, 10, 256, 2, key=_KEY), normal(_BATCH, _WIDTH), integers(_BATCH, below=10), rule, batch, mesh
+        lambda: eqx.nn.MLP(_WIDTH, 10, 256, 2, key=_KEY),
+        normal(_BATCH, _WIDTH),
+        integers(_BATCH, below=10),
+        rule,
+        batch,
+        mesh,
     )
 
 

@@ -1,16 +1,16 @@
 """Train steps with the optimizers of optax: how each keeps its state, and how that is split."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from drop_in_programs.placed import (
+from jax import lax
+from jax.sharding import PartitionSpec as P
+from placed import (
     GRID,
     LINE,
     Build,
@@ -22,9 +22,8 @@ from drop_in_programs.placed import (
     normal,
     placed,
 )
+
 from drop_in_programs.steps import cross_entropy, train_step
-from jax import lax
-from jax.sharding import PartitionSpec as P
 
 _WIDTHS = (64, 256, 256, 64)
 _BATCH = 64
@@ -32,7 +31,7 @@ _CLASSES = _WIDTHS[-1]
 
 
 def perceptron() -> dict[str, Any]:
-    sizes = zip(_WIDTHS, _WIDTHS[1:], strict=False)
+    sizes = pairwise(_WIDTHS)
     return {
         f"layer{i}": {"w": normal(n, m, seed=i, scale=n**-0.5), "b": jnp.zeros(m)} for i, (n, m) in enumerate(sizes)
     }
@@ -104,9 +103,16 @@ def trained(
     return placed(step, *((tree, rule) for tree in kept), (x, batch), (labels, batch), mesh=mesh)
 
 
-_MEGATRON = by_name({"layer0/w": P(None, "model"), "layer0/b": P("model"), "layer1/w": P("model"), "layer2/w": P(None, "model")})
+_MEGATRON = by_name(
+    {"layer0/w": P(None, "model"), "layer0/b": P("model"), "layer1/w": P("model"), "layer2/w": P(None, "model")}
+)
 _BOTH = by_name(
-    {"layer0/w": P("data", "model"), "layer0/b": P("model"), "layer1/w": P("model", "data"), "layer2/w": P("data", "model")}
+    {
+        "layer0/w": P("data", "model"),
+        "layer0/b": P("model"),
+        "layer1/w": P("model", "data"),
+        "layer2/w": P("data", "model"),
+    }
 )
 
 
@@ -140,9 +146,7 @@ PROGRAMS: dict[str, Build] = {
     "L-BFGS with a line search, fully sharded": _simple(
         optax.lbfgs(memory_size=4), fully_sharded(), _SPLIT, has_value=True
     ),
-    "adamw, every fourth step, fully sharded": _simple(
-        optax.MultiSteps(optax.adamw(1e-3), 4), fully_sharded(), _SPLIT
-    ),
+    "adamw, every fourth step, fully sharded": _simple(optax.MultiSteps(optax.adamw(1e-3), 4), fully_sharded(), _SPLIT),
     "gradients accumulated in a loop, fully sharded": _accumulating(fully_sharded(), _SPLIT),
     "gradients accumulated in a loop, tensor parallel": _accumulating(_MEGATRON, P("data"), GRID),
     "sharpness aware, fully sharded": lambda: trained(sharpness_aware_step(_ADAM), _ADAM, fully_sharded(), _SPLIT),

@@ -1,8 +1,5 @@
 """Sequence, expert and pipeline parallelism: by shard_map with collectives as people write them, and by shardings."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from drop_in_programs.placed import GRID, LINE, Build, Placed, integers, normal, placed
 from jax import lax
 from jax.sharding import PartitionSpec as P
+from placed import GRID, LINE, Build, Placed, integers, normal, placed
 
 _BATCH, _LENGTH, _HEADS, _SIZE = 4, 64, 8, 16
 _TOKENS, _WIDTH, _HIDDEN, _EXPERTS = 128, 64, 128, 8
@@ -265,7 +262,9 @@ PROGRAMS: dict[str, Build] = {
     "attention with heads exchanged by constraints": _attention(constrained_attention, _SEQUENCE),
     "attention, sequence split": _attention(plain_attention, _SEQUENCE),
     "attention's gradient, sequence split": _attention(gradient(plain_attention), _SEQUENCE),
-    "attention's gradient, batch and heads split": _attention(gradient(plain_attention), P("data", None, "model"), GRID),
+    "attention's gradient, batch and heads split": _attention(
+        gradient(plain_attention), P("data", None, "model"), GRID
+    ),
     "attention in blocks, batch and sequence split": _attention(attention_in_blocks, P("data", "model"), GRID),
     "attention in blocks, gradient, batch and heads split": _attention(
         gradient(attention_in_blocks), P("data", None, "model"), GRID
