@@ -20,6 +20,10 @@ from sdy.passes.execution.inputs import rounded_otherwise
 from sdy.passes.execution.rounding import Rounding, first_mismatch
 
 
+_ELEMENT = 4
+"""Bytes that count where there are none, so that there is a ratio."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """Of a compiled program: the bytes that a device receives in its collectives, the bytes of memory that it needs
@@ -41,16 +45,16 @@ class Comparison:
 
     @property
     def received(self) -> float:
-        """The bytes that a device receives, sdy's to jax's; NaN where neither receives any."""
-        return _ratio(self.sdy.received, self.jax.received)
+        """The bytes that a device receives, sdy's to jax's."""
+        return max(self.sdy.received, _ELEMENT) / max(self.jax.received, _ELEMENT)
 
     @property
     def memory(self) -> float:
-        return _ratio(self.sdy.memory, self.jax.memory)
+        return max(self.sdy.memory, _ELEMENT) / max(self.jax.memory, _ELEMENT)
 
     @property
     def seconds(self) -> float:
-        return _ratio(self.sdy.seconds, self.jax.seconds)
+        return self.sdy.seconds / self.jax.seconds
 
 
 def compare(program: Placed, by_us: Callable[..., Any] = sdy.jit, say: Callable[[str], None] = print) -> Comparison:
@@ -119,9 +123,3 @@ def _mismatch(results: Any, expected: Any, rounding: Rounding, again: Callable[[
     path, _ = jax.tree_util.tree_leaves_with_path(results)[found.result]
     place = f"{jax.tree_util.keystr(path)}{list(found.index)}"
     return f"{place}: {found.value} not {found.wanted}, by more than {found.allowed:.2g}"
-
-
-def _ratio(ours: float, theirs: float) -> float:
-    if theirs:
-        return ours / theirs
-    return float("inf") if ours else float("nan")
