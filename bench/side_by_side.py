@@ -19,7 +19,6 @@ import sdy
 from sdy.passes.execution.inputs import rounded_otherwise
 from sdy.passes.execution.rounding import Rounding, first_mismatch
 
-
 _ELEMENT = 4
 """Bytes that count where there are none, so that there is a ratio."""
 
