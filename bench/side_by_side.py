@@ -10,13 +10,17 @@ from time import process_time
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from drop_in_programs.placed import Placed
 from hlo_received import bytes_received
+from placed import Placed
 
 import sdy
 from sdy.passes.execution.inputs import rounded_otherwise
 from sdy.passes.execution.rounding import Rounding, first_mismatch
+
+_ELEMENT = 4
+"""Bytes that count where there are none, so that there is a ratio."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +44,16 @@ class Comparison:
 
     @property
     def received(self) -> float:
-        """The bytes that a device receives, sdy's to jax's; NaN where neither receives any."""
-        return _ratio(self.sdy.received, self.jax.received)
+        """The bytes that a device receives, sdy's to jax's."""
+        return max(self.sdy.received, _ELEMENT) / max(self.jax.received, _ELEMENT)
 
     @property
     def memory(self) -> float:
-        return _ratio(self.sdy.memory, self.jax.memory)
+        return max(self.sdy.memory, _ELEMENT) / max(self.jax.memory, _ELEMENT)
 
     @property
     def seconds(self) -> float:
-        return _ratio(self.sdy.seconds, self.jax.seconds)
+        return self.sdy.seconds / self.jax.seconds
 
 
 def compare(program: Placed, by_us: Callable[..., Any] = sdy.jit, say: Callable[[str], None] = print) -> Comparison:
@@ -81,28 +85,25 @@ def _run(jit: Callable[..., Any], program: Placed) -> tuple[Any, Cost, Any, Call
     def again(relative: float) -> Any:
         return _arrays(compiled(*_rounded_otherwise(program.arguments, relative)))
 
-    return lowered, cost, compiled(*program.arguments), again
+    return lowered, cost, jax.block_until_ready(compiled(*program.arguments)), again
 
 
 def _rounded_otherwise(arguments: Any, relative: float) -> Any:
-    leaves, tree = jax.tree.flatten(arguments)
-    numbers = [not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
-    changed = iter(
-        rounded_otherwise([np.asarray(x) for x, is_array in zip(leaves, numbers, strict=True) if is_array], relative)
-    )
-    return jax.tree.unflatten(
-        tree,
-        [
-            jax.device_put(next(changed), x.sharding) if is_array else x
-            for x, is_array in zip(leaves, numbers, strict=True)
-        ],
-    )
+    def change(leaf: jax.Array) -> jax.Array:
+        if _is_key(leaf):
+            return leaf
+        return jax.device_put(rounded_otherwise([np.asarray(leaf)], relative)[0], leaf.sharding)
+
+    return jax.tree.map(change, arguments)
 
 
 def _arrays(results: Any) -> list[np.ndarray[Any, np.dtype[Any]]]:
     """The results as NumPy has them; of random keys, their numbers."""
-    is_key = lambda leaf: jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)  # noqa: E731
-    return [np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf) for leaf in jax.tree.leaves(results)]
+    return [np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf) for leaf in jax.tree.leaves(results)]
+
+
+def _is_key(leaf: jax.Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _other_shardings(results: Any, expected: Any) -> tuple[str, ...]:
@@ -121,9 +122,3 @@ def _mismatch(results: Any, expected: Any, rounding: Rounding, again: Callable[[
     path, _ = jax.tree_util.tree_leaves_with_path(results)[found.result]
     place = f"{jax.tree_util.keystr(path)}{list(found.index)}"
     return f"{place}: {found.value} not {found.wanted}, by more than {found.allowed:.2g}"
-
-
-def _ratio(ours: float, theirs: float) -> float:
-    if theirs:
-        return ours / theirs
-    return float("inf") if ours else float("nan")

@@ -3,9 +3,9 @@
 from functools import partial
 from importlib import import_module
 
-from corpus import PROGRAMS as CORPUS
+from placed import Build, of_corpus
 
-from drop_in_programs.placed import Build, of_corpus
+from corpus import PROGRAMS as CORPUS
 
 _LIBRARIES = (
     "optimizers",
@@ -16,6 +16,9 @@ _LIBRARIES = (
     "language_models",
     "sequences_and_experts",
     "differential_equations",
+    "probability",
+    "reinforcement",
+    "tables_and_graphs",
 )
 """The modules beside this one, each with a table of programs."""
 

@@ -1,8 +1,5 @@
 """Differential equations by diffrax, linear systems by lineax, and roots and minima by optimistix and jaxopt."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from typing import Any
 
 import diffrax
@@ -14,9 +11,10 @@ import lineax
 import numpy as np
 import optax
 import optimistix
-from drop_in_programs.placed import GRID, Build, Placed, by_name, fully_sharded, normal, placed
-from drop_in_programs.steps import train_step
 from jax.sharding import PartitionSpec as P
+from placed import GRID, Build, Placed, by_name, fully_sharded, normal, placed
+
+from drop_in_programs.steps import train_step
 
 _KEY = jax.random.key(0)
 _BATCH, _WIDTH = 64, 64
@@ -34,7 +32,7 @@ def _neural(adaptive: bool, mapped: bool, rule: Any, mesh: Any, batch: P) -> Bui
             network = eqx.combine(params, static)
             field = network if start.ndim == 1 else jax.vmap(network)
             solution = diffrax.diffeqsolve(
-                diffrax.ODETerm(lambda t, y, args: field(y)),  # pyright: ignore[reportArgumentType]
+                diffrax.ODETerm(lambda t, y, args: field(y)),
                 diffrax.Tsit5(),
                 0.0,
                 1.0,
@@ -43,7 +41,7 @@ def _neural(adaptive: bool, mapped: bool, rule: Any, mesh: Any, batch: P) -> Bui
                 stepsize_controller=control,
                 max_steps=16,
             )
-            return solution.ys[-1]  # pyright: ignore[reportOptionalSubscript]
+            return solution.ys[-1]
 
         def loss(params: Any, start: jax.Array, end: jax.Array) -> jax.Array:
             ends = jax.vmap(lambda y: solve(params, y))(start) if mapped else solve(params, start)
@@ -63,10 +61,8 @@ def stochastic() -> Placed:
     def path(key: jax.Array, start: jax.Array) -> jax.Array:
         brownian = diffrax.VirtualBrownianTree(0.0, 1.0, 1e-1, start.shape, key)
         noise = diffrax.ControlTerm(lambda t, y, args: lineax.DiagonalLinearOperator(0.1 * y), brownian)
-        terms = diffrax.MultiTerm(diffrax.ODETerm(lambda t, y, args: -y), noise)  # pyright: ignore[reportArgumentType]
-        return diffrax.diffeqsolve(  # pyright: ignore[reportOptionalSubscript]
-            terms, diffrax.Euler(), 0.0, 1.0, 0.1, start, max_steps=16
-        ).ys[-1]
+        terms = diffrax.MultiTerm(diffrax.ODETerm(lambda t, y, args: -y), noise)
+        return diffrax.diffeqsolve(terms, diffrax.Euler(), 0.0, 1.0, 0.1, start, max_steps=16).ys[-1]
 
     return placed(jax.vmap(path), (jax.random.split(_KEY, _BATCH), P("x")), (normal(_BATCH, _WIDTH), P("x")))
 
@@ -78,8 +74,8 @@ def heat() -> Placed:
         def field(t: Any, y: jax.Array, args: Any) -> jax.Array:
             return 0.1 * sum(jnp.roll(y, shift, axis) - y for shift in (1, -1) for axis in (0, 1))
 
-        return diffrax.diffeqsolve(  # pyright: ignore[reportOptionalSubscript]
-            diffrax.ODETerm(field),  # pyright: ignore[reportArgumentType]
+        return diffrax.diffeqsolve(
+            diffrax.ODETerm(field),
             diffrax.Heun(),
             0.0,
             1.0,

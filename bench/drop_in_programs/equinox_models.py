@@ -1,8 +1,5 @@
 """Models of Equinox: their arrays go in and out, and what is no array stays in the function."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from drop_in_programs.placed import (
+from jax import lax
+from jax.sharding import PartitionSpec as P
+from placed import (
     GRID,
     LINE,
     Build,
@@ -23,9 +22,8 @@ from drop_in_programs.placed import (
     normal,
     placed,
 )
+
 from drop_in_programs.steps import cross_entropy, train_step
-from jax import lax
-from jax.sharding import PartitionSpec as P
 
 _BATCH, _WIDTH, _MEMBERS = 64, 64, 8
 _KEY = jax.random.key(0)
@@ -55,6 +53,8 @@ class Attention(eqx.Module):
 
 
 class Recurrent(eqx.Module):
+    """A gated recurrent unit along a series, and a class for it."""
+
     cell: eqx.nn.GRUCell
     head: eqx.nn.Linear
 
@@ -68,6 +68,8 @@ class Recurrent(eqx.Module):
 
 
 class Images(eqx.Module):
+    """Convolutions and pooling of one image."""
+
     layers: list[Any]
 
     def __init__(self):

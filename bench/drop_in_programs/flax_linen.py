@@ -1,8 +1,5 @@
 """Models of Flax Linen."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from drop_in_programs.placed import (
+from flax.training.train_state import TrainState
+from jax.sharding import PartitionSpec as P
+from placed import (
     GRID,
     LINE,
     Build,
@@ -24,9 +23,8 @@ from drop_in_programs.placed import (
     normal,
     placed,
 )
+
 from drop_in_programs.steps import cross_entropy, train_step, train_step_with_statistics
-from flax.training.train_state import TrainState
-from jax.sharding import PartitionSpec as P
 
 _WIDTH, _HEADS, _VOCABULARY = 64, 4, 256
 _BATCH, _LENGTH = 16, 32
@@ -34,12 +32,16 @@ _KEY = jax.random.key(0)
 
 
 class FeedForward(nn.Module):
+    """Four times as wide between its two layers."""
+
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         return nn.Dense(_WIDTH, name="down")(nn.gelu(nn.Dense(4 * _WIDTH, name="up")(x)))
 
 
 class EncoderLayer(nn.Module):
+    """Attention and a perceptron, with layer norm after each."""
+
     dropout: float = 0.0
 
     @nn.compact
@@ -137,6 +139,8 @@ class Autoencoder(nn.Module):
 
 
 class Network(nn.Module):
+    """A perceptron of these widths."""
+
     widths: tuple[int, ...]
 
     @nn.compact
@@ -390,7 +394,7 @@ _MEGATRON = by_name(
 PROGRAMS: dict[str, Build] = {
     "BERT, fully sharded": _bert(fully_sharded(), P("x")),
     "BERT, tensor parallel": _bert(_MEGATRON, P("data"), GRID),
-    "BERT, data parallel, optimizer sharded": _bert(by_name({r"mu|nu": P("x")}), P("x")),
+    "BERT, data parallel, optimizer sharded": _bert(by_name({r"\bmu\b|\bnu\b": P("x")}), P("x")),
     "BERT with dropout and a train state, fully sharded": bert_with_dropout,
     "T5 with adafactor, fully sharded": _t5(fully_sharded(), P("x")),
     "T5 with adafactor, tensor parallel": _t5(_MEGATRON, P("data"), GRID),

@@ -1,15 +1,14 @@
 """Models of Flax NNX, split and merged inside of the step, as its guides do for speed."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from drop_in_programs.placed import (
+from flax import nnx
+from jax.sharding import PartitionSpec as P
+from placed import (
     CUBE,
     GRID,
     LINE,
@@ -23,9 +22,8 @@ from drop_in_programs.placed import (
     normal,
     placed,
 )
+
 from drop_in_programs.steps import cross_entropy, next_token_loss, rotated, train_step_with_statistics
-from flax import nnx
-from jax.sharding import PartitionSpec as P
 
 _WIDTH, _HEADS, _VOCABULARY = 64, 4, 256
 _BATCH, _LENGTH = 16, 32
@@ -50,6 +48,8 @@ class Attention(nnx.Module):
 
 
 class Block(nnx.Module):
+    """Attention, and a gated perceptron."""
+
     def __init__(self, rngs: nnx.Rngs):
         self.before, self.between = nnx.RMSNorm(_WIDTH, rngs=rngs), nnx.RMSNorm(_WIDTH, rngs=rngs)
         self.attention = Attention(rngs)

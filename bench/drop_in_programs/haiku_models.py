@@ -1,8 +1,5 @@
 """Models of Haiku."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +7,8 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 import optax
-from drop_in_programs.placed import (
+from jax.sharding import PartitionSpec as P
+from placed import (
     GRID,
     LINE,
     Build,
@@ -23,8 +21,8 @@ from drop_in_programs.placed import (
     normal,
     placed,
 )
+
 from drop_in_programs.steps import cross_entropy, next_token_loss, train_step, train_step_with_statistics
-from jax.sharding import PartitionSpec as P
 
 _KEY = jax.random.key(0)
 _WIDTH, _VOCABULARY = 64, 256
@@ -34,7 +32,7 @@ def transformer(tokens: jax.Array) -> jax.Array:
     """As in Haiku's examples: attention and a perceptron, each after layer norm."""
     initial = hk.initializers.VarianceScaling(0.1)
     x = hk.Embed(_VOCABULARY, _WIDTH)(tokens)
-    x = x + hk.get_parameter("positions", tokens.shape[1:] + (_WIDTH,), init=hk.initializers.TruncatedNormal(0.02))
+    x = x + hk.get_parameter("positions", (*tokens.shape[1:], _WIDTH), init=hk.initializers.TruncatedNormal(0.02))
     mask = jnp.tril(jnp.ones((1, 1, tokens.shape[1], tokens.shape[1])))
     for _ in range(2):
         y = hk.LayerNorm(-1, True, True)(x)

@@ -1,8 +1,5 @@
 """Language models written with jax alone, their layers a loop over stacked weights, as large training codes are."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from drop_in_programs.placed import (
+from jax import lax
+from jax.sharding import PartitionSpec as P
+from placed import (
     CUBE,
     GRID,
     LINE,
@@ -23,9 +22,8 @@ from drop_in_programs.placed import (
     normal,
     placed,
 )
+
 from drop_in_programs.steps import cross_entropy, next_token_loss, rotated, train_step
-from jax import lax
-from jax.sharding import PartitionSpec as P
 
 _WIDTH, _HEADS, _HIDDEN, _VOCABULARY, _LAYERS = 64, 4, 256, 256, 2
 _BATCH, _LENGTH = 16, 32

@@ -1,16 +1,16 @@
 """Train steps with the optimizers of optax: how each keeps its state, and how that is split."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from drop_in_programs.placed import (
+from jax import lax
+from jax.sharding import PartitionSpec as P
+from placed import (
     GRID,
     LINE,
     Build,
@@ -22,9 +22,8 @@ from drop_in_programs.placed import (
     normal,
     placed,
 )
+
 from drop_in_programs.steps import cross_entropy, train_step
-from jax import lax
-from jax.sharding import PartitionSpec as P
 
 _WIDTHS = (64, 256, 256, 64)
 _BATCH = 64
@@ -32,7 +31,7 @@ _CLASSES = _WIDTHS[-1]
 
 
 def perceptron() -> dict[str, Any]:
-    sizes = zip(_WIDTHS, _WIDTHS[1:], strict=False)
+    sizes = pairwise(_WIDTHS)
     return {
         f"layer{i}": {"w": normal(n, m, seed=i, scale=n**-0.5), "b": jnp.zeros(m)} for i, (n, m) in enumerate(sizes)
     }

@@ -1,8 +1,5 @@
 """Sequence, expert and pipeline parallelism: by shard_map with collectives as people write them, and by shardings."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from drop_in_programs.placed import GRID, LINE, Build, Placed, integers, normal, placed
 from jax import lax
 from jax.sharding import PartitionSpec as P
+from placed import GRID, LINE, Build, Placed, integers, normal, placed
 
 _BATCH, _LENGTH, _HEADS, _SIZE = 4, 64, 8, 16
 _TOKENS, _WIDTH, _HIDDEN, _EXPERTS = 128, 64, 128, 8

@@ -1,8 +1,5 @@
 """Train steps that do not know the library of the model: a loss of parameters, an optimizer, a batch."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +21,7 @@ def train_step(optimizer: Any, loss: Callable[..., jax.Array], has_value: bool =
 
 
 def train_step_with_statistics(optimizer: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
-    """Beside the parameters there is what the forward pass changes, as the averages of batch norm; `loss` returns it."""
+    """Beside the parameters there is what the forward pass changes, as averages of batch norm; `loss` returns it."""
 
     def step(params: Any, statistics: Any, state: Any, *batch: Any) -> Any:
         (value, statistics), gradients = jax.value_and_grad(loss, has_aux=True)(params, statistics, *batch)

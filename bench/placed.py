@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from partitioned_programs import CUBE, GRID, LINE, Program, X
 
+from partitioned_programs import CUBE, GRID, LINE, Program, X
 from sdy.passes.execution.inputs import random_inputs
 
 Rule: TypeAlias = Callable[[str, tuple[int, ...]], P]
+
+WHOLE = P()
 
 _SMALL = 1024
 """Arrays of fewer elements are not worth splitting."""
@@ -73,15 +76,16 @@ def of_corpus(program: Program) -> Placed:
 def filled(described: Any) -> Any:
     """Arrays for a tree of shapes and types, as `jax.eval_shape` has them of what makes a model; sooner than making it.
 
-    What is named a scale or a variance is one, integers are zero, and what optimizers keep is; other numbers are small and normally distributed.
+    What is named a scale or a variance is one; integers are zero, and what optimizers keep is. Other numbers are small
+    and normally distributed.
     """
 
     def fill(path: Any, leaf: Any) -> Any:
         if not isinstance(leaf, jax.ShapeDtypeStruct):
             return leaf
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jax.random.split(jax.random.key(0), leaf.shape) if leaf.shape else jax.random.key(0)
-        if not jax.dtypes.issubdtype(leaf.dtype, np.floating):
+        if not jnp.issubdtype(leaf.dtype, np.floating):
             return np.zeros(leaf.shape, leaf.dtype)
         name = jax.tree_util.keystr(path, simple=True, separator="/")
         if "opt_state" in name:
@@ -109,7 +113,7 @@ def fully_sharded(*axes: str, mesh: Mapping[str, int] = LINE) -> Rule:
     return rule
 
 
-def by_name(specs: Mapping[str, P], otherwise: Rule | P = P()) -> Rule:
+def by_name(specs: Mapping[str, P], otherwise: Rule | P = WHOLE) -> Rule:
     """The array is split as the first of these regular expressions that is found in its path says, where it fits."""
 
     def rule(path: str, shape: tuple[int, ...]) -> P:
@@ -130,6 +134,19 @@ def integers(*shape: int, below: int, seed: int = 0) -> np.ndarray[Any, np.dtype
 
 
 __all__ = [
-    "CUBE", "GRID", "LINE", "Build", "Placed", "Rule", "by_name", "filled", "fully_sharded", "integers", "normal", "of_corpus",
-    "place", "placed",
-]  # fmt: skip
+    "CUBE",
+    "GRID",
+    "LINE",
+    "WHOLE",
+    "Build",
+    "Placed",
+    "Rule",
+    "by_name",
+    "filled",
+    "fully_sharded",
+    "integers",
+    "normal",
+    "of_corpus",
+    "place",
+    "placed",
+]

@@ -1,0 +1,91 @@
+"""The bench that puts sdy.jit in the place of jax.jit tells what differs, and outlives the end of a process."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import sdy
+
+sys.path.append(str(Path(__file__).parent.parent / "bench"))
+
+import drop_in
+from placed import by_name, fully_sharded, normal, placed
+from side_by_side import Comparison, Cost, compare
+
+LAYER = placed(
+    lambda w, x: {"out": jnp.tanh(x @ w), "sum": x.sum(1)},
+    (normal(64, 32), P("x")),
+    (normal(16, 64, seed=1), P(None, "x")),
+)
+"""The sum over what is split is 16 x 32 numbers, and 16 more."""
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def test_a_program_that_is_the_same_under_both_is_told_so():
+    turns: list[str] = []
+    comparison = compare(LAYER, say=turns.append)
+    assert (comparison.other_shardings, comparison.mismatch) == ((), None)
+    assert comparison.sdy.received == comparison.jax.received == 2 * 7 / 8 * 4 * (16 * 32 + 16)
+    assert comparison.memory == pytest.approx(1, rel=0.2)
+    assert turns == ["jax.jit", "sdy.jit", "comparison"]
+
+
+def a_little_more(function: Callable[..., Any]) -> Any:
+    return sdy.jit(lambda *arguments: jax.tree.map(lambda x: x * 1.001, function(*arguments)))
+
+
+def test_numbers_that_rounding_does_not_explain_are_told_with_their_place():
+    mismatch = compare(LAYER, a_little_more, silent).mismatch
+    assert mismatch is not None
+    assert mismatch.startswith("['out'][0, 0]: ")
+
+
+def test_other_shardings_are_told():
+    split = {"out": NamedSharding(LAYER.mesh, P("x")), "sum": None}
+    comparison = compare(LAYER, lambda function: sdy.jit(function, out_shardings=split), silent)
+    (other,) = comparison.other_shardings
+    assert other == "['out']: P('x',) not P()"
+
+
+def test_a_process_that_ends_or_a_program_that_is_refused_does_not_end_the_bench():
+    names = [f"corpus, beyond XLA: {name}" for name in ("gradient of an uneven sort", "parity")]
+    ended, refused, compared = dict(drop_in.measured([*names, "corpus, training: perceptron"])).values()
+    assert ended == drop_in.Failure("jax.jit", "the process ended")
+    assert isinstance(refused, drop_in.Failure)
+    assert refused.message.startswith("JaxRuntimeError: UNIMPLEMENTED: Unsupported reduction")
+    assert isinstance(compared, Comparison)
+    assert not compared.mismatch
+
+
+def test_only_what_is_not_known_of_jax_is_wrong():
+    equal = Comparison(Cost(1, 1, 1), Cost(1, 1, 1), ("['out']: P() not P('x')",), None)
+    other = Comparison(Cost(1, 1, 1), Cost(1, 1, 1), (), "[0]: 1 not 2")
+    assert not drop_in.is_wrong("any", equal)
+    assert drop_in.is_wrong("any", other)
+    assert drop_in.is_wrong("any", drop_in.Failure("sdy.jit", "the process ended"))
+    assert not any(drop_in.is_wrong(name, other) for name in drop_in.BEYOND_JAX)
+
+
+def test_rules_split_what_fits():
+    rule = by_name({"mu/w": P(None, "x"), "w": P("x")}, otherwise=fully_sharded())
+    shapes = {"mu/w": (64, 64), "nu/w": (64, 64), "v/w": (1,), "table": (12, 512), "bias": (64,)}
+    assert {name: rule(name, shape) for name, shape in shapes.items()} == {
+        "mu/w": P(None, "x"),
+        "nu/w": P("x"),
+        "v/w": P(),
+        "table": P(None, ("x",)),
+        "bias": P(),
+    }
