@@ -188,17 +188,27 @@ def test_what_cannot_be_compiled_is_told_with_its_place():
         jax.jit(loss)(X, W)
 
 
-def test_the_jit_of_other_libraries_is_ours_too():
+def test_the_jit_of_equinox_is_ours_too():
     equinox = pytest.importorskip("equinox")
-    nnx = pytest.importorskip("flax.nnx")
     policy = Asked()
     layer = equinox.nn.Linear(8, 8, key=jax.random.key(0))
-    model = nnx.Linear(8, 8, rngs=nnx.Rngs(0))
+    gradient = equinox.filter_grad(lambda layer, x: jax.vmap(layer)(x).sum())
+    expected = gradient(layer, X)
     with sdy.compiler(mesh=MESH, policy=policy):
-        for program in (
-            lambda x: equinox.filter_jit(equinox.filter_grad(lambda layer, x: jax.vmap(layer)(x).sum()))(layer, x),
-            lambda x: nnx.jit(nnx.grad(lambda model, x: model(x).sum()))(model, x),
-        ):
-            asked = sum(policy.products)
-            program(X)
-            assert sum(policy.products) > asked
+        assert_close(equinox.filter_jit(gradient)(layer, X), expected)
+    assert sum(policy.products) > 0
+    run = sdy.jit(loss, mesh=MESH, policy=policy)
+    asked = len(policy.products)
+    assert_close(equinox.filter_jit(lambda x: run(x, W))(X), loss(X, W))
+    assert len(policy.products) == asked + 1
+
+
+def test_the_jit_of_flax_is_ours_too():
+    nnx = pytest.importorskip("flax.nnx")
+    policy = Asked()
+    model = nnx.Linear(8, 8, rngs=nnx.Rngs(0))
+    gradient = nnx.grad(lambda model, x: model(x).sum())
+    expected = gradient(model, X)
+    with sdy.compiler(mesh=MESH, policy=policy):
+        assert_close(nnx.jit(gradient)(model, X), expected)
+    assert sum(policy.products) > 0
