@@ -64,7 +64,9 @@ class Specialized:
             lowered = traced.lower()
         ordered = ordered_effects(lowered)
         has_devices = given.mesh is not None or is_committed(lowered)
+        devices = _devices(lowered, given.mesh)
         like = _like(given.mesh, shardings)
+        like = like if like is not None and like.size == len(devices) else None
         kept = kept_arguments(lowered)
         with elapsed_time_logged("parsing", traced.fun_name):
             module = from_jax(lowered)
@@ -76,7 +78,7 @@ class Specialized:
             propagate(module, policy)
         with elapsed_time_logged("partitioning", traced.fun_name):
             kind = ShardedProgram if has_devices else WholeProgram
-            program = kind.of(module, _devices(lowered, given.mesh), like, len(ordered))
+            program = kind.of(module, devices, like, len(ordered))
         local = replace(
             program.local,
             results=tuple(map(_with_weak_type, program.local.results, traced.jaxpr.out_avals)),
