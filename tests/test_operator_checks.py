@@ -129,7 +129,7 @@ def test_annotations_that_do_not_hold(annotation: str, function: Any, arguments:
 
 def test_believed_where_that_is_asked_for():
     operator = registered("b d -> b d", softmax, check=False)
-    np.testing.assert_allclose(jax.jit(operator)(X), softmax(X), rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(operator)(X), softmax(jnp.asarray(X)), rtol=1e-6)
 
 
 def test_called_with_arrays_it_is_only_the_function():
@@ -152,7 +152,7 @@ def test_called_with_arrays_it_is_only_the_function():
 def test_sizes_that_a_function_needs_are_those_it_is_called_with():
     """Four rows are no block of sixteen; two parts of 64 rows are two blocks each."""
     right = registered("a b -> a b", in_blocks)
-    np.testing.assert_allclose(jax.jit(right)(X), in_blocks(X), rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(right)(X), in_blocks(jnp.asarray(X)), rtol=1e-5)
     wrong = registered("a b -> a b", of_all_blocks)
     with pytest.raises(AnnotationError, match=r"arguments float32\[64, 8\], 2 parts of `a`=64, put side by side"):
         jax.jit(wrong)(X)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 from jax.experimental.layout import Format
-from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
@@ -173,7 +173,7 @@ def _same_devices(first: AnyMesh, second: AnyMesh) -> bool:
 
 def _check(leaf: Any, name: str, mesh: AnyMesh | None) -> None:
     match leaf:
-        case None | PartitionSpec():
+        case None | PartitionSpec() | SingleDeviceSharding():
             return
         case NamedSharding():
             if mesh is not None and not _same_devices(leaf.mesh, mesh):
@@ -185,5 +185,5 @@ def _check(leaf: Any, name: str, mesh: AnyMesh | None) -> None:
             if isinstance(leaf.mesh, Mesh) and leaf.mesh.axes != axes:
                 raise ValueError(f"{name} is on a mesh with the axes {dict(leaf.mesh.axes)}, not {dict(axes)}")
         case _:
-            allowed = "a NamedSharding, a PartitionSpec, an sdy.Sharding, a Format or None"
+            allowed = "a NamedSharding, a PartitionSpec, a SingleDeviceSharding, an sdy.Sharding, a Format or None"
             raise TypeError(f"{name} must be {allowed}, not {type(leaf).__name__}")

@@ -68,9 +68,11 @@ class Specialized:
             lowered = lower(traced, [given.mesh, *map(_mesh, shardings)], platforms)
         ordered = ordered_effects(lowered)
         has_devices = given.mesh is not None or is_committed(lowered)
-        like = _like(given.mesh, shardings)
-        kept = kept_arguments(lowered)
         devices = _devices(lowered, given.mesh)
+        like = _like(given.mesh, shardings)
+        if has_devices and devices and like is not None and like.size != len(devices):
+            like = None  # the program is for other devices than those of the context
+        kept = kept_arguments(lowered)
         with elapsed_time_logged("parsing", traced.fun_name):
             module = from_jax(lowered)
         with elapsed_time_logged("propagation", traced.fun_name):

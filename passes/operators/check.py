@@ -9,6 +9,7 @@ side, is what it makes of all of them. Of half of the columns and the other half
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 from warnings import warn
@@ -133,7 +134,7 @@ class _Trial:
             return
         for index, (mapping, expected, *of_parts) in enumerate(zip(rule.rule.results, whole, *parts, strict=True)):
             dim = _dim_of(mapping, rule.factors[name])
-            combined = np.concatenate(of_parts, dim) if dim is not None else sum(of_parts)
+            combined = np.concatenate(of_parts, dim) if dim is not None else reduce(np.add, of_parts)
             if (difference := _difference(combined, expected)) is not None:
                 how = "added up" if dim is None else "put side by side"
                 raise self._error(name, how, f"output {index} is {difference}")
