@@ -67,7 +67,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
     if is_custom:
         rule = whole_unless_passing_through(rule)
     # Asked before anything stands between the operation and what its sums start from.
-    reduction = operation_reduction(op) if rule.reduction else None
+    reduction = operation_reduction(op) if rule.reduction or operator is not None else None
     if reduction is None:
         # Partial results that cannot be combined must not arise.
         rule = rule.with_whole(rule.reduction)
