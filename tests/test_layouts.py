@@ -18,6 +18,7 @@ from corpus import PROGRAMS
 from corpus.training import transformer_step
 from partitioned_programs import LINE, Argument, Program, X, ints, program
 from sdy.diagnostics import Diagnostic, DiagnosticError, Severity, capture
+from sdy.dialect.walk import operations
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import partition, propagate, run_passes
 from sdy.passes.execution.sharded_program import ShardedProgram
@@ -95,6 +96,25 @@ def test_rewritten_as_hlo_a_program_has_the_layout_that_jax_gives_it(name: str):
         ours = ShardedProgram.of(module).out_shardings
     theirs = jax.tree.leaves(lowered.compile().output_shardings)
     assert specs(ours, ranks) == specs(theirs, ranks)
+
+
+@pytest.mark.parametrize("name", LIKE_JAX)
+def test_rewritten_as_hlo_a_program_computes_the_same(name: str):
+    module = LIKE_JAX[name].module()
+    random: Any = np.random.default_rng(0)
+    arrays = [
+        random.standard_normal(argument.shape, np.float32)
+        if argument.dtype == "float32"
+        else random.integers(0, 8, argument.shape, np.int32)
+        for argument in LIKE_JAX[name].arguments
+    ]
+    expected = sdy.interpret(module, *arrays)
+    inline_calls(module)
+    before = list(operations(module))
+    run_passes(module, [RewriteAsHloPass()], verify_each=True)
+    assert list(operations(module)) != before
+    for result, wanted in zip(sdy.interpret(module, *arrays), expected, strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("program", [EMBED, FULLY_SHARDED], ids=["embedding", "fully sharded"])

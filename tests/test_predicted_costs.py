@@ -61,3 +61,21 @@ def test_memory():
     """Arguments, the result, and the partial product, which the all-reduce then has no more need of."""
     arguments, result = (8 * 16 + 16 * 16) * 4, 8 * 16 * 4
     assert peak_bytes(partitioned(f"%0 = {DOT}\n return %0 : tensor<8x16xf32>")) == arguments + 2 * result
+
+
+def test_what_is_updated_is_not_copied():
+    """A row written into a cache whose rows are split takes the cache, twice, and no more than a few rows."""
+    module = sdy.parse("""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%cache: tensor<256x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %row: tensor<1x16xf32>, %place: tensor<i32>) -> tensor<256x16xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.dynamic_update_slice %cache, %row, %place, %zero
+    : (tensor<256x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<256x16xf32>
+  return %0 : tensor<256x16xf32>
+}
+""")
+    sdy.propagate(module)
+    sdy.partition(module)
+    part, row = 64 * 16 * 4, 16 * 4
+    assert peak_bytes(module) < 2 * part + 10 * row
