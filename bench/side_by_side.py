@@ -12,10 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hlo_received import bytes_received
 from placed import Placed
 
 import sdy
+from sdy.passes.execution.hlo_received import bytes_received
 from sdy.passes.execution.inputs import rounded_otherwise
 from sdy.passes.execution.rounding import Rounding, first_mismatch
 
