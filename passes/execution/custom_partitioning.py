@@ -18,6 +18,7 @@ from sdy.dialect.meshes import named_meshes
 from sdy.dialect.walk import operations_of
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.regions import inline_body
+from sdy.passes.common.replica_group_meshes import transform_replica_group_meshes
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.execution.array_types import array_type
 from sdy.passes.execution.device_mesh import Device
@@ -74,6 +75,7 @@ def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author:
     body = from_jax(lowered)
     inline_calls(body)
     transform_shardings(body, lambda sharding: replace(sharding, mesh=name))
+    transform_replica_group_meshes(body, lambda _: name)
     main = main_function(body)
     if main.function_type.outputs.data != op.result_types:
         given, wanted = (", ".join(map(str, types)) for types in (main.function_type.outputs.data, op.result_types))
