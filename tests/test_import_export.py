@@ -26,6 +26,7 @@ TESTED_ELSEWHERE = {
     "sdy-insert-explicit-reshards",
     "sdy-insert-func-call-reshards",
     "sdy-reshard-to-collectives",
+    "sdy-rewrite-as-hlo",
     "sdy-user-priority-propagate",
     "sdy-verify-unreduced-axes",
 }
