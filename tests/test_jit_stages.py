@@ -130,3 +130,14 @@ def test_what_stands_for_a_function_says_what_it_is():
     assert repr(OURS.trace(*ARGUMENTS)) == "<sdy.jit(layer), traced>"
     lowered = "<sdy.jit(layer), lowered for the mesh data=4, model=2: arrays in: 2, out: 2>"
     assert repr(OURS.lower(*ARGUMENTS)) == lowered
+
+
+@pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
+def test_what_escaped_from_another_function_is_refused(jit: Any):
+    """A tracer that is not an argument would stand for another number."""
+    escaped: list[Any] = []
+    jit(lambda x: escaped.append(x) or x)(1.0)
+    with pytest.raises(jax.errors.UnexpectedTracerError, match="Encountered an unexpected tracer"):
+        jit(lambda x: escaped[0])(2.0)
+    with pytest.raises(jax.errors.UnexpectedTracerError, match="Encountered an unexpected tracer"):
+        jit(lambda x: x + escaped[0])(2.0)

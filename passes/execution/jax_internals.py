@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from jax._src import dispatch
+from jax._src import core, dispatch
 from jax._src.lax import linalg
 from jax.extend.core import Primitive
 from jaxlib import gpu_solver
@@ -40,6 +40,18 @@ def ordered_effects(lowered: Any) -> tuple[Any, ...]:
 def kept_arguments(lowered: Any) -> tuple[int, ...]:
     """The places of the arguments that the module of a `jax.stages.Lowered` takes, which leaves out unused ones."""
     return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
+
+
+def check_closed_over(traced: Any) -> None:
+    """Refuse what the function of a `jax.stages.Traced`, traced where nothing else was, closes over and is no array.
+
+    Raises UnexpectedTracerError for what another function that was traced has let escape, TypeError for the rest.
+    """
+    for closed_over in getattr(traced, "_consts", ()):
+        if isinstance(closed_over, core.Tracer):
+            raise core.escaped_tracer_error(closed_over)
+        kind = type(closed_over).__name__
+        raise TypeError(f"{traced.fun_name} closes over a value of the type {kind}, which sdy.jit cannot compile yet")
 
 
 def key_impl(dtype: Any) -> str:

@@ -24,6 +24,7 @@ from jax.tree_util import tree_leaves
 
 from sdy.mesh import Mesh
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
+from sdy.passes.execution.jax_internals import check_closed_over
 from sdy.passes.execution.specialized import Specialized, described
 from sdy.passes.execution.stages import Lowered, Traced
 from sdy.passes.policy.policy import Policy
@@ -167,6 +168,7 @@ class Jitted:
         args, kwargs = described((args, kwargs), shardings)
         with eval_context():
             traced = self._by_jax.trace(*args, **kwargs)
+        check_closed_over(traced)
         return Specialized.of(traced, shardings, self._given, self._policy)
 
 
