@@ -141,3 +141,15 @@ def test_what_escaped_from_another_function_is_refused(jit: Any):
         jit(lambda x: escaped[0])(2.0)
     with pytest.raises(jax.errors.UnexpectedTracerError, match="Encountered an unexpected tracer"):
         jit(lambda x: x + escaped[0])(2.0)
+
+
+@pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
+def test_what_cannot_be_weakly_referenced_is_refused(jit: Any):
+    class Increment:
+        __slots__ = ()
+
+        def __call__(self, x: Any) -> Any:
+            return x + 1
+
+    with pytest.raises(TypeError, match="cannot create weak reference"):
+        jit(Increment())(1)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial, update_wrapper, wraps
 from types import MethodType
 from typing import Any
+from weakref import ref
 
 import jax
 from jax.core import eval_context
@@ -72,6 +73,7 @@ class Jitted:
     ):
         update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
         jax.jit(fun, **options)  # which refuses what is no option
+        ref(fun)  # what cannot be weakly referenced ends the process where jaxlib traces it
         self._fun = fun
         self._trees = trees  # the mesh, in_shardings and out_shardings
         self._policy = policy
