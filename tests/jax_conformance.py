@@ -97,7 +97,8 @@ def load(folder: Path, name: str, jit: Any) -> ModuleType:
             real = importlib.import_module(module)
             seen = ModuleType(module)
             vars(seen).update(vars(real), jit=jit)
-            while_loading.enter_context(patch.dict(sys.modules, {module: seen}))
+            sys.modules[module] = seen
+            while_loading.callback(sys.modules.__setitem__, module, real)
             if parent := module.rpartition(".")[0]:
                 while_loading.enter_context(patch.object(importlib.import_module(parent), "api", seen))
         while_loading.enter_context(patch("jax._src.pjit.pjit", jit))

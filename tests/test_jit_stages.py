@@ -135,3 +135,26 @@ def test_what_stands_for_a_function_says_what_it_is():
     assert repr(lowered.program) == f"<a program {signature}"
     assert repr(sdy.compile(lowered.module)) == f"<a compiled program {signature}"
     assert len(str(jax.make_jaxpr(lowered.program)(X, W))) < 1000
+
+
+@pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
+def test_what_escaped_from_another_function_is_refused(jit: Any):
+    """A tracer that is not an argument would stand for another number."""
+    escaped: list[Any] = []
+    jit(lambda x: escaped.append(x) or x)(1.0)
+    with pytest.raises(jax.errors.UnexpectedTracerError, match="Encountered an unexpected tracer"):
+        jit(lambda x: escaped[0])(2.0)
+    with pytest.raises(jax.errors.UnexpectedTracerError, match="Encountered an unexpected tracer"):
+        jit(lambda x: x + escaped[0])(2.0)
+
+
+@pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
+def test_what_cannot_be_weakly_referenced_is_refused(jit: Any):
+    class Increment:
+        __slots__ = ()
+
+        def __call__(self, x: Any) -> Any:
+            return x + 1
+
+    with pytest.raises(TypeError, match="cannot create weak reference"):
+        jit(Increment())(1)

@@ -8,7 +8,7 @@ from importlib import import_module
 from inspect import isfunction
 from typing import Any
 
-from jax._src import dispatch
+from jax._src import core, dispatch
 from jax._src.custom_partitioning import _ShardingCallbackInfo
 from jax._src.interpreters import pxla
 from jax._src.lax import linalg
@@ -80,6 +80,18 @@ def custom_partitionings(kept: Sequence[Any]) -> dict[str, _ShardingCallbackInfo
 def kept_arguments(lowered: Any) -> tuple[int, ...]:
     """The places of the arguments that the module of a `jax.stages.Lowered` takes, which leaves out unused ones."""
     return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
+
+
+def check_closed_over(traced: Any) -> None:
+    """Refuse what the function of a `jax.stages.Traced`, traced where nothing else was, closes over and is no array.
+
+    Raises UnexpectedTracerError for what another function that was traced has let escape, TypeError for the rest.
+    """
+    for closed_over in getattr(traced, "_consts", ()):
+        if isinstance(closed_over, core.Tracer):
+            raise core.escaped_tracer_error(closed_over)
+        kind = type(closed_over).__name__
+        raise TypeError(f"{traced.fun_name} closes over a value of the type {kind}, which sdy.jit cannot compile yet")
 
 
 def key_impl(dtype: Any) -> str:

@@ -17,6 +17,7 @@ from functools import cached_property, partial, update_wrapper, wraps
 from types import MethodType
 from typing import Any
 from warnings import warn
+from weakref import ref
 
 import jax
 import numpy as np
@@ -30,6 +31,7 @@ from sdy.passes.execution.compiled_by import compiled_by
 from sdy.passes.execution.compiler import Compiler, choosing, chosen
 from sdy.passes.execution.device_mesh import AnyMesh
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
+from sdy.passes.execution.jax_internals import check_closed_over
 from sdy.passes.execution.specialized import Specialized, described, lower
 from sdy.passes.execution.stages import Lowered, Traced, check_devices
 from sdy.passes.policy.policy import Policy
@@ -87,6 +89,7 @@ class Jitted:
     ):
         update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
         jax.jit(fun, **options)  # which refuses what is no option
+        ref(fun)  # what cannot be weakly referenced ends the process where jaxlib traces it
         self._fun = fun
         self._trees = trees  # the mesh, in_shardings and out_shardings
         self._policy = policy
@@ -230,6 +233,7 @@ class Jitted:
         compilers = [*chosen(), self._compiler]
         with eval_context(), choosing(self._compiler):
             traced = self._by_jax.trace(*args, **kwargs)
+        check_closed_over(traced)
         return Specialized.of(traced, shardings, self._given, compilers, platforms)
 
     def _specialize_to_run(
