@@ -95,7 +95,12 @@ TEXTS = {
         ^a: "c.br"()[^b, ^b] : () -> ()
         ^b: "c.br"()[^c] {k = 1} : () -> ()
         ^c: "c.end"() : () -> () }) {z} : () -> ()""",
-    "modules": """module @"a b" attributes {sym_visibility = "private"} { module @inner { } module {} }""",
+    "modules": """"builtin.module"() <{sym_name = "a b", sym_visibility = "private"}> ({
+        module @inner { } module {} }) {mhlo.a} : () -> ()""",
+    "properties that forms have no words for": """"func.func"() <{function_type = () -> f32, sym_name = "f"}> ({
+          %0 = "func.call"() <{callee = @f, no_inline}> {mhlo.a} : () -> f32
+          %1 = "func.call"() <{callee = @f, arg_attrs = [], no_inline, res_attrs = [{mhlo.b = 1 : i32}]}> : () -> f32
+          return %0 : f32 }) : () -> ()""",
     "constants": """%0 = arith.constant dense<1> : vector<4xi32>
         %1 = arith.constant false
         %2 = arith.constant -1 : index

@@ -2,8 +2,8 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// CHECK-LABEL: func.func @closed
-func.func @closed(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+// CHECK-LABEL: func.func @main
+func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
   // CHECK: stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
   %0 = stablehlo.negate %arg0 : tensor<8xf32>
   %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>

@@ -6,7 +6,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
@@ -39,6 +39,7 @@ from sdy.text.affine import map_text, set_text
 from sdy.text.printing.aliases import Aliases
 from sdy.text.printing.floats import float_text
 from sdy.text.printing.location_text import location_text
+from sdy.text.printing.versions import Forms, forms_of, installed_forms
 from sdy.text.reading.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_splat
 from sdy.text.reading.sparse_elements import SparseElementsAttr
 
@@ -54,14 +55,22 @@ _LONGEST_REMEMBERED = 1 << 14
 class AttributePrinter(XDSLPrinter):
     """Collects the text of what it prints; `text()` is all of it."""
 
-    def __init__(self, *, generic: bool, debuginfo: bool, most_elements: float, with_aliases: bool):
+    def __init__(
+        self, *, generic: bool, debuginfo: bool, most_elements: float, with_aliases: bool, for_jaxlib: str | None
+    ):
         super().__init__(print_generic_format=generic, print_debuginfo=debuginfo)
+        self._asked_forms = None if for_jaxlib is None else forms_of(for_jaxlib)
         self.aliases = Aliases(with_aliases)
         self._most_elements = most_elements
         self._parts: list[str] = []
         self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
         self._key_texts: dict[str, str] = {}
         self._resources: dict[str, None] = {}
+
+    @cached_property
+    def forms(self) -> Forms:
+        """What the version of jaxlib that is printed for prints in its own way."""
+        return self._asked_forms or installed_forms()
 
     def text(self) -> str:
         """Everything printed so far, and a newline, among the definitions of the aliases that it uses."""
