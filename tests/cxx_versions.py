@@ -46,7 +46,8 @@ SINCE: dict[str, tuple[Version, str]] = {
 
 def lacks(what: str) -> bool:
     """Whether the installed version is older than what is asked for."""
-    return INSTALLED < SINCE[what][0]
+    since, _ = SINCE[what]
+    return since > INSTALLED
 
 
 def with_known_reductions(text: str) -> str:

@@ -5,7 +5,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -225,11 +225,11 @@ class AttributePrinter(XDSLPrinter):
         self.print_string("> : ")
         self.print_attribute(attribute.type)
 
-    def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
-        """A dictionary, in the order of its keys."""
+    def print_attr_dict(self, attr_dict: Mapping[str, Attribute], last: Container[str] = ()) -> None:
+        """A dictionary, in the order of its keys, those that are `last` behind the others."""
         entries = [
             self._key_text(key) if isinstance(value, UnitAttr) else f"{self._key_text(key)} = {self._text_of(value)}"
-            for key, value in sorted(attr_dict.items())
+            for key, value in sorted(attr_dict.items(), key=lambda entry: (entry[0] in last, entry[0]))
         ]
         self._parts.append(f"{{{', '.join(entries)}}}")
 

@@ -3,6 +3,7 @@
 xDSL's definitions do not know them, so that they are among the attributes of its operations.
 """
 
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import UnitAttr
@@ -59,6 +60,16 @@ def print_attributes(op: Operation, inherent: Inherent, printer: "Printer", *, p
     with printer.in_angle_brackets():
         printer.print_list(apart, lambda name: _print_property(name, op.attributes[name], printer))
     printer.print_op_attributes(op.attributes, reserved_attr_names=apart, print_keyword=print_keyword)
+
+
+def print_with_last(op: Operation, inherent: Container[str], printer: "Printer") -> None:
+    """The attributes after their keyword, those that are properties in MLIR as the version that is printed for does."""
+    if op.attributes:
+        has_properties = any(name in inherent for name in op.attributes)
+        printer.print_string(" attributes ")
+        printer.print_attr_dict(
+            op.attributes, inherent if has_properties and printer.forms.lists_properties_last else ()
+        )
 
 
 def _print_property(name: str, attribute: Attribute, printer: "Printer") -> None:

@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser, UnresolvedOperand
 
 from sdy.parse_errors import parse_error
-from sdy.text.printing.inherent import Inherent, parse_set_apart, print_attributes
+from sdy.text.printing.inherent import Inherent, parse_set_apart, print_attributes, print_with_last
 
 if TYPE_CHECKING:
     from sdy.text.printing.printer import Printer
@@ -31,6 +31,7 @@ _Argument = Parser.Argument | Attribute
 _WithAttributes = tuple[_Argument, dict[str, Attribute]]
 
 _FUNC_PROPERTIES = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
+_FUNC_INHERENT = ("no_inline",)
 _MODULE_INHERENT: Inherent = {"sym_visibility": StringAttr}
 _CALL_INHERENT: Inherent = {"arg_attrs": ArrayAttr, "res_attrs": ArrayAttr, "no_inline": UnitAttr}
 
@@ -111,7 +112,7 @@ def _print_func(func: FuncOp, printer: "Printer") -> None:
     printer.print_symbol_name(func.sym_name.data)
     _print_arguments(func, printer)
     _print_results(func.function_type, func.res_attrs, printer)
-    printer.print_op_attributes(func.attributes, print_keyword=True)
+    print_with_last(func, _FUNC_INHERENT, printer)
     if func.body.blocks:
         printer.print_string(" ")
         printer.print_region(func.body, print_entry_block_args=False, print_empty_block=False)
@@ -220,7 +221,7 @@ class Spelling:
 
 SPELLINGS: dict[type[Operation], Spelling] = {
     ModuleOp: Spelling(_parse_module, _print_module, tuple(_MODULE_INHERENT)),
-    FuncOp: Spelling(_parse_func, _print_func, ("no_inline",)),
+    FuncOp: Spelling(_parse_func, _print_func, _FUNC_INHERENT),
     CallOp: Spelling(_parse_call, _print_call, tuple(_CALL_INHERENT)),
     ReturnOp: Spelling(_parse_return, ReturnOp.print),
 }

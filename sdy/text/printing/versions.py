@@ -22,6 +22,9 @@ class Forms:
     unknown_properties: Mapping[str, tuple[str, Attribute]]
     """Of operations: a property that they did not have yet, and the value that went without saying."""
 
+    lists_properties_last: bool
+    """Whether a function's properties stand behind its other attributes, `attributes {z, no_inline}`, or among them."""
+
     sets_properties_apart: bool
     """Whether properties that an operation's own form has no words for are printed in angle brackets,
     `call @f() <no_inline> {a}`, or among the attributes, `call @f() {a, no_inline}`."""
@@ -30,9 +33,11 @@ class Forms:
 _SUM = ("reduction_op", IntegerAttr(0, i32))
 
 FORMS: dict[Version, Forms] = {
-    (0, 10): Forms({"sdy.all_reduce": _SUM, "sdy.reduce_scatter": _SUM}, sets_properties_apart=False),
-    (0, 11): Forms({}, sets_properties_apart=False),
-    (0, 12): Forms({}, sets_properties_apart=True),
+    (0, 10): Forms(
+        {"sdy.all_reduce": _SUM, "sdy.reduce_scatter": _SUM}, lists_properties_last=False, sets_properties_apart=False
+    ),
+    (0, 11): Forms({}, lists_properties_last=True, sets_properties_apart=False),
+    (0, 12): Forms({}, lists_properties_last=True, sets_properties_apart=True),
 }
 
 
