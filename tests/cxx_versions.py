@@ -31,6 +31,11 @@ SINCE: dict[str, tuple[Version, str]] = {
         (0, 12, 0),
         "debug information sunk from data-flow edges has an entry for each of them; before, for those that have any",
     ),
+    "returned ends of chains": (
+        (0, 12, 0),
+        "sdy-apply-sharding-constraints lets a function return the end of a chain of constraints as well as other uses "
+        "take it; before, it returns what the chain begins with",
+    ),
     "numbers rounded once": (
         (0, 12, 0),
         "a decimal is rounded to its type; before, it is rounded to 64 bits first, and from there to the type",
