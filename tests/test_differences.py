@@ -4,6 +4,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import sdy
+from cxx_versions import lacks
 from oracle import OracleError, assert_same, oracle
 from sdy.dialect.shardings import func_result_sharding
 from sdy.passes.common.call_graph import main_function
@@ -55,7 +56,8 @@ BRANCHES = f"""({{
 )
 def test_operations_that_only_have_a_rule_here(body: str, wanted: sdy.Sharding) -> None:
     assert result_sharding(after(program(body), PIPELINE)) == wanted
-    assert result_sharding(sdy.parse(oracle(program(body), PIPELINE))) is None
+    has_rule = "stablehlo.if" in body and not lacks("rule of if")
+    assert result_sharding(sdy.parse(oracle(program(body), PIPELINE))) == (wanted if has_rule else None)
 
 
 def test_composites_are_opened_by_propagate_and_not_by_the_pipeline() -> None:
@@ -74,24 +76,32 @@ def test_partial_results_that_get_lost_are_refused_by_the_pipeline_and_not_by_th
     text = program(body, '[{}, {}], unreduced={"x"}')
     with pytest.raises(sdy.DiagnosticError, match="dropped unreduced axis 'x'"):
         after(text, PIPELINE)
-    assert "sdy.all_reduce" in oracle(text, PIPELINE)
+    if lacks("unreduced axes checked"):
+        assert "sdy.all_reduce" in oracle(text, PIPELINE)
+    else:
+        with pytest.raises(OracleError, match="dropped unreduced axis 'x'"):
+            oracle(text, PIPELINE)
     alone = "func.func(sdy-insert-explicit-reshards)"
     assert_same(sdy.format(after(text, alone)), oracle(text, alone))
 
 
-def test_partial_results_that_are_no_sums_are_read_here_alone() -> None:
+def test_partial_results_that_are_no_sums_are_read() -> None:
     text = program(f"%0 = sdy.sharding_constraint %a <@mesh, [{{}}, {{}}]> : {TENSOR}", '[{}, {}], unreduced=max{"x"}')
-    assert 'sdy.all_reduce max {"x"}' in sdy.format(after(text, PIPELINE))
-    with pytest.raises(OracleError, match=r"expected '\{'"):
-        oracle(text, PIPELINE)
+    ours = sdy.format(after(text, PIPELINE))
+    assert 'sdy.all_reduce max {"x"}' in ours
+    if lacks("reductions"):
+        with pytest.raises(OracleError, match=r"expected '\{'"):
+            oracle(text, PIPELINE)
+    else:
+        assert_same(ours, oracle(text, PIPELINE))
 
 
 def test_the_export_pipeline_writes_meshes_where_they_are_used_unless_told_otherwise() -> None:
     text, export = program(f"%0 = stablehlo.abs %a : {TENSOR}"), "sdy-export-pipeline"
     assert "sdy.mesh @mesh" not in sdy.format(after(text, export))
-    theirs = oracle(text, export)
-    assert "sdy.mesh @mesh" in theirs
-    assert_same(sdy.format(after(text, f"{export}{{inline-meshes=false}}")), theirs)
+    named = sdy.format(after(text, f"{export}{{inline-meshes=false}}"))
+    assert "sdy.mesh @mesh" in named
+    assert_same(named if lacks("meshes inlined") else sdy.format(after(text, export)), oracle(text, export))
 
 
 def test_shardings_go_from_one_mesh_to_another_in_propagate_and_not_in_the_pipeline() -> None:

@@ -7,7 +7,6 @@ They run on whole programs and on random modules: `pytest --random-modules 2000 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportUntypedFunctionDecorator=false
 
-import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +15,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from cxx_versions import lacks, with_known_reductions
 from oracle import OracleError, assert_same, oracle, oracle_after_each
 from random_modules import random_module
 from sdy.passes.driver import run_passes
@@ -86,17 +86,18 @@ SEQUENCES = {
     "inlined": [*BEFORE_PROPAGATION, *INLINED, *AFTER_PROPAGATION],
     "not inlined": [*BEFORE_PROPAGATION, *NOT_INLINED, *AFTER_PROPAGATION],
 }
+_EXPORT_OPTIONS = "inline-meshes=false" if lacks("meshes inlined") else ""
 PIPELINES = {
     "sdy-import-pipeline": "",
     "sdy-import-pipeline{dedup-functions-fully=true}": "",
     "sdy-propagation-pipeline": "",
     "sdy-propagation-pipeline{dedup-functions-fully=true}": "",
-    "sdy-export-pipeline": "inline-meshes=false",
-    "sdy-export-pipeline{enable-insert-explicit-collectives=true}": "inline-meshes=false",
+    "sdy-export-pipeline": _EXPORT_OPTIONS,
+    "sdy-export-pipeline{enable-insert-explicit-collectives=true}": _EXPORT_OPTIONS,
 }
-"""The pipelines of the C++ in jaxlib, and options that make ours the same: theirs leaves meshes where they are."""
+"""The pipelines of the C++ in jaxlib, and options that make ours the same."""
 
-MESH = AbstractMesh((4, 2), ("x", "y"))
+MESH = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 
 
 def spec(shape: tuple[int, ...], *axes: str | None, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
@@ -171,10 +172,10 @@ def random_text(seed: int) -> str:
 
 
 def run(text: str, passes: str) -> str:
-    """`text` after `passes`, as the C++ of jaxlib reads it, which knows no other all-reduce than a sum."""
+    """`text` after `passes`, as the C++ of jaxlib reads it."""
     module = parse(text)
     run_passes(module, parse_pipeline(passes))
-    return re.sub(r"sdy\.all_reduce (max|min) ", "sdy.all_reduce ", format(module))
+    return with_known_reductions(format(module))
 
 
 def with_options(pipeline: str, options: str) -> str:

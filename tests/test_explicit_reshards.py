@@ -1,12 +1,12 @@
 """Explicit reshards and what follows them, compared with the C++ passes on programs whose shardings disagree."""
 
 import random
-import re
 from pathlib import Path
 
 import pytest
 from xdsl.passes import ModulePass
 
+from cxx_versions import with_known_reductions
 from oracle import assert_same, oracle
 from sdy.passes.common.canonicalize import CanonicalizePass
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
@@ -24,10 +24,10 @@ STEPS: list[tuple[ModulePass, str]] = [
 
 
 def after(text: str, step: ModulePass) -> str:
-    """`text` after `step`, written so that the C++ of jaxlib, which knows no other all-reduce than a sum, reads it."""
+    """`text` after `step`, as the C++ of jaxlib reads it."""
     module = parse(text)
     step.apply(context(), module)
-    return re.sub(r"sdy\.all_reduce (max|min) ", "sdy.all_reduce ", format(module))
+    return with_known_reductions(format(module))
 
 
 def test_the_transformer_gets_the_collectives_of_shardy():

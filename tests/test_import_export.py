@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cxx_versions import lacks
 from oracle import assert_same, oracle
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.passes.driver import run_passes
@@ -31,6 +32,12 @@ TESTED_ELSEWHERE = {
     "sdy-verify-unreduced-axes",
 }
 
+_SINCE = {
+    "sdy-apply-sharding-constraints": "returned ends of chains",
+    "sdy-propagate-to-func-results": "main's results",
+}
+"""Passes that do more since some version, which they also do to what they once did less to."""
+
 
 def run(text: str, passes: str) -> str:
     module = parse(text)
@@ -52,7 +59,10 @@ def lit_tests() -> list[tuple[Path, str]]:
 
 @pytest.mark.parametrize(("path", "step"), lit_tests())
 def test_the_inputs_of_the_lit_tests(path: Path, step: str) -> None:
-    assert_same(run(path.read_text(), step), oracle(path.read_text(), step))
+    theirs = oracle(path.read_text(), step)
+    if step in _SINCE and lacks(_SINCE[step]):
+        theirs = run(theirs, step)
+    assert_same(run(path.read_text(), step), theirs)
 
 
 def test_a_second_call_of_a_function_is_told() -> None:

@@ -2,6 +2,7 @@
 
 import random
 import re
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from oracle import oracle
 from sdy.diagnostics import DiagnosticError
 from sdy.text import context, format, parse
 
-FORMS = {
+FORMS: dict[str, Any] = {
     "custom": {},
     "generic": {"generic": True},
     "debuginfo": {"debuginfo": True},
@@ -95,7 +96,14 @@ TEXTS = {
         ^a: "c.br"()[^b, ^b] : () -> ()
         ^b: "c.br"()[^c] {k = 1} : () -> ()
         ^c: "c.end"() : () -> () }) {z} : () -> ()""",
-    "modules": """module @"a b" attributes {sym_visibility = "private"} { module @inner { } module {} }""",
+    "modules": """"builtin.module"() <{sym_name = "a b", sym_visibility = "private"}> ({
+        module @inner { } module {} }) {mhlo.a} : () -> ()""",
+    "properties that forms have no words for": """"func.func"() <{function_type = () -> f32, sym_name = "f"}> ({
+          %0 = "func.call"() <{callee = @f, no_inline}> {mhlo.a} : () -> f32
+          %1 = "func.call"() <{callee = @f, arg_attrs = [], no_inline, res_attrs = [{mhlo.b = 1 : i32}]}> : () -> f32
+          func.return %0 : f32 }) : () -> ()
+        "func.func"() <{function_type = () -> (), sym_name = "g", no_inline, sym_visibility = "private"}> ({
+        }) {mhlo.z, x.y = 1.0 : f32} : () -> ()""",
     "constants": """%0 = arith.constant dense<1> : vector<4xi32>
         %1 = arith.constant false
         %2 = arith.constant -1 : index
@@ -150,6 +158,86 @@ def test_prints_what_mlir_prints(name: str, form: str):
     if name == "resources" and form == "local-scope":  # where MLIR does not print resources, so that they are lost
         printed = printed[: printed.index("\n{-#")]
     assert printed.rstrip() == expected.rstrip()
+
+
+PROPERTIES = """module MODULE_SET_APART attributes {mhlo.aMODULE_AMONG} {
+  func.func @f() attributes {FUNCTION} {
+    call @f()CALL : () -> ()
+    return
+  }
+}
+"""
+PRINTED_FOR = {
+    "0.10": {
+        "MODULE_SET_APART ": "",
+        "MODULE_AMONG": ', sym_visibility = "private"',
+        "FUNCTION": "no_inline, x.y",
+        "CALL": " {mhlo.b, no_inline}",
+    },
+    "0.11.2": {
+        "MODULE_SET_APART ": "",
+        "MODULE_AMONG": ', sym_visibility = "private"',
+        "FUNCTION": "x.y, no_inline",
+        "CALL": " {mhlo.b, no_inline}",
+    },
+    "0.12.0.1": {
+        "MODULE_SET_APART": '<sym_visibility = "private">',
+        "MODULE_AMONG": "",
+        "FUNCTION": "x.y, no_inline",
+        "CALL": " <no_inline> {mhlo.b}",
+    },
+}
+
+
+def printed_for(version: str) -> str:
+    return re.sub("|".join(PRINTED_FOR[version]), lambda word: PRINTED_FOR[version][word[0]], PROPERTIES)
+
+
+@pytest.mark.parametrize("source", PRINTED_FOR)
+@pytest.mark.parametrize("version", PRINTED_FOR)
+def test_the_text_of_each_version_of_jaxlib_is_read_and_printed(version: str, source: str):
+    assert format(parse(printed_for(source)), for_jaxlib=version) == printed_for(version)
+
+
+@pytest.mark.parametrize("properties", ["<no_inline>", "<{no_inline}>", "<no_inline = unit>", "<{}>", "<>"])
+def test_properties_in_angle_brackets_are_read(properties: str):
+    text = f"func.func @f() {{\n  call @f() {properties} : () -> ()\n  return\n}}"
+    assert ("no_inline" in format(parse(text))) == ("no_inline" in properties)
+
+
+@pytest.mark.parametrize(
+    ("properties", "problem"),
+    [
+        ("<no_inline, no_inline>", "duplicate or unknown property in properties dictionary: no_inline"),
+        ("<callee = @g>", "duplicate or unknown property in properties dictionary: callee"),
+        ("<arg_attrs>", "expected '='|'=' expected"),
+        ('<no_inline = "a">', "invalid kind of attribute specified"),
+        ("<{no_inline>", "'}' expected|expected '}'"),
+    ],
+)
+def test_wrong_properties_in_angle_brackets_are_refused(properties: str, problem: str):
+    with pytest.raises(DiagnosticError, match=problem):
+        parse(f"func.func @f() {{\n  call @f() {properties} : () -> ()\n  return\n}}")
+
+
+def test_a_sum_is_named_for_the_versions_that_know_other_reductions():
+    module = parse("""
+      sdy.mesh @mesh = <["x"=2]>
+      func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> {
+        %0 = sdy.all_reduce {"x"} %a out_sharding=<@mesh, [{}]> : tensor<8xf32>
+        %1 = sdy.all_reduce max {"x"} %0 out_sharding=<@mesh, [{}]> : tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }""")
+    named = {version: format(module, generic=True, for_jaxlib=version) for version in ("0.10", "0.11")}
+    assert [re.findall(r"reduction_op = (\d)", text) for text in named.values()] == [["1"], ["0", "1"]]
+    for text in named.values():
+        assert parse(text).is_structurally_equivalent(module)
+
+
+@pytest.mark.parametrize("version", ["0.9", "1.0", "new", ""])
+def test_a_version_that_is_not_known_is_refused(version: str):
+    with pytest.raises(ValueError, match=r"it is of 0\.10, 0\.11, 0\.12"):
+        format(parse("module {}"), for_jaxlib=version)
 
 
 _LEAVES = ("s0", "s1", "d0", "d1", "d0", "d1", "0", "1", "2", "4", "8", "(-3)")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, ModuleOp, f32, f64
 
+from cxx_versions import lacks
 from oracle import oracle
 from sdy.diagnostics import DiagnosticError, Location, location_of
 from sdy.text import context, format, parse
@@ -32,7 +33,7 @@ module @builtin attributes {z.z, a.b = "s\\22t\\n\\C3\\A9", z.array = [1, 2 : i3
   func.func private @declared(tensor<4xf32> {a.b}, i32) -> (tensor<4xf32> {c.d = 1 : i64})
   func.func private @"weird name"() -> ((i32) -> i32)
   func.func private @attributed() attributes {no_inline, x.y = 1.0 : f32} {
-    call @attributed() {no_inline} : () -> ()
+    "func.call"() <{callee = @attributed, no_inline}> : () -> ()
     return
   }
   func.func @branches(%a: i1, %b: i32) -> i32 {
@@ -165,7 +166,6 @@ def test_f32_in_mlirs_spelling(value: float, text: str):
     "number",
     [
         "1.0e40 : f32",
-        "-3.4028235677973366e38 : f32",
         "3.4028235677973362e38 : f32",
         "65520.0 : f16",
         "65519.0 : f16",
@@ -179,6 +179,26 @@ def test_f32_in_mlirs_spelling(value: float, text: str):
 def test_a_number_that_is_too_large_for_its_type_is_infinity_as_in_mlir(number: str):
     text = f"module attributes {{mhlo.a = {number}}} {{}}"
     assert format(read(text)) == oracle(text).rstrip("\n") + "\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "nearest"),
+    [
+        ("-3.4028235677973366e38 : f32", "-3.40282347E+38 : f32"),
+        ("3.4028235677973366e38 : f32", "3.40282347E+38 : f32"),
+        ("1.00048828125 : f16", "1.000000e+00 : f16"),
+        ("1.00048828125000001 : f16", "1.000980e+00 : f16"),
+        ("1.00146484374999999 : f16", "1.000980e+00 : f16"),
+        ("2.9802322387695312500001e-8 : f16", "5.960460e-08 : f16"),
+        ("array<bf16: 1.00390625000000001>", "array<bf16: 1.007810e+00>"),
+        ("dense<1.06250000000000000001> : tensor<f8E4M3FN>", "dense<1.125000e+00> : tensor<f8E4M3FN>"),
+    ],
+)
+def test_a_number_is_rounded_once_however_near_it_is_to_the_middle(number: str, nearest: str):
+    text = f"module attributes {{mhlo.a = {number}}} {{}}"
+    assert format(read(text)) == f"module attributes {{mhlo.a = {nearest}}} {{\n}}\n"
+    if not lacks("numbers rounded once"):
+        assert format(read(text)) == oracle(text).rstrip("\n") + "\n"
 
 
 # Names and scopes

@@ -38,6 +38,7 @@ options:
   --mlir-print-local-scope       print attributes and locations where they stand, without aliases
   --mlir-elide-elementsattrs-if-larger=N
                                  leave out what is in constants of more than N elements
+  --for-jaxlib=VERSION           print what this version of jaxlib prints and reads, as 0.11, not the installed one
   --sdy-explain=NAME             print why the value %NAME has its sharding, instead of the module;
                                  @FUNCTION:%NAME for one that is not in the main function
   --mlir-timing                  print the time of each pass to standard error
@@ -66,6 +67,7 @@ class Arguments:
     mlir_print_debuginfo: bool = False
     mlir_print_local_scope: bool = False
     mlir_elide_elementsattrs_if_larger: float = math.inf
+    for_jaxlib: str | None = None
     sdy_explain: str = ""
     mlir_timing: bool = False
     verify_each: bool = False
@@ -78,6 +80,7 @@ class Arguments:
             debuginfo=self.mlir_print_debuginfo,
             local_scope=self.mlir_print_local_scope,
             most_elements=self.mlir_elide_elementsattrs_if_larger,
+            for_jaxlib=self.for_jaxlib,
         )
 
     def dump(self, when: str) -> Observer:
@@ -92,6 +95,8 @@ class Arguments:
 
 _ELIDE = "mlir-elide-elementsattrs-if-larger"
 _EXPLAIN = "sdy-explain"
+_FOR_JAXLIB = "for-jaxlib"
+_VALUED = ("o", "pass-pipeline", _ELIDE, _EXPLAIN, _FOR_JAXLIB)
 _SWITCHES = {option.name.replace("_", "-"): option.name for option in fields(Arguments) if option.type is bool}
 
 
@@ -109,7 +114,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             files.append(word)
             continue
         name, equals, value = word.lstrip("-").partition("=")
-        if name in ("o", "pass-pipeline", _ELIDE, _EXPLAIN) and not equals:
+        if name in _VALUED and not equals:
             if not rest:
                 raise error(None, f"'{word}' needs a value after it")
             value = rest.pop(0)
@@ -125,6 +130,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             if not value.isdecimal():
                 raise error(None, f"'{_ELIDE}' is a number of elements, not '{value}'")
             arguments.mlir_elide_elementsattrs_if_larger = int(value)
+        elif name == _FOR_JAXLIB:
+            arguments.for_jaxlib = _known_jaxlib(value)
         elif name in _SWITCHES:
             if value and value not in TRUTH:
                 raise error(None, f"'{word.partition('=')[0]}' is true or false, not '{value}'")
@@ -147,8 +154,18 @@ def _pass(name: str, options: str) -> ModulePass:
     return make_pass(name, options)
 
 
+def _known_jaxlib(version: str) -> str:
+    from sdy.text.printing.versions import forms_of
+
+    try:
+        forms_of(version)
+    except ValueError as unknown:
+        raise error(None, str(unknown)) from None
+    return version
+
+
 def _unknown_flag(word: str, name: str) -> DiagnosticError:
-    found = nearest(name, [*_SWITCHES, *PASSES, _ELIDE, _EXPLAIN, "pass-pipeline", "help", "version"])
+    found = nearest(name, [*_SWITCHES, *PASSES, *_VALUED, "help", "version"])
     hint = f": did you mean '--{found}'?" if found else ""
     return error(None, f"unknown flag '{word}'{hint} (--help lists them all)")
 

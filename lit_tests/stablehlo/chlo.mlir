@@ -58,6 +58,10 @@ func.func @chlo(%arg0: tensor<4xf32>, %arg1: tensor<4x4xf32>, %arg2: tensor<4xi1
   %26 = chlo.conj %arg3 : tensor<4xcomplex<f32>> -> tensor<4xcomplex<f32>>
   // CHECK: chlo.tan %arg0 : tensor<4xf32> -> tensor<4xf32>
   %27 = chlo.tan %arg0 : tensor<4xf32> -> tensor<4xf32>
+  // CHECK: chlo.asin %arg0 : tensor<4xf32> -> tensor<4xf32>
+  %asin = chlo.asin %arg0 : tensor<4xf32> -> tensor<4xf32>
+  // CHECK: chlo.lgamma %arg0 : tensor<4xf32> -> tensor<4xf32>
+  %lgamma = chlo.lgamma %arg0 : tensor<4xf32> -> tensor<4xf32>
   // CHECK: "chlo.constant_like"(%arg0) <{value = 1.000000e+00 : f32}> : (tensor<4xf32>) -> tensor<4xf32>
   %28 = "chlo.constant_like"(%arg0) <{value = 1.000000e+00 : f32}> : (tensor<4xf32>) -> tensor<4xf32>
   // CHECK: chlo.constant dense<1.000000e+00> : tensor<4xf32>

@@ -1,10 +1,11 @@
 """The meshes that StableHLO's collectives name their groups of devices by."""
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FlatSymbolRefAttr, SymbolRefAttr, TensorType, i64
 from xdsl.ir import Attribute, Operation
 
+from sdy.axes import AxisRef
 from sdy.dialect.walk import operations
 from sdy.mesh import Mesh
 from sdy.stablehlo.attributes.replica_groups import (
@@ -35,6 +36,12 @@ def _transform(attributes: MutableMapping[str, Attribute], change: Callable[[str
             attributes[_REPLICA_GROUPS] = ReplicaGroupMeshAxesAttr(
                 ReplicaGroupMeshAxes(mesh_attribute(new), groups.data.axes)
             )
+
+
+def axes_and_mesh(groups: ReplicaGroupMeshAxesAttr, meshes: Mapping[str, Mesh]) -> tuple[tuple[AxisRef, ...], Mesh]:
+    """The axes along which the devices of a group lie, and their mesh; `meshes` are those that have names."""
+    mesh = mesh_or_name(groups.data.mesh)
+    return tuple(axis.data for axis in groups.data.axes), meshes[mesh] if isinstance(mesh, str) else mesh
 
 
 def mesh_or_name(attribute: Attribute) -> str | Mesh:

@@ -9,10 +9,14 @@ from xdsl.rewriter import Rewriter
 
 from sdy import dialect
 from sdy.diagnostics import op_error
+from sdy.dialect.meshes import named_meshes
 from sdy.dialect.walk import operations
 from sdy.passes.common.inline_meshes import InlineMeshesPass
 from sdy.passes.common.regions import inline_body
+from sdy.passes.common.replica_group_meshes import axes_and_mesh
 from sdy.passes.operators.inline_operators import InlineOperatorsPass
+from sdy.passes.partitioning.local.replica_groups import groups_as_lists
+from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.constants import ConstantOp
 from sdy.text import context
 
@@ -28,11 +32,14 @@ def drop_shardings(module: ModuleOp, *kept: type[Operation]) -> None:
     """Take meshes, shardings and the operations that only concern them out of `module`, in place.
 
     Calls of annotated operators are what these do. What is left computes the same on whole tensors: there a reshard or
-    a collective is its operand. Operations of the classes `kept` stay. Raises DiagnosticError at another one that only
-    has a meaning on several devices.
+    a collective is its operand. Groups of devices that lie along the axes of a mesh are listed. Operations of the
+    classes `kept` stay. Raises DiagnosticError at another one that only has a meaning on several devices.
     """
     InlineOperatorsPass().apply(context(), module)
+    meshes = named_meshes(module)
     for op in operations(module):
+        if isinstance(groups := op.properties.get("replica_groups"), ReplicaGroupMeshAxesAttr):
+            op.properties["replica_groups"] = groups_as_lists(*axes_and_mesh(groups, meshes))
         if isinstance(op, FuncOp):
             op.arg_attrs = op.res_attrs = None
         op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith("sdy.")}

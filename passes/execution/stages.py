@@ -128,7 +128,9 @@ class Traced:
     _lower_for_export: Callable[..., jax.stages.Lowered]
 
     args_info = _AsInJax()
+    closure_convert = _AsInJax()
     donate_argnums = _AsInJax()
+    effects = _AsInJax()
     fun_name = _AsInJax()
     in_avals = _AsInJax()
     in_tree = _AsInJax()
@@ -137,6 +139,8 @@ class Traced:
     out_avals = _AsInJax()
     out_info = _AsInJax()
     out_tree = _AsInJax()
+    physicalize = _AsInJax()
+    with_consts_as_arg = _AsInJax()
 
     def __repr__(self) -> str:
         return f"<sdy.jit({self.fun_name}), traced>"

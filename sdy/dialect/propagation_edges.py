@@ -145,8 +145,7 @@ def parse_propagation_edges(parser: AttrParser) -> tuple[PropagationStep, ...]:
     start = parser.pos
     parser.parse_punctuation("<")
     parser.parse_punctuation("[")
-    steps = _STEPS.read_several(parser)
-    parse_close(parser, "]")
+    steps = _STEPS.read_until(parser, "]")
     parser.parse_punctuation(">")
     if problem := _problem(steps):
         raise parse_error(parser, problem, start)

@@ -11,7 +11,8 @@ reading/           parser.py reads operations and regions; with values.py for th
   types            builtin_types.py
 printing/          the same way back: printer.py for operations, spelling.py for the form of modules and functions,
                    names.py for how values are called; attribute_printer.py for attributes and types, aliases.py for
-                   their short names, location_text.py and floats.py for what they contain
+                   their short names, location_text.py and floats.py for what they contain; versions.py for what each
+                   version of jaxlib prints in its own way
 verification/      verifier.py; with visibility.py for the uses of values, definition_checks.py and constraint_words.py
                    for what definitions ask, builtin_checks.py for modules, functions and calls
 
@@ -59,13 +60,21 @@ def format(  # noqa: A001
     debuginfo: bool = False,
     local_scope: bool = False,
     most_elements: float = math.inf,
+    for_jaxlib: str | None = None,
 ) -> str:
     """The text of `op` as MLIR prints it, a newline at the end.
 
     `generic` prints no operation in its own form; `debuginfo` prints locations; `local_scope` prints everything where
     it stands, without aliases; constants of more than `most_elements` different elements are left out, so that the
-    text is for reading only.
+    text is for reading only. `for_jaxlib`, as `"0.11"`, prints what the MLIR of that version of jaxlib prints and
+    reads, by default the installed one. Raises ValueError for a version whose syntax is not known.
     """
-    printer = Printer(generic=generic, debuginfo=debuginfo, most_elements=most_elements, with_aliases=not local_scope)
+    printer = Printer(
+        generic=generic,
+        debuginfo=debuginfo,
+        most_elements=most_elements,
+        with_aliases=not local_scope,
+        for_jaxlib=for_jaxlib,
+    )
     printer.print_op(op)
     return printer.text()

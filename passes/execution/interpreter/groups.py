@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.passes.common.device_groups import device_groups
-from sdy.passes.common.replica_group_meshes import mesh_or_name
+from sdy.passes.common.replica_group_meshes import axes_and_mesh
 from sdy.passes.execution.interpreter.grid import Grid, Group
 from sdy.stablehlo import ChannelHandleAttr
 from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
@@ -69,12 +69,9 @@ def _numbers(op: Operation) -> list[list[int]]:
     """
     groups = op.properties["replica_groups"]
     if isinstance(groups, ReplicaGroupMeshAxesAttr):
-        mesh = mesh_or_name(groups.data.mesh)
-        if isinstance(mesh, str):
-            module = enclosing_module(op)
-            assert module is not None
-            mesh = named_meshes(module)[mesh]
-        return device_groups([axis.data for axis in groups.data.axes], mesh)
+        module = enclosing_module(op)
+        assert module is not None
+        return device_groups(*axes_and_mesh(groups, named_meshes(module)))
     assert isinstance(groups, DenseIntOrFPElementsAttr)
     count, size = groups.get_shape()
     numbers = groups.get_values() if count * size else ()

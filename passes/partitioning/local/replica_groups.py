@@ -25,11 +25,12 @@ def replica_groups(
     if target.groups_by_axes and all(axis.is_full for axis in axes):
         mesh = mesh_attribute(layout.sharding.mesh)
         return ReplicaGroupMeshAxesAttr(ReplicaGroupMeshAxes(mesh, ArrayAttr(map(AxisRefAttr, axes))))
-    return _groups_as_lists(tuple(axes), layout.mesh)
+    return groups_as_lists(tuple(axes), layout.mesh)
 
 
 @lru_cache(maxsize=2**8)
-def _groups_as_lists(axes: tuple[AxisRef, ...], mesh: Mesh) -> DenseIntOrFPElementsAttr:
+def groups_as_lists(axes: tuple[AxisRef, ...], mesh: Mesh) -> DenseIntOrFPElementsAttr:
+    """The groups of devices that differ along `axes` of `mesh` only, as a list of device ids each."""
     groups = device_groups(axes, mesh)
     return device_list([device for group in groups for device in group], (len(groups), len(groups[0])))
 

@@ -5,8 +5,8 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import cached_property, partial
 from typing import TypeVar
 
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
@@ -39,6 +39,7 @@ from sdy.text.affine import map_text, set_text
 from sdy.text.printing.aliases import Aliases
 from sdy.text.printing.floats import float_text
 from sdy.text.printing.location_text import location_text
+from sdy.text.printing.versions import Forms, forms_of, installed_forms
 from sdy.text.reading.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_splat
 from sdy.text.reading.sparse_elements import SparseElementsAttr
 
@@ -57,14 +58,22 @@ _DEVICE_LISTS = {"replica_groups", "source_target_pairs"}
 class AttributePrinter(XDSLPrinter):
     """Collects the text of what it prints; `text()` is all of it."""
 
-    def __init__(self, *, generic: bool, debuginfo: bool, most_elements: float, with_aliases: bool):
+    def __init__(
+        self, *, generic: bool, debuginfo: bool, most_elements: float, with_aliases: bool, for_jaxlib: str | None
+    ):
         super().__init__(print_generic_format=generic, print_debuginfo=debuginfo)
+        self._asked_forms = None if for_jaxlib is None else forms_of(for_jaxlib)
         self.aliases = Aliases(with_aliases)
         self._most_elements = most_elements
         self._parts: list[str] = []
         self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
         self._key_texts: dict[str, str] = {}
         self._resources: dict[str, None] = {}
+
+    @cached_property
+    def forms(self) -> Forms:
+        """What the version of jaxlib that is printed for prints in its own way."""
+        return self._asked_forms or installed_forms()
 
     def text(self) -> str:
         """Everything printed so far, and a newline, among the definitions of the aliases that it uses."""
@@ -219,9 +228,10 @@ class AttributePrinter(XDSLPrinter):
         self.print_string("> : ")
         self.print_attribute(attribute.type)
 
-    def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
-        """A dictionary, in the order of its keys."""
-        entries = [self._entry_text(key, value) for key, value in sorted(attr_dict.items())]
+    def print_attr_dict(self, attr_dict: Mapping[str, Attribute], last: Container[str] = ()) -> None:
+        """A dictionary, in the order of its keys, those that are `last` behind the others."""
+        in_order = sorted(attr_dict.items(), key=lambda entry: (entry[0] in last, entry[0]))
+        entries = [self._entry_text(key, value) for key, value in in_order]
         self._parts.append(f"{{{', '.join(entries)}}}")
 
     def _entry_text(self, key: str, value: Attribute) -> str:

@@ -21,7 +21,10 @@ _UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
 
 
 class Printer(AttributePrinter):
-    """Prints operations. Constants of more than `most_elements` different elements are left out."""
+    """Prints operations as the version `for_jaxlib` does, by default the installed one.
+
+    Constants of more than `most_elements` different elements are left out. Raises ValueError for an unknown version.
+    """
 
     def __init__(
         self,
@@ -30,8 +33,15 @@ class Printer(AttributePrinter):
         debuginfo: bool = False,
         most_elements: float = math.inf,
         with_aliases: bool = False,
+        for_jaxlib: str | None = None,
     ):
-        super().__init__(generic=generic, debuginfo=debuginfo, most_elements=most_elements, with_aliases=with_aliases)
+        super().__init__(
+            generic=generic,
+            debuginfo=debuginfo,
+            most_elements=most_elements,
+            with_aliases=with_aliases,
+            for_jaxlib=for_jaxlib,
+        )
         self._names = Names(generic)
         self._repeated = RepeatedTexts()
         self._named_parts: dict[int, SSAValue] = {}
@@ -197,6 +207,8 @@ class Printer(AttributePrinter):
             with self.in_square_brackets():
                 self.print_list(op.successors, self.print_block_name)
         properties = op.properties
+        if unknown := self.forms.unknown_properties.get(op.name):
+            properties = {name: value for name, value in properties.items() if (name, value) != unknown}
         if inherent:
             properties = properties | {key: op.attributes[key] for key in inherent if key in op.attributes}
         # Aliases are numbered as if regions and types came first, then all attributes by their names.

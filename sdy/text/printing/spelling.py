@@ -8,12 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+)
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser, UnresolvedOperand
 
 from sdy.parse_errors import parse_error
+from sdy.text.printing.inherent import Inherent, parse_set_apart, print_attributes, print_with_last
 
 if TYPE_CHECKING:
     from sdy.text.printing.printer import Printer
@@ -22,22 +31,26 @@ _Argument = Parser.Argument | Attribute
 _WithAttributes = tuple[_Argument, dict[str, Attribute]]
 
 _FUNC_PROPERTIES = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
+_FUNC_INHERENT = ("no_inline",)
+_MODULE_INHERENT: Inherent = {"sym_visibility": StringAttr}
+_CALL_INHERENT: Inherent = {"arg_attrs": ArrayAttr, "res_attrs": ArrayAttr, "no_inline": UnitAttr}
 
 
 def _parse_module(parser: Parser) -> ModuleOp:
     name = parser.parse_optional_symbol_name()
+    inherent = parse_set_apart(parser, _MODULE_INHERENT)
     attributes = parser.parse_optional_attr_dict_with_keyword()
     region = parser.parse_region()
     if not region.blocks:
         region.add_block(Block())
-    return ModuleOp(region, attributes.data if attributes else None, name)
+    return ModuleOp(region, {**inherent, **(attributes.data if attributes else {})}, name)
 
 
 def _print_module(module: ModuleOp, printer: "Printer") -> None:
     if module.sym_name is not None:
         printer.print_string(" ")
         printer.print_symbol_name(module.sym_name.data)
-    printer.print_op_attributes(module.attributes, print_keyword=True)
+    print_attributes(module, _MODULE_INHERENT, printer, print_keyword=True)
     printer.print_string(" ")
     printer.print_region(module.body, print_empty_block=False)
 
@@ -99,7 +112,7 @@ def _print_func(func: FuncOp, printer: "Printer") -> None:
     printer.print_symbol_name(func.sym_name.data)
     _print_arguments(func, printer)
     _print_results(func.function_type, func.res_attrs, printer)
-    printer.print_op_attributes(func.attributes, print_keyword=True)
+    print_with_last(func, _FUNC_INHERENT, printer)
     if func.body.blocks:
         printer.print_string(" ")
         printer.print_region(func.body, print_entry_block_args=False, print_empty_block=False)
@@ -153,7 +166,7 @@ def _parse_call(parser: Parser) -> CallOp:
     start = parser.pos
     operands = _parse_operands(parser)
     parser.parse_punctuation(")")
-    attributes = parser.parse_optional_attr_dict()
+    attributes = {**parse_set_apart(parser, _CALL_INHERENT), **parser.parse_optional_attr_dict()}
     parser.parse_punctuation(":")
     type_start = parser.pos
     given = parser.parse_type()
@@ -164,6 +177,15 @@ def _parse_call(parser: Parser) -> CallOp:
     call = CallOp(callee, arguments, given.outputs.data)
     call.attributes.update(attributes)
     return call
+
+
+def _print_call(call: CallOp, printer: "Printer") -> None:
+    printer.print_string(" ")
+    printer.print_attribute(call.callee)
+    printer.print_operands(call.arguments)
+    print_attributes(call, _CALL_INHERENT, printer)
+    printer.print_string(" : ")
+    printer.print_operation_type(call)
 
 
 def _parse_return(parser: Parser) -> ReturnOp:
@@ -198,9 +220,9 @@ class Spelling:
 
 
 SPELLINGS: dict[type[Operation], Spelling] = {
-    ModuleOp: Spelling(_parse_module, _print_module, ("sym_visibility",)),
-    FuncOp: Spelling(_parse_func, _print_func, ("no_inline",)),
-    CallOp: Spelling(_parse_call, CallOp.print, ("no_inline", "arg_attrs", "res_attrs")),
+    ModuleOp: Spelling(_parse_module, _print_module, tuple(_MODULE_INHERENT)),
+    FuncOp: Spelling(_parse_func, _print_func, _FUNC_INHERENT),
+    CallOp: Spelling(_parse_call, _print_call, tuple(_CALL_INHERENT)),
     ReturnOp: Spelling(_parse_return, ReturnOp.print),
 }
 

@@ -1,6 +1,8 @@
 """Numbers as attributes, `1 : i32`, `0x7FC00000 : f32`, `true`, and arrays of them, `array<i64: 1, 2>`."""
 
 import math
+import struct
+from decimal import Decimal
 from typing import Any, NamedTuple, cast
 
 from xdsl.dialects.builtin import (
@@ -51,10 +53,26 @@ _ROUNDED_TO_INFINITY: dict[type[Attribute], float] = {
 }
 """The least number that is nearer to infinity than to the greatest of a type, of those that Python does not round."""
 
+_STEPS_BETWEEN_MIDDLES = 1 << 53 - 25
+"""From a number of 25 bits to the next, in steps of 53-bit numbers."""
+
 
 def is_unsigned(type_: IntegerType | IndexType) -> bool:
     """Whether all values of a type are at least zero, as its name says."""
     return isinstance(type_, IntegerType) and type_.signedness.data is Signedness.UNSIGNED
+
+
+def _to_be_rounded(text: str) -> float:
+    """A number that is rounded to 24 bits or fewer as the number that is written would be, which may have any digits.
+
+    That is the nearest of 53 bits, but where this lies just in the middle between two of fewer and the text beside it.
+    """
+    nearest = float(text)
+    (bits,) = struct.unpack("<Q", struct.pack("<d", nearest))
+    if bits % _STEPS_BETWEEN_MIDDLES or not math.isfinite(nearest) or nearest == 0:
+        return nearest
+    written, middle = Decimal(text), Decimal(nearest)
+    return nearest if written == middle else math.nextafter(nearest, math.inf if written > middle else -math.inf)
 
 
 class NumberParser(TokenParser):
@@ -113,7 +131,7 @@ class NumberParser(TokenParser):
     def float_of(self, literal: Literal, type_: AnyFloat) -> float:
         """The value of a number: with a point, or its bits in hexadecimal. Raises ParseError where it is neither."""
         if literal.is_float:
-            value = float(literal.text)
+            value = float(literal.text) if type_ == f64 else _to_be_rounded(literal.text)
             value = math.inf if value >= _ROUNDED_TO_INFINITY.get(type_.__class__, math.inf) else value
             return -value if literal.is_negative else value
         if literal.is_boolean:

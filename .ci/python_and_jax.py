@@ -1,0 +1,92 @@
+"""Run the tests with several pairs of Python and jax, each in a virtual environment of its own, and show a table.
+
+    python .ci/python_and_jax.py [--if-found] [PAIR ...] [-- PYTEST ARGUMENTS]
+
+A PAIR is written 3.13+0.12; without any, all are run whose Python is found: as python3.13 on the path, or among those
+of pyenv. Where none of them is, this Python is taken, with the jax that pip takes for it, but not with --if-found.
+Exits with 1 if a test fails.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+PAIRS = ("3.11+0.10", "3.12+0.10", "3.12+0.11", "3.12+0.12", "3.13+0.10", "3.13+0.11", "3.13+0.12")
+"""The supported ones. jax 0.10.2 is the last for Python 3.11."""
+
+CHECKOUT = Path(__file__).parent.parent
+
+
+class Outcome(NamedTuple):
+    """How many tests of a pair came out how."""
+
+    pair: str
+    passed: int
+    failed: int
+    skipped: int
+
+
+def find_python(version: str) -> str | None:
+    """The command of a Python of this version, which is written 3.13; None where there is none."""
+    if sys.version_info[:2] == tuple(map(int, version.split("."))):
+        return sys.executable
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    here = sorted(pyenv.glob(f"versions/{version}.*/bin/python"))
+    return str(here[-1]) if here else shutil.which(f"python{version}")
+
+
+def run_tests(pair: str, python: str, jax: str, arguments: Sequence[str]) -> Outcome:
+    """Install this checkout and `jax` for `python` in a new environment, and run its tests there."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment, report = Path(folder, "environment"), Path(folder, "report.xml")
+        subprocess.run([python, "-m", "venv", environment], check=True)
+        inside = environment / "bin" / "python"
+        subprocess.run([inside, "-m", "pip", "install", "--quiet", f"{CHECKOUT}[test]", jax], check=True)
+        tests = [inside, "-m", "pytest", "-n", "auto", f"--junitxml={report}", *arguments]
+        subprocess.run(tests, cwd=CHECKOUT, check=False)
+        return _outcome(pair, report)
+
+
+def _outcome(pair: str, report: Path) -> Outcome:
+    if not report.exists():
+        return Outcome(pair, 0, 1, 0)
+    (suite,) = ElementTree.parse(report).getroot().iter("testsuite")
+    tests, *others = (int(suite.get(kind, "0")) for kind in ("tests", "failures", "errors", "skipped"))
+    failures, errors, skipped = others
+    return Outcome(pair, tests - failures - errors - skipped, failures + errors, skipped)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run what the command line asks for; returns the exit status."""
+    end = words.index("--") if "--" in words else len(words)
+    if_found = "--if-found" in words[:end]
+    pairs = [word for word in words[:end] if word != "--if-found"] or PAIRS
+    arguments = words[end + 1 :]
+    if unknown := [pair for pair in pairs if pair not in PAIRS]:
+        print(f"not a supported pair: {', '.join(unknown)}; these are: {', '.join(PAIRS)}", file=sys.stderr)
+        return 2
+    versions = {pair: pair.split("+") for pair in pairs}
+    found = [
+        (pair, command, f"jax=={jax}.*") for pair, (python, jax) in versions.items() if (command := find_python(python))
+    ]
+    missing = versions.keys() - {pair for pair, *_ in found}
+    here = f"{sys.version_info.major}.{sys.version_info.minor} and the jax for it"
+    if not found and not if_found:
+        found = [(here, sys.executable, "jax")]
+    outcomes = [run_tests(*each, arguments) for each in found]
+    print(f"\n{'Python+jax':30} {'passed':>7} {'failed':>7} {'skipped':>7}")
+    for outcome in outcomes:
+        print(f"{outcome.pair:30} {outcome.passed:7} {outcome.failed:7} {outcome.skipped:7}")
+    for pair in sorted(missing):
+        print(f"{pair:30} not run: Python {versions[pair][0]} is not found")
+    return int(any(outcome.failed or not outcome.passed for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,60 @@
+"""What the C++ in one version of jaxlib does and in another does not, for the tests that compare with it.
+
+We do what the newest does. Where an older one is installed, a test asks `lacks` for what it cannot compare.
+"""
+
+import re
+from importlib.metadata import version
+
+Version = tuple[int, ...]
+
+INSTALLED: Version = tuple(int(number) for number in version("jaxlib").split(".")[:3])
+
+SINCE: dict[str, tuple[Version, str]] = {
+    "reductions": (
+        (0, 11, 0),
+        "partial results may be combined by max and min; before, nothing else than sums is read, and what is made of a "
+        "maximum is an all-reduce as of sums",
+    ),
+    "unreduced axes checked": (
+        (0, 11, 0),
+        "the pipelines refuse an operation that drops an unreduced axis; before, an all-reduce is inserted",
+    ),
+    "main's results": (
+        (0, 11, 2),
+        "sdy-propagate-to-func-results gives main's results without a sharding one as well",
+    ),
+    "meshes inlined": ((0, 11, 2), "sdy-export-pipeline writes meshes where they are used; before, it leaves sdy.mesh"),
+    "collective_reduce": ((0, 11, 2), "StableHLO has a reduction to one device of each group"),
+    "rule of if": ((0, 12, 0), "shardings pass stablehlo.if, as through stablehlo.case; before, they stop there"),
+    "edges that tell nothing": (
+        (0, 12, 0),
+        "debug information sunk from data-flow edges has an entry for each of them; before, for those that have any",
+    ),
+    "returned ends of chains": (
+        (0, 12, 0),
+        "sdy-apply-sharding-constraints lets a function return the end of a chain of constraints as well as other uses "
+        "take it; before, it returns what the chain begins with",
+    ),
+    "numbers rounded once": (
+        (0, 12, 0),
+        "a decimal is rounded to its type; before, it is rounded to 64 bits first, and from there to the type",
+    ),
+    "properties set apart": (
+        (0, 12, 0),
+        "properties that a form has no words for stand in angle brackets; before, among the attributes, where they are "
+        "refused since",
+    ),
+}
+"""The first version in which the C++ does so, and what that is."""
+
+
+def lacks(what: str) -> bool:
+    """Whether the installed version is older than what is asked for."""
+    since, _ = SINCE[what]
+    return since > INSTALLED
+
+
+def with_known_reductions(text: str) -> str:
+    """A module as the C++ reads it: where that only knows sums, other reductions are written as sums."""
+    return re.sub(r"sdy\.all_reduce (max|min) ", "sdy.all_reduce ", text) if lacks("reductions") else text
