@@ -1,5 +1,5 @@
-// RUN: sdy-opt %s -mlir-print-op-generic | filecheck %s
-// RUN: sdy-opt %s -mlir-print-op-generic | sdy-opt | filecheck %s --check-prefix=CUSTOM
+// RUN: sdy-opt %s -mlir-print-op-generic --for-jaxlib=0.11 | filecheck %s
+// RUN: sdy-opt %s -mlir-print-op-generic --for-jaxlib=0.11 | sdy-opt | filecheck %s --check-prefix=CUSTOM
 
 // A sum goes without saying in the collectives' own form alone.
 
