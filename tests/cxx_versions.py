@@ -1,6 +1,7 @@
 """What the C++ in one version of jaxlib does and in another does not, for the tests that compare with it.
 
-We do what the newest does. Where an older one is installed, a test asks `lacks` for what it cannot compare.
+We do what the newest does, but for main's results, edges that tell nothing and returned ends of chains, of which
+Shardy's own tests say otherwise. A test asks `lacks` for what the installed one does not do yet.
 """
 
 import re

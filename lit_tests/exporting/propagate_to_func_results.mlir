@@ -1,12 +1,10 @@
 // RUN: sdy-opt %s -sdy-propagate-to-func-results | filecheck %s
 
-sdy.mesh @mesh = <["x"=2, "y"=2]>
+sdy.mesh @mesh = <["x"=2]>
 
-// CHECK:      func.func @main(
-// CHECK-SAME: -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) {
-func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
-    -> (tensor<8xf32>, tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) {
-  return %arg0, %arg0 : tensor<8xf32>, tensor<8xf32>
+// CHECK: func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  return %arg0 : tensor<8xf32>
 }
 
 // CHECK: func.func private @f(

@@ -2,8 +2,8 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// CHECK-LABEL: func.func @main
-func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+// CHECK-LABEL: func.func @closed
+func.func @closed(%arg0: tensor<8xf32>) -> tensor<8xf32> {
   // CHECK: stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
   %0 = stablehlo.negate %arg0 : tensor<8xf32>
   %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>
@@ -57,7 +57,7 @@ func.func @chain(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   // CHECK-NEXT: %[[C0:.*]] = sdy.sharding_constraint %[[X]] <@mesh, [{"x"}]>
   // CHECK-NEXT: %[[C1:.*]] = sdy.sharding_constraint %[[C0]] <@mesh, [{?}]>
   // CHECK-NEXT: %[[AFTER:.*]] = stablehlo.add %[[C1]], %[[BEFORE]]
-  // CHECK-NEXT: return %[[C1]], %[[AFTER]]
+  // CHECK-NEXT: return %[[X]], %[[AFTER]]
   %0 = stablehlo.negate %arg0 : tensor<8xf32>
   %1 = stablehlo.abs %0 : tensor<8xf32>
   %2 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>

@@ -4,13 +4,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 
-from sdy.dialect.shardings import func_result_shardings, get_sharding, set_func_result_shardings
+from sdy.dialect.shardings import get_sharding, set_func_result_shardings
 from sdy.passes.common.call_graph import functions, main_function
 from sdy.passes.common.editing import TellingPass
 
 
 class PropagateToFuncResultsPass(TellingPass):
-    """Copy the shardings of returned values to the results of every function.
+    """Copy the shardings of returned values to the results of every function but the main one.
 
     Before::
 
@@ -23,8 +23,7 @@ class PropagateToFuncResultsPass(TellingPass):
             -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
           return %arg0 : tensor<8xf32>
 
-    A result whose value has no sharding loses its own. The main function's result shardings are the user's: there only
-    results without one get one.
+    A result whose value has no sharding loses its own. The main function's result shardings are the user's, and stay.
     Raises DiagnosticError if the module has several functions and none is `@main`.
     """
 
@@ -34,7 +33,5 @@ class PropagateToFuncResultsPass(TellingPass):
         main = main_function(op)
         for function in functions(op):
             returned = function.get_return_op()
-            if isinstance(returned, ReturnOp):
-                kept = func_result_shardings(function) if function is main else [None] * len(returned.arguments)
-                found = map(get_sharding, returned.arguments)
-                set_func_result_shardings(function, [own or new for own, new in zip(kept, found, strict=True)])
+            if function is not main and isinstance(returned, ReturnOp):
+                set_func_result_shardings(function, map(get_sharding, returned.arguments))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
 from sdy.dialect.attributes import (
@@ -14,16 +14,12 @@ from sdy.dialect.attributes import (
     RESULT_PROPAGATION_EDGES,
     RESULT_SHARDING_ORIGINS,
     SHARDING_ORIGINS,
-    PropagationEdgesAttr,
 )
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.dialect.walk import operations_of, operations_with
 from sdy.passes.common.data_flow_edges import edge_of, edge_shardings
 from sdy.passes.common.editing import TellingPass, replace
-
-_NO_ORIGINS = DictionaryAttr({})
-_NO_STEPS = PropagationEdgesAttr(())
 
 
 @dataclass(frozen=True)
@@ -72,14 +68,14 @@ class SinkDataFlowEdgesPass(TellingPass):
                 if shardings is not None:
                     set_shardings(operation, shardings)
                 if self.sink_debug_sharding_origins:
-                    operation.attributes[origins] = _of_edges(owners, SHARDING_ORIGINS, _NO_ORIGINS)
+                    operation.attributes[origins] = _of_edges(owners, SHARDING_ORIGINS)
                 if self.sink_debug_propagation_edge_sharding:
-                    operation.attributes[propagation_edges] = _of_edges(owners, PROPAGATION_EDGES, _NO_STEPS)
+                    operation.attributes[propagation_edges] = _of_edges(owners, PROPAGATION_EDGES)
         for edge in operations_of(op, DataFlowEdgeOp):
             replace(edge, [edge.input])
 
 
-def _of_edges(owners: Sequence[SSAValue], name: str, missing: Attribute) -> ArrayAttr[Attribute]:
-    """The attributes `name` of the edges of `owners`, `missing` for an edge without it."""
+def _of_edges(owners: Sequence[SSAValue], name: str) -> ArrayAttr[Attribute]:
+    """The attributes `name` of the edges of `owners`, where they have it."""
     edges = [edge for owner in owners if (edge := edge_of(owner)) is not None]
-    return ArrayAttr([edge.attributes.get(name, missing) for edge in edges])
+    return ArrayAttr([edge.attributes[name] for edge in edges if name in edge.attributes])

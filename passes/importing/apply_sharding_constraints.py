@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue, Use
 
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
@@ -143,7 +144,7 @@ def _use_end_of_chain(head: ShardingConstraintOp) -> None:
 
     def comes_after(use: Use) -> bool:
         user = use.operation
-        return user is not head and tail.is_before_in_block(user)
+        return user is not head and not isinstance(user, ReturnOp) and tail.is_before_in_block(user)
 
     head.input.replace_uses_with_if(tail.result, comes_after)
 
