@@ -98,7 +98,10 @@ def again_with_room(function: Callable[P, T]) -> Callable[P, T]:
         except RecursionError:
             if has_room():
                 raise _too_deep(None) from None
-        return with_room(function, *args, **kwargs)
+        try:
+            return with_room(function, *args, **kwargs)
+        except RecursionError:
+            raise _too_deep(None) from None
 
     return roomy
 
