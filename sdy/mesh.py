@@ -82,4 +82,7 @@ class Mesh(Interned):
 
     def same_devices(self, other: "Mesh") -> bool:
         """Whether both meshes put the same devices in the same order, however their axes cut them."""
-        return self.size == other.size and self.device_order() == other.device_order()
+        if self.size != other.size:
+            return False
+        # Lists of devices that are not written out are not made, as there may be any number of them.
+        return self.device_ids == other.device_ids or self.device_order() == other.device_order()

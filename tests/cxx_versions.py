@@ -56,6 +56,19 @@ def lacks(what: str) -> bool:
     return since > INSTALLED
 
 
+OTHER_RULES: dict[str, tuple[Version, str]] = {
+    "stablehlo.convolution": ((0, 12, 0), "dimensions of windows have factors of another kind"),
+    "stablehlo.dynamic_update_slice": ((0, 12, 0), "a dimension that is updated in part need not be whole"),
+    "stablehlo.reshape": ((0, 12, 0), "dimensions of size one that come or go must be whole"),
+}
+"""Operations that have another rule since some version, where ours is that of Shardy's own tests."""
+
+
+def has_another_rule(operation: str) -> bool:
+    """Whether the installed version has another rule than ours for an operation."""
+    return operation in OTHER_RULES and OTHER_RULES[operation][0] <= INSTALLED
+
+
 def with_known_reductions(text: str) -> str:
     """A module as the C++ reads it: where that only knows sums, other reductions are written as sums."""
     return re.sub(r"sdy\.all_reduce (max|min) ", "sdy.all_reduce ", text) if lacks("reductions") else text

@@ -87,6 +87,18 @@ def test_more_devices_than_can_be_listed_are_refused(worker: Worker, body: str):
         assert worker.outcome(program(mesh, MANY, body), PIPELINES).kind == "refused"
 
 
+def test_several_meshes_of_more_devices_than_can_be_listed_are_refused(worker: Worker):
+    text = f"""
+        sdy.mesh @one = <["x"={MANY}, "y"=3]>
+        sdy.mesh @other = <["a"=3, "b"={MANY}]>
+        func.func @main(%x: tensor<{MANY}x4xf32> {{sdy.sharding = #sdy.sharding<@one, [{{"x"}}, {{}}]>}})
+            -> tensor<{MANY}x4xf32> {{
+          %0 = sdy.sharding_constraint %x <@other, [{{"b"}}, {{}}]> : tensor<{MANY}x4xf32>
+          return %0 : tensor<{MANY}x4xf32>
+        }}"""
+    assert worker.outcome(text, PIPELINES).kind == "refused"
+
+
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_devices_of_a_large_cluster_are_taken(worker: Worker, body: str):
     fared = worker.outcome(program(f'"x"={2**14}', 2**40, body), PIPELINES)

@@ -21,6 +21,7 @@ from sdy.dialect.sharding_syntax import sharding_text
 from sdy.dialect.shardings import func_result_shardings, get_sharding
 from sdy.dialect.walk import operations, operations_of
 from sdy.mesh import Mesh
+from sdy.passes.common.device_groups import MOST_DEVICES
 from sdy.passes.common.editing import TellingPass, insert
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
@@ -49,8 +50,9 @@ class UnifyMeshesPass(TellingPass):
 
     The meshes themselves stay, as the ones that a person knows. Where one of them is as finely cut as all, it is the
     common one. A dimension that cannot be split so on the common mesh, as where the axes are of 2 x 3 and of 3 x 2
-    devices, is left open, with a warning. What is on a mesh whose devices are in an unlike order stays there. A module
-    with collectives of SDY, which say how its shardings were decided, stays as it is.
+    devices, is left open, with a warning. What is on a mesh whose devices are in an unlike order stays there, and what
+    is on one of more devices than a program can be made for. A module with collectives of SDY, which say how its
+    shardings were decided, stays as it is.
     """
 
     name = "sdy-unify-meshes"
@@ -61,7 +63,7 @@ class UnifyMeshesPass(TellingPass):
 
         def note(sharding: TensorSharding) -> TensorSharding:
             mesh = sharding.mesh if isinstance(sharding.mesh, Mesh) else meshes[sharding.mesh]
-            if mesh.axes:
+            if mesh.axes and mesh.size <= MOST_DEVICES:
                 used[sharding] = mesh
             return sharding
 
