@@ -179,6 +179,8 @@ COVERED = {row[0]: row[1] for row in (line.split(maxsplit=1) for line in _TABLE.
 """The name of a program or of a file for each operation."""
 
 SWITCHED_OFF_IN_JAX = {
+    "chlo.asin": "not since jax 0.12, which computes it",
+    "chlo.lgamma": "not since jax 0.12, which computes it",
     "stablehlo.logistic": "only where a setting asks for it, since jax 0.11",
     "chlo.scan": "cumulative reductions on GPUs would lower to it, but their rule never says that they may",
     "stablehlo.replica_id": "where programs were mapped over replicas; those of today are mapped over partitions",

@@ -1,7 +1,7 @@
 """What the C++ in one version of jaxlib does and in another does not, for the tests that compare with it.
 
-We do what the newest does, but for main's results, edges that tell nothing and returned ends of chains, of which
-Shardy's own tests say otherwise. A test asks `lacks` for what the installed one does not do yet.
+We do what the newest does, but for main's results, edges that tell nothing, returned ends of chains and other plans, of
+which Shardy's own tests say otherwise. A test asks `lacks` for what the installed one does not do yet.
 """
 
 import re
@@ -37,6 +37,7 @@ SINCE: dict[str, tuple[Version, str]] = {
         "sdy-apply-sharding-constraints lets a function return the end of a chain of constraints as well as other uses "
         "take it; before, it returns what the chain begins with",
     ),
+    "other plans": ((0, 12, 0), "a reshard over three axes and more may gather axes where others were permuted before"),
     "numbers rounded once": (
         (0, 12, 0),
         "a decimal is rounded to its type; before, it is rounded to 64 bits first, and from there to the type",
