@@ -7,6 +7,9 @@ from functools import cached_property
 
 from sdy.interned import Interned
 
+MOST_DEVICES = 2**17
+"""So many devices can be listed, which is more than any cluster has."""
+
 
 @dataclass(frozen=True, eq=False)
 class Mesh(Interned):

@@ -15,9 +15,6 @@ from sdy.mesh import Mesh
 
 Axes = Sequence[AxisRef]
 
-MOST_DEVICES = 2**17
-"""So many devices can be listed, which is more than any cluster has."""
-
 
 def shard_indices(axes: Axes, mesh: Mesh) -> list[int]:
     """For every device, the index of its shard among those that `axes` make; in the order of the device ids."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from sdy.axes import total_size
-from sdy.mesh import Mesh
-from sdy.passes.common.device_groups import MOST_DEVICES, places
+from sdy.mesh import MOST_DEVICES, Mesh
+from sdy.passes.common.device_groups import places
 from sdy.passes.exporting.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Step
 
 

@@ -10,7 +10,6 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint
 
 from sdy.axes import AxisRef
-from sdy.common_mesh import CommonMesh
 from sdy.diagnostics import Where, warn
 from sdy.dialect.attributes import ManualAxesAttr
 from sdy.dialect.collectives import CollectiveOp
@@ -20,8 +19,7 @@ from sdy.dialect.ops import ManualComputationOp, MeshOp
 from sdy.dialect.sharding_syntax import sharding_text
 from sdy.dialect.shardings import func_result_shardings, get_sharding
 from sdy.dialect.walk import operations, operations_of
-from sdy.mesh import Mesh
-from sdy.passes.common.device_groups import MOST_DEVICES
+from sdy.mesh import MOST_DEVICES, Mesh
 from sdy.passes.common.editing import TellingPass, insert
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
@@ -71,6 +69,8 @@ class UnifyMeshesPass(TellingPass):
         there = dict.fromkeys(used.values())
         if len(there) < 2 or any(isinstance(each, CollectiveOp) for each in operations(op)):
             return
+        from sdy.common_mesh import CommonMesh  # numbers of devices are arrays there, for which few programs ask
+
         common = CommonMesh.of([mesh for mesh in (*meshes.values(), *there) if mesh in there])
         computations = [(each, _mesh_of_body(each, used)) for each in operations_of(op, ManualComputationOp)]
         # What is written for one device names the axes of its mesh, all of which must be there.

@@ -13,9 +13,8 @@ from sdy.axes import AxisRef, total_size
 from sdy.diagnostics import error
 from sdy.dialect.mesh_syntax import mesh_text
 from sdy.dialect.meshes import mesh_of
-from sdy.mesh import Mesh
+from sdy.mesh import MOST_DEVICES, Mesh
 from sdy.passes.common.computed_whole import local_bytes
-from sdy.passes.common.device_groups import MOST_DEVICES
 from sdy.sharding import DimSharding, TensorSharding
 
 _NO_MESH = Mesh()
