@@ -113,14 +113,19 @@ def fully_sharded(*axes: str, mesh: Mapping[str, int] = LINE) -> Rule:
     return rule
 
 
-def by_name(specs: Mapping[str, P], otherwise: Rule | P = WHOLE) -> Rule:
+def by_name(specs: Mapping[str, Rule | P], otherwise: Rule | P = WHOLE) -> Rule:
     """The array is split as the first of these regular expressions that is found in its path says, where it fits."""
 
+    def spec(said: Rule | P, path: str, shape: tuple[int, ...]) -> P:
+        return said if isinstance(said, P) else said(path, shape)
+
     def rule(path: str, shape: tuple[int, ...]) -> P:
-        for pattern, spec in specs.items():
-            if re.search(pattern, path) and len(spec) <= len(shape) and math.prod(shape) > 1:
-                return spec
-        return otherwise if isinstance(otherwise, P) else otherwise(path, shape)
+        for pattern, said in specs.items():
+            if re.search(pattern, path) and math.prod(shape) > 1:
+                found = spec(said, path, shape)
+                if len(found) <= len(shape):
+                    return found
+        return spec(otherwise, path, shape)
 
     return rule
 

@@ -394,7 +394,7 @@ _MEGATRON = by_name(
 PROGRAMS: dict[str, Build] = {
     "BERT, fully sharded": _bert(fully_sharded(), P("x")),
     "BERT, tensor parallel": _bert(_MEGATRON, P("data"), GRID),
-    "BERT, data parallel, optimizer sharded": _bert(by_name({r"\bmu\b|\bnu\b": P("x")}), P("x")),
+    "BERT, data parallel, optimizer sharded": _bert(by_name({r"\bmu\b|\bnu\b": fully_sharded()}), P("x")),
     "BERT with dropout and a train state, fully sharded": bert_with_dropout,
     "T5 with adafactor, fully sharded": _t5(fully_sharded(), P("x")),
     "T5 with adafactor, tensor parallel": _t5(_MEGATRON, P("data"), GRID),
