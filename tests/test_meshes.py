@@ -17,7 +17,9 @@ from oracle import oracle
 from sdy.common_mesh import CommonMesh
 from sdy.diagnostics import capture
 from sdy.passes.blocks.communication import bytes_received
+from sdy.passes.driver import run_passes
 from sdy.passes.execution.hlo_collectives import collectives, total
+from sdy.passes.importing.unify_meshes import UnifyMeshesPass
 
 DEVICES = np.array(jax.devices())
 GRID = Mesh(DEVICES.reshape(4, 2), ("x", "y"))
@@ -238,3 +240,23 @@ def test_groups_of_many_devices_are_listed_and_read_back():
     assert "replica_groups = dense<[[0, 1], [2, 3]," in text
     assert sdy.format(sdy.parse(text)) == text
     assert sdy.format(sdy.parse(oracle(text, "symbol-dce"))) == text
+
+
+def test_a_mesh_of_one_device_and_one_that_is_not_there_stay_what_they_are():
+    text = """
+        module attributes {other.note = #sdy.sharding<@nowhere, []>} {
+          sdy.mesh @line = <["a"=1]>
+          sdy.mesh @one = <["x"=4, "y"=2]>
+          sdy.mesh @other = <["p"=2, "q"=4]>
+          func.func @main(%0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@one, [{"x"}]>}) -> tensor<8xf32> {
+            %1 = sdy.sharding_constraint %0 <@line, [{"a"}]> : tensor<8xf32>
+            %2 = sdy.sharding_constraint %1 <@other, [{"q"}]> : tensor<8xf32>
+            return %2 : tensor<8xf32>
+          }
+        }"""
+    module = sdy.parse(text)
+    run_passes(module, [UnifyMeshesPass()])
+    printed = sdy.format(module)
+    assert "other.note = #sdy.sharding<@nowhere, []>" in printed
+    assert 'sdy.sharding_constraint %arg0 <@line, [{"a"}]>' in printed
+    assert '<@common_mesh, [{"x:(2)2", "y"}]>' in printed

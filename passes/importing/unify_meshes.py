@@ -60,8 +60,9 @@ class UnifyMeshesPass(TellingPass):
         used: dict[TensorSharding, Mesh] = {}
 
         def note(sharding: TensorSharding) -> TensorSharding:
-            mesh = sharding.mesh if isinstance(sharding.mesh, Mesh) else meshes[sharding.mesh]
-            if mesh.axes and mesh.size <= MOST_DEVICES:
+            # Attributes that are not SDY's may speak of a mesh that is not there.
+            mesh = sharding.mesh if isinstance(sharding.mesh, Mesh) else meshes.get(sharding.mesh)
+            if mesh is not None and 1 < mesh.size <= MOST_DEVICES:
                 used[sharding] = mesh
             return sharding
 
