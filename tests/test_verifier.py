@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from jax_programs import PROGRAMS, lowered
+from oracle import OracleError, oracle
 from sdy.diagnostics import DiagnosticError, Location
 from sdy.dialect.signature import is_verified_by_signature
 from sdy.stablehlo import STABLEHLO
@@ -245,3 +246,23 @@ def test_an_operation_with_regions_is_asked_itself():
     operations = {op.name: op for op in STABLEHLO.operations}
     assert not any(map(is_verified_by_signature, (operations["stablehlo.reduce"], operations["stablehlo.while"])))
     assert is_verified_by_signature(operations["stablehlo.return"])
+
+
+def test_a_value_that_is_named_within_the_operation_that_uses_it_is_refused_as_by_mlir():
+    text = """
+    func.func @main(%x: tensor<7xf32>) -> tensor<7xf32> {
+      %0:2 = stablehlo.while(%a = %1, %b = %x) : tensor<7xf32>, tensor<7xf32>
+      cond {
+        %c = stablehlo.constant dense<true> : tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      } do {
+        %1 = stablehlo.add %a, %b : tensor<7xf32>
+        stablehlo.return %a, %1 : tensor<7xf32>, tensor<7xf32>
+      }
+      return %0#1 : tensor<7xf32>
+    }
+    """
+    with pytest.raises(DiagnosticError, match="operation's operand is unlinked"):
+        parse(text)
+    with pytest.raises(OracleError, match="operation's operand is unlinked"):
+        oracle(text, "canonicalize")

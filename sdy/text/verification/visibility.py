@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.parser import ForwardDeclaredValue
 from xdsl.traits import IsolatedFromAbove, NoTerminator
 
 from sdy.diagnostics import DiagnosticError, error, op_error
@@ -68,6 +69,8 @@ def _nested_scopes(op: Operation, visible: set[int]) -> list[_Scope]:
 
 def _check_hidden(op: Operation, operand: SSAValue) -> None:
     """Refuse the use of a value which has not been met, unless the order in which values are met does not matter."""
+    if isinstance(operand, ForwardDeclaredValue):  # the name was given within the operation that uses it
+        raise error(op, "operation's operand is unlinked")
     owner = operand.owner
     block = owner if isinstance(owner, Block) else owner.parent
     user = op
