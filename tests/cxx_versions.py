@@ -26,7 +26,6 @@ SINCE: dict[str, tuple[Version, str]] = {
         "sdy-propagate-to-func-results gives main's results without a sharding one as well",
     ),
     "meshes inlined": ((0, 11, 2), "sdy-export-pipeline writes meshes where they are used; before, it leaves sdy.mesh"),
-    "collective_reduce": ((0, 11, 2), "StableHLO has a reduction to one device of each group"),
     "rule of if": ((0, 12, 0), "shardings pass stablehlo.if, as through stablehlo.case; before, they stop there"),
     "edges that tell nothing": (
         (0, 12, 0),
@@ -41,11 +40,6 @@ SINCE: dict[str, tuple[Version, str]] = {
     "numbers rounded once": (
         (0, 12, 0),
         "a decimal is rounded to its type; before, it is rounded to 64 bits first, and from there to the type",
-    ),
-    "properties set apart": (
-        (0, 12, 0),
-        "properties that a form has no words for stand in angle brackets; before, among the attributes, where they are "
-        "refused since",
     ),
 }
 """The first version in which the C++ does so, and what that is."""
