@@ -109,6 +109,22 @@ def test_scatter_writes_where_the_indices_say(axes: str, indexed: str, update: s
       }}""")
 
 
+@pytest.mark.parametrize("split", ['[{"x"}, {}]', '[{"x", "y"}, {}]', '[{"y"}, {"x"}]'])
+@pytest.mark.parametrize("rows", [8, 7, 3])
+def test_scatter_of_windows_of_one_row(split: str, rows: int):
+    """Some of the rows are outside, and the parts need not be of one size."""
+    assert not warnings_of(f"""
+      func.func @main(%arg0: tensor<{rows}x4xf32>, %arg1: tensor<6x1xi32>[x,], %arg2: tensor<6x1x4xf32>)
+          -> tensor<{rows}x4xf32> {{
+        %0 = sdy.sharding_constraint %arg0 <@mesh, {split}> : tensor<{rows}x4xf32>
+        %1 = "stablehlo.scatter"(%0, %arg1, %arg2) <{{scatter_dimension_numbers = #stablehlo.scatter<
+            update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> {SUM}
+          : (tensor<{rows}x4xf32>, tensor<6x1xi32>, tensor<6x1x4xf32>) -> tensor<{rows}x4xf32>
+        %2 = sdy.sharding_constraint %1 <@mesh, {split}> : tensor<{rows}x4xf32>
+        return %2 : tensor<{rows}x4xf32>
+      }}""")
+
+
 @pytest.mark.parametrize("element", ["i32", "i64", "ui8"])
 @pytest.mark.parametrize("update", ["add", "multiply", "maximum"])
 def test_scatter_of_updates_that_are_split(element: str, update: str):

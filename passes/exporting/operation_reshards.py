@@ -23,6 +23,7 @@ from sdy.passes.exporting.custom_rules import warn_of_what_is_whole, whole_unles
 from sdy.passes.exporting.dot_plan import plan_dot_result
 from sdy.passes.exporting.operation_plan import Plan, Tensors, choose_mesh, plan_operation, summed_axes
 from sdy.passes.exporting.reduction_kinds import operation_reduction
+from sdy.passes.exporting.scattered_elements import rule_of_scatter
 from sdy.passes.exporting.single_device import insert_single_device_reshards, runs_on_one_device
 from sdy.passes.exporting.unreduced import combine_for_use
 from sdy.passes.exporting.unreduced_plan import in_mesh_order
@@ -31,6 +32,7 @@ from sdy.rules import sharding_rule
 from sdy.sharding import Reduction, TensorSharding
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
+from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
 
 _DOTS = {DotOp, DotGeneralOp}
@@ -79,6 +81,8 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
         rule = rule_of_exchange(op, rule, shardings)
     if least_communication and isinstance(op, ConvolutionOp):
         rule = rule_of_convolution(rule, shardings, mesh)
+    if least_communication and isinstance(op, ScatterOp):
+        rule = rule_of_scatter(op, rule)
     if operator is not None:
         rule = evenly_split(rule, shardings, mesh)
     tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))

@@ -34,6 +34,7 @@ from sdy.dialect.shardings import set_sharding
 from sdy.dialect.traits import is_terminator
 from sdy.dialect.walk import operations
 from sdy.passes.common.computed_whole import Held, warn_of_whole
+from sdy.passes.exporting.scattered_elements import rule_by_elements
 from sdy.passes.partitioning.layout import Layout, round_up
 from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.padded.operations import pad_operation
@@ -43,7 +44,6 @@ from sdy.passes.partitioning.padded.site import PaddedSite
 from sdy.passes.partitioning.site import Site
 from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
 from sdy.rule import OpShardingRule
-from sdy.rules import sharding_rule
 from sdy.stablehlo.checks.shape_checks import tensor_type
 
 _SAME_LAYOUT = (DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp, ShardingGroupOp)
@@ -106,7 +106,7 @@ class PadForDivisibilityPass(ModulePass):
             preserve_semantics=self.preserve_semantics,
             channels=Channels(first_free_channel(operations(op))),
         )
-        sites = [(site, sharding_rule(site.op)) for site in layouts.sites(target) if _has_uneven_dims(site)]
+        sites = [(site, rule_by_elements(site.op)) for site in layouts.sites(target) if _has_uneven_dims(site)]
         layouts.change_types(Layout.padded_type)
         padding = Padding()
         for site, rule in sites:

@@ -1,7 +1,6 @@
 """Whether an operation can be computed in parts, each device using its own parts of the operands only."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
@@ -13,17 +12,16 @@ from sdy.dialect.traits import is_terminator
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.exporting.common_sharding import agreed_axes
+from sdy.passes.exporting.scattered_elements import rule_by_elements
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.local.shifts import STAYS, why_not_shifted_in_parts
 from sdy.passes.propagation.factors import project
 from sdy.rule import FactorKind, OpShardingRule, TensorMapping, factors_in
-from sdy.rules import sharding_rule
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.collectives import CollectivePermuteOp
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.padding import PadOp
-from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp, ReverseOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
@@ -56,7 +54,7 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
         return "its tensors are split over different meshes"
     if type(op) in STAYS:
         return why_not_shifted_in_parts(op, layouts)
-    rule = _rule_in_parts(op, operands)
+    rule = rule_by_elements(op)
     if rule is None:
         return "it has no sharding rule" if results or op.dialect_name() == "stablehlo" else None
     axes = _axes_of_factors(rule, tuple(layout.axes for layout in layouts), mesh)
@@ -71,17 +69,6 @@ def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequenc
     if partial and not all(_is_combined(*each, partial, mesh) for each in zip(op.results, results, strict=True)):
         return "nothing combines the partial results"
     return None
-
-
-def _rule_in_parts(op: Operation, operands: Sequence[Layout]) -> OpShardingRule | None:
-    """The sharding rule, which need not ask for a whole dimension of what single elements are scattered into."""
-    rule = sharding_rule(op)
-    if rule is None or not isinstance(op, ScatterOp):
-        return rule
-    sizes = op.update_sizes(operands[-1].shape)
-    indexed = op.scatter_dimension_numbers.data.scatter_dims_to_operand_dims
-    single = {factor for dim in indexed if sizes[dim] == 1 for factor in rule.operands[0][dim]}
-    return replace(rule, need_replication=tuple(factor for factor in rule.need_replication if factor not in single))
 
 
 def _reverses_parts(op: ReverseOp, operand: Layout, result: Layout) -> bool:
