@@ -80,9 +80,14 @@ class Layout:
     def padded_shape(self) -> tuple[int, ...]:
         """The shape of the whole, each dimension rounded up to a multiple of the number of its parts."""
         return tuple(
-            size if dim not in self.uneven_dims else round_up(size, self.multiples.get(size, self.parts(dim)))
+            self._padded(size, self.parts(dim)) if dim in self.uneven_dims else size
             for dim, size in enumerate(self.shape)
         )
+
+    def _padded(self, size: int, parts: int) -> int:
+        """What one of `parts` has is no more than all of a dimension, which would be padding that goes along."""
+        alike = round_up(size, self.multiples.get(size, parts))
+        return alike if alike <= size * parts else round_up(size, parts)
 
     @cached_property
     def uneven_dims(self) -> tuple[int, ...]:
