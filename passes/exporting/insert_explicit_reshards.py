@@ -99,7 +99,7 @@ def _always_in_full(op: Operation) -> bool:
 
 def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: bool) -> None:
     if flow := data_flow_of(op):
-        _visit_data_flow(op, flow, in_full)
+        _visit_data_flow(op, flow, in_full, least_communication)
     elif isinstance(op, func.CallOp):
         _visit_call(op, symbols, in_full)
     elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
@@ -108,8 +108,12 @@ def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: 
         reshard_around(op, in_full, least_communication)
 
 
-def _visit_data_flow(op: Operation, flow: ShardableDataFlow, in_full: bool) -> None:
-    """Reshard the sources of each edge to what the owner of the edge has."""
+def _visit_data_flow(op: Operation, flow: ShardableDataFlow, in_full: bool, least_communication: bool) -> None:
+    """Reshard the sources of each edge to what the owner of the edge has.
+
+    Where a value is defined, or with `least_communication` where it is used: a branch may give what was there before
+    it, and only where it is taken that has to be resharded.
+    """
     owners = [*flow.result_edge_owners(op), *flow.block_argument_edge_owners(op)]
     shardings = [*flow.result_edge_owner_shardings(op), *flow.block_argument_edge_owner_shardings(op)]
     for owner, sharding in zip(owners, shardings, strict=True):
@@ -117,7 +121,8 @@ def _visit_data_flow(op: Operation, flow: ShardableDataFlow, in_full: bool) -> N
             seen_from = flow.outside_sharding if isinstance(owner, BlockArgument) else flow.inside_sharding
             sharding = seen_from(op, owner, sharding)
         for source in flow.edge_sources(op, owner):
-            _reshard_use(source, sharding, after_value(used_value(source)), in_full)
+            at = InsertPoint.before(source.operation) if least_communication else after_value(used_value(source))
+            _reshard_use(source, sharding, at, in_full)
 
 
 def _visit_call(call: func.CallOp, symbols: Symbols, in_full: bool) -> None:
