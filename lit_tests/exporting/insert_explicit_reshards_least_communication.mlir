@@ -30,3 +30,75 @@ func.func @much_work(%arg0: tensor<8192x4096xf32> {sdy.sharding = #sdy.sharding<
   %0 = stablehlo.dot %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<8192x4096xf32>, tensor<4096x4096xf32>) -> tensor<8192x4096xf32>
   return %0 : tensor<8192x4096xf32>
 }
+
+// A slice in each turn of a loop: what it is taken from is gathered once, and none of the four slices then.
+// CHECK-LABEL: func.func @slices_in_turn
+func.func @slices_in_turn(%arg0: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<1x8xf32>, %arg2: tensor<i32>) -> tensor<1x8xf32> {
+  // CHECK:       %[[WHOLE:.*]] = sdy.reshard %iterArg <@mesh, [{}, {}]>
+  // CHECK-NEXT:  %[[SLICE:.*]] = stablehlo.dynamic_slice %[[WHOLE]]
+  // CHECK-NEXT:  stablehlo.add %{{.*}}, %[[SLICE]]
+  %0 = sdy.constant dense<0> : tensor<i32>
+  %1 = sdy.constant dense<1> : tensor<i32>
+  %2 = sdy.constant dense<4> : tensor<i32>
+  %3:3 = stablehlo.while(%rows = %arg0, %i = %0, %sum = %arg1) : tensor<4x8xf32>, tensor<i32>, tensor<1x8xf32> attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>, <@mesh, []>, <@mesh, [{}, {}]>]>}
+  cond {
+    %4 = stablehlo.compare LT, %i, %2 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %4 : tensor<i1>
+  } do {
+    %4 = stablehlo.dynamic_slice %rows, %i, %0, sizes = [1, 8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<1x8xf32>
+    %5 = stablehlo.add %sum, %4 : tensor<1x8xf32>
+    %6 = stablehlo.add %i, %1 : tensor<i32>
+    stablehlo.return %rows, %6, %5 : tensor<4x8xf32>, tensor<i32>, tensor<1x8xf32>
+  }
+  return %3#2 : tensor<1x8xf32>
+}
+
+// Of what changes in each turn, which is split along another dimension for that, a slice is gathered.
+// CHECK-LABEL: func.func @slices_of_what_changes
+func.func @slices_of_what_changes(%arg0: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<1x8xf32>, %arg2: tensor<i32>) -> tensor<1x8xf32> {
+  // CHECK:       %[[OTHERWISE:.*]] = sdy.reshard %iterArg <@mesh, [{}, {"x"}]>
+  // CHECK-NEXT:  %[[SLICE:.*]] = stablehlo.dynamic_slice %[[OTHERWISE]]
+  // CHECK-NEXT:  sdy.reshard %[[SLICE]] <@mesh, [{}, {}]>
+  %0 = sdy.constant dense<0> : tensor<i32>
+  %1 = sdy.constant dense<1> : tensor<i32>
+  %2 = sdy.constant dense<4> : tensor<i32>
+  %3:3 = stablehlo.while(%rows = %arg0, %i = %0, %sum = %arg1) : tensor<4x8xf32>, tensor<i32>, tensor<1x8xf32> attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>, <@mesh, []>, <@mesh, [{}, {}]>]>}
+  cond {
+    %4 = stablehlo.compare LT, %i, %2 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %4 : tensor<i1>
+  } do {
+    %4 = stablehlo.dynamic_slice %rows, %i, %0, sizes = [1, 8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<1x8xf32>
+    %5 = stablehlo.add %sum, %4 : tensor<1x8xf32>
+    %6 = stablehlo.add %i, %1 : tensor<i32>
+    %7 = stablehlo.negate %rows {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<4x8xf32>
+    stablehlo.return %7, %6, %5 : tensor<4x8xf32>, tensor<i32>, tensor<1x8xf32>
+  }
+  return %3#2 : tensor<1x8xf32>
+}
+
+// What was there before a branch is gathered only where the branch is taken.
+// CHECK-LABEL: func.func @branch
+func.func @branch(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<i1>, %arg2: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK-NEXT:  "stablehlo.if"(%arg1) ({
+  // CHECK-NEXT:    %[[WHOLE:.*]] = sdy.reshard %arg0 <@mesh, [{}]>
+  // CHECK-NEXT:    stablehlo.return %[[WHOLE]]
+  %0 = "stablehlo.if"(%arg1) ({
+    stablehlo.return %arg0 : tensor<8xf32>
+  }, {
+    stablehlo.return %arg2 : tensor<8xf32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<i1>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// Rows that are written one by one may be split, though each is a window.
+// CHECK-LABEL: func.func @windows_of_one_row
+func.func @windows_of_one_row(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<6x1xi32>, %arg2: tensor<6x1x4xf32>) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  // CHECK-NEXT:  "stablehlo.scatter"(%arg0, %arg1, %arg2)
+  // CHECK-NOT:   sdy.reshard
+  %0 = "stablehlo.scatter"(%arg0, %arg1, %arg2) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %1 = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x4xf32>, tensor<6x1xi32>, tensor<6x1x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}

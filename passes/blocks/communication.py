@@ -10,8 +10,9 @@ from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation
 
 from sdy.dialect.meshes import device_count
-from sdy.passes.blocks.sizes import loop_trips, value_bytes
+from sdy.passes.blocks.sizes import value_bytes
 from sdy.passes.common.call_graph import callee, main_function
+from sdy.passes.common.loops import loop_trips
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.execution.interpreter.grid import Grid
 from sdy.passes.execution.interpreter.groups import groups_of

@@ -1,11 +1,19 @@
-"""Choosing how an operation runs that could add up partial results, though its operands disagree on that.
+"""Choosing how an operation runs that could run in several ways, each with its own reshards.
 
-With the axis "x" of 4 devices, where each has all of the left operand and a part of the right one,
+One that could add up partial results, though its operands disagree on that. With the axis "x" of 4 devices, where each
+has all of the left operand and a part of the right one,
 
     tensor<64x8xf32> [{}, {}] . tensor<8x8xf32> [{"x"}, {}] -> tensor<64x8xf32> [{}, {}]
 
 it can take its part of the left operand too, and all add up what they have of the 512 elements of the result; or gather
 the 64 elements of the right operand, and do all of the work instead of a part.
+
+And one that needs a dimension whole of what a loop around it does not change: each turn takes one of the slices
+
+    tensor<6x8x8xf32> [{"x"}, {}, {}] -> tensor<1x8x8xf32> [{}, {}, {}]
+
+of a tensor that can be split along another dimension instead, which takes less than to gather it, but then each slice
+has to be gathered; or all of it is gathered once, before the loop.
 """
 
 import math
@@ -19,7 +27,7 @@ from sdy.mesh import Mesh
 from sdy.passes.common.tensors import shape
 from sdy.passes.exporting.collective_cost import local_elements
 from sdy.passes.exporting.operation_plan import Meshes, Plan, Tensors, plan_operation, summed_axes
-from sdy.passes.exporting.reshard_cost import elements_around
+from sdy.passes.exporting.reshard_cost import elements_in_all_turns, turns
 from sdy.sharding import TensorSharding
 
 _WORK = 1000
@@ -27,15 +35,21 @@ _WORK = 1000
 
 
 def cheapest_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool) -> Plan:
-    """As `plan_operation`; or where operands disagree on what is summed over, without to split it, if that costs less.
+    """As `plan_operation`, or another plan that costs less: sums are not split, or axes go nowhere.
 
     `tensors` are those of `op`.
     """
-    plan, mesh, rule = plan_operation(tensors, mesh_name, meshes, reshapes), meshes[mesh_name], tensors.rule
-    if not plan.reduction_axes or not any(plan.shardings) or summed_axes(tensors, mesh_name, mesh) is not None:
+    mesh, rule = meshes[mesh_name], tensors.rule
+    plan = plan_operation(tensors, mesh_name, meshes, reshapes)
+    if not any(plan.shardings):
         return plan
-    other = plan_operation(replace(tensors, rule=rule.with_whole(rule.reduction)), mesh_name, meshes, reshapes)
-    return min(plan, other, key=lambda each: _cost(op, tensors, each, mesh))
+    plans = [plan]
+    if plan.reduction_axes and summed_axes(tensors, mesh_name, mesh) is None:
+        whole_sums = replace(tensors, rule=rule.with_whole(rule.reduction))
+        plans.append(plan_operation(whole_sums, mesh_name, meshes, reshapes))
+    if rule.need_replication and turns(op) > 1:
+        plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
+    return plan if len(plans) == 1 else min(plans, key=lambda each: _cost(op, tensors, each, mesh))
 
 
 def _cost(op: Operation, tensors: Tensors, plan: Plan, mesh: Mesh) -> float:
@@ -45,7 +59,8 @@ def _cost(op: Operation, tensors: Tensors, plan: Plan, mesh: Mesh) -> float:
         _received_in_sum(*each, plan, mesh) for each in zip(op.results, shardings[len(op.operands) :], strict=True)
     )
     devices = mesh.size / total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
-    return elements_around(op, shardings) + summed + devices * math.prod(tensors.rule.factor_sizes) / _WORK
+    work = devices * math.prod(tensors.rule.factor_sizes) / _WORK
+    return elements_in_all_turns(op, shardings) + turns(op) * (summed + work)
 
 
 def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, plan: Plan, mesh: Mesh) -> float:

@@ -26,11 +26,16 @@ TensorAxes = Mapping[int, Axes]
 
 
 def common_axes(
-    tensors: Sequence[TensorAxes], rule: OpShardingRule, tensor_sizes: Sequence[int], mesh: Mesh
+    tensors: Sequence[TensorAxes],
+    rule: OpShardingRule,
+    tensor_sizes: Sequence[int],
+    mesh: Mesh,
+    moves_axes: bool = True,
 ) -> tuple[Axes, ...]:
     """The axes that each factor of `rule` is to be split over, chosen so that little is resharded.
 
-    `tensor_sizes` are the numbers of elements of the tensors, 0 where a size is dynamic.
+    `tensor_sizes` are the numbers of elements of the tensors, 0 where a size is dynamic. Without `moves_axes`, the axes
+    of factors that must be whole go nowhere.
     """
     agreed = agreed_axes(tensors, rule)
     if agreed is not None:
@@ -46,6 +51,8 @@ def common_axes(
         return _axes_of_pair(tensors[kept], tensors[other], rule)
 
     chosen = _choose_greedily(tensors, rule, tensor_sizes, mesh)
+    if not moves_axes:
+        return tuple(() if factor in rule.need_replication else axes for factor, axes in enumerate(chosen))
     return _move_to_batching_factors(chosen, rule, mesh)
 
 

@@ -44,19 +44,27 @@ class Plan:
     reduction_axes: Axes
 
 
-def plan_operation(tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool) -> Plan:
+def plan_operation(
+    tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool, moves_axes: bool = True
+) -> Plan:
     """The shardings with which an operation can run on one mesh without any communication but reductions.
 
-    `reshapes` says that the operation only renames places, so that axes may move between factors of a dimension.
+    `reshapes` says that the operation only renames places, so that axes may move between factors of a dimension. With
+    `moves_axes`, those of factors that must be whole go to others, so that no device does the work of several.
     """
     mesh = meshes[mesh_name]
     elsewhere = frozenset(name for name, other in meshes.items() if other.device_ids != mesh.device_ids)
-    return _plan_operation(tensors, mesh_name, mesh, elsewhere, reshapes)
+    return _plan_operation(tensors, mesh_name, mesh, elsewhere, reshapes, moves_axes)
 
 
 @lru_cache(maxsize=2**12)
 def _plan_operation(
-    tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh, elsewhere: frozenset[str | Mesh], reshapes: bool
+    tensors: Tensors,
+    mesh_name: str | Mesh,
+    mesh: Mesh,
+    elsewhere: frozenset[str | Mesh],
+    reshapes: bool,
+    moves_axes: bool,
 ) -> Plan:
     """As `plan_operation`, `elsewhere` being the meshes that have the devices in another order."""
     rule = tensors.rule
@@ -66,7 +74,7 @@ def _plan_operation(
     if deal_anew:
         axes_per_factor = _axes_of_reshape(tensors, projection, mesh_name, mesh)
     else:
-        axes_per_factor = common_axes(_axes_per_tensor(projection), rule, tensors.sizes, mesh)
+        axes_per_factor = common_axes(_axes_per_tensor(projection), rule, tensors.sizes, mesh, moves_axes)
 
     planned: list[TensorSharding | None] = []
     for tensor, mapping, sharding, overflow in zip(

@@ -3,6 +3,8 @@
 Reshards that follow each other are one, so that only what an operand comes from and what a result becomes counts.
 """
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -11,20 +13,63 @@ from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.passes.common.loops import Invariants, loop_trips, loops_around
 from sdy.passes.common.tensors import rank, shape
 from sdy.passes.exporting.cheapest_plan import cheapest_plan
 from sdy.passes.exporting.collective_cost import elements_received
 from sdy.sharding import TensorSharding
+from sdy.stablehlo.control_flow import WhileOp
 
 
 def elements_around(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
     """The elements that all devices receive in reshards where operands, then results, of `op` have `shardings`."""
-    operands, results = shardings[: len(op.operands)], shardings[len(op.operands) :]
-    received = 0
-    for value, sharding in set(zip(op.operands, operands, strict=True)):
-        source = _before_reshards(value)
-        received += elements_resharded(value, get_sharding(source), sharding, op)
-    return received + sum(elements_behind(value, sharding) for value, sharding in zip(op.results, results, strict=True))
+    return sum(_elements_before(op, shardings).values()) + _elements_behind(op, shardings)
+
+
+def elements_in_all_turns(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
+    """As `elements_around`, where what is in loops counts as often as these are known to run.
+
+    But for operands that no turn changes: they are resharded before, as `sdy-hoist-invariant-collectives` has it.
+    """
+    before = _elements_before(op, shardings)
+    in_front = sum(turns_of_operand(op, value) * received for value, received in before.items() if received)
+    return in_front + turns(op) * _elements_behind(op, shardings)
+
+
+def _elements_before(op: Operation, shardings: Sequence[TensorSharding | None]) -> dict[SSAValue, int]:
+    """What is received in reshards of each operand."""
+    received: dict[SSAValue, int] = defaultdict(int)
+    for value, sharding in set(zip(op.operands, shardings, strict=False)):
+        received[value] += elements_resharded(value, get_sharding(_before_reshards(value)), sharding, op)
+    return received
+
+
+def _elements_behind(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
+    """What is received in reshards of the results."""
+    results = zip(op.results, shardings[len(op.operands) :], strict=True)
+    return sum(elements_behind(value, sharding) for value, sharding in results)
+
+
+def turns(op: Operation) -> int:
+    """How often `op` runs because of the loops around it; one that runs nobody knows how often counts once."""
+    return math.prod(map(_turns_of_loop, loops_around(op)))
+
+
+def turns_of_operand(op: Operation, value: SSAValue) -> int:
+    """How often `value`, which `op` uses, becomes another because of the loops around `op`."""
+    loops = list(loops_around(op))
+    while loops:
+        invariants = Invariants(loops[0])
+        if invariants.made_by([value]) is None:
+            break
+        value = invariants.begins.get(value, value)
+        loops.pop(0)
+    return math.prod(map(_turns_of_loop, loops))
+
+
+def _turns_of_loop(loop: WhileOp) -> int:
+    known = loop_trips(loop)
+    return 1 if known is None else known
 
 
 def elements_behind(value: OpResult, sharding: TensorSharding | None) -> int:
