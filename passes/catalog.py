@@ -74,6 +74,7 @@ _ROOMS = {
         sdy-accumulate-in-stages
         sdy-convert-global-to-local
         sdy-expand-split-operations
+        sdy-hoist-invariant-collectives
         sdy-inline-functions
         sdy-merge-equal-collectives
         sdy-nest-input-output-sub-axes

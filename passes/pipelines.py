@@ -295,6 +295,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass
+        from sdy.passes.partitioning.hoist_invariant_collectives import HoistInvariantCollectivesPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
         from sdy.passes.partitioning.merge_equal_collectives import MergeEqualCollectivesPass
         from sdy.passes.partitioning.nest_input_output_sub_axes import NestInputOutputSubAxesPass
@@ -321,5 +322,6 @@ class PartitionPipeline(Pipeline):
             preserve_semantics=True,
         )
         yield InlineOperatorsPass()
+        yield HoistInvariantCollectivesPass()
         yield MergeEqualCollectivesPass()
         yield SymbolDcePass()

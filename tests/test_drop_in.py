@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -19,8 +20,11 @@ import sdy
 sys.path.append(str(Path(__file__).parent.parent / "bench"))
 
 import drop_in
-from placed import by_name, fully_sharded, normal, placed
+from placed import Placed, by_name, fully_sharded, integers, normal, of_corpus, placed
 from side_by_side import Comparison, Cost, compare
+
+from corpus import PROGRAMS as CORPUS
+from partitioned_programs import GRID
 
 LAYER = placed(
     lambda w, x: {"out": jnp.tanh(x @ w), "sum": x.sum(1)},
@@ -45,6 +49,52 @@ def test_a_program_that_is_the_same_under_both_is_told_so():
 
 def a_little_more(function: Callable[..., Any]) -> Any:
     return sdy.jit(lambda *arguments: jax.tree.map(lambda x: x * 1.001, function(*arguments)))
+
+
+def layers_in_turn(x: jax.Array, layers: jax.Array) -> jax.Array:
+    return jax.lax.scan(lambda x, layer: (jnp.tanh(x @ layer), None), x, layers)[0]
+
+
+def refused_if_large(x: jax.Array, w: jax.Array) -> jax.Array:
+    """What libraries do that raise an error from within a compiled function: one branch is what was there before."""
+    found = jnp.tanh(x @ w)
+    total = jnp.sum(found)
+
+    def refused() -> jax.Array:
+        return jax.pure_callback(lambda total: np.full(found.shape, total, np.float32), found, total)
+
+    return jax.lax.cond(total > 1e9, refused, lambda: found)
+
+
+def trained_table(table: jax.Array, words: jax.Array) -> jax.Array:
+    """Of rows that are read one by one, so that what is written has a dimension of one row."""
+
+    def loss(table: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.sin(jax.vmap(lambda word: jax.lax.dynamic_slice_in_dim(table, word, 1))(words)))
+
+    return table - jax.grad(loss)(table)
+
+
+NO_MORE: dict[str, Placed] = {
+    "a loop takes slices of what is split": placed(
+        layers_in_turn, (normal(16, 32), P("data")), (normal(4, 32, 32), P("data", None, "model")), mesh=GRID
+    ),
+    "a branch gives what was there before": placed(
+        refused_if_large, (normal(16, 64), P("data")), (normal(64, 32), P(None, "model")), mesh=GRID
+    ),
+    "rows are written one by one": placed(
+        trained_table, (normal(64, 16), P("model")), (integers(32, below=64), P("data")), mesh=GRID
+    ),
+    "one element is split": of_corpus(CORPUS["uneven: one element"]),
+}
+"""Programs in which devices received more than under jax.jit once."""
+
+
+@pytest.mark.parametrize("name", NO_MORE)
+def test_devices_receive_no_more(name: str):
+    comparison = compare(NO_MORE[name], say=silent)
+    assert comparison.mismatch is None
+    assert comparison.sdy.received <= comparison.jax.received
 
 
 def test_numbers_that_rounding_does_not_explain_are_told_with_their_place():

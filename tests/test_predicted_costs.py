@@ -20,17 +20,20 @@ LOOP = """
   %end = stablehlo.constant dense<9> : tensor<i32>
   %step = stablehlo.constant dense<3> : tensor<i32>
   %zero = stablehlo.constant dense<0.0> : tensor<8x16xf32>
-  %r:2 = stablehlo.while(%i = %begin, %sum = %zero) : tensor<i32>, tensor<8x16xf32>
+  %r:3 = stablehlo.while(%i = %begin, %x = %a, %sum = %zero) : tensor<i32>, tensor<8x64xf32>, tensor<8x16xf32>
   cond {
     %go = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
     stablehlo.return %go : tensor<i1>
   } do {
     %0 = DOT
     %1 = stablehlo.add %sum, %0 : tensor<8x16xf32>
+    %2 = stablehlo.negate %x : tensor<8x64xf32>
     %next = stablehlo.add %i, %step : tensor<i32>
-    stablehlo.return %next, %1 : tensor<i32>, tensor<8x16xf32>
+    stablehlo.return %next, %2, %1 : tensor<i32>, tensor<8x64xf32>, tensor<8x16xf32>
   }
-  return %r#1 : tensor<8x16xf32>""".replace("DOT", DOT)
+  return %r#2 : tensor<8x16xf32>"""
+IN_EACH_TURN = LOOP.replace("DOT", DOT.replace("%a", "%x"))
+BEFORE_THE_LOOP = LOOP.replace("DOT", DOT)
 
 
 def partitioned(body: str):
@@ -49,11 +52,12 @@ ALL_REDUCE = 2 * 8 * 16 * 4 * 3 / 4
     ("body", "received"),
     [
         (f"%0 = {DOT}\n return %0 : tensor<8x16xf32>", ALL_REDUCE),
-        (LOOP, 3 * ALL_REDUCE),
+        (IN_EACH_TURN, 3 * ALL_REDUCE),
+        (BEFORE_THE_LOOP, ALL_REDUCE),
     ],
 )
 def test_bytes_received(body: str, received: float):
-    """A loop from 2 to 9 by 3 runs three times."""
+    """A loop from 2 to 9 by 3 runs three times; what it does not change is added up once."""
     assert bytes_received(partitioned(body)) == pytest.approx(received)
 
 

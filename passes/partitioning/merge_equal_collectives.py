@@ -11,18 +11,8 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.dialect.walk import operations, operations_of
 from sdy.passes.common.editing import TellingPass, erase, replace
+from sdy.passes.partitioning.device_collectives import COLLECTIVES
 from sdy.passes.partitioning.value_numbers import ValueNumbers
-from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
-from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp
-
-_COLLECTIVES = (
-    AllGatherOp,
-    AllReduceOp,
-    AllToAllOp,
-    CollectiveBroadcastOp,
-    CollectivePermuteOp,
-    ReduceScatterOp,
-)
 
 
 class MergeEqualCollectivesPass(TellingPass):
@@ -42,16 +32,16 @@ class MergeEqualCollectivesPass(TellingPass):
         %1 = "stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64, replica_groups = ...}>
         %2 = stablehlo.dot_general %1, %1, ...
 
-    A collective in a region, such as a loop's body, is merged with one before the region, not moved there. Anything
-    else that is computed twice stays: to compute it again may take less than to keep it, as whoever compiles the
-    program knows. XLA merges the rest, but no collectives.
+    A collective in a region, such as a branch, is merged with one before the region, not moved there. Anything else
+    that is computed twice stays: to compute it again may take less than to keep it, as whoever compiles the program
+    knows. XLA merges the rest, but no collectives.
     """
 
     name = "sdy-merge-equal-collectives"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in operations_of(op, FuncOp):
-            if len(operations_of(function, *_COLLECTIVES)) > 1:
+            if len(operations_of(function, *COLLECTIVES)) > 1:
                 _merge_in(function)
 
 
@@ -60,7 +50,7 @@ def _merge_in(function: FuncOp) -> None:
     kept: defaultdict[Hashable, list[Operation]] = defaultdict(list)
     """The collectives that stay, by what those that are equal have in common."""
     for op in operations(function)[1:]:
-        if not isinstance(op, _COLLECTIVES):
+        if not isinstance(op, COLLECTIVES):
             numbers.number(op)
             continue
         equal = kept[numbers.key(op)]

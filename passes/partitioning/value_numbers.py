@@ -4,6 +4,7 @@ from collections.abc import Hashable, Mapping
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from sdy.passes.common.loops import carried_unchanged
 from sdy.passes.common.op_properties import is_pure
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 
@@ -29,20 +30,13 @@ class ValueNumbers:
     def number(self, op: Operation) -> None:
         """Tell the values that `op` computes; those that it uses have been told."""
         if isinstance(op, WhileOp):
-            self._number_unchanged(op)
+            unchanged = carried_unchanged(op)
+            self._of_value.update({each: self._of_value.get(begin, begin) for each, begin in unchanged.items()})
         elif op.results and is_pure(op) and not isinstance(op, OptimizationBarrierOp):
             key = self.key(op)
             if key is not None:
                 number = self._of_key.setdefault(key, len(self._of_key))
                 self._of_value.update((result, (number, result.index)) for result in op.results)
-
-    def _number_unchanged(self, loop: WhileOp) -> None:
-        carried = zip(loop.operands, loop.cond.block.args, loop.body.block.args, loop.results, strict=True)
-        terminator = loop.body.block.last_op
-        assert terminator is not None
-        for (begin, *later), returned in zip(carried, terminator.operands, strict=True):
-            if returned in later:
-                self._of_value.update(dict.fromkeys(later, self._of_value.get(begin, begin)))
 
     def key(self, op: Operation) -> Hashable:
         """What operations have in common that are equal but for their effects; None where that is not looked for.
