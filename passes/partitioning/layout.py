@@ -42,8 +42,8 @@ class Layout:
     type: Attribute
     sharding: TensorSharding | None = None
     mesh: Mesh = _NO_MESH
-    multiples: Mapping[int, int] = field(default_factory=dict[int, int])
-    """For a size that is split unevenly, what its padded size is a multiple of, if not of the number of parts only."""
+    multiples: Mapping[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    """For a size and a number of uneven parts, what the padded size is a multiple of, if not of that number only."""
 
     @cached_property
     def _tensor(self) -> TensorType[Attribute] | None:
@@ -85,9 +85,7 @@ class Layout:
         )
 
     def _padded(self, size: int, parts: int) -> int:
-        """What one of `parts` has is no more than all of a dimension, which would be padding that goes along."""
-        alike = round_up(size, self.multiples.get(size, parts))
-        return alike if alike <= size * parts else round_up(size, parts)
+        return round_up(size, self.multiples.get((size, parts), parts))
 
     @cached_property
     def uneven_dims(self) -> tuple[int, ...]:

@@ -1,13 +1,15 @@
 """The layouts of all values of a module, and the change of all their types at once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from math import lcm
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.dialect.walk import operations
@@ -19,6 +21,10 @@ from sdy.sharding import TensorSharding
 
 TypeOf = Callable[[Layout, SSAValue | Operation], Attribute]
 """The new type of a value, or of a result of a function."""
+
+
+_Way = tuple[int, int]
+"""The size of a dimension, and the number of parts that it is split into."""
 
 
 class Layouts:
@@ -45,20 +51,26 @@ class Layouts:
         results = (layout for function in self.functions.values() for layout in self.of_function_results(function))
         return any(layout.uneven_dims for layout in (*results, *self._shared.values()))
 
-    def pad_alike(self) -> None:
+    def pad_alike(self, where_resharded: bool = False) -> None:
         """Let a size that is split unevenly in several ways have one padded size, so that one way becomes another.
 
-        That is so in each function: values that go from one to another are not padded.
+        With `where_resharded`, only where a collective makes one way of another: a device has no more padding, which it
+        would send along, than it needs. That is so in each function: values that go from one to another are not padded.
         """
         for function in self.functions.values():
             uneven = {value: layout for value in _values(function) if (layout := self._layouts[value]).uneven_dims}
-            multiples: dict[int, int] = {}
-            for layout in uneven.values():
-                for dim in layout.uneven_dims:
-                    size = layout.shape[dim]
-                    multiples[size] = lcm(multiples.get(size, 1), layout.parts(dim))
+            ways = {(layout.shape[dim], layout.parts(dim)) for layout in uneven.values() for dim in layout.uneven_dims}
+            multiples = _multiples(ways, self._resharded(function) if where_resharded else combinations(ways, 2))
             padded = {layout: replace(layout, multiples=multiples) for layout in {*uneven.values()}}
             self._layouts.update({value: padded[layout] for value, layout in uneven.items()})
+
+    def _resharded(self, function: FuncOp) -> Iterator[tuple[_Way, _Way]]:
+        """The ways before and after each collective."""
+        for op in operations(function):
+            if isinstance(op, CollectiveOp):
+                before, after = self._layouts[op.tensor], self._layouts[op.result]
+                for dim, size in enumerate(before.shape):
+                    yield (size, before.parts(dim)), (size, after.parts(dim))
 
     def of_all(self, values: Sequence[SSAValue]) -> tuple[Layout, ...]:
         """The layouts of `values`."""
@@ -118,3 +130,16 @@ def _values(function: FuncOp) -> Iterator[SSAValue]:
         for region in op.regions:
             for block in region.blocks:
                 yield from block.args
+
+
+def _multiples(ways: Collection[_Way], pairs: Iterable[tuple[_Way, _Way]]) -> dict[_Way, int]:
+    """For each of `ways` what its padded size is a multiple of, where one of each of `pairs` becomes the other.
+
+    Those with other sizes, or that are not among `ways`, have nothing to do with each other.
+    """
+    together = {way: {way} for way in ways}
+    for one, other in pairs:
+        if one[0] == other[0] and one in together and other in together:
+            joined = together[one] | together[other]
+            together.update(dict.fromkeys(joined, joined))
+    return {way: lcm(*(parts for _, parts in joined)) for way, joined in together.items()}

@@ -95,7 +95,7 @@ class PadForDivisibilityPass(ModulePass):
         layouts = Layouts(op)
         if not layouts.any_uneven:
             return
-        layouts.pad_alike()
+        layouts.pad_alike(where_resharded=self.least_communication)
         if not self.pad_function_io:
             for function in layouts.functions.values():
                 _check_function(function, layouts)
