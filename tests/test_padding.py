@@ -3,7 +3,10 @@
 # jax does not declare all of its types.
 # pyright: basic
 
-from partitioned_programs import Argument, lower, split
+import jax
+import jax.numpy as jnp
+
+from partitioned_programs import Argument, D, M, assert_same_as_whole, constrain, lower, split
 from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
 
@@ -17,3 +20,18 @@ def test_what_is_computed_whole_is_told():
         "'stablehlo.reshape' op is computed whole along the dimensions in which elements change devices "
         "(each device receives 252 bytes more and makes 272 bytes more)"
     ]
+
+
+def test_rows_and_columns_of_one_uneven_size_are_padded_each_for_itself():
+    """Nine rows over four devices take padding to twelve, nine columns over two only to ten."""
+
+    def framed(x: jax.Array) -> jax.Array:
+        return constrain(jnp.pad(constrain(x, D, M), 1), D, M)
+
+    module = lower(framed, Argument((9, 7)))
+    local = module.clone()
+    with capture() as warnings:
+        propagate(local)
+        partition(local)
+    assert not warnings
+    assert_same_as_whole(module, local, 0)
