@@ -27,7 +27,7 @@ from sdy.mesh import Mesh
 from sdy.passes.common.tensors import shape
 from sdy.passes.exporting.collective_cost import local_elements
 from sdy.passes.exporting.operation_plan import Meshes, Plan, Tensors, plan_operation, summed_axes
-from sdy.passes.exporting.reshard_cost import elements_in_all_turns, turns
+from sdy.passes.exporting.reshard_cost import elements_in_all_turns, turns, turns_of_operand
 from sdy.sharding import TensorSharding
 
 _WORK = 1000
@@ -47,9 +47,16 @@ def cheapest_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, m
     if plan.reduction_axes and summed_axes(tensors, mesh_name, mesh) is None:
         whole_sums = replace(tensors, rule=rule.with_whole(rule.reduction))
         plans.append(plan_operation(whole_sums, mesh_name, meshes, reshapes))
-    if rule.need_replication and turns(op) > 1:
+    if rule.need_replication and _gathers_before_a_loop(op, plan):
         plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
     return plan if len(plans) == 1 else min(plans, key=lambda each: _cost(op, tensors, each, mesh))
+
+
+def _gathers_before_a_loop(op: Operation, plan: Plan) -> bool:
+    """Whether operands are resharded for `op` less often than it runs."""
+    often = turns(op)
+    operands = dict.fromkeys(value for value, new in zip(op.operands, plan.shardings, strict=False) if new is not None)
+    return often > 1 and any(turns_of_operand(op, value) < often for value in operands)
 
 
 def _cost(op: Operation, tensors: Tensors, plan: Plan, mesh: Mesh) -> float:
