@@ -1,6 +1,6 @@
 """A device's part of tensors that are put one after the other, while it is put together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import TensorType, i64
@@ -37,6 +37,15 @@ class _Put:
         """From the first place in any part to the last."""
         used = [places for places in self.places if places]
         return range(min(places.start for places in used), max(places.stop for places in used))
+
+    def of_parts(self) -> Iterator[tuple[int, range]]:
+        """For each part where the rows begin, and the places."""
+        return zip(self.begins, self.places, strict=True)
+
+    def fits(self, length: int, dim: int) -> bool:
+        """Whether all of `rows` are fewer than the `length` rows of a part, and lie in it."""
+        count = shape_of(self.rows)[dim]
+        return count < length and all(0 <= -begin <= length - count for begin, places in self.of_parts() if places)
 
 
 @dataclass
@@ -92,9 +101,27 @@ class JoinedPart:
             return self._emit.concatenate([self._run(put) for put in puts], self.dim)
         value = self._taken(puts[0])  # where it has nothing to say, another one has
         for put in puts[1:]:
-            taken = self._taken(put)
-            value = self._emit.select(self._among(put.places, taken), taken, value)
+            value = self._updated(value, put) if put.fits(self.length, self.dim) else self._selected(value, put)
         return value
+
+    def _selected(self, value: SSAValue, put: _Put) -> SSAValue:
+        """`value` with what is put there, in its place in a part of its own."""
+        taken = self._taken(put)
+        return self._emit.select(self._among(put.places, taken), taken, value)
+
+    def _updated(self, value: SSAValue, put: _Put) -> SSAValue:
+        """`value` with what is put there, written into it."""
+        sizes, [start, *_] = shape_of(put.rows), [-begin for begin, places in put.of_parts() if places]
+        starts = [-begin if places else start for begin, places in put.of_parts()]
+        rows = put.rows
+        if any(len(places) < sizes[self.dim] for places in put.places):
+            within = [range(places.start - at, places.stop - at) for places, at in zip(put.places, starts, strict=True)]
+            old = self._slice(value, starts, sizes[self.dim])
+            rows = self._emit.select(self._among(within, old), rows, old)
+        zero, place = self.body.scalars.integers([0], ()), self._of_part(starts)
+        return self._emit.dynamic_update_slice(
+            value, rows, [place if dim == self.dim else zero for dim in range(len(sizes))]
+        )
 
     def _run(self, put: _Put) -> SSAValue:
         """What is put into all parts alike."""
@@ -104,15 +131,16 @@ class JoinedPart:
     def _taken(self, put: _Put) -> SSAValue:
         """As many rows as the part has, those that are put there in their places."""
         rows, begins, count = put.rows, put.begins, shape_of(put.rows)[self.dim]
-        if put.begin is not None:
-            begins = [put.begin] * self.parts
-        if min(begins) < 0 or max(begins) + self.length > count:
+        used = [begin for begin, places in zip(begins, put.places, strict=True) if places]
+        before, behind = max(0, -min(used)), max(0, max(used) + self.length - count)
+        if before or behind:
             low, high, interior = ([0] * self.sharding.rank for _ in range(3))
-            low[self.dim] = high[self.dim] = self.length
+            low[self.dim], high[self.dim] = before, behind
             zero = self.body.scalars.filled(TensorType(tensor_type(rows).element_type, ()), 0)
             rows = self._emit.insert(PadOp(rows, zero, low, high, interior))
-            begins = [min(max(begin + self.length, 0), count + self.length) for begin in begins]
-        return self._slice(rows, begins, self.length)
+        anywhere = min(used)
+        begins = [begin if places else anywhere for begin, places in zip(begins, put.places, strict=True)]
+        return self._slice(rows, [begin + before for begin in begins], self.length)
 
     def _slice(self, rows: SSAValue, starts: Sequence[int], size: int) -> SSAValue:
         """`size` rows from the one of `starts` on that belongs to the running device."""
@@ -135,7 +163,7 @@ class JoinedPart:
 
     def _among(self, places: Sequence[range], like: SSAValue) -> SSAValue:
         """For each element of `like` whether its place is among those of the running device."""
-        scalars, shape = self.body.scalars, (self.length,)
+        scalars, shape = self.body.scalars, (shape_of(like)[self.dim],)
         place = scalars.insert(IotaOp(0, TensorType(i64, shape)))
         first, end = (
             scalars.broadcast(self._of_part(bounds), (), shape)
