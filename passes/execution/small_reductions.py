@@ -1,0 +1,106 @@
+"""Small all-reduces that can take place at the same time, as one."""
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from sdy.dialect.walk import operations, operations_of
+from sdy.passes.exporting.reduction_kinds import region_reduction
+from sdy.passes.partitioning.emitter import before
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.reducing_collectives import AllReduceOp
+
+_SMALL = 4096
+"""So many elements at most: to copy them takes less than one more message."""
+
+
+def combine_small_reductions(module: ModuleOp) -> None:
+    """Let devices reduce small tensors together where none waits for a sum that another gives, in place.
+
+    XLA combines all-reduces too, but one with whatever is next in its order, which may wait for far more: what the
+    first is needed for waits as well then, and all that it uses is kept. Before::
+
+        %2 = "stablehlo.all_reduce"(%0) ({add}) : (tensor<8xf32>) -> tensor<8xf32>
+        %3 = "stablehlo.all_reduce"(%1) ({add}) : (tensor<4x2xf32>) -> tensor<4x2xf32>
+
+    After, `%3` being a reshape of the second slice::
+
+        %4 = stablehlo.concatenate %0, reshape(%1), dim = 0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
+        %5 = "stablehlo.all_reduce"(%4) ({add}) : (tensor<16xf32>) -> tensor<16xf32>
+        %2 = stablehlo.slice %5 [0:8] : (tensor<16xf32>) -> tensor<8xf32>
+    """
+    for block in dict.fromkeys(op.parent for op in operations_of(module, AllReduceOp)):
+        assert block is not None
+        for group in _groups(block):
+            if len(group) > 1:
+                _combine([op for op in block.ops if op in group])
+
+
+def _groups(block: Block) -> Sequence[Collection[Operation]]:
+    """Small all-reduces of the same devices and of one kind, each of which waits for as many others."""
+    waits: dict[SSAValue, int] = {}
+    groups: dict[Hashable, set[Operation]] = defaultdict(set)
+    for op in block.ops:
+        count = max((waits.get(operand, 0) for operand in _used(op)), default=0)
+        if isinstance(op, AllReduceOp):
+            kind = region_reduction(op.computation)
+            if kind is not None and len(op.operands) == 1 and 0 < _size(op.operands[0]) <= _SMALL:
+                groups[count, kind, tensor_type(op.operands[0]).element_type, op.replica_groups].add(op)
+            count += 1
+        waits.update(dict.fromkeys(op.results, count))
+    return list(groups.values())
+
+
+def _combine(group: Sequence[Operation]) -> None:
+    """Replace these, which are in the order of their block, by one in the place of the last."""
+    first, last = group[0], group[-1]
+    emit = before(last)
+    sizes = [_size(op.operands[0]) for op in group]
+    together = emit.concatenate(
+        [emit.reshape(op.operands[0], (size,)) for op, size in zip(group, sizes, strict=True)], 0
+    )
+    _move_behind(last, first, {result for op in group for result in op.results})
+    reduced = emit.insert(
+        AllReduceOp.create(
+            operands=[together],
+            properties=first.properties,
+            attributes=first.attributes,
+            result_types=[together.type],
+            regions=[first.detach_region(0)],
+        )
+    )
+    start = 0
+    for op, size in zip(group, sizes, strict=True):
+        [result] = op.results
+        part = emit.slice(reduced, [start], [start + size])
+        result.replace_all_uses_with(emit.reshape(part, tensor_type(result).get_shape()))
+        Rewriter.erase_op(op)
+        start += size
+
+
+def _move_behind(place: Operation, first: Operation, values: set[SSAValue]) -> None:
+    """Move what uses `values` between `first` and `place`, and what uses that in turn, behind `place`."""
+    op, end = first, place
+    while op is not end:
+        next_op = op.next_op
+        assert next_op is not None
+        if any(operand in values for operand in _used(op)):
+            values.update(op.results)
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.after(place))
+            place = op
+        op = next_op
+
+
+def _used(op: Operation) -> Iterator[SSAValue]:
+    """What `op` uses, and what its regions do."""
+    for each in operations(op) if op.regions else [op]:
+        yield from each.operands
+
+
+def _size(value: SSAValue) -> int:
+    return prod(tensor_type(value).get_shape())
