@@ -1,21 +1,22 @@
 """Small all-reduces that can take place at the same time, as one."""
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from math import prod
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.dialect.walk import operations, operations_of
+from sdy.passes.common.tensors import num_elements
 from sdy.passes.exporting.reduction_kinds import region_reduction
 from sdy.passes.partitioning.emitter import before
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.reducing_collectives import AllReduceOp
 
-_SMALL = 4096
-"""So many elements at most: to copy them takes less than one more message."""
+_SMALL = 16
+"""All that is taken together is at most the largest tensor over this, so that copies of it take next to no memory."""
 
 
 def combine_small_reductions(module: ModuleOp) -> None:
@@ -35,31 +36,51 @@ def combine_small_reductions(module: ModuleOp) -> None:
     """
     for block in dict.fromkeys(op.parent for op in operations_of(module, AllReduceOp)):
         assert block is not None
+        _erase_dead(block)
         for group in _groups(block):
             if len(group) > 1:
                 _combine([op for op in block.ops if op in group])
 
 
+def _erase_dead(block: Block) -> None:
+    """Erase what nothing needs, all-reduces too: together with others they would be taken nevertheless."""
+    for op in [*reversed(block.ops)]:
+        unused = not any(result.first_use for result in op.results)
+        if is_trivially_dead(op) or (unused and isinstance(op, AllReduceOp)):
+            Rewriter.erase_op(op)
+
+
 def _groups(block: Block) -> Sequence[Collection[Operation]]:
     """Small all-reduces of the same devices and of one kind, each of which waits for as many others."""
     waits: dict[SSAValue, int] = {}
-    groups: dict[Hashable, set[Operation]] = defaultdict(set)
+    largest = 0
+    groups: dict[Hashable, list[AllReduceOp]] = defaultdict(list)
     for op in block.ops:
         count = max((waits.get(operand, 0) for operand in _used(op)), default=0)
+        largest = max(largest, *(num_elements(value) for value in (*op.operands, *op.results)), 0)
         if isinstance(op, AllReduceOp):
             kind = region_reduction(op.computation)
-            if kind is not None and len(op.operands) == 1 and 0 < _size(op.operands[0]) <= _SMALL:
-                groups[count, kind, tensor_type(op.operands[0]).element_type, op.replica_groups].add(op)
+            if kind is not None and len(op.operands) == 1 and num_elements(op.operands[0]):
+                groups[count, kind, tensor_type(op.operands[0]).element_type, op.replica_groups].append(op)
             count += 1
         waits.update(dict.fromkeys(op.results, count))
-    return list(groups.values())
+    return [set(_smallest(group, largest // _SMALL)) for group in groups.values()]
+
+
+def _smallest(group: Iterable[AllReduceOp], room: int) -> Iterator[Operation]:
+    """As many of the smallest ones as have `room` elements together."""
+    for op in sorted(group, key=lambda op: num_elements(op.operands[0])):
+        room -= num_elements(op.operands[0])
+        if room < 0:
+            return
+        yield op
 
 
 def _combine(group: Sequence[Operation]) -> None:
     """Replace these, which are in the order of their block, by one in the place of the last."""
     first, last = group[0], group[-1]
     emit = before(last)
-    sizes = [_size(op.operands[0]) for op in group]
+    sizes = [num_elements(op.operands[0]) for op in group]
     together = emit.concatenate(
         [emit.reshape(op.operands[0], (size,)) for op, size in zip(group, sizes, strict=True)], 0
     )
@@ -100,7 +121,3 @@ def _used(op: Operation) -> Iterator[SSAValue]:
     """What `op` uses, and what its regions do."""
     for each in operations(op) if op.regions else [op]:
         yield from each.operands
-
-
-def _size(value: SSAValue) -> int:
-    return prod(tensor_type(value).get_shape())
