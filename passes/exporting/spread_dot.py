@@ -16,27 +16,43 @@ A device of n receives n-1 of n parts of what it gathers. So here it receives as
 from collections.abc import Iterator
 from dataclasses import replace
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import AxisRef, total_size
+from sdy.dialect.shardings import get_sharding
 from sdy.mesh import Mesh
+from sdy.passes.common.tensors import shape
+from sdy.passes.exporting.collective_cost import local_elements
 from sdy.passes.exporting.operation_plan import Axes, Plan, Tensors, closed_if_missing, with_axes
 from sdy.passes.exporting.reshard_cost import elements_around
 from sdy.passes.propagation.factors import project, unproject
-from sdy.sharding import equivalent
+from sdy.sharding import TensorSharding, equivalent
 
 
 def spread(op: Operation, tensors: Tensors, plan: Plan, mesh_name: str | Mesh, mesh: Mesh) -> Plan:
     """`plan`, or one that splits another factor of the product `op` over unused axes and lets no more be received."""
-    operands = plan.shardings[: len(op.operands)]
-    if not any(operands) or plan.reduction_axes:
+    if not any(plan.shardings[: len(op.operands)]):
         return plan
     others = tuple(_spread_plans(tensors, plan, mesh_name, mesh))
-    return min((*others, plan), key=lambda each: _received(op, tensors, each)) if others else plan
+    return min((*others, plan), key=lambda each: _received(op, tensors, each, mesh)) if others else plan
 
 
-def _received(op: Operation, tensors: Tensors, plan: Plan) -> int:
-    return elements_around(op, [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)])
+def _received(op: Operation, tensors: Tensors, plan: Plan, mesh: Mesh) -> float:
+    """The elements that all devices receive in reshards and where partial products are added up."""
+    shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
+    return elements_around(op, shardings) + _received_in_sum(op.results[0], shardings[-1], plan.reduction_axes, mesh)
+
+
+def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, axes: Axes, mesh: Mesh) -> float:
+    """What all devices receive where `result` is summed over `axes`: half where next these split a dimension of it."""
+    wanted, sizes = get_sharding(result), shape(result.type)
+    before = sharding.dim_axes if sharding else ((),) * len(sizes)
+    after = wanted.dim_axes if wanted else before
+    scattered = any(
+        last[: len(first) + len(axes)] == (*first, *axes) for first, last in zip(before, after, strict=True)
+    )
+    parts = total_size(axes, mesh)
+    return (1 if scattered else 2) * local_elements(before, sizes, mesh) * mesh.size * (parts - 1) / parts
 
 
 def _spread_plans(tensors: Tensors, plan: Plan, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[Plan]:
