@@ -7,6 +7,7 @@ from xdsl.ir import Attribute, OpResult, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from sdy.dialect.walk import operations_of
+from sdy.passes.common.tensors import num_elements
 from sdy.passes.exporting.reduction_kinds import region_reduction
 from sdy.passes.partitioning.emitter import Emitter, after, before
 from sdy.sharding import Reduction
@@ -37,7 +38,8 @@ def keep_nan(module: ModuleOp) -> None:
         %m = "stablehlo.all_reduce"(%k) ({maximum}) : (tensor<8xi32>) -> tensor<8xi32>
         %1 = key^-1(%m)
 
-    Where `%0` is a scatter that takes the maximum as well, it is its operands that keys are made of.
+    Where `%0` is a scatter that takes the maximum as well, it is its operands that keys are made of, if the updates
+    are no larger than what they are put into.
     """
     for op in (*operations_of(module, AllReduceOp), *operations_of(module, ReduceScatterOp)):
         kind = region_reduction(op.computation)
@@ -47,7 +49,7 @@ def keep_nan(module: ModuleOp) -> None:
             continue
         bits = IntegerType(element_type.bitwidth)
         for index, operand in enumerate(op.operands):
-            if isinstance(operand.owner, ScatterOp) and _is_only(operand.owner, kind):
+            if isinstance(operand.owner, ScatterOp) and _can_have_keys(operand.owner, kind):
                 _scatter_keys(operand.owner, kind, bits)
             else:
                 op.operands[index] = _key(before(op), operand, kind, bits)
@@ -56,11 +58,12 @@ def keep_nan(module: ModuleOp) -> None:
             _make_float_again(result, bits)
 
 
-def _is_only(op: ScatterOp, kind: Reduction) -> bool:
-    """Whether only a collective of this kind uses what `op` makes, and `op` combines elements as that does."""
+def _can_have_keys(op: ScatterOp, kind: Reduction) -> bool:
+    """Whether `op` combines as a collective of this kind does, which alone uses its result, and has few updates."""
     return (
         len(op.res) == 1
         and op.res[0].has_one_use()
+        and num_elements(op.updates[0]) <= num_elements(op.inputs[0])
         and len(op.update_computation.block.ops) == 2
         and region_reduction(op.update_computation) == kind
     )
