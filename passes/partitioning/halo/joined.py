@@ -1,6 +1,6 @@
 """A device's part of tensors that are put one after the other, while it is put together."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import TensorType, i64
@@ -38,14 +38,16 @@ class _Put:
         used = [places for places in self.places if places]
         return range(min(places.start for places in used), max(places.stop for places in used))
 
-    def of_parts(self) -> Iterator[tuple[int, range]]:
-        """For each part where the rows begin, and the places."""
-        return zip(self.begins, self.places, strict=True)
+    @property
+    def all_begins(self) -> list[int]:
+        """`begins`, those of parts for which it does not matter being the least of the others."""
+        least = min(begin for begin, places in zip(self.begins, self.places, strict=True) if places)
+        return [begin if places else least for begin, places in zip(self.begins, self.places, strict=True)]
 
     def fits(self, length: int, dim: int) -> bool:
         """Whether all of `rows` are fewer than the `length` rows of a part, and lie in it."""
         count = shape_of(self.rows)[dim]
-        return count < length and all(0 <= -begin <= length - count for begin, places in self.of_parts() if places)
+        return count < length and all(0 <= -begin <= length - count for begin in self.all_begins)
 
 
 @dataclass
@@ -111,9 +113,7 @@ class JoinedPart:
 
     def _updated(self, value: SSAValue, put: _Put) -> SSAValue:
         """`value` with what is put there, written into it."""
-        sizes, [start, *_] = shape_of(put.rows), [-begin for begin, places in put.of_parts() if places]
-        starts = [-begin if places else start for begin, places in put.of_parts()]
-        rows = put.rows
+        rows, sizes, starts = put.rows, shape_of(put.rows), [-begin for begin in put.all_begins]
         if any(len(places) < sizes[self.dim] for places in put.places):
             within = [range(places.start - at, places.stop - at) for places, at in zip(put.places, starts, strict=True)]
             old = self._slice(value, starts, sizes[self.dim])
@@ -130,16 +130,13 @@ class JoinedPart:
 
     def _taken(self, put: _Put) -> SSAValue:
         """As many rows as the part has, those that are put there in their places."""
-        rows, begins, count = put.rows, put.begins, shape_of(put.rows)[self.dim]
-        used = [begin for begin, places in zip(begins, put.places, strict=True) if places]
-        before, behind = max(0, -min(used)), max(0, max(used) + self.length - count)
+        rows, begins, count = put.rows, put.all_begins, shape_of(put.rows)[self.dim]
+        before, behind = max(0, -min(begins)), max(0, max(begins) + self.length - count)
         if before or behind:
             low, high, interior = ([0] * self.sharding.rank for _ in range(3))
             low[self.dim], high[self.dim] = before, behind
             zero = self.body.scalars.filled(TensorType(tensor_type(rows).element_type, ()), 0)
             rows = self._emit.insert(PadOp(rows, zero, low, high, interior))
-        anywhere = min(used)
-        begins = [begin if places else anywhere for begin, places in zip(begins, put.places, strict=True)]
         return self._slice(rows, [begin + before for begin in begins], self.length)
 
     def _slice(self, rows: SSAValue, starts: Sequence[int], size: int) -> SSAValue:
