@@ -45,6 +45,12 @@ _PATIENCE = 600
 _MOST = 1.05
 """Of what jax.jit needs."""
 
+_ALIGNMENT = 640
+"""So many bytes more a device may need in any case. XLA puts each buffer at a multiple of 64 bytes, so that of arrays
+of a few dozen bytes, as the tests' corpus has, memory tells how many buffers there are. Ten more, for entries of tables
+and rows of neighbours, are nothing in a program whose arrays are larger: of those that this lets pass, all but the ones
+in GROWING need at most 1.05 of what jax.jit needs where each dimension is 8 times as large."""
+
 _MEAN = 0.85
 """What the geometric mean of received bytes should at most be."""
 
@@ -70,6 +76,15 @@ BEYOND_JAX: Mapping[str, str] = {
 }
 """Programs that cannot be compared with jax.jit, as jax 0.10.2 has it, and why; tests/test_corpus.py compares what sdy
 gives for them with one device."""
+
+
+GROWING: Mapping[str, str] = {
+    "corpus, linear algebra: triangular solve in batches": (
+        "XLA gathers the right side first, and keeps it beside two of the matrices, one of them relaid"
+    ),
+    "corpus, indexing: windows": "the whole table lies beside the result, where jax.jit gathers parts of that later",
+}
+"""Programs that need more memory than jax.jit with larger arrays too, which alignment does not explain, and why."""
 
 
 @dataclass(frozen=True)
@@ -154,13 +169,19 @@ def row(name: str, outcome: Comparison | Failure) -> str:
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in [name, *cells]) + " |"
 
 
-GOALS: Mapping[str, Callable[[Comparison], bool]] = {
-    "shardings are equal, or fewer bytes are received": lambda c: (
+def needs_no_more_memory(name: str, comparison: Comparison) -> bool:
+    """Whether memory is as much as jax.jit's, or not more by anything that grows with the arrays."""
+    more = comparison.sdy.memory - comparison.jax.memory
+    return comparison.memory <= _MOST or (more <= _ALIGNMENT and name not in GROWING)
+
+
+GOALS: Mapping[str, Callable[[str, Comparison], bool]] = {
+    "shardings are equal, or fewer bytes are received": lambda _, c: (
         not c.other_shardings or c.sdy.received < c.jax.received
     ),
-    f"received bytes are at most {_MOST}": lambda c: c.received <= _MOST,
-    f"memory is at most {_MOST}": lambda c: c.memory <= _MOST,
-    "numbers are equal": lambda c: not c.mismatch,
+    f"received bytes are at most {_MOST}": lambda _, c: c.received <= _MOST,
+    f"memory is at most {_MOST}, or {_ALIGNMENT} bytes more": needs_no_more_memory,
+    "numbers are equal": lambda _, c: not c.mismatch,
 }
 
 
@@ -169,7 +190,7 @@ def summary(outcomes: Mapping[str, Comparison | Failure]) -> str:
     compared = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Comparison)}
     lines = ["", f"{len(outcomes)} programs, of which {len(compared)} are compared.", ""]
     for goal, is_reached in GOALS.items():
-        short = {name: comparison for name, comparison in compared.items() if not is_reached(comparison)}
+        short = {name: comparison for name, comparison in compared.items() if not is_reached(name, comparison)}
         lines.append(f"- {goal}: {len(compared) - len(short)}; not:")
         lines += [f"  - {name}{_why(name, comparison)}" for name, comparison in short.items()]
     lines.append("- compared are not:")
@@ -200,7 +221,8 @@ def _why(name: str, comparison: Comparison) -> str:
 
 
 def _reason(name: str) -> str:
-    return f" ({BEYOND_JAX[name]})" if name in BEYOND_JAX else ""
+    reasons = {**GROWING, **BEYOND_JAX}
+    return f" ({reasons[name]})" if name in reasons else ""
 
 
 def _mean(ratios: Sequence[float]) -> float:

@@ -129,6 +129,17 @@ def test_only_what_is_not_known_of_jax_is_wrong():
     assert not any(drop_in.is_wrong(name, other) for name in drop_in.BEYOND_JAX)
 
 
+def test_more_memory_is_let_pass_only_where_arrays_are_small():
+    def needs_no_more(name: str, more: int) -> bool:
+        return drop_in.needs_no_more_memory(name, Comparison(Cost(1, 1000 + more, 1), Cost(1, 1000, 1), (), None))
+
+    assert needs_no_more("any", 640)
+    assert not needs_no_more("any", 641)
+    for name in drop_in.GROWING:
+        assert needs_no_more(name, 50)
+        assert not needs_no_more(name, 51)
+
+
 def test_rules_split_what_fits():
     rule = by_name({"mu/w": P(None, "x"), "w": P("x")}, otherwise=fully_sharded())
     shapes = {"mu/w": (64, 64), "nu/w": (64, 64), "v/w": (1,), "table": (12, 512), "bias": (64,)}

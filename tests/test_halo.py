@@ -19,7 +19,7 @@ from jax import lax
 from xdsl.dialects.builtin import ModuleOp
 
 import sdy
-from partitioned_programs import Argument, D, M, Program, constrain, ints, partitioned, program
+from partitioned_programs import LINE, Argument, D, M, Program, X, constrain, ints, partitioned, program
 from sdy.diagnostics import capture
 from sdy.dialect.walk import operations
 from sdy.passes.driver import partition, propagate
@@ -91,6 +91,10 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
     "slice of what one device has": (program(along_rows(lambda x: x[9:10]), ROWS), 4),
     "slice with a stride": (program(along_rows(lambda x: x[1::2]), ROWS), 0),
     "slice with a stride that moves rows": (program(along_rows(lambda x: x[::3]), ROWS), 4 * 4),
+    "every other row, one on each device": (
+        program(lambda x: constrain(constrain(x, X)[::2], X), ints((8, 4)), mesh=LINE),
+        4,
+    ),
     "second half": (program(along_rows(lambda x: x[8:]), ROWS), 4 * 4 + 2 * 4),
     "uneven slice": (program(along_rows(lambda x: x[2:11]), ODD), 4),
     "pad": (program(along_rows(lambda x: pad(x, 1, 3)), ROWS), 2 * 4),

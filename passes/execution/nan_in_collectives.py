@@ -3,17 +3,21 @@
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, ModuleOp, TensorType
-from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.ir import Attribute, OpResult, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from sdy.dialect.walk import operations_of
+from sdy.passes.common.tensors import num_elements
 from sdy.passes.exporting.reduction_kinds import region_reduction
 from sdy.passes.partitioning.emitter import Emitter, after, before
+from sdy.sharding import Reduction
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.collectives import AllGatherOp
 from sdy.stablehlo.elementwise import MaxOp, MinOp, XorOp
 from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp
 from sdy.stablehlo.reduction import reducer_body
+from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import BitcastConvertOp
 
 _WITH_IEEE_BITS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
@@ -33,6 +37,9 @@ def keep_nan(module: ModuleOp) -> None:
         %k = key(%0)
         %m = "stablehlo.all_reduce"(%k) ({maximum}) : (tensor<8xi32>) -> tensor<8xi32>
         %1 = key^-1(%m)
+
+    Where `%0` is a scatter that takes the maximum as well, it is its operands that keys are made of, if the updates
+    are no larger than what they are put into.
     """
     for op in (*operations_of(module, AllReduceOp), *operations_of(module, ReduceScatterOp)):
         kind = region_reduction(op.computation)
@@ -42,26 +49,58 @@ def keep_nan(module: ModuleOp) -> None:
             continue
         bits = IntegerType(element_type.bitwidth)
         for index, operand in enumerate(op.operands):
-            op.operands[index] = _key(before(op), operand, bits, is_greatest=kind == "max")
-        op.computation.detach_block(0)
-        body = reducer_body(MaxOp if kind == "max" else MinOp, op.operands[0])
-        op.computation.add_block(body.detach_block(0))
+            if isinstance(operand.owner, ScatterOp) and _can_have_keys(operand.owner, kind):
+                _scatter_keys(operand.owner, kind, bits)
+            else:
+                op.operands[index] = _key(before(op), operand, kind, bits)
+        _reduce_keys(op.computation, kind, op.operands[0])
         for result in op.results:
-            _make_float_again(after(op), result, bits)
+            _make_float_again(result, bits)
 
 
-def _key(emit: Emitter, value: SSAValue, bits: IntegerType, is_greatest: bool) -> SSAValue:
+def _can_have_keys(op: ScatterOp, kind: Reduction) -> bool:
+    """Whether `op` combines as a collective of this kind does, which alone uses its result, and has few updates."""
+    return (
+        len(op.res) == 1
+        and op.res[0].has_one_use()
+        and num_elements(op.updates[0]) <= num_elements(op.inputs[0])
+        and len(op.update_computation.block.ops) == 2
+        and region_reduction(op.update_computation) == kind
+    )
+
+
+def _scatter_keys(op: ScatterOp, kind: Reduction, bits: IntegerType) -> None:
+    """Let `op` make the keys of what it made: of another tensor than its own XLA would need the memory beside it."""
+    input_, indices, update = op.operands
+    op.operands = [_key(before(op), input_, kind, bits), indices, _key(before(op), update, kind, bits)]
+    _reduce_keys(op.update_computation, kind, op.updates[0])
+    [result] = op.res
+    Rewriter.replace_value_with_new_type(result, TensorType(bits, tensor_type(result).get_shape()))
+
+
+def _reduce_keys(region: Region, kind: Reduction, keys: SSAValue) -> None:
+    """Let `region` combine two elements of `keys` instead of two floats."""
+    region.detach_block(0)
+    region.add_block(reducer_body(MaxOp if kind == "max" else MinOp, keys).detach_block(0))
+
+
+def _key(emit: Emitter, value: SSAValue, kind: Reduction, bits: IntegerType) -> SSAValue:
     is_nan = emit.compare(ComparisonDirection.NE, value, value)
     shape = tensor_type(value).get_shape()
-    last = (1 << (bits.bitwidth - 1)) - 1 if is_greatest else -1 << (bits.bitwidth - 1)
+    last = (1 << (bits.bitwidth - 1)) - 1 if kind == "max" else -1 << (bits.bitwidth - 1)
     key = _turned(emit, emit.insert(_bitcast(value, bits)))
     return emit.select(is_nan, emit.integers([last], shape, bits), key)
 
 
-def _make_float_again(emit: Emitter, result: OpResult, bits: IntegerType) -> None:
-    users = list(result.uses)
+def _make_float_again(result: OpResult, bits: IntegerType) -> None:
+    """Make floats of the keys `result` where they are first used otherwise than to be gathered."""
     element_type = tensor_type(result).element_type
+    while isinstance(gather := result.get_user_of_unique_use(), AllGatherOp) and len(gather.results) == 1:
+        Rewriter.replace_value_with_new_type(result, TensorType(bits, tensor_type(result).get_shape()))
+        [result] = gather.results
+    users = list(result.uses)
     key = Rewriter.replace_value_with_new_type(result, TensorType(bits, tensor_type(result).get_shape()))
+    emit = after(result.owner)
     number = emit.insert(_bitcast(_turned(emit, key), element_type))
     for use in users:
         use.operation.operands[use.index] = number

@@ -30,6 +30,7 @@ from sdy.passes.execution.interface import Interface, Port
 from sdy.passes.execution.local_program import LocalProgram
 from sdy.passes.execution.nan_in_collectives import keep_nan
 from sdy.passes.execution.plain_module import drop_shardings, for_xla, without_shardings
+from sdy.passes.execution.small_reductions import combine_small_reductions
 from sdy.passes.execution.unsigned_bits import draw_unsigned_bits
 from sdy.passes.partitioning.local_module import is_local
 from sdy.text import format
@@ -211,6 +212,7 @@ def prepare_for_xla(local: ModuleOp) -> None:
     """Write what XLA would compute otherwise in another way, in place, and make ready what `local` calls."""
     draw_unsigned_bits(local)
     keep_nan(local)
+    combine_small_reductions(local)
     prepare_custom_calls(local)
 
 

@@ -93,6 +93,10 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
 
             choose = partial(cheapest_operation, op)
         plan = choose(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
+        if is_dot and least_communication:
+            from sdy.passes.exporting.spread_dot import spread
+
+            plan = spread(op, tensors, plan, mesh_name, mesh)
         before = shardings_around(op) if is_custom else []
         _reshard_operation(op, plan, mesh_name)
         if is_custom:

@@ -26,7 +26,7 @@ from sdy.stablehlo.elementwise import AddOp, BinaryElementwiseOp, CommutativeEle
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
 from sdy.stablehlo.reduction import ReduceOp, reducer_body
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp, TransposeOp
-from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
+from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 from sdy.text.reading.dense import dense
 
 _DEVICE_ID = TensorType(IntegerType(32, Signedness.UNSIGNED), ())
@@ -163,6 +163,10 @@ class Emitter:
     def dynamic_slice(self, value: SSAValue, starts: Sequence[SSAValue], sizes: Sequence[int]) -> SSAValue:
         """The part of `sizes` that begins at `starts`, one scalar for each dimension."""
         return self.insert(DynamicSliceOp(value, starts, sizes))
+
+    def dynamic_update_slice(self, value: SSAValue, update: SSAValue, starts: Sequence[SSAValue]) -> SSAValue:
+        """The value with `update` in the place of the part that begins at `starts`, one scalar for each dimension."""
+        return self.insert(DynamicUpdateSliceOp.create(operands=[value, update, *starts], result_types=[value.type]))
 
     def device_id(self) -> SSAValue:
         """The id of the running device, `tensor<i64>`."""

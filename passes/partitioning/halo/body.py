@@ -4,7 +4,7 @@ Its body is the program of one device as far as the axes are concerned along whi
 as they were, so that what follows there is partitioned along them later.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -94,7 +94,7 @@ class Body:
         for result, sharding in zip(op.results, shardings, strict=True):
             set_sharding(result, without_manual_axes(sharding, self._manual_axes))
 
-    def permute(self, emit: Emitter, value: SSAValue, axes: Sequence[AxisRef], moves: dict[int, int]) -> SSAValue:
+    def permute(self, emit: Emitter, value: SSAValue, axes: Sequence[AxisRef], moves: Mapping[int, int]) -> SSAValue:
         """`value` of another device: along `axes`, part t receives that of part `moves[t]`; zeros where there is none.
 
         The pairs are in the order of the senders' places in the mesh.

@@ -57,10 +57,7 @@ class DimExchange:
         starts, limits = [0] * len(shape_of(value)), list(shape_of(value))
         starts[self.dim], limits[self.dim] = piece.start, piece.limit
         rows = value if piece.size == shape_of(value)[self.dim] else self._emit.slice(value, starts, limits)
-        if piece.hop == 0:
-            return rows
-        senders = {receiver: receiver - piece.hop for receiver in piece.receivers}
-        return self.body.permute(self._emit, rows, self._axes, senders)
+        return rows if piece.is_own else self.body.permute(self._emit, rows, self._axes, piece.senders)
 
     def _pad(self, buffer: SSAValue, exchange: Exchange) -> SSAValue:
         low, high, interior = ([0] * len(shape_of(buffer)) for _ in range(3))

@@ -38,6 +38,17 @@ class _Put:
         used = [places for places in self.places if places]
         return range(min(places.start for places in used), max(places.stop for places in used))
 
+    @property
+    def all_begins(self) -> list[int]:
+        """`begins`, those of parts for which it does not matter being the least of the others."""
+        least = min(begin for begin, places in zip(self.begins, self.places, strict=True) if places)
+        return [begin if places else least for begin, places in zip(self.begins, self.places, strict=True)]
+
+    def fits(self, length: int, dim: int) -> bool:
+        """Whether all of `rows` are fewer than the `length` rows of a part, and lie in it."""
+        count = shape_of(self.rows)[dim]
+        return count < length and all(0 <= -begin <= length - count for begin in self.all_begins)
+
 
 @dataclass
 class JoinedPart:
@@ -92,9 +103,25 @@ class JoinedPart:
             return self._emit.concatenate([self._run(put) for put in puts], self.dim)
         value = self._taken(puts[0])  # where it has nothing to say, another one has
         for put in puts[1:]:
-            taken = self._taken(put)
-            value = self._emit.select(self._among(put.places, taken), taken, value)
+            value = self._updated(value, put) if put.fits(self.length, self.dim) else self._selected(value, put)
         return value
+
+    def _selected(self, value: SSAValue, put: _Put) -> SSAValue:
+        """`value` with what is put there, in its place in a part of its own."""
+        taken = self._taken(put)
+        return self._emit.select(self._among(put.places, taken), taken, value)
+
+    def _updated(self, value: SSAValue, put: _Put) -> SSAValue:
+        """`value` with what is put there, written into it."""
+        rows, sizes, starts = put.rows, shape_of(put.rows), [-begin for begin in put.all_begins]
+        if any(len(places) < sizes[self.dim] for places in put.places):
+            within = [range(places.start - at, places.stop - at) for places, at in zip(put.places, starts, strict=True)]
+            old = self._slice(value, starts, sizes[self.dim])
+            rows = self._emit.select(self._among(within, old), rows, old)
+        zero, place = self.body.scalars.integers([0], ()), self._of_part(starts)
+        return self._emit.dynamic_update_slice(
+            value, rows, [place if dim == self.dim else zero for dim in range(len(sizes))]
+        )
 
     def _run(self, put: _Put) -> SSAValue:
         """What is put into all parts alike."""
@@ -103,16 +130,14 @@ class JoinedPart:
 
     def _taken(self, put: _Put) -> SSAValue:
         """As many rows as the part has, those that are put there in their places."""
-        rows, begins, count = put.rows, put.begins, shape_of(put.rows)[self.dim]
-        if put.begin is not None:
-            begins = [put.begin] * self.parts
-        if min(begins) < 0 or max(begins) + self.length > count:
+        rows, begins, count = put.rows, put.all_begins, shape_of(put.rows)[self.dim]
+        before, behind = max(0, -min(begins)), max(0, max(begins) + self.length - count)
+        if before or behind:
             low, high, interior = ([0] * self.sharding.rank for _ in range(3))
-            low[self.dim] = high[self.dim] = self.length
+            low[self.dim], high[self.dim] = before, behind
             zero = self.body.scalars.filled(TensorType(tensor_type(rows).element_type, ()), 0)
             rows = self._emit.insert(PadOp(rows, zero, low, high, interior))
-            begins = [min(max(begin + self.length, 0), count + self.length) for begin in begins]
-        return self._slice(rows, begins, self.length)
+        return self._slice(rows, [begin + before for begin in begins], self.length)
 
     def _slice(self, rows: SSAValue, starts: Sequence[int], size: int) -> SSAValue:
         """`size` rows from the one of `starts` on that belongs to the running device."""
@@ -135,7 +160,7 @@ class JoinedPart:
 
     def _among(self, places: Sequence[range], like: SSAValue) -> SSAValue:
         """For each element of `like` whether its place is among those of the running device."""
-        scalars, shape = self.body.scalars, (self.length,)
+        scalars, shape = self.body.scalars, (shape_of(like)[self.dim],)
         place = scalars.insert(IotaOp(0, TensorType(i64, shape)))
         first, end = (
             scalars.broadcast(self._of_part(bounds), (), shape)

@@ -15,7 +15,7 @@ neighbours to the left, its own, rows of its neighbours to the right, in order. 
 where a device needs rows of two neighbours, these stand side by side.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -48,11 +48,7 @@ class Reach:
     @property
     def leaves_tensor(self) -> bool:
         """Whether some place that matters is before the first row or after the last."""
-        last = (self.size - 1) * self.dilation
-        return any(
-            places and (start + places[0] < 0 or start + places[-1] > last)
-            for start, places in zip(self.starts, self.matters, strict=True)
-        )
+        return any(map(self.leaves, range(self.parts)))
 
     @property
     def is_identity(self) -> bool:
@@ -63,6 +59,11 @@ class Reach:
             if places
         )
         return has_all and self.dilation == 1 and self.length == self.shard
+
+    def leaves(self, part: int) -> bool:
+        """Whether some place that matters to a part is before the first row or after the last."""
+        start, places = self.starts[part], self.matters[part]
+        return bool(places) and (start + places[0] < 0 or start + places[-1] > (self.size - 1) * self.dilation)
 
     def rows(self, part: int) -> range:
         """The rows that matter to a part."""
@@ -82,20 +83,24 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the buffer: the rows `start` to `limit` of the device that is `hop` parts further left.
+    """A part of the buffer: the rows `start` to `limit` of another part, for each that gets some the one of `senders`.
 
-    Those of `receivers`, which are parts, get it; the others have zeros there.
+    No part sends to two; those that get nothing have zeros there. What all have of themselves is not sent.
     """
 
-    hop: int
     start: int
     limit: int
-    receivers: tuple[int, ...]
+    senders: Mapping[int, int]
 
     @property
     def size(self) -> int:
         """The number of rows."""
         return self.limit - self.start
+
+    @property
+    def is_own(self) -> bool:
+        """Whether these are rows that each part has."""
+        return all(receiver == sender for receiver, sender in self.senders.items())
 
 
 @dataclass(frozen=True)
@@ -124,14 +129,9 @@ class Exchange:
     @property
     def moves(self) -> bool:
         """Whether a part needs more than its own rows, or rows that are not there."""
-        return any(piece.hop for piece in self.pieces) or any(
+        return not all(piece.is_own for piece in self.pieces) or any(
             not self.reach.rows_at_most(part) for part in range(self.reach.parts)
         )
-
-    @property
-    def sent(self) -> int:
-        """How many rows a device receives, at most."""
-        return sum(piece.size for piece in self.pieces if piece.hop)
 
 
 def whole_shards(reach: Reach, furthest: int | None = None) -> Exchange:
@@ -145,7 +145,7 @@ def whole_shards(reach: Reach, furthest: int | None = None) -> Exchange:
     right = max((rows[-1] // reach.shard - part for part, rows in enumerate(needed) if rows), default=0)
     left, right = max(left, 0), max(right, 0)
     pieces = tuple(
-        Piece(hop, 0, reach.shard, tuple(part for part in range(reach.parts) if 0 <= part - hop < reach.parts))
+        Piece(0, reach.shard, {part: part - hop for part in range(reach.parts) if 0 <= part - hop < reach.parts})
         for hop in range(left, -right - 1, -1)
     )
     edge = reach.length * reach.dilation
@@ -171,23 +171,68 @@ def needed_rows(reach: Reach) -> Exchange:
     low = reach.length if only_outside else max(0, -min(inside))
     high = max(0, max(inside) + reach.length - size)
     offsets = tuple(low + offset if rows else 0 for offset, rows in zip(found, needed, strict=True))
-    sent = sum(piece.size for piece in pieces if piece.hop)
+    sent = sum(piece.size for piece in pieces if not piece.is_own)
     return Exchange(reach, pieces, low, high, offsets, sent <= (reach.parts - 1) * reach.shard, is_trimmed=True)
 
 
 def _needed_pieces(reach: Reach, needed: Sequence[range]) -> tuple[Piece, ...]:
-    """The pieces of which some rows are needed; the own rows where there are none."""
-    wanted: dict[int, dict[int, range]] = {}
+    """The pieces of which some rows are needed; the own rows where there are none.
+
+    What parts need that are so far apart as no others are, comes in the place of what these get, if that is as much:
+    of every second row of 8 over 4 devices, device 0 has its first, and 1 to 3 receive theirs from 1 and 3 parts on.
+    """
+    spans: dict[int, range] = {}
     for part, rows in enumerate(needed):
-        for sender in range(rows[0] // reach.shard, rows[-1] // reach.shard + 1) if rows else ():
+        for sender in _senders(reach, rows):
             begin = sender * reach.shard
-            wanted.setdefault(part - sender, {})[part] = range(
-                max(rows[0] - begin, 0), min(rows[-1] + 1 - begin, reach.shard)
-            )
-    return tuple(
-        Piece(hop, min(rows.start for rows in of.values()), max(rows.stop for rows in of.values()), tuple(of))
-        for hop, of in sorted(wanted.items(), reverse=True)
-    ) or (Piece(0, 0, reach.shard, ()),)
+            wanted = range(max(rows[0] - begin, 0), min(rows[-1] + 1 - begin, reach.shard))
+            known = spans.get(sender - part, wanted)
+            spans[sender - part] = range(min(known.start, wanted.start), max(known.stop, wanted.stop))
+    slots: dict[int, dict[int, int]] = {}
+    movable: list[int] = []
+    for part, rows in enumerate(needed):
+        senders = _senders(reach, rows)
+        if part in senders or reach.leaves(part):
+            for sender in senders:
+                slots.setdefault(sender - part, {})[part] = sender
+        elif senders:
+            movable.append(part)
+    span_of = {slot: spans[slot] for slot in slots}
+    for part in movable:
+        senders = _senders(reach, needed[part])
+        wanted_spans = [spans[sender - part] for sender in senders]
+        first = _free_run(slots, span_of, senders, wanted_spans)
+        for slot, (sender, span) in enumerate(zip(senders, wanted_spans, strict=True), first):
+            slots.setdefault(slot, {})[part] = sender
+            span_of[slot] = span
+    pieces = (Piece(span_of[slot].start, span_of[slot].stop, slots[slot]) for slot in sorted(slots))
+    return tuple(pieces) or (Piece(0, reach.shard, {}),)
+
+
+def _senders(reach: Reach, rows: range) -> range:
+    """The parts that have these rows."""
+    return range(rows[0] // reach.shard, rows[-1] // reach.shard + 1) if rows else range(0)
+
+
+def _free_run(
+    slots: Mapping[int, Mapping[int, int]], span_of: Mapping[int, range], senders: range, spans: Sequence[range]
+) -> int:
+    """The first of the slots, one after the other but not those of own rows, in which these parts can send these rows.
+
+    There are as few new ones among them as can be, and they are as near to the own rows as can be.
+    """
+
+    def is_free(first: int) -> bool:
+        return all(
+            slot != 0 and (slot not in slots or (span_of[slot] == span and sender not in slots[slot].values()))
+            for slot, (sender, span) in enumerate(zip(senders, spans, strict=True), first)
+        )
+
+    def cost(first: int) -> tuple[int, int]:
+        return sum(slot not in slots for slot in range(first, first + len(senders))), abs(first)
+
+    used = (0, *slots)
+    return min(filter(is_free, range(min(used) - len(senders), max(used) + 2)), key=cost)
 
 
 def _offset(reach: Reach, part: int, rows: range, pieces: Sequence[Piece]) -> int:
@@ -196,7 +241,7 @@ def _offset(reach: Reach, part: int, rows: range, pieces: Sequence[Piece]) -> in
         return 0
     place = 0
     for piece in pieces:
-        if piece.hop == part - rows[0] // reach.shard:
+        if piece.senders.get(part) == rows[0] // reach.shard:
             place += rows[0] % reach.shard - piece.start
             break
         place += piece.size
