@@ -96,6 +96,11 @@ class TensorSharding(Interned):
         return all(dim.is_closed for dim in self.dims)
 
     @property
+    def tells_nothing(self) -> bool:
+        """Whether it has dimensions, all of them open, and no axis anywhere: as good as no sharding."""
+        return self.rank > 0 and self == TensorSharding.replicated_open(self.mesh, self.rank)
+
+    @property
     def is_fully_replicated(self) -> bool:
         """Whether no dimension is split."""
         return not any(dim.axes for dim in self.dims)

@@ -36,6 +36,11 @@ SINCE: dict[str, tuple[Version, str]] = {
         "sdy-apply-sharding-constraints lets a function return the end of a chain of constraints as well as other uses "
         "take it; before, it returns what the chain begins with",
     ),
+    "shardings that tell nothing": (
+        (0, 12, 0),
+        "sdy-apply-sharding-constraints takes a value whose sharding is open in all dimensions and has no axes as one "
+        "without a sharding; before, no constraint decides over it",
+    ),
     "other plans": ((0, 12, 0), "a reshard over three axes and more may gather axes where others were permuted before"),
     "numbers rounded once": (
         (0, 12, 0),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cxx_versions import has_another_rule
+from cxx_versions import has_another_rule, lacks
 
 MESHES = (
     (("x", 2), ("y", 2)),
@@ -289,6 +289,8 @@ class Maker:
         replicated = ""
         if available and self.choose.random() < 0.1:
             replicated = f", replicated={{{available.pop()}}}"
+        elif lacks("shardings that tell nothing") and set(dims) == {"{?}"}:
+            dims[0] = "{}"
         return f"<@mesh, [{', '.join(dims)}]{replicated}>"
 
     def parts(self, name: str, size: int) -> list[str]:

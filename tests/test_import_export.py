@@ -83,6 +83,44 @@ def test_a_second_call_of_a_function_is_told() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "is_replaced"),
+    [
+        ("[{?}, {?}]", True),
+        ("[{?}, {}]", False),
+        ("[{}, {}]", False),
+        ('[{"y", ?}, {?}]', False),
+        ('[{?}, {?}], replicated={"y"}', False),
+    ],
+)
+def test_a_constraint_decides_where_the_sharding_of_a_value_tells_nothing(given: str, is_replaced: bool) -> None:
+    text = f"""
+        sdy.mesh @mesh = <["x"=2, "y"=2]>
+        func.func @main(%arg0: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {given}>}}) -> tensor<8x8xf32> {{
+          %0 = sdy.sharding_constraint %arg0 <@mesh, [{{"x"}}, {{}}]> : tensor<8x8xf32>
+          return %0 : tensor<8x8xf32>
+        }}
+        func.func @edge(%arg0: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {{
+          %0 = stablehlo.optimization_barrier %arg0 : tensor<8x8xf32>
+          %1 = sdy.data_flow_edge %0 sharding=<@mesh, {given}> : tensor<8x8xf32>
+          %2 = sdy.sharding_constraint %1 <@mesh, [{{"x"}}, {{}}]> : tensor<8x8xf32>
+          return %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>
+        }}
+        func.func @chain(%arg0: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {given}>}}) -> tensor<8x8xf32> {{
+          %0 = sdy.sharding_constraint %arg0 <@mesh, [{{"x", ?}}, {{}}]> : tensor<8x8xf32>
+          %1 = sdy.sharding_constraint %0 <@mesh, [{{"y"}}, {{}}]> : tensor<8x8xf32>
+          %2 = stablehlo.negate %arg0 : tensor<8x8xf32>
+          return %2 : tensor<8x8xf32>
+        }}
+    """
+    step = "sdy-apply-sharding-constraints"
+    ours = run(text, step)
+    replaced = '@main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})'
+    assert [part in ours for part in (replaced, "return %2, %2 : ", "stablehlo.negate %1 : ")] == [is_replaced] * 3
+    if not (is_replaced and lacks("shardings that tell nothing")):
+        assert_same(ours, oracle(text, step))
+
+
 GROUPS_OF_DIFFERENT_SHAPES = """
     func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<4xf32>) {
       sdy.sharding_group %arg0 group_id=1 : tensor<8xf32>

@@ -119,7 +119,10 @@ REGIONS = {
 
 
 HASHED = {"tuples", "function types"}
-"""Python 3.12 and later hash what nests no deeper than C code may call itself; what is deeper is refused."""
+"""Python 3.12 and later hash what nests no deeper than C code may call itself; what is deeper is refused.
+
+That is 1,500 times in 3.12.1 and 10,000 times in 3.13, with six for each nest.
+"""
 
 
 @pytest.mark.parametrize("name", NESTS)
@@ -127,7 +130,7 @@ def test_attributes_and_types_nest_as_deeply_as_they_like(name: str):
     nest = NESTS[name]
     if name in HASHED and sys.version_info >= (3, 12):
         assert refusal(nest.text(DEPTH)) is None or "nested too deeply" in str(refusal(nest.text(DEPTH)))
-        text = nest.text(DEPTH // 10)
+        text = nest.text(DEPTH // 50)
     else:
         text = nest.text(DEPTH)
     assert refusal(text) is None

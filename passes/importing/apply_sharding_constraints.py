@@ -35,9 +35,10 @@ class ApplyShardingConstraintsPass(TellingPass):
         %0 = stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
         %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>
 
-    That is where the input has no sharding yet, the constraint is closed in all dimensions, and no other constraint of
-    the input differs; the `in_shardings` of a manual computation are constraints on its operands. Propagation alone
-    would give the input the same axes, but not keep it from getting more.
+    That is where the input has no sharding yet, or one that tells nothing, as `[{?}, {?}]`; the constraint is closed in
+    all dimensions; and no other constraint of the input differs. The `in_shardings` of a manual computation are
+    constraints on its operands. Propagation alone would give the input the same axes, but not keep it from getting
+    more.
 
     Where the input is a target of a data-flow edge, the other targets should not be bound too: its uses are replaced
     by the constraint instead. And where an input without other constraints begins a chain of constraints, its uses
@@ -105,10 +106,15 @@ def _record(constraint: ShardingConstraintOp, debug_info: DebugInfo) -> None:
 def _should_apply(value: SSAValue, sharding: TensorSharding) -> bool:
     return (
         shardable_value(value) is not None
-        and get_sharding(value) is None
+        and not _is_sharded(value)
         and sharding.is_fully_closed
         and all(other == sharding for other in map(_constraint_by, value.uses) if other is not None)
     )
+
+
+def _is_sharded(value: SSAValue) -> bool:
+    sharding = get_sharding(value)
+    return sharding is not None and not sharding.tells_nothing
 
 
 def _constraint_by(use: Use) -> TensorSharding | None:
@@ -151,11 +157,7 @@ def _use_end_of_chain(head: ShardingConstraintOp) -> None:
 
 def _end_of_chain(head: ShardingConstraintOp) -> ShardingConstraintOp | None:
     value = head.input
-    if (
-        isinstance(value.owner, ShardingConstraintOp)
-        or get_sharding(value) is not None
-        or _is_constrained(value, except_by=head)
-    ):
+    if isinstance(value.owner, ShardingConstraintOp) or _is_sharded(value) or _is_constrained(value, except_by=head):
         return None
     tail = head
     while isinstance(next_in_chain := tail.result.get_user_of_unique_use(), ShardingConstraintOp):
