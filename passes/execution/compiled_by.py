@@ -20,7 +20,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jax.tree_util import tree_map
 from jaxlib.mlir import ir
 
-from sdy.passes.execution.compiler import Compiler, chosen, let_jax_ask
+from sdy.passes.execution.chosen import Compiler, chosen
+from sdy.passes.execution.compiler import let_jax_ask
 from sdy.passes.execution.device_mesh import AnyMesh
 from sdy.passes.execution.jax_internals import keep_alive
 
