@@ -22,7 +22,7 @@ from jaxlib.mlir import ir
 
 from sdy.mesh import Mesh
 from sdy.passes.execution.chosen import Compiler, choosing, chosen
-from sdy.passes.execution.device_mesh import AnyMesh
+from sdy.passes.execution.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.execution.given_shardings import GivenShardings
 from sdy.passes.execution.jax_internals import ToCompile, before_xla_compiles
 from sdy.passes.execution.laid_out import LaidOut, asked_by
@@ -72,6 +72,9 @@ def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]
         return None
     _warn_of_other_devices(lowered, asked)
     if len(lowered.devices) == 1:
+        of_context = jax.sharding.get_abstract_mesh()
+        if of_context.size > jax.device_count() and lowered.names_meshes:
+            refuse_abstract(lowered.function, of_context)
         return None
     laid_out = LaidOut.of(lowered, compilers)
     if not laid_out.is_sharded:

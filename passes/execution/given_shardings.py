@@ -16,13 +16,14 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 from jax.experimental.layout import Format
-from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
 from xdsl.dialects.builtin import TensorType, i1
 
 from sdy.dialect.sharding_checks import sharding_problem
 from sdy.mesh import Mesh
 from sdy.passes.execution.device_mesh import AnyMesh, Device
+from sdy.passes.execution.jax_internals import UnspecifiedValue
 from sdy.passes.execution.sharding_constraint import constrain
 from sdy.sharding import TensorSharding
 
@@ -54,7 +55,7 @@ class GivenShardings:
             allowed = "a jax.sharding.Mesh, an AbstractMesh or an sdy.Mesh"
             raise TypeError(f"mesh must be {allowed}, not {type(mesh).__name__}")
         for name, leaf in named:
-            _check(leaf, name, common)
+            _check(leaf, name, common, is_given=mesh is not None)
         return cls(common, arguments, results)
 
     @property
@@ -97,7 +98,9 @@ class GivenShardings:
 
         Raises ValueError, naming the array, for a sharding that it cannot have.
         """
-        return self._constrained(self.arguments, tuple(arguments), lambda path: names[path[0].idx] + keystr(path[1:]))
+        return self._constrained(
+            self.arguments, tuple(arguments), lambda path: f"{names[path[0].idx]}{keystr(path[1:])}"
+        )
 
     def constrain_results(self, results: Tree) -> Tree:
         """As `constrain_arguments`, of results."""
@@ -167,13 +170,13 @@ def _same_devices(first: AnyMesh, second: AnyMesh) -> bool:
     return _devices(first) == _devices(second)
 
 
-def _check(leaf: Any, name: str, mesh: AnyMesh | None) -> None:
+def _check(leaf: Any, name: str, mesh: AnyMesh | None, is_given: bool) -> None:
     match leaf:
-        case None | PartitionSpec() | SingleDeviceSharding():
-            return
         case NamedSharding():
-            if mesh is not None and not _same_devices(leaf.mesh, mesh):
+            if is_given and mesh is not None and not _same_devices(leaf.mesh, mesh):
                 raise ValueError(f"{name} is on the mesh {leaf.mesh}, whose devices are not those of {mesh}")
+        case None | PartitionSpec() | jax.sharding.Sharding() | UnspecifiedValue():
+            return
         case TensorSharding():
             if mesh is None:
                 raise ValueError(f"{name} does not say its mesh: give it as mesh=...")

@@ -50,7 +50,7 @@ class ToCompile:
 
     @classmethod
     def _of(cls, name: str, module: ir.Module, args: Mapping[str, Any]) -> "ToCompile":
-        shardings = [*args["in_shardings"], *args["out_shardings"], *(args["intermediate_shardings"] or ())]
+        shardings = [*args["in_shardings"], *(args["intermediate_shardings"] or ()), *args["out_shardings"]]
         meshes = [sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding)]
         if args["context_mesh"] is not None and not args["context_mesh"].empty:
             meshes.append(args["context_mesh"])
@@ -60,6 +60,11 @@ class ToCompile:
     def function(self) -> str:
         """The name of the function itself."""
         return self.name.removeprefix("jit(").removesuffix(")")
+
+    @property
+    def names_meshes(self) -> bool:
+        """Whether the module speaks of meshes."""
+        return any(op.operation.name == "sdy.mesh" for op in self.module.body.operations)
 
     @property
     def text(self) -> str:
@@ -73,6 +78,11 @@ def keep_alive(ctx: mlir.LoweringRuleContext, kept: Any) -> bool:
         return False
     ctx.module_context.add_keepalive(kept)
     return True
+
+
+def lowered_device_count(ctx: mlir.LoweringRuleContext) -> int | None:
+    """For how many devices a program is lowered, where that is known: it is not in a manual computation."""
+    return getattr(ctx.module_context.axis_context, "num_devices", None)
 
 
 def sharding_questions(kept: Sequence[Any]) -> dict[bytes, Callable[[NamedSharding], None]]:
@@ -121,24 +131,25 @@ def before_xla_compiles(change: Callable[[ToCompile], tuple[ir.Module, Sequence[
     compile_ = pxla.UnloadedMeshExecutable.from_hlo
 
     def from_hlo(name: str, hlo: ir.Module, *args: Any, **kwargs: Any) -> Any:
-        changed = change(ToCompile._of(name, hlo, kwargs))
+        lowered = ToCompile._of(name, hlo, kwargs)
+        changed = change(lowered)
         if changed is None:
             return compile_(name, hlo, *args, **kwargs)
         module, shardings = changed
         given = zip(kwargs["out_shardings"], shardings, kwargs["global_out_avals"], strict=True)
-        kwargs["out_shardings"] = tuple(_known(*each) for each in given)
+        kwargs["out_shardings"] = tuple(_known(*each, lowered.meshes) for each in given)
         return compile_(name, module, *args, **kwargs)
 
     pxla.UnloadedMeshExecutable.from_hlo = staticmethod(from_hlo)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _known(of_jax: Any, ours: NamedSharding, aval: Any) -> Any:
-    """Where a result lies, which jax asks XLA where it is not told, or is told in part, and for random keys."""
+def _known(of_jax: Any, ours: NamedSharding, aval: Any, meshes: Sequence[AnyMesh]) -> Any:
+    """Where a result lies: as jax is told, or as it finds of what XLA says, if that is on the first mesh it knows."""
     is_key = aval is not core.abstract_token and dtypes.issubdtype(aval.dtype, dtypes.extended)
-    if not isinstance(of_jax, UnspecifiedValue) or is_key:
+    if not isinstance(of_jax, UnspecifiedValue) or is_key or not meshes or meshes[0].shape == ours.mesh.shape:
         return of_jax
-    kind = ours.mesh.devices.flat[0].default_memory().kind
-    return ours.update(memory_kind=kind)
+    device = next(iter(ours.device_set))
+    return NamedSharding(ours.mesh, ours.spec, memory_kind=device.default_memory().kind)
 
 
 def on_devices(mesh: Mesh) -> AbstractContextManager[None]:

@@ -21,21 +21,24 @@ from weakref import ref
 import jax
 from jax.core import eval_context
 from jax.extend.core import get_opaque_trace_state
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import NamedSharding
 from jax.tree_util import tree_leaves
 
 from sdy.mesh import Mesh
 from sdy.passes.execution.chosen import Compiler, choosing, chosen
 from sdy.passes.execution.compiled_by import compiled_by
 from sdy.passes.execution.compiler import let_jax_ask
-from sdy.passes.execution.device_mesh import AnyMesh
+from sdy.passes.execution.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
 from sdy.passes.execution.jax_internals import on_devices
-from sdy.passes.execution.stages import Lowered, Traced, no_devices
+from sdy.passes.execution.stages import Lowered, Traced
 from sdy.passes.policy.policy import Policy
+from sdy.sharding import TensorSharding
 
 with eval_context():
     _NOTHING_TRACED = get_opaque_trace_state()
+
+_NOWHERE = nullcontext()
 
 
 def jit(
@@ -85,7 +88,6 @@ class Jitted:
         options: dict[str, Any],
     ):
         update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
-        jax.jit(fun, **options)  # which refuses what is no option
         ref(fun)  # what cannot be weakly referenced ends the process where jaxlib traces it
         let_jax_ask()
         self._fun = fun
@@ -93,14 +95,18 @@ class Jitted:
         self._policy = policy
         self._compare_layouts = compare_layouts
         self._options = options
+        if any(isinstance(leaf, Mesh | TensorSharding) for leaf in tree_leaves(trees)):
+            jax.jit(fun, **options)  # which refuses what is no option
+        else:
+            _ = self._by_jax  # it is not to be asked which devices there are
 
     def __repr__(self) -> str:
         return f"<sdy.jit of {self._fun!r}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if get_opaque_trace_state() != _NOTHING_TRACED:
-            return self._nested(*args, **kwargs)
-        self._check_devices()
+            return (self._by_jax if self._compiler in chosen() else self._nested)(*args, **kwargs)
+        refuse_abstract(self._name, self._given.mesh)
         try:
             with choosing((*chosen(), self._compiler)), self._devices():
                 return self._by_jax(*args, **kwargs)
@@ -132,6 +138,10 @@ class Jitted:
         """Forget what was traced and compiled: the next call traces the function again."""
         self._by_jax.clear_cache()
 
+    @property
+    def _name(self) -> str:
+        return getattr(self._fun, "__name__", repr(self._fun))
+
     @cached_property
     def _given(self) -> GivenShardings:
         return GivenShardings.of(*self._trees)
@@ -150,8 +160,7 @@ class Jitted:
     def _nested(self) -> Any:
         """The function as a part of what jax traces, whose program is to be compiled by this compiler."""
         fun = self._laid_out if self._given.ours else self._fun
-        options = {name: value for name, value in self._options.items() if not name.startswith("donate")}
-        return jax.jit(compiled_by(self._compiler, fun), **self._given.for_jax(), **options)
+        return jax.jit(compiled_by(self._compiler, fun), **self._given.for_jax(), **self._options)
 
     @cached_property
     def _laid_out(self) -> Callable[..., Any]:
@@ -167,19 +176,16 @@ class Jitted:
 
         return laid_out
 
-    def _devices(self) -> AbstractContextManager[None]:
-        """What lets jax lower for the devices of a mesh of which nothing else tells it."""
-        mesh = self._given.mesh
-        if not isinstance(mesh, jax.sharding.Mesh) or not (self._given.ours or self._trees[0] is not None):
-            return nullcontext()
-        of_context = jax.sharding.get_abstract_mesh()
-        return on_devices(mesh) if of_context.empty else nullcontext()
+    @cached_property
+    def _untold(self) -> jax.sharding.Mesh | None:
+        """The mesh, if nothing else tells jax of it."""
+        mesh, is_told = self._given.mesh, self._trees[0] is None and not self._given.ours
+        return mesh if isinstance(mesh, jax.sharding.Mesh) and not is_told else None
 
-    def _check_devices(self) -> None:
-        of_context = jax.sharding.get_abstract_mesh()
-        mesh = self._given.mesh if of_context.empty or of_context.size <= jax.device_count() else of_context
-        if isinstance(mesh, AbstractMesh):
-            raise no_devices(getattr(self._fun, "__name__", repr(self._fun)), mesh)
+    def _devices(self) -> AbstractContextManager[None]:
+        """What lets jax lower for the devices of that mesh, unless it is within another."""
+        mesh = self._untold
+        return on_devices(mesh) if mesh is not None and jax.sharding.get_abstract_mesh().empty else _NOWHERE
 
     def _check_sizes(self, args: tuple[Any, ...]) -> None:
         """Say which argument's sharding does not fit its shape, which jax does not."""

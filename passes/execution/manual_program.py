@@ -87,7 +87,7 @@ def _as_jax_says(sharding: NamedSharding) -> NamedSharding:
     """The same sharding, which says nothing of the last dimensions that are whole."""
     partitions = sharding.spec.partitions
     count = max((index for index, axes in enumerate(partitions, 1) if axes is not None), default=0)
-    return sharding.update(spec=PartitionSpec(*partitions[:count], unreduced=sharding.spec.unreduced))
+    return NamedSharding(sharding.mesh, PartitionSpec(*partitions[:count], unreduced=sharding.spec.unreduced))
 
 
 def _on_mesh(port: Port, mesh: Mesh) -> TensorSharding:

@@ -12,7 +12,7 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy
+from jaxlib.mlir.dialects import sdy as dialect
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import BlockArgument
@@ -28,6 +28,7 @@ from sdy.dialect.shardings import (
 )
 from sdy.dialect.walk import operations_of
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.execution.jax_internals import lowered_device_count
 from sdy.sharding import DimSharding, TensorSharding
 
 _GIVEN = "sdy_jit.given"
@@ -63,9 +64,9 @@ def give_to_main(module: ModuleOp) -> None:
 
 
 def _lower(ctx: mlir.LoweringRuleContext, array: ir.Value, *, sharding: TensorSharding) -> list[ir.Value]:
-    if ctx.module_context.axis_context.num_devices == 1:
+    if lowered_device_count(ctx) == 1:
         return [array]
-    op = sdy.ShardingConstraintOp(array, ir.Attribute.parse(str(TensorShardingAttr(sharding))))
+    op = dialect.ShardingConstraintOp(array, ir.Attribute.parse(str(TensorShardingAttr(sharding))))
     op.attributes[_GIVEN] = ir.UnitAttr.get()
     return [op.result]
 

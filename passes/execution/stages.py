@@ -15,7 +15,7 @@ from jax.tree_util import tree_leaves
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.passes.execution.chosen import Compiler, choosing
-from sdy.passes.execution.device_mesh import AnyMesh
+from sdy.passes.execution.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.execution.jax_internals import ToCompile, with_module
 from sdy.passes.execution.laid_out import LaidOut, asked_by
 from sdy.passes.execution.local_program import parsed
@@ -106,33 +106,17 @@ class Lowered:
         others that jax has, as `device_assignment`. Raises ValueError where the mesh has no devices, DiagnosticError
         where the program cannot be partitioned.
         """
-        if "device_assignment" not in options and (mesh := self._without_devices) is not None:
-            raise no_devices(self.name, mesh)
+        if "device_assignment" not in options:
+            for mesh in (*(compiler.mesh for compiler in self._compilers), *ToCompile.of(self._in_jax).meshes):
+                refuse_abstract(self.name, mesh)
         with choosing(self._compilers):
             compiled = self._in_jax.compile(compiler_options, **options)
         return Compiled.of(compiled, lambda: f"sdy.jit({self.name}), compiled {self.program.signature}")
-
-    @property
-    def _without_devices(self) -> AbstractMesh | None:
-        """The mesh of the program, if that is abstract."""
-        mesh = next((compiler.mesh for compiler in self._compilers if isinstance(compiler.mesh, AbstractMesh)), None)
-        if mesh is None and not ToCompile.of(self._in_jax).devices:
-            mesh = self.program.mesh
-        return mesh if isinstance(mesh, AbstractMesh) else None
 
 
 def _lay_out(in_jax: jax.stages.Lowered, compilers: tuple[Compiler, ...]) -> LaidOut:
     lowered = ToCompile.of(in_jax)
     return LaidOut.of(lowered, [*compilers, *asked_by(lowered)])
-
-
-def no_devices(name: str, mesh: AbstractMesh) -> ValueError:
-    """What to raise where the function of this name is to run on `mesh`."""
-    axes = ", ".join(f"{axis}={size}" for axis, size in mesh.shape.items())
-    return ValueError(
-        f"sdy.jit({name}) is for an abstract mesh of {mesh.size} devices ({axes}); here are {jax.device_count()}. "
-        "It can be lowered; to compile and run it, give a jax.sharding.Mesh, which has devices"
-    )
 
 
 @dataclass(frozen=True, repr=False)
