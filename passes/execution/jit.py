@@ -160,7 +160,7 @@ class Jitted:
     def _nested(self) -> Any:
         """The function as a part of what jax traces, whose program is to be compiled by this compiler."""
         fun = self._laid_out if self._given.ours else self._fun
-        return jax.jit(compiled_by(self._compiler, fun), **self._given.for_jax(), **self._options)
+        return jax.jit(compiled_by(self._compiler, self._untold, fun), **self._given.for_jax(), **self._options)
 
     @cached_property
     def _laid_out(self) -> Callable[..., Any]:
