@@ -165,6 +165,18 @@ def test_it_decorates_functions_and_methods():
     assert halved.__name__ == "halved"
 
 
+@pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
+def test_what_a_function_without_a_signature_raises_is_told(jit: Any):
+    class Refusing:
+        __signature__ = "none"
+
+        def __call__(self, x: Any) -> Any:
+            raise ValueError("refused")
+
+    with pytest.raises(ValueError, match="refused"):
+        jit(Refusing())(X)
+
+
 def test_it_is_traced_once_for_each_kind_of_argument():
     traces: list[Any] = []
 

@@ -138,7 +138,7 @@ class Jitted:
         """Forget what was traced and compiled: the next call traces the function again."""
         self._by_jax.clear_cache()
 
-    @property
+    @cached_property
     def _name(self) -> str:
         return getattr(self._fun, "__name__", repr(self._fun))
 
@@ -189,6 +189,8 @@ class Jitted:
 
     def _check_sizes(self, args: tuple[Any, ...]) -> None:
         """Say which argument's sharding does not fit its shape, which jax does not."""
+        if self._given.arguments is None:
+            return
         positions, names = self._dynamic(args)
         self._given.check_sizes([args[position] for position in positions], names)
 
