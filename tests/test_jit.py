@@ -165,16 +165,11 @@ def test_it_decorates_functions_and_methods():
     assert halved.__name__ == "halved"
 
 
+@pytest.mark.parametrize("options", [{}, {"in_shardings": P()}], ids=["alone", "on a mesh"])
 @pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
-def test_what_a_function_without_a_signature_raises_is_told(jit: Any):
-    class Refusing:
-        __signature__ = "none"
-
-        def __call__(self, x: Any) -> Any:
-            raise ValueError("refused")
-
-    with pytest.raises(ValueError, match="refused"):
-        jit(Refusing())(X)
+def test_what_a_function_without_a_signature_raises_is_told(jit: Any, options: dict[str, Any]):
+    with jax.set_mesh(MESH), pytest.raises(ValueError, match="truth value of an empty array"):
+        jit(bool, **options)(np.ones((0, 8), np.float32))
 
 
 def test_it_is_traced_once_for_each_kind_of_argument():

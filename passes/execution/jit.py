@@ -196,10 +196,18 @@ class Jitted:
 
     def _dynamic(self, args: tuple[Any, ...]) -> tuple[list[int], list[str]]:
         """The places of the positional arguments that are not static, and how the function calls them."""
-        names = list(inspect.signature(self._fun).parameters)
+        names = _parameters(self._fun)
         static = _static_positions(names, len(args), **self._options)
         positions = [index for index in range(len(args)) if index not in static]
         return positions, [names[index] if index < len(names) else f"args[{index}]" for index in positions]
+
+
+def _parameters(fun: Callable[..., Any]) -> list[str]:
+    """The names of the parameters of `fun`; none where it has no signature, as some functions that are not Python."""
+    try:
+        return list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        return []
 
 
 def _static_positions(
