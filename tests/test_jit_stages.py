@@ -117,7 +117,8 @@ def test_what_was_compiled_can_be_forgotten(jit: Any):
 
 
 def test_our_share_of_the_time_is_logged_as_that_of_jax(caplog: pytest.LogCaptureFixture):
-    program = sdy.jit(wraps(layer)(lambda *args: layer(*args)), **SPLIT)
+    again = wraps(layer)(lambda x, params, unused, scale: layer(x, params, unused, scale))
+    program = sdy.jit(again, **SPLIT)
     with jax.log_compiles():
         program(*ARGUMENTS)
     told = [re.fullmatch(r"Finished (.+) of jit\(layer\) in \d+\.\d{9} sec", text) for text in caplog.messages]

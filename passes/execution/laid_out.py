@@ -72,8 +72,11 @@ class LaidOut:
         return ShardedProgram.of(self.layout.local, self.devices, self.like, self._tokens)
 
     def manual(self) -> tuple[str, list[NamedSharding]]:
-        """What the devices run, as the text of a module for who calls that of jax, and where its results lie."""
-        module = self.layout.local.clone()
+        """What the devices run, as the text of a module for who calls that of jax, and where its results lie.
+
+        It is made of `layout.local`, in place: nothing else can be asked afterwards.
+        """
+        module = self.layout.local
         shardings = make_manual(module, self.declared, self.devices, self.like, self._tokens)
         return format(module, generic=True, debuginfo=True), shardings
 
