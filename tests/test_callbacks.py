@@ -101,15 +101,6 @@ def test_each_device_calls_in_a_manual_computation():
     assert len(calls) == 8
 
 
-def test_programs_with_callbacks_go_together(capsys: pytest.CaptureFixture[str]):
-    """The second of two in one program of jax has numbers of its own."""
-    say = [sdy.jit(lambda x, text=text: jax.debug.print(text + " {}", x[0, 0]), in_shardings=SPLIT) for text in "ab"]
-    lowered = [run.lower(X).program for run in say]
-    jax.jit(lambda x: [program(x) for program in lowered])(jax.device_put(X, SPLIT))
-    jax.effects_barrier()
-    assert sorted(capsys.readouterr().out.split("\n")) == ["", "a 0.0", "b 0.0"]
-
-
 def test_ordered_effects_are_in_order(capsys: pytest.CaptureFixture[str]):
     def run(x: jax.Array, unused: Any, y: jax.Array) -> jax.Array:
         def round_(index: jax.Array, x: jax.Array) -> jax.Array:

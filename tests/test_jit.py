@@ -165,6 +165,13 @@ def test_it_decorates_functions_and_methods():
     assert halved.__name__ == "halved"
 
 
+@pytest.mark.parametrize("options", [{}, {"in_shardings": P()}], ids=["alone", "on a mesh"])
+@pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
+def test_what_a_function_without_a_signature_raises_is_told(jit: Any, options: dict[str, Any]):
+    with jax.set_mesh(MESH), pytest.raises(ValueError, match="truth value of an empty array"):
+        jit(bool, **options)(np.ones((0, 8), np.float32))
+
+
 def test_it_is_traced_once_for_each_kind_of_argument():
     traces: list[Any] = []
 
@@ -305,16 +312,16 @@ WRONG = {
     "rank": (
         {"mesh": MESH, "in_shardings": ({"w": sdy.Sharding.of("data"), "b": None}, None)},
         ValueError,
-        r"the sharding of argument 1 \(params\['w'\]\): sharding doesn't match tensor rank: 1 != 2",
+        r"the sharding of params\['w'\]: sharding doesn't match tensor rank: 1 != 2",
     ),
     "unknown axis": (
         {"mesh": MESH, "out_shardings": {"out": sdy.Sharding.of("z", None), "mean": None}},
         ValueError,
-        'the sharding of result 1: unknown axis name: "z"',
+        r"the sharding of result\['out'\]: unknown axis name: \"z\"",
     ),
     "not a mesh": ({"mesh": {"x": 2}}, TypeError, "mesh must be .* or an sdy.Mesh, not dict"),
     "too few devices": ({"mesh": sdy.Mesh.of({"x": 16})}, ValueError, r"16 devices \(x=16\); here are 8"),
-    "devices of the arrays": ({"mesh": TINY, "arg": jax.device_put(X, on())}, ValueError, "not those of mesh="),
+    "devices of the arrays": ({"mesh": TINY, "arg": jax.device_put(X, on())}, ValueError, "incompatible devices"),
     "unknown option": ({"shardings": None}, TypeError, "shardings"),
 }
 

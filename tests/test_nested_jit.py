@@ -104,7 +104,7 @@ def test_policies_of_several_functions_are_asked_in_turn():
     sdy.jit(both, in_shardings=(SPLIT, None), policy=outer)(X, W)
     assert outer.products == first.products == second.products == [2]
     assert_close(jax.jit(both)(jax.device_put(X, SPLIT), W), both(X, W))
-    assert (len(outer.products), len(first.products), len(second.products)) == (1, 3, 3)
+    assert (len(outer.products), len(first.products), len(second.products)) == (1, 2, 2)
 
 
 def test_a_mesh_that_cannot_be_used_is_told():
@@ -115,11 +115,21 @@ def test_a_mesh_that_cannot_be_used_is_told():
         jax.jit(lambda x: run(x))(one)
 
 
-def test_shardings_that_only_we_know_are_told_where_they_are_not_used():
-    run = sdy.jit(loss, mesh=MESH, in_shardings=(sdy.Sharding.of("data", ...), None))
-    with pytest.warns(UserWarning, match="an sdy.Sharding in in_shardings of loss is not used"):
-        jax.grad(run)(X, W)
-    run(X, W)
+CUT = sdy.Sharding.of(sdy.AxisRef("data", 2, 2), ...)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMATIONS.values(), ids=list(TRANSFORMATIONS))
+def test_shardings_that_only_we_know_are_used_in_another_program_too(transform: Callable[..., Any]):
+    policy = Asked(splits=False)
+    run = sdy.jit(lambda x, w: loss(x, w), mesh=MESH, in_shardings=(CUT, None), policy=policy)
+    assert_close(transform(run)(X, W), transform(jax.jit(loss))(X, W))
+    assert sum(policy.products) > 0
+
+
+def test_an_argument_is_laid_out_as_only_we_can_say_within_another_program():
+    run = sdy.jit(lambda x: jnp.tanh(x), mesh=MESH, in_shardings=CUT)
+    text = jax.jit(lambda x: run(x) + 1).lower(X).as_text()
+    assert '<@mesh, [{"data":(2)2}, {?}]>' in text
 
 
 def test_what_jax_compiles_is_ours_within_a_compiler():

@@ -16,22 +16,25 @@ import jax
 from jax.core import Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import tree_map
 from jaxlib.mlir import ir
 
-from sdy.passes.execution.compiler import Compiler, chosen, let_jax_ask
-from sdy.passes.execution.device_mesh import AnyMesh
+from sdy.passes.execution.chosen import Compiler, chosen
+from sdy.passes.execution.compiler import let_jax_ask
 from sdy.passes.execution.jax_internals import keep_alive
 
 _mark = Primitive("sdy_compiled_by")
 
 
-def compiled_by(compiler: Compiler, fun: Callable[..., Any]) -> Callable[..., Any]:
-    """`fun`, whose arguments and results, where they are traced, say that `compiler` is for what they are part of."""
+def compiled_by(compiler: Compiler, mesh: Mesh | None, fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun`, whose arguments and results, where they are traced, say that `compiler` is for what they are part of.
+
+    They are on `mesh`, which is that of the compiler if nothing else tells jax of it.
+    """
 
     def mark(leaf: Any) -> Any:
-        return _mark.bind(_placed(leaf, compiler.mesh), compiler=compiler) if isinstance(leaf, Tracer) else leaf
+        return _mark.bind(_placed(leaf, mesh), compiler=compiler) if isinstance(leaf, Tracer) else leaf
 
     @wraps(fun)
     def marked(*args: Any, **kwargs: Any) -> Any:
@@ -41,7 +44,7 @@ def compiled_by(compiler: Compiler, fun: Callable[..., Any]) -> Callable[..., An
     return marked
 
 
-def _placed(array: jax.Array, mesh: AnyMesh | None) -> jax.Array:
+def _placed(array: jax.Array, mesh: Mesh | None) -> jax.Array:
     """`array`, with which jax lowers for the devices of `mesh` where nothing around it says for which ones."""
     is_said = not jax.sharding.get_abstract_mesh().empty or any(compiler.mesh for compiler in chosen())
     if mesh is None or is_said or AxisType.Explicit in mesh.axis_types:

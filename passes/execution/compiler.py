@@ -10,43 +10,24 @@ and partitioning make of it, whose arguments and results lie where jax was told 
 # jax does not declare all of its types.
 # pyright: basic
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from warnings import warn
 
 import jax
+from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 
-from sdy.dialect.meshes import named_meshes
 from sdy.mesh import Mesh
-from sdy.passes.execution.default_mesh import name_mesh
-from sdy.passes.execution.device_mesh import AnyMesh, Device
-from sdy.passes.execution.elapsed_time import elapsed_time_logged
-from sdy.passes.execution.from_jax import module_of
+from sdy.passes.execution.chosen import Compiler, choosing, chosen
+from sdy.passes.execution.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.execution.given_shardings import GivenShardings
-from sdy.passes.execution.jax_internals import before_xla_compiles, kept_alive
+from sdy.passes.execution.jax_internals import ToCompile, before_xla_compiles
+from sdy.passes.execution.laid_out import LaidOut, asked_by
 from sdy.passes.execution.local_program import LocalProgram, parsed
-from sdy.passes.execution.lowered_layouts import lowered_layouts
-from sdy.passes.execution.manual_program import make_manual
-from sdy.passes.layouts import cheapest
-from sdy.passes.policy.policy import Policy, policies_in_turn
-from sdy.text import format
-
-
-@dataclass(frozen=True)
-class Compiler:
-    """That a program is compiled by this compiler: for which mesh, if that is said, with which policy, and whether
-    layouts are compared."""
-
-    mesh: AnyMesh | None = None
-    policy: Policy | None = None
-    compare_layouts: bool = True
-
-
-_chosen = jax.make_user_context()
+from sdy.passes.policy.policy import Policy
 
 
 @contextmanager
@@ -63,7 +44,7 @@ def compiler(
     """
     of_jax = GivenShardings.of(mesh, None, None).mesh
     let_jax_ask()
-    with choosing(Compiler(of_jax, policy, compare_layouts)), _mesh_of_context(of_jax):
+    with choosing((Compiler(of_jax, policy, compare_layouts),)), _mesh_of_context(of_jax):
         yield
 
 
@@ -77,71 +58,33 @@ def _mesh_of_context(mesh: AnyMesh | None) -> AbstractContextManager[Any]:
             return jax.set_mesh(mesh)
 
 
-def chosen() -> list[Compiler]:
-    """That of the `with` block around what is running."""
-    return [] if _chosen.value is None else [_chosen.value]
-
-
-def choosing(compiler: Compiler) -> AbstractContextManager[None]:
-    """Let `compiler` be what is chosen, within a `with` block."""
-    return _chosen(compiler)
-
-
-def compilers_in(lowered: jax.stages.Lowered) -> list[Compiler]:
-    """Those that functions within a lowered one were given."""
-    return [each for each in kept_alive(lowered) if isinstance(each, Compiler)]
-
-
-def policy_of(compilers: Iterable[Compiler]) -> Policy | None:
-    """The policies of `compilers`, one after the other."""
-    policies = [compiler.policy for compiler in dict.fromkeys(compilers) if compiler.policy is not None]
-    return policies_in_turn(policies) if policies else None
-
-
-def compares_layouts(compilers: Iterable[Compiler]) -> bool:
-    """Whether none of `compilers` is to take the layout of the program as it is written."""
-    return all(compiler.compare_layouts for compiler in compilers)
-
-
 @cache
 def let_jax_ask() -> None:
     """From now on, let jax ask for what is to be compiled in place of a module."""
     before_xla_compiles(_partitioned)
 
 
-def _partitioned(name: str, module: ir.Module, devices: Sequence[Device], keepalives: Sequence[Any]) -> ir.Module:
-    """What XLA is given in place of `module`, a program for `devices` whose lowering keeps these objects alive."""
-    asked = [each for each in keepalives if isinstance(each, Compiler)]
+def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]] | None:
+    """What XLA is given in place of the module that is `lowered`, and where its results lie; None where it is that."""
+    asked = asked_by(lowered)
     compilers = [*chosen(), *asked]
-    if not compilers or any(isinstance(each, LocalProgram) for each in keepalives):
-        return module
-    _warn_of_other_devices(name, devices, asked)
-    if len(devices) == 1:
-        return module
-    function = name.removeprefix("jit(").removesuffix(")")
-    with elapsed_time_logged("parsing", function):
-        declared = module_of(str(module.operation.get_asm(enable_debug_info=True)))
-    meshes = [mesh for mesh in _meshes(compilers) if mesh.size == len(devices)]
-    if meshes:
-        name_mesh(declared, meshes[0])
-    elif not named_meshes(declared):
-        return module
-    program = declared.clone()
-    with elapsed_time_logged("propagation", function):
-        layouts = lowered_layouts(program, policy_of(compilers), compares_layouts(compilers), devices, keepalives)
-    with elapsed_time_logged("partitioning", function):
-        program = cheapest(layouts).local
-        make_manual(program, declared, devices)
-    return parsed(format(program, generic=True, debuginfo=True))
+    if not compilers or any(isinstance(each, LocalProgram) for each in lowered.kept_alive):
+        return None
+    _warn_of_other_devices(lowered, asked)
+    if len(lowered.devices) == 1:
+        of_context = jax.sharding.get_abstract_mesh()
+        if of_context.size > jax.device_count() and lowered.names_meshes:
+            refuse_abstract(lowered.function, of_context)
+        return None
+    laid_out = LaidOut.of(lowered, compilers)
+    if not laid_out.is_sharded:
+        return None
+    text, shardings = laid_out.manual()
+    return parsed(text), shardings
 
 
-def _meshes(compilers: Iterable[Compiler]) -> Iterator[jax.sharding.AbstractMesh]:
-    """The meshes that a program may be for that names none."""
-    yield from (compiler.mesh.abstract_mesh for compiler in compilers if compiler.mesh is not None)
-    yield jax.sharding.get_abstract_mesh()
-
-
-def _warn_of_other_devices(name: str, devices: Sequence[Device], asked: Iterable[Compiler]) -> None:
+def _warn_of_other_devices(lowered: ToCompile, asked: Iterable[Compiler]) -> None:
+    devices, name = lowered.devices, lowered.name
     for compiler in asked:
         if isinstance(compiler.mesh, jax.sharding.Mesh) and {*compiler.mesh.devices.flat} != {*devices}:
             lost = f"a function of sdy.jit is part of {name}, which jax compiles for {len(devices)} of the devices"

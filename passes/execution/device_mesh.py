@@ -131,6 +131,16 @@ class DeviceMesh:
             yield from (quote(cut.name, _PLAIN) for cut in self._cuts if start <= cut.start < cut.end <= end)
 
 
+def refuse_abstract(name: str, mesh: AnyMesh | None) -> None:
+    """Raise ValueError where `mesh`, of the function of this name, is abstract, so that nothing can run on it."""
+    if isinstance(mesh, AbstractMesh):
+        axes = ", ".join(f"{axis}={size}" for axis, size in mesh.shape.items())
+        raise ValueError(
+            f"sdy.jit({name}) is for an abstract mesh of {mesh.size} devices ({axes}); here are {jax.device_count()}. "
+            "It can be lowered; to compile and run it, give a jax.sharding.Mesh, which has devices"
+        )
+
+
 def _spec(names_of_dims: Iterable[Iterable[str]], unreduced: Iterable[str] = ()) -> PartitionSpec:
     return PartitionSpec(*(tuple(names) or None for names in names_of_dims), unreduced=frozenset(unreduced))
 

@@ -9,24 +9,22 @@ priorities and sub-axes, is written into the module.
 # jax does not declare all of its types.
 # pyright: basic
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 from jax.experimental.layout import Format
-from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
-from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
+from xdsl.dialects.builtin import TensorType, i1
 
 from sdy.dialect.sharding_checks import sharding_problem
-from sdy.dialect.shardings import set_func_arg_sharding, set_func_result_sharding
 from sdy.mesh import Mesh
 from sdy.passes.execution.device_mesh import AnyMesh, Device
-from sdy.passes.execution.interface import argument_names, main_function, result_names
+from sdy.passes.execution.jax_internals import UnspecifiedValue
+from sdy.passes.execution.sharding_constraint import constrain
 from sdy.sharding import TensorSharding
 
 Tree: TypeAlias = Any
@@ -57,14 +55,15 @@ class GivenShardings:
             allowed = "a jax.sharding.Mesh, an AbstractMesh or an sdy.Mesh"
             raise TypeError(f"mesh must be {allowed}, not {type(mesh).__name__}")
         for name, leaf in named:
-            _check(leaf, name, common)
+            _check(leaf, name, common, is_given=mesh is not None)
         return cls(common, arguments, results)
 
-    @cached_property
-    def all_arguments(self) -> bool:
-        """Whether the sharding of every argument is given, so that those of the arrays themselves do not count."""
-        given = (_sharding(leaf) for _, leaf in _with_paths(self.arguments))
-        return self.arguments is not None and None not in given
+    @property
+    def ours(self) -> bool:
+        """Whether any of them is one that jax does not know."""
+        return any(
+            isinstance(leaf, TensorSharding) for tree in (self.arguments, self.results) for leaf in _leaves(tree)
+        )
 
     def for_jax(self) -> dict[str, Tree]:
         """The options `in_shardings` and `out_shardings` of `jax.jit`, with what it knows of them."""
@@ -94,36 +93,32 @@ class GivenShardings:
                 except ValueError as problem:
                     raise ValueError(f"{names[path[0].idx]}{keystr(path[1:])}: {problem}") from problem
 
-    def write(self, module: ModuleOp, arguments: Tree, kept: Sequence[int], results: Tree, tokens: int) -> None:
-        """Write into `module` what jax did not know.
+    def constrain_arguments(self, arguments: Sequence[Any], names: Sequence[str]) -> list[Any]:
+        """Positional arguments, named as in `check_sizes`, laid out as jax was not told.
 
-        `arguments` are the positional ones and those by name, of which its main function takes the `kept` ones, and
-        `results` what it gives, each after so many `tokens`. Raises ValueError, naming the array, for a sharding that
-        it cannot have.
+        Raises ValueError, naming the array, for a sharding that it cannot have.
         """
-        if self.mesh is None:
-            return
-        mesh, main = Mesh.of(dict(self.mesh.shape)), main_function(module)
-        types, given = main.function_type, _for_each((self.arguments, None), arguments)
-        taken = [*[None] * tokens, *(given[index] for index in kept)]
-        _write(taken, mesh, argument_names(main), types.inputs, partial(set_func_arg_sharding, main))
-        given = [*[None] * tokens, *_for_each(self.results, results)]
-        _write(given, mesh, result_names(main), types.outputs, partial(set_func_result_sharding, main))
+        return self._constrained(
+            self.arguments, tuple(arguments), lambda path: f"{names[path[0].idx]}{keystr(path[1:])}"
+        )
 
+    def constrain_results(self, results: Tree) -> Tree:
+        """As `constrain_arguments`, of results."""
+        return self._constrained(self.results, results, lambda path: f"result{keystr(path)}")
 
-def _write(
-    leaves: Sequence[Any],
-    mesh: Mesh,
-    names: Sequence[str],
-    types: Iterable[Attribute],
-    change: Callable[[int, TensorSharding], None],
-) -> None:
-    for index, (leaf, name, type_) in enumerate(zip(leaves, names, types, strict=True)):
-        if isinstance(leaf, TensorSharding):
-            sharding = replace(leaf, mesh=mesh)
-            if problem := sharding_problem(sharding, type_, mesh):
-                raise ValueError(f"the sharding of {name}: {problem}")
-            change(index, sharding)
+    def _constrained(self, given: Tree, arrays: Tree, name: Callable[[Any], str]) -> Any:
+        leaves, tree = tree_flatten_with_path(arrays)
+        pairs = zip(_for_each(given, arrays), leaves, strict=True)
+        return tree_unflatten(tree, [self._constrained_leaf(leaf, array, name(path)) for leaf, (path, array) in pairs])
+
+    def _constrained_leaf(self, leaf: Any, array: Any, name: str) -> Any:
+        if not isinstance(leaf, TensorSharding) or self.mesh is None:
+            return array
+        mesh = Mesh.of(dict(self.mesh.shape))
+        sharding = replace(leaf, mesh=mesh)
+        if problem := sharding_problem(sharding, TensorType(i1, array.shape), mesh):
+            raise ValueError(f"the sharding of {name}: {problem}")
+        return constrain(array, sharding)
 
 
 def _mesh_of_jax(mesh: Mesh) -> AnyMesh:
@@ -143,6 +138,10 @@ def _is_leaf(node: Any) -> bool:
 
 def _with_paths(tree: Tree) -> list[tuple[Any, Any]]:
     return tree_flatten_with_path(tree, is_leaf=_is_leaf)[0]
+
+
+def _leaves(tree: Tree) -> list[Any]:
+    return tree_leaves(tree, is_leaf=_is_leaf)
 
 
 def _for_each(prefix: Tree, whole: Tree) -> list[Any]:
@@ -171,13 +170,13 @@ def _same_devices(first: AnyMesh, second: AnyMesh) -> bool:
     return _devices(first) == _devices(second)
 
 
-def _check(leaf: Any, name: str, mesh: AnyMesh | None) -> None:
+def _check(leaf: Any, name: str, mesh: AnyMesh | None, is_given: bool) -> None:
     match leaf:
-        case None | PartitionSpec() | SingleDeviceSharding():
-            return
         case NamedSharding():
-            if mesh is not None and not _same_devices(leaf.mesh, mesh):
+            if is_given and mesh is not None and not _same_devices(leaf.mesh, mesh):
                 raise ValueError(f"{name} is on the mesh {leaf.mesh}, whose devices are not those of {mesh}")
+        case None | PartitionSpec() | jax.sharding.Sharding() | UnspecifiedValue():
+            return
         case TensorSharding():
             if mesh is None:
                 raise ValueError(f"{name} does not say its mesh: give it as mesh=...")

@@ -3,44 +3,73 @@
 # jax does not declare all of its types.
 # pyright: basic
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from importlib import import_module
 from inspect import isfunction
 from typing import Any
 
-from jax._src import core, dispatch
+from jax._src import core, dispatch, dtypes, sharding_impls
 from jax._src.custom_partitioning import _ShardingCallbackInfo
 from jax._src.interpreters import pxla
 from jax._src.lax import linalg
 from jax._src.lib import xla_client  # pyright: ignore[reportPrivateImportUsage]
+from jax._src.named_sharding import UnspecifiedValue
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
-from jax.sharding import NamedSharding
+from jax.sharding import Mesh, NamedSharding
 from jaxlib import gpu_solver
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
-from sdy.passes.execution.device_mesh import Device
+from sdy.passes.execution.device_mesh import AnyMesh, Device
 
 
-def lowered_devices(lowered: Any) -> tuple[Device, ...]:
-    """The devices, in the order in which its meshes number them, of a `jax.stages.Lowered`; none if it is for none."""
-    return tuple(lowered._lowering._device_list or ())
+@dataclass(frozen=True)
+class ToCompile:
+    """A module that jax has lowered, of a function whose name jax gives as "jit(f)".
 
+    It is for `devices`, in the order in which its meshes number them, if it is for any. Its arrays are on `meshes`,
+    where these are known, and its lowering keeps objects alive, as lowering rules asked with `keep_alive`.
+    """
 
-def is_committed(lowered: Any) -> bool:
-    """Whether a `jax.stages.Lowered` is for certain devices, rather than for wherever uncommitted arrays are used."""
-    return lowered._lowering.compile_args["committed"]
+    name: str
+    module: ir.Module
+    devices: tuple[Device, ...]
+    meshes: tuple[AnyMesh, ...]
+    kept_alive: tuple[Any, ...]
 
+    @classmethod
+    def of(cls, lowered: Any) -> "ToCompile":
+        """That of a `jax.stages.Lowered`."""
+        computation = lowered._lowering
+        return cls._of(
+            computation._name, computation._hlo, {**computation.compile_args, "device_list": computation._device_list}
+        )
 
-def host_callbacks(lowered: Any) -> tuple[Callable[..., Any], ...]:
-    """The Python functions, in the order in which its custom calls number them, of a `jax.stages.Lowered`."""
-    return tuple(lowered._lowering.compile_args["host_callbacks"])
+    @classmethod
+    def _of(cls, name: str, module: ir.Module, args: Mapping[str, Any]) -> "ToCompile":
+        shardings = [*args["in_shardings"], *(args["intermediate_shardings"] or ()), *args["out_shardings"]]
+        meshes = [sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding)]
+        if args["context_mesh"] is not None and not args["context_mesh"].empty:
+            meshes.append(args["context_mesh"])
+        return cls(name, module, tuple(args["device_list"] or ()), tuple(meshes), tuple(args["keepalive"] or ()))
 
+    @property
+    def function(self) -> str:
+        """The name of the function itself."""
+        return self.name.removeprefix("jit(").removesuffix(")")
 
-def ordered_effects(lowered: Any) -> tuple[Any, ...]:
-    """The effects whose order a `jax.stages.Lowered` keeps, with tokens that it takes and gives."""
-    return tuple(lowered._lowering.compile_args["ordered_effects"])
+    @property
+    def names_meshes(self) -> bool:
+        """Whether the module speaks of meshes."""
+        return any(op.operation.name == "sdy.mesh" for op in self.module.body.operations)
+
+    @property
+    def text(self) -> str:
+        """The module as MLIR text, with what jax knows of where its operations come from."""
+        return str(self.module.operation.get_asm(enable_debug_info=True))
 
 
 def keep_alive(ctx: mlir.LoweringRuleContext, kept: Any) -> bool:
@@ -51,9 +80,9 @@ def keep_alive(ctx: mlir.LoweringRuleContext, kept: Any) -> bool:
     return True
 
 
-def kept_alive(lowered: Any) -> tuple[Any, ...]:
-    """The objects that the program of a `jax.stages.Lowered` keeps alive, as its lowering rules asked."""
-    return tuple(lowered._lowering.compile_args["keepalive"] or ())
+def lowered_device_count(ctx: mlir.LoweringRuleContext) -> int | None:
+    """For how many devices a program is lowered, where that is known: it is not in a manual computation."""
+    return getattr(ctx.module_context.axis_context, "num_devices", None)
 
 
 def sharding_questions(kept: Sequence[Any]) -> dict[bytes, Callable[[NamedSharding], None]]:
@@ -77,28 +106,6 @@ def custom_partitionings(kept: Sequence[Any]) -> dict[str, _ShardingCallbackInfo
     return {str(id(each)): each for each in kept if isinstance(each, _ShardingCallbackInfo)}
 
 
-def kept_arguments(lowered: Any) -> tuple[int, ...]:
-    """The places of the arguments that the module of a `jax.stages.Lowered` takes, which leaves out unused ones."""
-    return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
-
-
-def check_closed_over(traced: Any) -> None:
-    """Refuse what the function of a `jax.stages.Traced`, traced where nothing else was, closes over and is no array.
-
-    Raises UnexpectedTracerError for what another function that was traced has let escape, TypeError for the rest.
-    """
-    for closed_over in getattr(traced, "_consts", ()):
-        if isinstance(closed_over, core.Tracer):
-            raise core.escaped_tracer_error(closed_over)
-        kind = type(closed_over).__name__
-        raise TypeError(f"{traced.fun_name} closes over a value of the type {kind}, which sdy.jit cannot compile yet")
-
-
-def key_impl(dtype: Any) -> str:
-    """The name of the generator whose keys are the elements of this type."""
-    return dtype._impl.name
-
-
 def needs_devices_to_lower(primitive: Primitive) -> None:
     """Let jax know the devices of a program when it lowers what is bound to `primitive`."""
     dispatch.prim_requires_devices_during_lowering.add(primitive)
@@ -116,16 +123,41 @@ def inlined(function: ir.OpView, arguments: Sequence[ir.Value]) -> list[ir.Value
     return _jax_mlir_ext.inlined_func_call(function.operation, list(arguments))
 
 
-def before_xla_compiles(change: Callable[[str, ir.Module, tuple[Device, ...], Sequence[Any]], ir.Module]) -> None:
+def before_xla_compiles(change: Callable[[ToCompile], tuple[ir.Module, Sequence[NamedSharding]] | None]) -> None:
     """Let XLA compile what `change` makes of each module that jax has lowered, from now on.
 
-    It is called with the name of the function, as "jit(f)", with the module, the devices that it is for, and the
-    objects that its lowering keeps alive, as lowering rules asked with `keep_alive`.
+    With it, `change` says where the results lie of which jax was not told; or it returns None, for what jax does.
     """
     compile_ = pxla.UnloadedMeshExecutable.from_hlo
 
     def from_hlo(name: str, hlo: ir.Module, *args: Any, **kwargs: Any) -> Any:
-        changed = change(name, hlo, tuple(kwargs["device_list"] or ()), kwargs["keepalive"] or ())
-        return compile_(name, changed, *args, **kwargs)
+        lowered = ToCompile._of(name, hlo, kwargs)
+        changed = change(lowered)
+        if changed is None:
+            return compile_(name, hlo, *args, **kwargs)
+        module, shardings = changed
+        given = zip(kwargs["out_shardings"], shardings, kwargs["global_out_avals"], strict=True)
+        kwargs["out_shardings"] = tuple(_known(*each, lowered.meshes) for each in given)
+        return compile_(name, module, *args, **kwargs)
 
     pxla.UnloadedMeshExecutable.from_hlo = staticmethod(from_hlo)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _known(of_jax: Any, ours: NamedSharding, aval: Any, meshes: Sequence[AnyMesh]) -> Any:
+    """Where a result lies: as jax is told, or as it finds of what XLA says, if that is on the first mesh it knows."""
+    is_key = aval is not core.abstract_token and dtypes.issubdtype(aval.dtype, dtypes.extended)
+    if not isinstance(of_jax, UnspecifiedValue) or is_key or not meshes or meshes[0].shape == ours.mesh.shape:
+        return of_jax
+    device = next(iter(ours.device_set))
+    return NamedSharding(ours.mesh, ours.spec, memory_kind=device.default_memory().kind)
+
+
+def on_devices(mesh: Mesh) -> AbstractContextManager[None]:
+    """Let jax lower what it is not told of for the devices of `mesh`, within a `with` block."""
+    return sharding_impls._internal_use_concrete_mesh(mesh)
+
+
+def with_module(lowered: Any, module: ir.Module) -> Any:
+    """The `jax.stages.Lowered` with `module` in place of its own."""
+    lowered._lowering._hlo = module
+    return lowered

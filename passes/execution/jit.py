@@ -3,9 +3,8 @@
     @sdy.jit(mesh=mesh, in_shardings=(None, P("data")), donate_argnums=0)
     def step(params, batch): ...
 
-jax traces the function and lowers it; what is run in its place, as one operation of another function that jax compiles,
-is the program that propagation and partitioning make of it. So all that happens from the second call on is what jax
-does for any function that it has compiled.
+It is a function of `jax.jit`, called where this compiler is chosen, as within `sdy.compiler`: jax traces it, lowers it,
+and asks for what XLA is to compile. So all that happens from the second call on is what jax does for any function.
 """
 
 # jax does not declare all of its types.
@@ -13,32 +12,33 @@ does for any function that it has compiled.
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial, update_wrapper, wraps
 from types import MethodType
 from typing import Any
-from warnings import warn
 from weakref import ref
 
 import jax
-import numpy as np
 from jax.core import eval_context
-from jax.export import is_symbolic_dim
 from jax.extend.core import get_opaque_trace_state
+from jax.sharding import NamedSharding
 from jax.tree_util import tree_leaves
 
 from sdy.mesh import Mesh
+from sdy.passes.execution.chosen import Compiler, choosing, chosen
 from sdy.passes.execution.compiled_by import compiled_by
-from sdy.passes.execution.compiler import Compiler, choosing, chosen
-from sdy.passes.execution.device_mesh import AnyMesh
+from sdy.passes.execution.compiler import let_jax_ask
+from sdy.passes.execution.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.execution.given_shardings import GivenShardings, Tree
-from sdy.passes.execution.jax_internals import check_closed_over
-from sdy.passes.execution.specialized import Specialized, described, lower
-from sdy.passes.execution.stages import Lowered, Traced, check_devices
+from sdy.passes.execution.jax_internals import on_devices
+from sdy.passes.execution.stages import Lowered, Traced
 from sdy.passes.policy.policy import Policy
 from sdy.sharding import TensorSharding
 
 with eval_context():
     _NOTHING_TRACED = get_opaque_trace_state()
+
+_NOWHERE = nullcontext()
 
 
 def jit(
@@ -88,34 +88,28 @@ class Jitted:
         options: dict[str, Any],
     ):
         update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
-        jax.jit(fun, **options)  # which refuses what is no option
         ref(fun)  # what cannot be weakly referenced ends the process where jaxlib traces it
+        let_jax_ask()
         self._fun = fun
         self._trees = trees  # the mesh, in_shardings and out_shardings
         self._policy = policy
         self._compare_layouts = compare_layouts
         self._options = options
-        self._by_shardings: dict[tuple[Any, ...], Any] = {}
-        self._last: tuple[tuple[Any, ...] | None, Any] = (None, None)
+        if any(isinstance(leaf, Mesh | TensorSharding) for leaf in tree_leaves(trees)):
+            jax.jit(fun, **options)  # which refuses what is no option
+        else:
+            _ = self._by_jax  # it is not to be asked which devices there are
 
     def __repr__(self) -> str:
         return f"<sdy.jit of {self._fun!r}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        is_disabled: bool = jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
-        if is_disabled:
-            return self._by_jax(*args, **kwargs)
-        if not _nothing_is_traced():
-            self._warn_of_what_jax_does_not_know()
-            return self._nested(*args, **kwargs)
-        shardings = self._shardings(args, kwargs)
-        last, compiled = self._last
-        if shardings != last:  # the same objects as a rule, which is seen sooner than it is looked up
-            compiled = self._by_shardings.get(shardings) or self._jit(partial(self._specialize_to_run, shardings))
-            self._by_shardings[shardings] = compiled
-            self._last = shardings, compiled
+        if get_opaque_trace_state() != _NOTHING_TRACED:
+            return (self._by_jax if self._compiler in chosen() else self._nested)(*args, **kwargs)
+        refuse_abstract(self._name, self._given.mesh)
         try:
-            return compiled(*args, **kwargs)
+            with choosing((*chosen(), self._compiler)), self._devices():
+                return self._by_jax(*args, **kwargs)
         except ValueError:
             self._check_sizes(args)
             raise
@@ -125,128 +119,95 @@ class Jitted:
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The tree of `jax.ShapeDtypeStruct`s of the results for arguments of these types; nothing is compiled."""
-        return self._by_jax.eval_shape(*args, **kwargs)
+        return self.trace(*args, **kwargs).out_info
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function as jax traces it for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
-        traced = self._as_jax_traces(*args, **kwargs)
-        return Traced(traced, partial(self.lower, *args, **kwargs), partial(self._lower_for_export, args, kwargs))
+        compilers = (*chosen(), self._compiler)
+        with choosing(compilers), self._devices():
+            traced = self._by_jax.trace(*args, **kwargs)
+        shardings = [getattr(leaf, "sharding", None) for leaf in tree_leaves((args, kwargs))]
+        meshes = [self._given.mesh, *(sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding))]
+        return Traced(traced, compilers, tuple(filter(None, meshes)))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
-        made = self._specialize(self._shardings(args, kwargs), args, kwargs)
-        meshes = [made.program.mesh]
-        for_xla = lower(self._jit(lambda args, kwargs: made).trace(*args, **kwargs), meshes)
-        by_jax = partial(lower, self._as_jax_traces(*args, **kwargs), meshes)
-        return Lowered(made.name, made.module, made.program, for_xla, by_jax)
-
-    def _as_jax_traces(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
-        return jax.jit(self._fun, **self._given.for_jax(), **self._options).trace(*args, **kwargs)
-
-    def _lower_for_export(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, lowering_platforms: tuple[str, ...], **options: Any
-    ) -> jax.stages.Lowered:
-        """What is run for arguments of these types, in the form that jax saves."""
-        if any(is_symbolic_dim(size) for leaf in tree_leaves((args, kwargs)) for size in np.shape(leaf)):
-            instead = "export jax.jit of the function, and call what is exported within sdy.jit"
-            raise ValueError(f"a program is partitioned for shapes that are known: {instead}")
-        if len(lowering_platforms) > 1:
-            raise ValueError(f"sdy.jit exports for one platform at a time, not for {', '.join(lowering_platforms)}")
-        made = self._specialize(self._shardings(args, kwargs), args, kwargs, lowering_platforms)
-        traced = self._jit(lambda args, kwargs: made).trace(*args, **kwargs)
-        return traced.lower(lowering_platforms=lowering_platforms, **options)
+        return self.trace(*args, **kwargs).lower()
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled: the next call traces the function again."""
         self._by_jax.clear_cache()
-        for compiled in self._by_shardings.values():
-            compiled.clear_cache()
-        self._by_shardings.clear()
-        self._last = None, None
+
+    @cached_property
+    def _name(self) -> str:
+        return getattr(self._fun, "__name__", repr(self._fun))
 
     @cached_property
     def _given(self) -> GivenShardings:
         return GivenShardings.of(*self._trees)
 
     @cached_property
+    def _compiler(self) -> Compiler:
+        return Compiler(self._given.mesh, self._policy, self._compare_layouts)
+
+    @cached_property
     def _by_jax(self) -> Any:
-        """The function for jax to trace, which has nothing to donate."""
-        return self._traced_by_jax(self._fun)
+        """The function for jax, which asks this compiler before it compiles it, if that is chosen."""
+        fun = self._laid_out if self._given.ours else self._fun
+        return jax.jit(fun, **self._given.for_jax(), **self._options)
 
     @cached_property
     def _nested(self) -> Any:
         """The function as a part of what jax traces, whose program is to be compiled by this compiler."""
-        return self._traced_by_jax(compiled_by(self._compiler, self._fun))
+        fun = self._laid_out if self._given.ours else self._fun
+        return jax.jit(compiled_by(self._compiler, self._untold, fun), **self._given.for_jax(), **self._options)
 
     @cached_property
-    def _compiler(self) -> Compiler:
-        return Compiler(self._given.mesh, self._policy, self._compare_layouts)
+    def _laid_out(self) -> Callable[..., Any]:
+        """The function, with the shardings of arguments and results that jax does not know."""
 
-    def _traced_by_jax(self, fun: Callable[..., Any]) -> Any:
-        options = {name: value for name, value in self._options.items() if not name.startswith("donate")}
-        return jax.jit(fun, **self._given.for_jax(), **options)
+        @wraps(self._fun)
+        def laid_out(*args: Any, **kwargs: Any) -> Any:
+            positions, names = self._dynamic(args)
+            dynamic = self._given.constrain_arguments([args[position] for position in positions], names)
+            changed = dict(zip(positions, dynamic, strict=True))
+            args = tuple(changed.get(position, arg) for position, arg in enumerate(args))
+            return self._given.constrain_results(self._fun(*args, **kwargs))
 
-    def _shardings(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The sharding of each array, where it counts."""
-        if self._given.all_arguments:
-            return ()
-        return tuple([getattr(leaf, "sharding", None) for leaf in tree_leaves((args, kwargs))])
+        return laid_out
 
-    def _warn_of_what_jax_does_not_know(self) -> None:
-        trees = {"in_shardings": self._given.arguments, "out_shardings": self._given.results}
-        lost = [name for name, tree in trees.items() if TensorSharding in map(type, tree_leaves(tree))]
-        if lost:
-            whose = f"an sdy.Sharding in {' and '.join(lost)} of {self._fun.__name__}"
-            instead = "call it outside of jax.jit and jax.grad, or give a NamedSharding, which jax knows"
-            warn(f"{whose} is not used where the function is a part of another program: {instead}", stacklevel=3)
+    @cached_property
+    def _untold(self) -> jax.sharding.Mesh | None:
+        """The mesh, if nothing else tells jax of it."""
+        mesh, is_told = self._given.mesh, self._trees[0] is None and not self._given.ours
+        return mesh if isinstance(mesh, jax.sharding.Mesh) and not is_told else None
+
+    def _devices(self) -> AbstractContextManager[None]:
+        """What lets jax lower for the devices of that mesh, unless it is within another."""
+        mesh = self._untold
+        return on_devices(mesh) if mesh is not None and jax.sharding.get_abstract_mesh().empty else _NOWHERE
 
     def _check_sizes(self, args: tuple[Any, ...]) -> None:
         """Say which argument's sharding does not fit its shape, which jax does not."""
         if self._given.arguments is None:
             return
-        names = list(inspect.signature(self._fun).parameters)
+        positions, names = self._dynamic(args)
+        self._given.check_sizes([args[position] for position in positions], names)
+
+    def _dynamic(self, args: tuple[Any, ...]) -> tuple[list[int], list[str]]:
+        """The places of the positional arguments that are not static, and how the function calls them."""
+        names = _parameters(self._fun)
         static = _static_positions(names, len(args), **self._options)
-        dynamic = [index for index in range(len(args)) if index not in static]
-        named = [names[index] if index < len(names) else f"args[{index}]" for index in dynamic]
-        self._given.check_sizes([args[index] for index in dynamic], named)
-
-    def _jit(self, specialize: Callable[[tuple[Any, ...], dict[str, Any]], Specialized]) -> Any:
-        """The function of jax that runs what `specialize` makes of its arguments, which jax asks once for each type."""
-
-        @wraps(self._fun)
-        def program(*args: Any, **kwargs: Any) -> Any:
-            if _nothing_is_traced():  # jax found a NaN, and asks each operation for the one that makes it
-                return self._fun(*args, **kwargs)
-            return specialize(args, kwargs)(args, kwargs)
-
-        return jax.jit(program, **self._given.for_jax(), **self._options)
-
-    def _specialize(
-        self,
-        shardings: tuple[Any, ...],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        platforms: tuple[str, ...] | None = None,
-    ) -> Specialized:
-        """What is run for arguments of these types, or with these types and `shardings` where they are traced."""
-        args, kwargs = described((args, kwargs), shardings)
-        compilers = [*chosen(), self._compiler]
-        with eval_context(), choosing(self._compiler):
-            traced = self._by_jax.trace(*args, **kwargs)
-        check_closed_over(traced)
-        return Specialized.of(traced, shardings, self._given, compilers, platforms)
-
-    def _specialize_to_run(
-        self, shardings: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Specialized:
-        """As `_specialize`. Raises ValueError where there are no devices to run it on."""
-        made = self._specialize(shardings, args, kwargs)
-        check_devices(made.name, made.program.mesh)
-        return made
+        positions = [index for index in range(len(args)) if index not in static]
+        return positions, [names[index] if index < len(names) else f"args[{index}]" for index in positions]
 
 
-def _nothing_is_traced() -> bool:
-    return get_opaque_trace_state() == _NOTHING_TRACED
+def _parameters(fun: Callable[..., Any]) -> list[str]:
+    """The names of the parameters of `fun`; none where it has no signature, as some functions that are not Python."""
+    try:
+        return list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        return []
 
 
 def _static_positions(

@@ -9,10 +9,16 @@ from functools import cached_property
 from typing import Any
 
 import jax
+from jax.export import is_symbolic_dim
 from jax.sharding import AbstractMesh
+from jax.tree_util import tree_leaves
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.passes.execution.device_mesh import AnyMesh
+from sdy.passes.execution.chosen import Compiler, choosing
+from sdy.passes.execution.device_mesh import AnyMesh, refuse_abstract
+from sdy.passes.execution.jax_internals import ToCompile, with_module
+from sdy.passes.execution.laid_out import LaidOut, asked_by
+from sdy.passes.execution.local_program import parsed
 from sdy.passes.execution.sharded_program import ShardedProgram
 
 
@@ -29,35 +35,35 @@ class _AsInJax:
 class Compiled(jax.stages.Compiled):
     """A function compiled for certain arguments, as jax has it, that says what it is."""
 
-    described: str
+    describe: Callable[[], str]
 
     @classmethod
-    def of(cls, compiled: jax.stages.Compiled, described: str) -> "Compiled":
-        """`compiled` itself, which is then `described` so."""
+    def of(cls, compiled: jax.stages.Compiled, describe: Callable[[], str]) -> "Compiled":
+        """`compiled` itself, which is then described so."""
         compiled.__class__ = cls
         assert isinstance(compiled, cls)
-        compiled.described = described
+        compiled.describe = describe
         return compiled
 
     def __repr__(self) -> str:
-        return f"<{self.described}>"
+        return f"<{self.describe()}>"
 
 
 @dataclass(frozen=True, repr=False)
 class Lowered:
-    """A function lowered for certain arguments: the `module` with all shardings, and the `program` made of it.
+    """A function lowered for certain arguments: its `module`, with all shardings, and the `program` made of it.
 
-    It answers what `jax.stages.Lowered` answers. Trees, types and texts are those of whole arrays; costs are those of
-    the program that one device runs, whose text is `device_text`.
+    It answers what `jax.stages.Lowered` answers, of whole arrays; costs are those of the program that one device runs,
+    whose text is `device_text`. `name` is that of the function.
     """
 
     name: str
-    module: ModuleOp
-    program: ShardedProgram
     _in_jax: jax.stages.Lowered
-    _by_jax: Callable[[], jax.stages.Lowered]
+    _compilers: tuple[Compiler, ...]
 
     args_info = _AsInJax()
+    as_text = _AsInJax()
+    compiler_ir = _AsInJax()
     donate_argnums = _AsInJax()
     in_avals = _AsInJax()
     in_tree = _AsInJax()
@@ -67,25 +73,23 @@ class Lowered:
     def __repr__(self) -> str:
         return f"<sdy.jit({self.name}), lowered {self.program.signature}>"
 
-    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as jax lowered it, with the shardings that are given, as StableHLO or in another dialect of jax.
-
-        With `debug_info`, the text says where in the source each operation comes from. Raises ValueError for a dialect
-        that there is not.
-        """
-        return self._whole.as_text(dialect, debug_info=debug_info)
-
-    def compiler_ir(self, dialect: str | None = None) -> Any:
-        """That program as an object of jaxlib: a module of MLIR, or with "hlo" a computation of XLA."""
-        return self._whole.compiler_ir(dialect)
-
-    def device_text(self, *, debug_info: bool = False) -> str:
-        """What one device runs, with its collectives, as StableHLO; with `debug_info`, see `as_text`."""
-        return self.program.local.as_text(debug_info)
+    @property
+    def module(self) -> ModuleOp:
+        """The program with all shardings. Raises DiagnosticError where it cannot be partitioned."""
+        return self._laid_out.layout.module
 
     @cached_property
-    def _whole(self) -> jax.stages.Lowered:
-        return self._by_jax()
+    def program(self) -> ShardedProgram:
+        """What each device runs. Raises DiagnosticError where the program cannot be partitioned."""
+        return self._laid_out.program()
+
+    @cached_property
+    def _laid_out(self) -> LaidOut:
+        return _lay_out(self._in_jax, self._compilers)
+
+    def device_text(self, *, debug_info: bool = False) -> str:
+        """What one device runs, with its collectives, as StableHLO, and where its operations come from."""
+        return self.program.local.as_text(debug_info)
 
     def cost_analysis(self) -> Any:
         """What one device does, as XLA counts it: a table of floating-point operations ("flops"), bytes and so on."""
@@ -99,21 +103,20 @@ class Lowered:
         """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types.
 
         `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given; `options` are the
-        others that jax has, as `device_assignment`. Raises ValueError where the mesh has no devices.
+        others that jax has, as `device_assignment`. Raises ValueError where the mesh has no devices, DiagnosticError
+        where the program cannot be partitioned.
         """
-        check_devices(self.name, self.program.mesh)
-        compiled = self._in_jax.compile(compiler_options, **options)
-        return Compiled.of(compiled, f"sdy.jit({self.name}), compiled {self.program.signature}")
+        if "device_assignment" not in options:
+            for mesh in (*(compiler.mesh for compiler in self._compilers), *ToCompile.of(self._in_jax).meshes):
+                refuse_abstract(self.name, mesh)
+        with choosing(self._compilers):
+            compiled = self._in_jax.compile(compiler_options, **options)
+        return Compiled.of(compiled, lambda: f"sdy.jit({self.name}), compiled {self.program.signature}")
 
 
-def check_devices(name: str, mesh: AnyMesh) -> None:
-    """Raise ValueError where `mesh`, of the function of this name, is abstract, so that nothing can run on it."""
-    if isinstance(mesh, AbstractMesh):
-        axes = ", ".join(f"{axis}={size}" for axis, size in mesh.shape.items())
-        raise ValueError(
-            f"sdy.jit({name}) is for an abstract mesh of {mesh.size} devices ({axes}); here are {jax.device_count()}. "
-            "It can be lowered; to compile and run it, give a jax.sharding.Mesh, which has devices"
-        )
+def _lay_out(in_jax: jax.stages.Lowered, compilers: tuple[Compiler, ...]) -> LaidOut:
+    lowered = ToCompile.of(in_jax)
+    return LaidOut.of(lowered, [*compilers, *asked_by(lowered)])
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,8 +127,8 @@ class Traced:
     """
 
     _in_jax: jax.stages.Traced
-    _lower: Callable[[], Lowered]
-    _lower_for_export: Callable[..., jax.stages.Lowered]
+    _compilers: tuple[Compiler, ...]
+    _meshes: tuple[AnyMesh, ...]
 
     args_info = _AsInJax()
     closure_convert = _AsInJax()
@@ -154,4 +157,28 @@ class Traced:
         Where `jax.export` asks for what it can save, with options of its own, it is a `jax.stages.Lowered`. Raises
         what calling the function raises.
         """
-        return self._lower_for_export(**for_export) if for_export else self._lower()
+        if for_export:
+            return self._lower_for_export(**for_export)
+        with choosing(self._compilers):
+            lowered = self._in_jax.lower(lowering_platforms=self._platforms)
+        return Lowered(self.fun_name, lowered, self._compilers)
+
+    def _lower_for_export(self, *, lowering_platforms: tuple[str, ...], **options: Any) -> jax.stages.Lowered:
+        """What is run for these arguments, in the form that jax saves."""
+        if any(is_symbolic_dim(size) for aval in tree_leaves(self.in_avals) for size in aval.shape):
+            instead = "export jax.jit of the function, and call what is exported within sdy.jit"
+            raise ValueError(f"a program is partitioned for shapes that are known: {instead}")
+        if len(lowering_platforms) > 1:
+            raise ValueError(f"sdy.jit exports for one platform at a time, not for {', '.join(lowering_platforms)}")
+        with choosing(self._compilers):
+            lowered = self._in_jax.lower(lowering_platforms=lowering_platforms)
+            saved = self._in_jax.lower(lowering_platforms=lowering_platforms, **options)
+        laid_out = _lay_out(lowered, self._compilers)
+        return with_module(saved, parsed(laid_out.manual()[0])) if laid_out.is_sharded else saved
+
+    @property
+    def _platforms(self) -> tuple[str, ...] | None:
+        """For a mesh that is abstract, the kind of devices that there are here."""
+        of_context = jax.sharding.get_abstract_mesh()
+        meshes = self._meshes or (() if of_context.empty else (of_context,))
+        return (jax.default_backend(),) if meshes and isinstance(meshes[0], AbstractMesh) else None
