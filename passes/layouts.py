@@ -19,7 +19,7 @@ from sdy.diagnostics import Diagnostic, DiagnosticError, capture, report
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.blocks.communication import bytes_received
 from sdy.passes.blocks.footprint import peak_bytes
 from sdy.passes.driver import expand, partition, propagate, run_passes

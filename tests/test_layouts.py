@@ -18,7 +18,7 @@ from corpus import PROGRAMS
 from corpus.training import transformer_step
 from partitioned_programs import LINE, Argument, Program, X, ints, program
 from sdy.diagnostics import Diagnostic, DiagnosticError, Severity, capture
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import partition, propagate, run_passes
 from sdy.passes.execution.sharded_program import ShardedProgram

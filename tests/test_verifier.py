@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from jax_programs import PROGRAMS, lowered
 from oracle import OracleError, oracle
 from sdy.diagnostics import DiagnosticError, Location
-from sdy.dialect.signature import is_verified_by_signature
+from sdy.ir.operation_key import is_verified_by_signature
 from sdy.stablehlo import STABLEHLO
 from sdy.stablehlo.chlo import CHLO
 from sdy.text import context, parse, verify

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect import ManualComputationOp
 from sdy.dialect.meshes import device_count, named_meshes
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.driver import Timing, read
 from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts

@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.dialect.walk import operations_of
+from sdy.ir.walking import operations_of
 from sdy.passes.common.tensors import is_static_tensor, shape
 from sdy.passes.partitioning.emitter import Emitter
 from sdy.passes.partitioning.neutral import neutral_starts

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FlatSymbolRefAttr, S
 from xdsl.ir import Attribute, Operation
 
 from sdy.axes import AxisRef
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.stablehlo.attributes.replica_groups import (
     DeviceMesh,

@@ -11,7 +11,7 @@ import jax
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import op_error
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.execution.jax_internals import initialize_libraries
 from sdy.passes.execution.python_callbacks import refuse_callbacks
 from sdy.stablehlo.custom_call import CustomCallOp

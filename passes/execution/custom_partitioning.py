@@ -15,7 +15,7 @@ from xdsl.ir import Block
 
 from sdy.diagnostics import op_error
 from sdy.dialect.meshes import named_meshes
-from sdy.dialect.walk import operations_of
+from sdy.ir.walking import operations_of
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.regions import inline_body
 from sdy.passes.common.replica_group_meshes import transform_replica_group_meshes

@@ -7,7 +7,7 @@ are replaced by places in the mesh.
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType, i64
 
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.partitioning.emitter import after
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -9,8 +9,8 @@ from typing import Any
 from xdsl.dialects.builtin import BytesAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
-from sdy.dialect.walk import operations_of
-from sdy.passes.common.editing import erase
+from sdy.ir.editing import erase
+from sdy.ir.walking import operations_of
 from sdy.passes.execution.device_mesh import Device
 from sdy.passes.execution.jax_internals import sharding_questions
 from sdy.passes.execution.placed_values import placed_values

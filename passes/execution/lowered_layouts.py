@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.meshes import named_meshes
-from sdy.dialect.walk import operations_of
+from sdy.ir.walking import operations_of
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.execution.custom_partitioning import CUSTOM_PARTITIONING, partition_customly
 from sdy.passes.execution.device_mesh import Device

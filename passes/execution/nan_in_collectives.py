@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
-from sdy.dialect.walk import operations_of
+from sdy.ir.walking import operations_of
 from sdy.passes.exporting.reduction_kinds import region_reduction
 from sdy.passes.partitioning.emitter import Emitter, after, before
 from sdy.stablehlo.attributes.enums import ComparisonDirection

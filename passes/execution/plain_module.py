@@ -10,7 +10,7 @@ from xdsl.rewriter import Rewriter
 from sdy import dialect
 from sdy.diagnostics import op_error
 from sdy.dialect.meshes import named_meshes
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.common.inline_meshes import InlineMeshesPass
 from sdy.passes.common.regions import inline_body
 from sdy.passes.common.replica_group_meshes import axes_and_mesh

@@ -4,7 +4,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import op_error
 from sdy.dialect.attributes import SHARDING
-from sdy.dialect.walk import operations, operations_of
+from sdy.ir.walking import operations, operations_of
 from sdy.stablehlo.custom_call import CustomCallOp
 
 

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from sdy.dialect.walk import attributes_in, operations
+from sdy.ir.walking import attributes_in, operations
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.stablehlo.random import RngOp

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation
 
 from sdy.diagnostics import capture
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.execution.array_types import element_dtype
 from sdy.passes.execution.inputs import NumpyArray
 from sdy.rules.registry import sharding_rule

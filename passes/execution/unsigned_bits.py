@@ -5,7 +5,7 @@ from typing import cast
 from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, ModuleOp, Signedness, TensorType
 from xdsl.rewriter import Rewriter
 
-from sdy.dialect.walk import operations_of
+from sdy.ir.walking import operations_of
 from sdy.passes.partitioning.emitter import after
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.random import RngBitGeneratorOp

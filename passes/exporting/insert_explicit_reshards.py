@@ -13,10 +13,10 @@ from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
-from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import operations_inside_out, operations_of
+from sdy.ir.editing import AnalysisPreservingPass, after_value, insert_for_use, replace, used_value
+from sdy.ir.traits import is_terminator
+from sdy.ir.walking import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, functions
-from sdy.passes.common.editing import TellingPass, after_value, insert_for_use, replace, used_value
 from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
@@ -31,7 +31,7 @@ from sdy.stablehlo.shape import ConcatenateOp
 
 
 @dataclass(frozen=True)
-class InsertExplicitReshardsPass(TellingPass):
+class InsertExplicitReshardsPass(AnalysisPreservingPass):
     """Insert reshards so that each operation has operands and results whose shardings go together.
 
     An operation's tensors go together when they split each of its factors over the same axes, and no axis splits two

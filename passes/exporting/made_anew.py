@@ -7,8 +7,8 @@ from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import set_sharding
-from sdy.dialect.traits import has_trait
-from sdy.passes.common.editing import insert
+from sdy.ir.editing import insert
+from sdy.ir.traits import has_trait
 from sdy.passes.common.tensors import is_scalar
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp

@@ -17,7 +17,7 @@ from sdy.dialect.shardings import (
     result_shardings,
     set_sharding,
 )
-from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
+from sdy.ir.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import rank
 from sdy.sharding import TensorSharding
 

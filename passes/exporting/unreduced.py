@@ -8,8 +8,8 @@ from sdy.dialect.collectives import AllReduceOp, ReplicatedToUnreducedOp, Sharde
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.editing import insert_for_use, used_value
 from sdy.mesh import Mesh
-from sdy.passes.common.editing import insert_for_use, used_value
 from sdy.passes.exporting.unreduced_plan import (
     AllReduce,
     ReplicatedToUnreduced,

@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.common.tensors import shape
 from sdy.passes.importing.row_numbers import counts_rows
 from sdy.stablehlo.attributes.operation_attributes import (

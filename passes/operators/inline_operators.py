@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Operation, Region
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import error, quoted
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.operators.call import OperatorCall, call_of
 from sdy.operators.registry import find_operator
 from sdy.passes.common.regions import inline_body

@@ -3,7 +3,7 @@
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.operators.call import call_of
 from sdy.passes.common.symbol_dce import SymbolDcePass
 from sdy.stablehlo.composite import CompositeOp

@@ -12,8 +12,8 @@ from xdsl.passes import ModulePass
 
 from sdy.diagnostics import error, warn
 from sdy.dialect.interfaces import data_flow_of
-from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import keeping, operations
+from sdy.ir.traits import is_terminator
+from sdy.ir.walking import cached_walks, operations
 from sdy.passes.partitioning.layout import Layout
 from sdy.passes.partitioning.layouts import Layouts
 from sdy.passes.partitioning.local.collectives import COLLECTIVES
@@ -81,7 +81,7 @@ class ConvertGlobalToLocalPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if is_local(op):
             raise error(op, "the module is partitioned already")
-        with keeping():
+        with cached_walks():
             layouts = Layouts(op)
             sites = list(layouts.sites(self._target(op)))
         # The sharding rules are those of whole tensors, so they are asked before any type changes.

@@ -5,12 +5,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from sdy.dialect.shardings import get_sharding
-from sdy.passes.common.editing import TellingPass
+from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.importing.expand_operations import ExpandOperationsPass, expandable_operations
 from sdy.passes.pipelines import PropagationPipeline
 
 
-class ExpandSplitOperationsPass(TellingPass):
+class ExpandSplitOperationsPass(AnalysisPreservingPass):
     """Expand composites and batch normalisations if one of them has a tensor that is split, and propagate once more.
 
     Shardings that values have stay, and others get those that come through what was expanded. Where nothing is split,

@@ -10,8 +10,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
-from sdy.dialect.walk import operations
-from sdy.passes.common.editing import change_type
+from sdy.ir.editing import change_type
+from sdy.ir.walking import operations
 from sdy.passes.partitioning.layout import Layout, mesh_of_devices
 from sdy.passes.partitioning.site import Site
 from sdy.passes.partitioning.target import Target

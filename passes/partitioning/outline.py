@@ -11,7 +11,7 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.meshes import common_mesh
 from sdy.dialect.ops import MeshOp, ReshardOp
 from sdy.dialect.shardings import get_sharding, set_func_arg_shardings, set_func_result_shardings
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.partitioning.layout import Layout, mesh_of_devices, round_up
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -31,8 +31,8 @@ from sdy.dialect.ops import (
     ShardingGroupOp,
 )
 from sdy.dialect.shardings import set_sharding
-from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import operations
+from sdy.ir.traits import is_terminator
+from sdy.ir.walking import operations
 from sdy.passes.common.computed_whole import Held, warn_of_whole
 from sdy.passes.partitioning.layout import Layout, round_up
 from sdy.passes.partitioning.layouts import Layouts

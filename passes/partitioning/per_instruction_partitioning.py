@@ -21,8 +21,8 @@ from sdy.dialect.ops import (
     ShardingGroupOp,
 )
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import operations
+from sdy.ir.traits import is_terminator
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.regions import move_body
 from sdy.passes.common.tensors import rank

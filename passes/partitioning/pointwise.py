@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from sdy.dialect.interfaces import Elementwise
-from sdy.dialect.traits import has_trait
+from sdy.ir.traits import has_trait
 from sdy.passes.common.tensors import is_scalar, shape
 from sdy.passes.partitioning.emitter import Emitter, with_shape
 from sdy.passes.partitioning.local.constants import splat_of_type

@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from sdy.dialect.shardings import get_sharding
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.common.computed_whole import Held, shardings_around, warn_of_whole
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.partitioning.halo.joining import is_no_shift, resolve_concatenation, split_otherwise

@@ -17,7 +17,7 @@ from sdy.dialect.collectives import AllGatherOp, AllReduceOp, AllSliceOp, Collec
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.tensors import rank
 from sdy.passes.exporting.single_device import device_of, is_on_one_device

@@ -14,7 +14,7 @@ from xdsl.irdl.declarative_assembly_format import FormatProgram, ParsingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from sdy.dialect.signature import VerifiedBySignature
+from sdy.ir.operation_key import VerifiedBySignature
 from sdy.stablehlo.syntax.format_directives import as_in_mlir
 
 OpT = TypeVar("OpT", bound=IRDLOperation)

@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 from xdsl.ir import Operation
 
 from sdy.diagnostics import DiagnosticError, Where, error
-from sdy.dialect.walk import nesting_operations
+from sdy.ir.walking import nesting_operations
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from xdsl.traits import IsTerminator
 
 from sdy.diagnostics import DiagnosticError, op_error
 from sdy.dialect.ops import MeshOp
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.execution.interpreter.batch_norm import BATCH_NORM
 from sdy.passes.execution.interpreter.bits import BITS
 from sdy.passes.execution.interpreter.checks import CHECKS

@@ -12,7 +12,7 @@ from sdy.dialect.attributes import AxisRefListAttr
 from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.passes.common.editing import insert_for_other_uses, insert_for_use
+from sdy.ir.editing import insert_for_other_uses, insert_for_use
 from sdy.passes.common.tensors import rank
 from sdy.passes.exporting.operation_plan import choose_mesh
 from sdy.passes.partitioning.halo.resolution import layout_of

@@ -10,7 +10,7 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.dialect.shardings import get_sharding
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.partitioning.emitter import before

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from sdy.axes import AxisRef, subtract
 from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ManualComputationOp, ReduceScatterOp
-from sdy.dialect.traits import is_terminator
+from sdy.ir.traits import is_terminator
 from sdy.mesh import Mesh
 from sdy.passes.common.device_groups import shard_indices
 from sdy.passes.exporting.common_sharding import agreed_axes

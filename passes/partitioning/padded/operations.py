@@ -10,7 +10,7 @@ from xdsl.traits import get_effects
 
 from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.dialect.interfaces import Elementwise
-from sdy.dialect.traits import has_trait
+from sdy.ir.traits import has_trait
 from sdy.passes.partitioning.local.constants import splat_of_type
 from sdy.passes.partitioning.neutral import identities_of
 from sdy.passes.partitioning.padded.indexing import PADDED_INDEXING

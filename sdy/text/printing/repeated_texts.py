@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from sdy.ir.fields import operands_of, type_of
+
 Key = tuple[object, ...]
 
 _LONGEST = 4096
@@ -37,12 +39,12 @@ class RepeatedTexts:
 
     def key(self, op: Operation, default_dialect: str) -> Key:
         """All that the text of `op` depends on but names."""
-        operands = op._operands  # pyright: ignore[reportPrivateUsage]
+        operands = operands_of(op)
         key: list[object] = [op.__class__, default_dialect, len(operands)]
         for value in operands:
-            key.append(id(value._type))  # pyright: ignore[reportPrivateUsage] # noqa: PERF401
+            key.append(id(type_of(value)))  # noqa: PERF401
         for value in op.results:
-            key.append(id(value._type))  # pyright: ignore[reportPrivateUsage] # noqa: PERF401
+            key.append(id(type_of(value)))  # noqa: PERF401
         if properties := op.properties:
             key += properties
             key += map(id, properties.values())
@@ -56,7 +58,7 @@ class RepeatedTexts:
         known = self._texts.get(key)
         if known is None:
             return None
-        operands = op._operands  # pyright: ignore[reportPrivateUsage]
+        operands = operands_of(op)
         try:
             return known.template % tuple([names[operands[number]] for number in known.operands])
         except KeyError:

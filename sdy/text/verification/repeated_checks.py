@@ -10,8 +10,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from sdy.dialect.attributes import SHARDING
-from sdy.dialect.signature import VerifiedByBody
 from sdy.dialect.verifiers import verify_attributes
+from sdy.ir.fields import type_of
+from sdy.ir.operation_key import VerifiedByBody
 
 _MOST_VALUES = 8
 """In a body; to compare longer ones takes as long as to verify them."""
@@ -31,7 +32,7 @@ class AttributeCheck:
         if sharding is None or len(op.attributes) > 1 or isinstance(op, FuncOp):
             verify_attributes(op)
             return
-        places = id(op.parent), id(sharding), *[id(result._type) for result in op.results]  # pyright: ignore[reportPrivateUsage]
+        places = id(op.parent), id(sharding), *[id(type_of(result)) for result in op.results]
         if places not in self._right:
             verify_attributes(op)
             self._right.add(places)

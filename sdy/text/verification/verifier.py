@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, error, op_error
-from sdy.dialect.signature import Remembered, is_verified_by_signature
+from sdy.ir.operation_key import Remembered, is_verified_by_signature
 from sdy.text.deep import again_with_room
 from sdy.text.verification.builtin_checks import CHECKS
 from sdy.text.verification.definition_checks import check_beyond_signature, check_definition

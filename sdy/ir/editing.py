@@ -1,6 +1,6 @@
 """Edits: put operations somewhere, take them away, let values be used elsewhere.
 
-Whoever edits by these functions alone need not think of what `sdy.dialect.walk` keeps: they say that it is outdated.
+Whoever edits by these functions alone need not think of what `sdy.ir.walking` keeps: they say that it is outdated.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,11 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue, SSA
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from sdy.dialect.ops import PropagationBarrierOp
-from sdy.dialect.walk import forget
+from sdy.ir.walking import invalidate
 
 
-class TellingPass(ModulePass):
-    """A pass that calls `forget` at each edit of which operations there are, as the functions here do.
+class AnalysisPreservingPass(ModulePass):
+    """A pass that calls `invalidate` at each edit of which operations there are, as the functions here do.
 
     The passes around it need not look for operations again that one of them has found.
     """
@@ -22,14 +21,14 @@ class TellingPass(ModulePass):
 
 def insert(new: Operation, at: InsertPoint) -> None:
     """Put `new` there."""
-    forget(at.block.parent_op())
+    invalidate(at.block.parent_op())
     Rewriter.insert_op(new, at)
 
 
 def erase(op: Operation) -> None:
     """Take `op`, whose results nobody uses, away."""
     assert all(result.first_use is None for result in op.results)
-    forget(op)
+    invalidate(op)
     op.detach()
     op.drop_all_references()
 
@@ -62,20 +61,13 @@ def turn_into(op: Operation, op_class: type[Operation]) -> None:
 
     Neither its place nor its users have to be told, which is most of the work of a replacement.
     """
-    forget(op)
+    invalidate(op)
     op.__class__ = op_class
 
 
 def change_type(value: SSAValue, type_: Attribute) -> None:
     """Give `value` another type; it stays the value that its users have, so that these need not be told."""
     value._type = type_  # pyright: ignore[reportPrivateUsage]
-
-
-def before_barriers(value: SSAValue) -> SSAValue:
-    """`value` as it was before any propagation barriers, which do nothing to it, that it passed through."""
-    while isinstance(value, OpResult) and isinstance(value.op, PropagationBarrierOp):
-        value = value.op.operands[0]
-    return value
 
 
 def after_value(value: SSAValue) -> InsertPoint:

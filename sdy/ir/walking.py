@@ -5,9 +5,10 @@ operations of a large module lie all over memory. A list takes half the time of 
 generator for each region around each operation; it stays as it is while the module is edited; and the operations may be
 nested as deeply as they like.
 
-Few passes move an operation, and what one has found, the next need not look for. In `keeping()`, answers are kept until
-`forget()`, which whoever puts an operation somewhere or takes one away has to call. Around those who do not, there is
-`not_keeping()`.
+Few passes move an operation, and what one has found, the next need not look for. In `cached_walks()`, answers are kept
+until `invalidate()`, which whoever puts an operation somewhere or takes one away has to call, as `sdy.ir.editing` does.
+Around those who do not, there is `uncached_walks()`. In `checked_walks()`, in which all tests run, each answer that was
+kept is compared with a new one, so that no edit is forgotten unseen.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -21,7 +22,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import OpTrait
 
-from sdy.dialect.traits import trait_of_class
+from sdy.ir.fields import next_operation
+from sdy.ir.traits import trait_of_class
 
 OperationT = TypeVar("OperationT", bound=Operation)
 
@@ -78,8 +80,8 @@ def attributes_in(root: Operation) -> Iterable[Attribute]:
 
 
 @contextmanager
-def keeping() -> Generator[None]:
-    """Keep what is found in the `with` block until someone calls `forget`, or the outermost such block ends."""
+def cached_walks() -> Generator[None]:
+    """Keep what is found in the `with` block until someone calls `invalidate`, or the outermost such block ends."""
     token = _kept.set({} if (kept := _kept.get()) is None else kept)
     try:
         yield
@@ -88,9 +90,15 @@ def keeping() -> Generator[None]:
 
 
 @contextmanager
-def not_keeping() -> Generator[None]:
+def uncached_walks() -> Generator[None]:
     """Keep nothing in the `with` block, which may edit operations without a word."""
-    forget()
+    invalidate()
+    with _nothing_kept():
+        yield
+
+
+@contextmanager
+def _nothing_kept() -> Generator[None]:
     token = _kept.set(None)
     try:
         yield
@@ -98,7 +106,17 @@ def not_keeping() -> Generator[None]:
         _kept.reset(token)
 
 
-def forget(around: Operation | None = None) -> None:
+@contextmanager
+def checked_walks() -> Generator[None]:
+    """Raise AssertionError in the `with` block wherever an answer that was kept is no longer right."""
+    token = _checked.set(True)
+    try:
+        yield
+    finally:
+        _checked.reset(token)
+
+
+def invalidate(around: Operation | None = None) -> None:
     """Say that operations have come, gone or moved in `around`, or somewhere; their attributes do not matter."""
     kept = _kept.get()
     if not kept:
@@ -142,7 +160,7 @@ class _Found:
                     pending += _first_operations(op)
                     break
                 # `next_op` is a call, which costs as much as all else here.
-                op = op._next_op  # pyright: ignore[reportPrivateUsage]
+                op = next_operation(op)
         self.classes.update(map(type, self.outside_in))
 
     @cached_property
@@ -182,7 +200,10 @@ def _inside_out(root: Operation) -> list[Operation]:
 
 
 _kept: ContextVar[dict[int, _Found] | None] = ContextVar("kept", default=None)
-"""By the address of the root in which it was found; None outside of `keeping()`."""
+"""By the address of the root in which it was found; None outside of `cached_walks()`."""
+
+_checked: ContextVar[bool] = ContextVar("checked", default=False)
+"""Whether what was kept is compared with what there is."""
 
 
 def _find(root: Operation) -> _Found:
@@ -192,6 +213,9 @@ def _find(root: Operation) -> _Found:
     found = kept.get(id(root))
     if found is None:
         found = kept[id(root)] = _Found(root)
+    elif _checked.get():
+        with _nothing_kept():
+            assert found.outside_in == _Found(root).outside_in, f"'{root.name}' was edited without `invalidate`"
     return found
 
 

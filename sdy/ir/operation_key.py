@@ -25,6 +25,8 @@ from xdsl.traits import (
     SameOperandsAndResultType,
 )
 
+from sdy.ir.fields import operands_of, successors_of, type_of
+
 T = TypeVar("T")
 
 Signature = tuple[object, ...]
@@ -81,14 +83,14 @@ class Remembered(Generic[T]):
         # A view of the operands made by xDSL, or a comprehension instead of a loop, would cost as much as all the rest.
         properties = op.properties
         key: list[object] = [type(op), *properties]
-        for value in op._operands:  # pyright: ignore[reportPrivateUsage]
-            key.append(id(value._type))  # noqa: PERF401  # pyright: ignore[reportPrivateUsage]
+        for value in operands_of(op):
+            key.append(id(type_of(value)))  # noqa: PERF401
         key.append(None)
         for value in op.results:
-            key.append(id(value._type))  # noqa: PERF401  # pyright: ignore[reportPrivateUsage]
+            key.append(id(type_of(value)))  # noqa: PERF401
         for attribute in properties.values():
             key.append(id(attribute))  # noqa: PERF401
-        if op.regions or op._successors:  # pyright: ignore[reportPrivateUsage]
+        if op.regions or successors_of(op):
             key += "regions", len(op.regions), len(op.successors)
         if op.attributes:
             for name, attribute in op.attributes.items():
@@ -138,7 +140,7 @@ class RememberedByResult(Generic[T]):
         """The function's answer for this operation, which is asked for so often that this is written to be fast."""
         (result,) = op.results
         try:
-            return self._by_identity[id(result._type)]  # pyright: ignore[reportPrivateUsage]
+            return self._by_identity[id(type_of(result))]
         except KeyError:
             pass
         return self._answer_of_equal(op, result.type)

@@ -10,19 +10,19 @@ from xdsl.traits import IsTerminator, Pure, SymbolOpInterface
 
 from random_modules import random_module
 from sdy.dialect.interfaces import ShardableDataFlow
-from sdy.dialect.traits import has_trait, is_terminator, trait_of
-from sdy.dialect.walk import (
+from sdy.ir.editing import AnalysisPreservingPass, erase
+from sdy.ir.traits import has_trait, is_terminator, trait_of
+from sdy.ir.walking import (
     attributes_in,
+    cached_walks,
     innermost_first,
-    keeping,
     nesting_operations,
-    not_keeping,
     operations,
     operations_inside_out,
     operations_of,
     operations_with,
+    uncached_walks,
 )
-from sdy.passes.common.editing import TellingPass, erase
 from sdy.passes.driver import flatten
 from sdy.passes.spec import parse_pipeline
 from sdy.stablehlo.control_flow import WhileOp
@@ -106,10 +106,10 @@ def test_attributes_are_those_of_all_operations():
 def test_what_is_found_is_kept_until_an_edit():
     module = MODULE.clone()
     assert operations(module) is not operations(module)
-    with keeping():
+    with cached_walks():
         found = operations(module)
         assert operations(module) is found
-        with not_keeping():
+        with uncached_walks():
             assert operations(module) is not operations(module)
         found = operations(module)
         declared = operations_of(module, FuncOp)[-1]
@@ -119,16 +119,25 @@ def test_what_is_found_is_kept_until_an_edit():
         assert_found(module)
 
 
+def test_an_edit_that_is_not_told_is_found():
+    module = MODULE.clone()
+    with cached_walks():
+        declared = operations_of(module, FuncOp)[-1]
+        declared.detach()
+        with pytest.raises(AssertionError, match=r"'builtin.module' was edited without `invalidate`"):
+            operations(module)
+
+
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("text", [TRANSFORMER.read_text(), *map(random_module, range(30))], ids=lambda text: len(text))
 def test_passes_tell_of_their_edits(text: str, pipeline: str):
     module = parse(text)
-    with keeping():
+    with cached_walks():
         for step in flatten(parse_pipeline(pipeline)):
-            if isinstance(step, TellingPass):
+            if isinstance(step, AnalysisPreservingPass):
                 assert_found(module)
                 step.apply(context(), module)
                 assert_found(module)
             else:
-                with not_keeping():
+                with uncached_walks():
                     step.apply(context(), module)

@@ -8,7 +8,7 @@ from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.test_value import create_ssa_value
 
-from sdy.dialect.signature import Remembered
+from sdy.ir.operation_key import Remembered
 
 
 class Counted:
