@@ -1,4 +1,4 @@
-"""What is remembered by the signature of an operation."""
+"""What is remembered by the key of an operation."""
 
 import gc
 
@@ -64,7 +64,7 @@ def test_operations_that_differ_in_their_values_alone_share_an_answer():
     ],
     ids=["operand type", "result type", "no operand", "no result", "property", "attribute"],
 )
-def test_other_types_properties_or_attributes_are_another_signature(other: AnyOp):
+def test_other_types_properties_or_attributes_are_another_key(other: AnyOp):
     assert calls_for(op_of((vector(4),), (vector(4),)), other) == 2
 
 
