@@ -141,8 +141,7 @@ def run_passes(
                     verify(module)
 
     with cached_walks():
-        # Where more room is needed, `run` is called in a thread, which keeps nothing unless told to.
-        with_room_for(module, cached_walks()(run))
+        with_room_for(module, run)
 
 
 def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: bool = True, **options: Any) -> None:

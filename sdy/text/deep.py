@@ -8,6 +8,7 @@ a thread that has more of it.
 import sys
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from ctypes import c_ulong, py_object, pythonapi
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -42,6 +43,7 @@ def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function where there is more room, and wait for it; an interrupt of the wait interrupts the function."""
     if has_room():
         return function(*args, **kwargs)
+    context = copy_context()
     results: list[T] = []
     problems: list[BaseException] = []
     finished = threading.Event()
@@ -49,7 +51,7 @@ def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     def work() -> None:
         _here.has_room = True
         try:
-            results.append(function(*args, **kwargs))
+            results.append(context.run(function, *args, **kwargs))
         except BaseException as problem:
             problems.append(problem)
         finally:
