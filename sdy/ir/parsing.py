@@ -9,12 +9,19 @@ class MyParser(OpenParser):
 # pyright: reportPrivateUsage=false
 
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
 from xdsl.parser import AffineParser, AttrParser, Parser, ParserState
-from xdsl.utils.lexer import Token
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind
+
+if TYPE_CHECKING:
+    Text: TypeAlias = Input[str]
+    TextSpan: TypeAlias = Span[str]
+    AnySpan: TypeAlias = Span[str] | Span[bytes]
+else:  # xDSL 0.73 reads nothing but text, and so does not say of what these are
+    Text, TextSpan, AnySpan = Input, Span, Span
 
 
 class _OpenSteps:
@@ -86,7 +93,7 @@ OPEN_STEPS.update(
 )
 
 
-def next_token(parser: AttrParser) -> Token[MLIRTokenKind, str]:
+def next_token(parser: AttrParser) -> MLIRToken:
     """The token that any parser of attributes is at."""
     return parser._current_token
 

@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.parser import ParserState
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Input, Span, Token
-from xdsl.utils.mlir_lexer import MLIRTokenKind, PunctuationSpelling
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind, PunctuationSpelling
 
 from sdy.diagnostics import DiagnosticError, Note, error
 from sdy.ir.parsing import OpenParser
@@ -66,7 +66,7 @@ class TokenParser(OpenParser):
         state.lexer.pos = offset
         state.current_token = state.lexer.lex()
 
-    def parse_optional_token(self, expected_kind: MLIRTokenKind) -> Token[MLIRTokenKind, str] | None:
+    def parse_optional_token(self, expected_kind: MLIRTokenKind) -> MLIRToken | None:
         state = self.state
         token = state.current_token
         if token.kind is not expected_kind:
@@ -74,7 +74,7 @@ class TokenParser(OpenParser):
         state.current_token = state.lexer.lex()
         return token
 
-    def parse_token(self, expected_kind: MLIRTokenKind, error_msg: str) -> Token[MLIRTokenKind, str]:
+    def parse_token(self, expected_kind: MLIRTokenKind, error_msg: str) -> MLIRToken:
         token = self.parse_optional_token(expected_kind)
         if token is None:
             self.raise_error(error_msg)
