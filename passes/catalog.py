@@ -67,14 +67,12 @@ _ROOMS = {
         sdy-update-non-divisible-input-output-shardings
         sdy-verify-unreduced-axes
     """,
-    "operators": """
-        sdy-inline-operators
-    """,
     "partitioning": """
         sdy-accumulate-in-stages
         sdy-convert-global-to-local
         sdy-expand-split-operations
         sdy-inline-functions
+        sdy-inline-operators
         sdy-merge-equal-collectives
         sdy-nest-input-output-sub-axes
         sdy-pad-for-divisibility

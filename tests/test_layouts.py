@@ -21,8 +21,8 @@ from sdy.diagnostics import Diagnostic, DiagnosticError, Severity, capture
 from sdy.ir.walking import operations
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import partition, propagate, run_passes
-from sdy.passes.execution.sharded_program import ShardedProgram
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
+from sdy.passes.jax.sharded_program import ShardedProgram
 from sdy.passes.layouts import AS_IN_HLO, AS_WRITTEN, Layout, cheapest, propagated_layouts
 from sdy.tools import sdy_run
 

@@ -21,9 +21,9 @@ from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import rank
-from sdy.passes.exporting.operation_reshards import reshard_around
-from sdy.passes.exporting.single_device import is_on_one_device, refuse_single_device
-from sdy.passes.exporting.unreduced import combine_for_use, unreduce_for_use
+from sdy.passes.spmd.reshards.operation_reshards import reshard_around
+from sdy.passes.spmd.reshards.single_device import is_on_one_device, refuse_single_device
+from sdy.passes.spmd.reshards.unreduced import combine_for_use, unreduce_for_use
 from sdy.rules.registry import name_of
 from sdy.sharding import TensorSharding, equivalent
 from sdy.stablehlo.dot import DotGeneralOp, DotOp

@@ -14,7 +14,7 @@ from sdy.dialect.ops import ShardingConstraintOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, insert, replace
 from sdy.ir.walking import operations_of
-from sdy.passes.importing.batch_norm import expand_gradient, expand_training
+from sdy.passes.common.batch_norm import expand_gradient, expand_training
 from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormTrainingOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.composite import CompositeOp

@@ -13,11 +13,11 @@ from sdy.dialect.ops import ShardingConstraintOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, erase, insert, replace
 from sdy.ir.walking import innermost_first, operations_of
-from sdy.passes.partitioning.emitter import before
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.emitter import before
 from sdy.stablehlo.shape import TransposeOp
 from sdy.stablehlo.types.quantized import UniformQuantizedType
 

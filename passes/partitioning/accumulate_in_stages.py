@@ -13,16 +13,16 @@ from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.common.tensors import is_static_tensor, shape
-from sdy.passes.partitioning.emitter import Emitter, with_shape
-from sdy.passes.partitioning.halo.body import TensorEmitter
-from sdy.passes.partitioning.halo.replication import reshard_around
-from sdy.passes.partitioning.halo.resolution import layout_of
-from sdy.passes.partitioning.neutral import has_neutral_starts
-from sdy.passes.partitioning.pointwise import applied, is_pointwise
-from sdy.passes.partitioning.stages import Cut, with_parts
+from sdy.passes.spmd.halo.body import TensorEmitter
+from sdy.passes.spmd.halo.replication import reshard_around
+from sdy.passes.spmd.halo.resolution import layout_of
+from sdy.passes.spmd.neutral import has_neutral_starts
+from sdy.passes.spmd.pointwise import applied, is_pointwise
+from sdy.passes.spmd.stages import Cut, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
+from sdy.stablehlo.emitter import Emitter, with_shape
 from sdy.stablehlo.reduce_window import ReduceWindowOp
 
 
