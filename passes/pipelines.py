@@ -303,7 +303,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
 
         yield UnifyMeshesPass()
-        yield ExpandSplitOperationsPass()
+        yield ExpandSplitOperationsPass(then=(PropagationPipeline(),))
         yield InlineFunctionsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield NestInputOutputSubAxesPass()
