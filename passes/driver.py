@@ -22,7 +22,7 @@ from sdy.passes.importing.expand_operations import ExpandOperationsPass
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.passes.policy.policy import Policy, apply_policy
 from sdy.text import context, verify
-from sdy.text.deep import with_room_for
+from sdy.text.large_stack import on_large_stack_if_deep
 from sdy.text.reading.other_formats import decoded
 
 STANDARD_STREAM = "-"
@@ -141,7 +141,7 @@ def run_passes(
                     verify(module)
 
     with cached_walks():
-        with_room_for(module, run)
+        on_large_stack_if_deep(module, run)
 
 
 def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: bool = True, **options: Any) -> None:

@@ -22,7 +22,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, error, register_source
 from sdy.parse_errors import ChainedParseError
-from sdy.text.deep import again_with_room, has_room
+from sdy.text.large_stack import again_on_large_stack, has_large_stack
 from sdy.text.lines import LineTable
 from sdy.text.locations import LocationParser
 from sdy.text.printing.names import asm_names
@@ -267,7 +267,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         raise self.error_at(token.start, message)
 
 
-@again_with_room
+@again_on_large_stack
 def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     """The module that `text` is, or one around the operations that it is, not yet verified. Raises DiagnosticError."""
     register_source(filename, text)
@@ -288,7 +288,7 @@ def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     except ParseError as problem:
         raise parser.error_at(problem.span.start, _sentence(problem.msg)) from problem
     except RecursionError:
-        if not has_room():
+        if not has_large_stack():
             raise
         raise parser.error_at(parser.pos, "nested too deeply") from None
     except _BAD_VALUE as problem:

@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.ir.operation_key import Remembered, is_verified_by_key
-from sdy.text.deep import again_with_room
+from sdy.text.large_stack import again_on_large_stack
 from sdy.text.verification.builtin_checks import CHECKS
 from sdy.text.verification.definition_checks import check_beyond_key, check_definition
 from sdy.text.verification.repeated_checks import AttributeCheck, BodyCheck
@@ -27,7 +27,7 @@ from sdy.text.verification.visibility import check_visibility, is_isolated
 
 
 @collector.paused()
-@again_with_room
+@again_on_large_stack
 def verify(top: Operation) -> None:
     """Raises DiagnosticError for `top`, or for the first operation that is not valid of each function that it has.
 

@@ -1,8 +1,8 @@
-"""Room for what nests deeply.
+"""A large stack for what nests deeply.
 
 The parser, the verifier and the printer call themselves once for each region, array or parenthesis that a text nests.
-Python stops at a thousand calls within calls; a program may well nest more. What finds too little room is then done in
-a thread that has more of it.
+Python stops at a thousand calls within calls; a program may well nest more. What finds its stack too small is then done
+in a thread that has a larger one.
 """
 
 import sys
@@ -25,8 +25,8 @@ _STACK_BYTES = 1 << 29
 _MOST_CALLS = 400_000
 """Of calls within calls: few enough for the stack whatever they are, enough for tens of thousands of regions."""
 
-_ROOMY_DEPTH = 50
-"""So many regions in regions need no more room, whatever is done to them."""
+_SHALLOW = 50
+"""So many regions in regions need no larger stack, whatever is done to them."""
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 
@@ -34,14 +34,14 @@ _one_at_a_time = threading.Lock()
 _here = threading.local()
 
 
-def has_room() -> bool:
-    """Whether the caller already runs where there is more room."""
-    return getattr(_here, "has_room", False)
+def has_large_stack() -> bool:
+    """Whether the caller already runs on the large stack."""
+    return getattr(_here, "has_large_stack", False)
 
 
-def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function where there is more room, and wait for it; an interrupt of the wait interrupts the function."""
-    if has_room():
+def on_large_stack(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function on a large stack, and wait for it; an interrupt of the wait interrupts the function."""
+    if has_large_stack():
         return function(*args, **kwargs)
     context = copy_context()
     results: list[T] = []
@@ -49,7 +49,7 @@ def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     finished = threading.Event()
 
     def work() -> None:
-        _here.has_room = True
+        _here.has_large_stack = True
         try:
             results.append(context.run(function, *args, **kwargs))
         except BaseException as problem:
@@ -87,34 +87,34 @@ def _run(worker: threading.Thread, finished: threading.Event) -> None:
             pythonapi.PyThreadState_SetAsyncExc(c_ulong(worker.ident), py_object(KeyboardInterrupt))
 
 
-def again_with_room(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function that finds too little room start again where there is more. It must not have changed anything.
+def again_on_large_stack(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function whose stack is too small start again on a large one. It must not have changed anything.
 
     It raises DiagnosticError where even that is not enough.
     """
 
     @wraps(function)
-    def roomy(*args: P.args, **kwargs: P.kwargs) -> T:
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return function(*args, **kwargs)
         except RecursionError:
-            if has_room():
+            if has_large_stack():
                 raise _too_deep(None) from None
         try:
-            return with_room(function, *args, **kwargs)
+            return on_large_stack(function, *args, **kwargs)
         except RecursionError:
             raise _too_deep(None) from None
 
-    return roomy
+    return guarded
 
 
-def with_room_for(top: Operation, function: Callable[[], T]) -> T:
-    """Call a function that works on what `top` nests, where there is more room if that is deep.
+def on_large_stack_if_deep(top: Operation, function: Callable[[], T]) -> T:
+    """Call a function that works on what `top` nests, on a large stack if that is deep.
 
     Raises DiagnosticError where even that is not enough.
     """
     try:
-        return with_room(function) if _is_deep(top) else function()
+        return on_large_stack(function) if _is_deep(top) else function()
     except RecursionError:
         raise _too_deep(top) from None
 
@@ -127,6 +127,6 @@ def _is_deep(top: Operation) -> bool:
     depths = {id(top.parent_op()): 0}
     for op in nesting_operations(top):
         depth = depths[id(op)] = depths[id(op.parent_op())] + 1
-        if depth > _ROOMY_DEPTH:
+        if depth > _SHALLOW:
             return True
     return False

@@ -1,4 +1,4 @@
-"""Recognizing indices that count: 0 in row 0, 1 in row 1, and so on."""
+"""Recognizing an iota along dimension 0: 0 in row 0, 1 in row 1, and so on."""
 
 from xdsl.ir import SSAValue
 
@@ -11,22 +11,22 @@ from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
 from sdy.stablehlo.shape import ReshapeOp
 
 
-def counts_rows(value: SSAValue) -> bool:
+def is_iota_along_rows(value: SSAValue) -> bool:
     """Whether each element of `value`, an integer tensor, is its own index along dimension 0."""
     match operation := value.owner:
         case IotaOp():
             return operation.iota_dimension.value.data == 0
         case ReshapeOp():
-            return _same_rows(operation.operand, value) and counts_rows(operation.operand)
+            return _same_rows(operation.operand, value) and is_iota_along_rows(operation.operand)
         case BroadcastInDimOp():
             rows_stay = operation.broadcast_dimensions.get_values()[:1] == (0,)
-            return rows_stay and _same_rows(operation.operand, value) and counts_rows(operation.operand)
+            return rows_stay and _same_rows(operation.operand, value) and is_iota_along_rows(operation.operand)
         case ClampOp():
             low, high = _splat(operation.min), _splat(operation.max)
             all_allowed = low is not None and high is not None and low <= 0 and high >= shape(value.type)[0] - 1
-            return all_allowed and counts_rows(operation.operand)
+            return all_allowed and is_iota_along_rows(operation.operand)
         case SelectOp():
-            return _asks_for_negative_rows(operation.pred) and counts_rows(operation.on_false)
+            return _asks_for_negative_rows(operation.pred) and is_iota_along_rows(operation.on_false)
         case _:
             return False
 
@@ -42,7 +42,7 @@ def _asks_for_negative_rows(predicate: SSAValue) -> bool:
         isinstance(compare, CompareOp)
         and compare.comparison_direction.data == ComparisonDirection.LT
         and _splat(compare.rhs) == 0
-        and counts_rows(compare.lhs)
+        and is_iota_along_rows(compare.lhs)
     )
 
 
