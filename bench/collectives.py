@@ -23,8 +23,8 @@ from rich.table import Table
 
 from sdy.dialect.meshes import device_count
 from sdy.passes.driver import propagate
-from sdy.passes.execution.compile import compile
-from sdy.passes.execution.hlo_collectives import Traffic, collectives, total
+from sdy.passes.jax.compile import compile
+from sdy.passes.jax.hlo_collectives import Traffic, collectives, total
 from sdy.text import parse
 
 _EXAMPLE = Path(__file__).parent.parent / "examples" / "transformer.mlir"

@@ -28,10 +28,10 @@ from rich.table import Table  # noqa: E402
 
 from corpus import PROGRAMS  # noqa: E402
 from partitioned_programs import Program, partitioned  # noqa: E402
-from sdy.passes.blocks.communication import bytes_received  # noqa: E402
-from sdy.passes.blocks.footprint import peak_bytes  # noqa: E402
-from sdy.passes.execution.compile import compile  # noqa: E402
-from sdy.passes.execution.hlo_received import bytes_received as bytes_really_received  # noqa: E402
+from sdy.passes.jax.compile import compile  # noqa: E402
+from sdy.passes.jax.hlo_received import bytes_received as bytes_really_received  # noqa: E402
+from sdy.passes.spmd.costs.communication import bytes_received  # noqa: E402
+from sdy.passes.spmd.costs.footprint import peak_bytes  # noqa: E402
 
 
 def main() -> int:

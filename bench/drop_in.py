@@ -10,7 +10,7 @@ CPU devices; nothing else is said. A row is printed as soon as it is measured:
     memory      the ratio of what a device needs for arguments, results and what lies between
     compile     the ratio of the seconds that all processors together need from the function to what is compiled
     numbers     whether they are the same as far as rounding explains, as `first_mismatch` in
-                passes/execution/rounding.py has it: 16 times the random walk of the roundings of the module, in the
+                passes/jax/rounding.py has it: 16 times the random walk of the roundings of the module, in the
                 narrowest type that is in it, or of what moves where the arguments are rounded otherwise
 
 The exit status is 1 where numbers differ, where a program is refused, or where its process ends.

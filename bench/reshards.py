@@ -37,13 +37,13 @@ from rich.table import Table
 from xdsl.dialects.func import FuncOp
 
 from sdy.axes import AxisRef, merge_sub_axes, total_size
+from sdy.device_groups import shard_indices
 from sdy.dialect.collectives import AllGatherOp, AllSliceOp, AllToAllOp, CollectivePermuteOp
 from sdy.mesh import Mesh
-from sdy.passes.common.device_groups import shard_indices
-from sdy.passes.execution.hlo_received import bytes_received
-from sdy.passes.exporting.cheapest_plan import cheapest_plan
-from sdy.passes.exporting.collective_cost import elements_received
-from sdy.passes.exporting.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, CollectivePermute, Step
+from sdy.passes.jax.hlo_received import bytes_received
+from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshards.collective_cost import elements_received
+from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, CollectivePermute, Step
 from sdy.text import parse
 
 _BYTES = 4

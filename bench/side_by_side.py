@@ -15,9 +15,9 @@ import numpy as np
 from placed import Placed
 
 import sdy
-from sdy.passes.execution.hlo_received import bytes_received
-from sdy.passes.execution.inputs import rounded_otherwise
-from sdy.passes.execution.rounding import Rounding, first_mismatch
+from sdy.passes.jax.hlo_received import bytes_received
+from sdy.passes.jax.inputs import rounded_otherwise
+from sdy.passes.jax.rounding import Rounding, first_mismatch
 
 _ELEMENT = 4
 """Bytes that count where there are none, so that there is a ratio."""

@@ -1,6 +1,6 @@
 """Every pass by its name; a pass is loaded only when it is asked for.
 
-A pass `sdy-foo-bar` of a room is the class `FooBarPass` in that room's file `foo_bar.py`.
+A pass `sdy-foo-bar` of a folder is the class `FooBarPass` in that folder's file `foo_bar.py`.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from importlib import import_module
 
 from xdsl.passes import ModulePass
 
-_ROOMS = {
+_FOLDERS = {
     "blocks": """
         sdy-split-reductions
     """,
@@ -67,15 +67,13 @@ _ROOMS = {
         sdy-update-non-divisible-input-output-shardings
         sdy-verify-unreduced-axes
     """,
-    "operators": """
-        sdy-inline-operators
-    """,
     "partitioning": """
         sdy-accumulate-in-stages
         sdy-convert-global-to-local
         sdy-expand-split-operations
         sdy-hoist-invariant-collectives
         sdy-inline-functions
+        sdy-inline-operators
         sdy-merge-equal-collectives
         sdy-nest-input-output-sub-axes
         sdy-pad-for-divisibility
@@ -98,13 +96,13 @@ def _load(module: str, class_name: str) -> type[ModulePass]:
     return getattr(import_module(f"sdy.passes.{module}"), class_name)
 
 
-def _pass_loader(room: str, name: str) -> Callable[[], type[ModulePass]]:
+def _pass_loader(folder: str, name: str) -> Callable[[], type[ModulePass]]:
     words = name.removeprefix("sdy-").split("-")
-    return partial(_load, f"{room}.{'_'.join(words)}", "".join(word.capitalize() for word in words) + "Pass")
+    return partial(_load, f"{folder}.{'_'.join(words)}", "".join(word.capitalize() for word in words) + "Pass")
 
 
 PASSES: dict[str, Callable[[], type[ModulePass]]] = {
-    name: _pass_loader(room, name) for room, names in _ROOMS.items() for name in names.split()
+    name: _pass_loader(folder, name) for folder, names in _FOLDERS.items() for name in names.split()
 } | {name: partial(_load, "pipelines", class_name) for name, class_name in _PIPELINES.items()}
 """Pass name -> a function that loads the pass's class."""
 

@@ -15,14 +15,14 @@ from xdsl.passes import ModulePass
 
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, Location, error
-from sdy.dialect.walk import forget, keeping, not_keeping
-from sdy.passes.common.editing import TellingPass
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import cached_walks, invalidate, uncached_walks
 from sdy.passes.common.symbol_dce import SymbolDcePass
 from sdy.passes.importing.expand_operations import ExpandOperationsPass
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.passes.policy.policy import Policy, apply_policy
 from sdy.text import context, verify
-from sdy.text.deep import with_room_for
+from sdy.text.large_stack import on_large_stack_if_deep
 from sdy.text.reading.other_formats import decoded
 
 STANDARD_STREAM = "-"
@@ -127,19 +127,21 @@ def run_passes(
         for step in flatten(passes):
             if before_each:
                 before_each(step, module)
-                forget()
-            with timing.stage(step.name), nullcontext() if isinstance(step, TellingPass) else not_keeping():
+                invalidate()
+            with (
+                timing.stage(step.name),
+                nullcontext() if isinstance(step, AnalysisPreservingPass) else uncached_walks(),
+            ):
                 step.apply(ctx, module)
             if after_each:
                 after_each(step, module)
-                forget()
+                invalidate()
             if verify_each:
                 with timing.stage("verification"):
                     verify(module)
 
-    with keeping():
-        # Where more room is needed, `run` is called in a thread, which keeps nothing unless told to.
-        with_room_for(module, keeping()(run))
+    with cached_walks():
+        on_large_stack_if_deep(module, run)
 
 
 def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: bool = True, **options: Any) -> None:

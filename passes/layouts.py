@@ -19,15 +19,15 @@ from sdy.diagnostics import Diagnostic, DiagnosticError, capture, report
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
-from sdy.dialect.walk import operations
-from sdy.passes.blocks.communication import bytes_received
-from sdy.passes.blocks.footprint import peak_bytes
+from sdy.ir.walking import operations
 from sdy.passes.driver import expand, partition, propagate, run_passes
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
-from sdy.passes.partitioning.local_module import is_local
 from sdy.passes.policy.policy import Policy
 from sdy.passes.propagation.provenance.history import history_of
 from sdy.passes.propagation.provenance.ways import Choice, Way
+from sdy.passes.spmd.costs.communication import bytes_received
+from sdy.passes.spmd.costs.footprint import peak_bytes
+from sdy.passes.spmd.local_module import is_local
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.control_flow import WhileOp

@@ -291,12 +291,12 @@ class PartitionPipeline(Pipeline):
     enable_rgv3: bool = False
 
     def passes(self) -> Iterator[ModulePass]:
-        from sdy.passes.operators.inline_operators import InlineOperatorsPass
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass
         from sdy.passes.partitioning.hoist_invariant_collectives import HoistInvariantCollectivesPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
+        from sdy.passes.partitioning.inline_operators import InlineOperatorsPass
         from sdy.passes.partitioning.merge_equal_collectives import MergeEqualCollectivesPass
         from sdy.passes.partitioning.nest_input_output_sub_axes import NestInputOutputSubAxesPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
@@ -304,7 +304,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
 
         yield UnifyMeshesPass()
-        yield ExpandSplitOperationsPass()
+        yield ExpandSplitOperationsPass(then=(PropagationPipeline(),))
         yield InlineFunctionsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield NestInputOutputSubAxesPass()

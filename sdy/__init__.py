@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from sdy.passes.account.account import account as account
     from sdy.passes.driver import partition as partition
     from sdy.passes.driver import propagate as propagate
-    from sdy.passes.execution.compile import compile as compile
-    from sdy.passes.execution.compiler import compiler as compiler
-    from sdy.passes.execution.from_jax import from_jax as from_jax
-    from sdy.passes.execution.interpreter.interpret import interpret as interpret
-    from sdy.passes.execution.jit import jit as jit
-    from sdy.passes.operators.register import register_op as register_op
+    from sdy.passes.interpret import interpret as interpret
+    from sdy.passes.jax.compile import compile as compile
+    from sdy.passes.jax.compiler import compiler as compiler
+    from sdy.passes.jax.from_jax import from_jax as from_jax
+    from sdy.passes.jax.jit import jit as jit
+    from sdy.passes.jax.operators.register import register_op as register_op
     from sdy.passes.policy.split import split as split
     from sdy.passes.propagation.provenance.explain import explain as explain
     from sdy.rule import OpShardingRule as OpShardingRule
@@ -56,19 +56,19 @@ _HOMES = {
     "ShardingWarning": "sdy.warning_categories",
     "UnknownOperationWarning": "sdy.warning_categories",
     "account": "sdy.passes.account.account",
-    "compile": "sdy.passes.execution.compile",
-    "compiler": "sdy.passes.execution.compiler",
+    "compile": "sdy.passes.jax.compile",
+    "compiler": "sdy.passes.jax.compiler",
     "explain": "sdy.passes.propagation.provenance.explain",
     "format": "sdy.text",
-    "from_jax": "sdy.passes.execution.from_jax",
+    "from_jax": "sdy.passes.jax.from_jax",
     "get_sharding": "sdy.dialect.shardings",
-    "interpret": "sdy.passes.execution.interpreter.interpret",
-    "jit": "sdy.passes.execution.jit",
+    "interpret": "sdy.passes.interpret",
+    "jit": "sdy.passes.jax.jit",
     "operator_name": "sdy.operators.call",
     "parse": "sdy.text",
     "partition": "sdy.passes.driver",
     "propagate": "sdy.passes.driver",
-    "register_op": "sdy.passes.operators.register",
+    "register_op": "sdy.passes.jax.operators.register",
     "split": "sdy.passes.policy.split",
 }
 

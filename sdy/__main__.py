@@ -25,7 +25,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the tool that the first of `words` names with the others, and return its exit status."""
     name, *rest = (sys.argv[1:] if words is None else words) or ["--help"]
     if name in TOOLS:
-        return import_module(f"sdy.tools.sdy_{name}").main(rest)
+        return import_module("sdy.tools.entry").run_command(name, rest)
     if name in ("-h", "--help"):
         print(usage(), end="")
         return 0

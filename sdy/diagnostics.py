@@ -15,11 +15,13 @@ The place of a diagnostic is the location of an operation or value, as MLIR has 
 import logging
 import sys
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
+from threading import Lock
 from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
@@ -153,18 +155,18 @@ def remark(where: Where, message: str, *notes: Note) -> None:
 
 
 def report(diagnostic: Diagnostic) -> None:
-    """Give a diagnostic to the innermost handler."""
-    _handlers[-1](diagnostic)
+    """Give a diagnostic to the innermost handler of this thread or task."""
+    _handler.get()(diagnostic)
 
 
 @contextmanager
 def handling(handler: Callable[[Diagnostic], None]) -> Generator[None]:
-    """Give what is reported inside the `with` block to `handler`."""
-    _handlers.append(handler)
+    """Give what this thread or task reports inside the `with` block to `handler`."""
+    token = _handler.set(handler)
     try:
         yield
     finally:
-        _handlers.pop()
+        _handler.reset(token)
 
 
 @contextmanager
@@ -202,8 +204,15 @@ def location_of(where: Where) -> Location | None:
 
 
 def register_source(filename: str, text: str, first_line: int = 1) -> None:
-    """Let diagnostics in `filename` show the lines of `text`, whose first line has the number `first_line`."""
-    _sources[filename] = _Source(text, first_line)
+    """Let diagnostics in `filename` show the lines of `text`, whose first line has the number `first_line`.
+
+    The text is kept until those of many other files have been registered.
+    """
+    with _sources_lock:
+        _sources.pop(filename, None)
+        _sources[filename] = _Source(text, first_line)
+        while len(_sources) > _MOST_SOURCES:
+            del _sources[next(iter(_sources))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +221,12 @@ class _Source:
     first_line: int
 
 
+_MOST_SOURCES = 64
+
 _sources: dict[str, _Source] = {}
+"""By the name of the file, the one that was registered last at the end."""
+
+_sources_lock = Lock()
 
 
 def _around(line: str, column: int) -> tuple[str, int]:
@@ -264,7 +278,7 @@ def _tell_python(diagnostic: Diagnostic) -> None:
         case Severity.WARNING:
             place = diagnostic.location or Location("<unknown>", 0, 0)
             text = "; ".join(each.message for each in (diagnostic, *diagnostic.notes))
-            told = _told[place.filename]
+            told = _told_in(place.filename)
             warnings.warn_explicit(shown_lines(text), diagnostic.category, place.filename, place.line, registry=told)
         case Severity.ERROR:
             print(diagnostic.render(), file=sys.stderr)
@@ -272,7 +286,10 @@ def _tell_python(diagnostic: Diagnostic) -> None:
             _LOGGER.info("%s", diagnostic.render())
 
 
-_told: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
-"""By file, what Python has told: as the `__warningregistry__` of a module of its own."""
+@lru_cache(maxsize=256)
+def _told_in(filename: str) -> dict[Any, Any]:
+    """What Python has told of a file: as the `__warningregistry__` of a module of its own."""
+    return {}
 
-_handlers: list[Callable[[Diagnostic], None]] = [_tell_python]
+
+_handler: ContextVar[Callable[[Diagnostic], None]] = ContextVar("handler", default=_tell_python)

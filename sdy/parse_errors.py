@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Span
 
 from sdy.diagnostics import Location
+from sdy.ir.parsing import AnySpan
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class Statement:
 class ChainedParseError(ParseError):
     """Statements about one mistake, the mistake itself first."""
 
-    def __init__(self, span: Span[str] | Span[bytes], *statements: Statement):
+    def __init__(self, span: AnySpan, *statements: Statement):
         super().__init__(span, statements[0].message)
         self.statements = statements
 

@@ -1,13 +1,23 @@
 """Settings that every test shares."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
+
+from sdy.ir.walking import checked_walks
 
 # Before anything initialises JAX: programs run on eight virtual CPU devices, and are compiled soon, not to run fast.
 _FLAGS = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
 os.environ["XLA_FLAGS"] = f"{_FLAGS} {os.environ.get('XLA_FLAGS', '')}"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def every_edit_is_told() -> Iterator[None]:
+    """Fail where a pass relies on operations that were found before an edit of which `invalidate` was not told."""
+    with checked_walks():
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,10 +13,10 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
-from sdy.passes.execution.compile import compile, compile_unpartitioned
-from sdy.passes.execution.difference import largest_difference
-from sdy.passes.execution.from_jax import from_jax
-from sdy.passes.execution.inputs import random_inputs
+from sdy.passes.jax.compile import compile, compile_unpartitioned
+from sdy.passes.jax.difference import largest_difference
+from sdy.passes.jax.from_jax import from_jax
+from sdy.passes.jax.inputs import random_inputs
 
 D, M = "data", "model"
 X, Y, Z = "x", "y", "z"

@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 import sdy
 from sdy.diagnostics import Location
 from sdy.passes.account.account import Account, Received
-from sdy.passes.execution.hlo_received import bytes_received
+from sdy.passes.jax.hlo_received import bytes_received
 from sdy.tools import sdy_run
 
 PROGRAM = """\

@@ -16,10 +16,10 @@ from corpus import PROGRAMS
 from partitioned_programs import Argument, D, M, X, Y, assert_same, constrain, lower, partitioned, program
 from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
-from sdy.passes.execution.compile import compile, compile_unpartitioned
-from sdy.passes.execution.hlo_collectives import collectives, total
-from sdy.passes.execution.inputs import random_inputs, rounded_otherwise
-from sdy.passes.execution.rounding import Rounding, first_mismatch
+from sdy.passes.jax.compile import compile, compile_unpartitioned
+from sdy.passes.jax.hlo_collectives import collectives, total
+from sdy.passes.jax.inputs import random_inputs, rounded_otherwise
+from sdy.passes.jax.rounding import Rounding, first_mismatch
 
 
 def arrays(results: Sequence[Any]) -> list[Any]:

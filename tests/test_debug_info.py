@@ -13,7 +13,7 @@ from random_modules import random_module
 from sdy.dialect.attributes import RESULT_PROPAGATION_EDGES, RESULT_SHARDING_ORIGINS, SHARDING, ValueAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ShardingGroupOp
 from sdy.dialect.shardings import keeps_shardings_of_results
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
 

@@ -1,4 +1,6 @@
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 from xdsl.dialects.builtin import (
@@ -164,3 +166,37 @@ def test_of_a_long_line_the_part_around_the_place_is_shown(column: int):
     _, shown, caret = str(error(Location("long.mlir", 1, column), "is wrong")).splitlines()
     assert len(shown) < 250
     assert shown[caret.index("^")] == "x"
+
+
+BAD = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%arg0: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}},
+                %arg1: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y"}}]>}}) -> tensor<8xf32> {{
+  sdy.sharding_group %arg0 group_id={group} : tensor<8xf32>
+  sdy.sharding_group %arg1 group_id={group} : tensor<8xf32>
+  %0 = stablehlo.add %arg0, %arg1 : tensor<8xf32>
+  return %0 : tensor<{returned}xf32>
+}}
+"""
+
+
+def test_each_thread_is_told_of_its_own_module():
+    together = Barrier(2)
+
+    def told_of(name: str, group: int, returned: int) -> tuple[list[Location | None], str]:
+        together.wait()
+        with capture() as diagnostics:
+            sdy.propagate(sdy.parse(BAD.format(group=group, returned=8), f"{name}.mlir"))
+            with pytest.raises(DiagnosticError) as refused:
+                sdy.parse(BAD.format(group=group, returned=returned), f"{name}.mlir")
+        return [diagnostic.location for diagnostic in diagnostics], str(refused.value)
+
+    with ThreadPoolExecutor(2) as threads:
+        for turn in range(1000):
+            tasks = {name: threads.submit(told_of, name, turn, size) for name, size in (("one", 4), ("two", 2))}
+            for name, task in tasks.items():
+                places, refusal = task.result()
+                assert len(places) == 1
+                assert {place and place.filename for place in places} == {f"{name}.mlir"}
+                assert refusal.startswith(f"{name}.mlir:")
+                assert f"tensor<{4 if name == 'one' else 2}xf32>" in refusal

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 from partitioned_programs import Argument, D, M, Program, assert_same_as_whole, constrain, partitioned, program
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 
 ROWS = Argument((16, 8), (D, M))
 WEIGHT = Argument((16, 16), (M,))

@@ -10,7 +10,7 @@ import pytest
 from xdsl.ir import Attribute, Operation
 
 from sdy import stablehlo
-from sdy.families import FamilyDialect
+from sdy.ir.families import FamilyDialect
 from sdy.stablehlo import STABLEHLO, chlo, classes
 from sdy.stablehlo.chlo import CHLO
 from sdy.text import context

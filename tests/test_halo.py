@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 import sdy
 from partitioned_programs import LINE, Argument, D, M, Program, X, constrain, ints, partitioned, program
 from sdy.diagnostics import capture
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.driver import partition, propagate
 from sdy.stablehlo.checks.shape_checks import tensor_type
 

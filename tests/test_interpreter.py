@@ -19,7 +19,7 @@ import test_partitioning
 from jax_programs import PROGRAMS
 from partitioned_programs import partitioned
 from sdy.diagnostics import DiagnosticError
-from sdy.passes.execution.interpreter.check_dialect import CHECK, INTERPRETER
+from sdy.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.text import context
 from sdy.tools.sdy_interpret import main
 

@@ -15,7 +15,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from sdy.passes.execution.hlo_collectives import collectives
+from sdy.passes.jax.hlo_collectives import collectives
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 EXPLICIT = jax.make_mesh((4, 2), ("data", "model"))

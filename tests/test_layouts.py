@@ -18,11 +18,11 @@ from corpus import PROGRAMS
 from corpus.training import transformer_step
 from partitioned_programs import LINE, Argument, Program, X, ints, program
 from sdy.diagnostics import Diagnostic, DiagnosticError, Severity, capture
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import partition, propagate, run_passes
-from sdy.passes.execution.sharded_program import ShardedProgram
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
+from sdy.passes.jax.sharded_program import ShardedProgram
 from sdy.passes.layouts import AS_IN_HLO, AS_WRITTEN, Layout, cheapest, propagated_layouts
 from sdy.tools import sdy_run
 

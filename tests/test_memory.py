@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from partitioned_programs import GRID, LINE, constrain, ints, partitioned, program
-from sdy.dialect.walk import operations_of
-from sdy.passes.execution.small_reductions import combine_small_reductions
+from sdy.ir.walking import operations_of
+from sdy.passes.jax.small_reductions import combine_small_reductions
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.reducing_collectives import AllReduceOp
 

@@ -16,10 +16,10 @@ import sdy
 from oracle import oracle
 from sdy.common_mesh import CommonMesh
 from sdy.diagnostics import capture
-from sdy.passes.blocks.communication import bytes_received
 from sdy.passes.driver import run_passes
-from sdy.passes.execution.hlo_collectives import collectives, total
 from sdy.passes.importing.unify_meshes import UnifyMeshesPass
+from sdy.passes.jax.hlo_collectives import collectives, total
+from sdy.passes.spmd.costs.communication import bytes_received
 
 DEVICES = np.array(jax.devices())
 GRID = Mesh(DEVICES.reshape(4, 2), ("x", "y"))

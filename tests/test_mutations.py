@@ -23,7 +23,7 @@ from sdy.diagnostics import DiagnosticError, capture
 from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
 from sdy.text import context
-from sdy.text.deep import has_room, with_room
+from sdy.text.large_stack import has_large_stack, on_large_stack
 from sdy.text.reading.parser import parse_module
 
 DEPTH = 10_000
@@ -176,9 +176,9 @@ def test_an_interrupt_reaches_what_has_more_room():
 
     for _ in range(100):  # it comes while the thread starts, just before the wait for it, or in it
         with pytest.raises(KeyboardInterrupt):
-            with_room(interrupted)
-    assert with_room(has_room)
-    assert not has_room()
+            on_large_stack(interrupted)
+    assert on_large_stack(has_large_stack)
+    assert not has_large_stack()
 
 
 def test_a_constant_of_100_megabytes_in_hexadecimal_is_read_and_printed():

@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from partitioned_programs import assert_same
+from sdy.array_types import array_type
 from sdy.diagnostics import capture
 from sdy.passes.driver import run_passes
-from sdy.passes.execution.array_types import array_type
-from sdy.passes.execution.interface import main_function
+from sdy.passes.jax.interface import main_function
 from sdy.passes.pipelines import PropagationPipeline
 from split_programs import IN_PARTS, SUM, WHOLE, module
 

@@ -12,13 +12,13 @@ from jax.sharding import AxisType, PartitionSpec
 
 from partitioned_programs import Argument, D, M, assert_same_as_whole, lower
 from sdy.axes import AxisRef
+from sdy.device_groups import device_groups, shard_indices
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.mesh import Mesh
-from sdy.passes.common.device_groups import device_groups, shard_indices
 from sdy.passes.driver import partition, propagate
-from sdy.passes.execution.compile import compile
-from sdy.passes.execution.hlo_collectives import collectives
-from sdy.passes.execution.interpreter.interpret import interpret
+from sdy.passes.interpret import interpret
+from sdy.passes.jax.compile import compile
+from sdy.passes.jax.hlo_collectives import collectives
 from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
 from sdy.text import context, parse
 

@@ -4,8 +4,8 @@ import pytest
 
 import sdy
 from sdy.diagnostics import capture
-from sdy.passes.blocks.communication import bytes_received
-from sdy.passes.blocks.footprint import peak_bytes
+from sdy.passes.spmd.costs.communication import bytes_received
+from sdy.passes.spmd.costs.footprint import peak_bytes
 
 FUNCTION = """
 sdy.mesh @mesh = <["x"=4, "y"=2]>

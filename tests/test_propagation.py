@@ -15,12 +15,12 @@ from propagation_modules import MODULES
 from random_modules import random_module
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError
+from sdy.factors import project_tensor, unproject
 from sdy.mesh import Mesh
 from sdy.passes.driver import run_passes
 from sdy.passes.propagation.aggressive_propagate import AggressivePropagatePass
 from sdy.passes.propagation.basic_propagate import BasicPropagatePass
 from sdy.passes.propagation.directions import ALL_STAGES, Direction, Role, directions
-from sdy.passes.propagation.factors import project_tensor, unproject
 from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.op_priority_propagate import OpPriorityPropagatePass
 from sdy.passes.propagation.propagation_pass import PropagationPass

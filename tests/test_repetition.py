@@ -7,9 +7,10 @@ import pytest
 from xdsl.ir import Operation, SSAValue
 
 from sdy.diagnostics import DiagnosticError
+from sdy.ir.operation_key import OperationKey
 from sdy.passes.driver import Source
 from sdy.text import format, parse
-from sdy.text.printing.repeated_texts import Key, RepeatedTexts
+from sdy.text.printing.repeated_texts import RepeatedTexts
 from sdy.text.reading.repeated_lines import Line, RepeatedLineParser
 from sdy.tools.split_input import split
 
@@ -86,7 +87,7 @@ def test_most_of_a_model_is_recognised(monkeypatch: pytest.MonkeyPatch):
         read.append(op is not None)
         return op
 
-    def finding(texts: RepeatedTexts, key: Key, op: Operation, names: Mapping[SSAValue, str]) -> str | None:
+    def finding(texts: RepeatedTexts, key: OperationKey, op: Operation, names: Mapping[SSAValue, str]) -> str | None:
         text = find(texts, key, op, names)
         printed.append(text is not None)
         return text

@@ -11,10 +11,10 @@ from cxx_versions import SINCE, lacks
 from oracle import oracle
 from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.mesh import Mesh
-from sdy.passes.exporting.cheapest_plan import cheapest_plan
-from sdy.passes.exporting.collective_cost import elements_received
-from sdy.passes.exporting.collective_plan import plan_collectives
-from sdy.passes.exporting.collective_steps import (
+from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshards.collective_cost import elements_received
+from sdy.passes.spmd.reshards.collective_plan import plan_collectives
+from sdy.passes.spmd.reshards.collective_steps import (
     AllGather,
     AllSlice,
     AllToAll,
@@ -22,7 +22,7 @@ from sdy.passes.exporting.collective_steps import (
     CollectivePermute,
     Step,
 )
-from sdy.passes.exporting.common_sharding import common_axes
+from sdy.passes.spmd.reshards.common_sharding import common_axes
 from sdy.rule import OpShardingRule
 
 X, Y, Z = AxisRef("x"), AxisRef("y"), AxisRef("z")

@@ -12,7 +12,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
-from sdy.dialect.walk import operations_of
+from sdy.ir.walking import operations_of
 from sdy.passes import layouts
 from sdy.passes.driver import partition
 from sdy.stablehlo import AllReduceOp

@@ -17,7 +17,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from sdy.passes.execution.compile import compile_by_xla
+from sdy.passes.jax.compile import compile_by_xla
 
 MESH = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 X = np.arange(64, dtype=np.float32).reshape(8, 8) % 7

@@ -1,6 +1,7 @@
 import math
 import struct
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from oracle import oracle
 from sdy.diagnostics import DiagnosticError, Location, location_of
 from sdy.text import context, format, parse
 from sdy.text.printing.floats import float_text
+
+TWICE = pytest.mark.xfail(
+    version("xdsl").startswith("0.73."), reason="xDSL 0.73 rounds a bf16 by way of a 32-bit number", strict=True
+)
 
 TRANSFORMER = (Path(__file__).parent.parent / "examples" / "transformer.mlir").read_text()
 
@@ -170,7 +175,7 @@ def test_f32_in_mlirs_spelling(value: float, text: str):
         "65520.0 : f16",
         "65519.0 : f16",
         "1.0e400 : f64",
-        "1.0e40 : bf16",
+        pytest.param("1.0e40 : bf16", marks=TWICE),
         "array<f32: 1.0e40, -1.0e40>",
         "dense<1.0e40> : tensor<4xf32>",
         "dense<(1.0e40, 0.0)> : tensor<complex<f32>>",
@@ -190,7 +195,7 @@ def test_a_number_that_is_too_large_for_its_type_is_infinity_as_in_mlir(number: 
         ("1.00048828125000001 : f16", "1.000980e+00 : f16"),
         ("1.00146484374999999 : f16", "1.000980e+00 : f16"),
         ("2.9802322387695312500001e-8 : f16", "5.960460e-08 : f16"),
-        ("array<bf16: 1.00390625000000001>", "array<bf16: 1.007810e+00>"),
+        pytest.param("array<bf16: 1.00390625000000001>", "array<bf16: 1.007810e+00>", marks=TWICE),
         ("dense<1.06250000000000000001> : tensor<f8E4M3FN>", "dense<1.125000e+00> : tensor<f8E4M3FN>"),
     ],
 )

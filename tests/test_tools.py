@@ -22,7 +22,7 @@ def python_m_sdy(*words: str, stdin: str = "") -> subprocess.CompletedProcess[st
 
 def test_python_m_sdy_knows_each_command_that_is_installed() -> None:
     scripts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert scripts == {f"sdy-{name}": f"sdy.tools.sdy_{name}:main" for name in TOOLS}
+    assert scripts == {f"sdy-{name}": f"sdy.tools.entry:sdy_{name}" for name in TOOLS}
 
 
 @pytest.mark.parametrize("name", TOOLS)

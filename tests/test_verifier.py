@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from jax_programs import PROGRAMS, lowered
 from oracle import OracleError, oracle
 from sdy.diagnostics import DiagnosticError, Location
-from sdy.dialect.signature import is_verified_by_signature
+from sdy.ir.operation_key import is_verified_by_key
 from sdy.stablehlo import STABLEHLO
 from sdy.stablehlo.chlo import CHLO
 from sdy.text import context, parse, verify
@@ -233,19 +233,19 @@ def test_verifiers_asked_once_look_at_types_and_attributes_alone():
     verified: set[str] = set()
     for module in programs():
         for op in module.walk():
-            if is_verified_by_signature(type(op)):
+            if is_verified_by_key(type(op)):
                 alone = op.clone({operand: Sealed(operand.type) for operand in op.operands})
                 alone.verify_()
                 verified.add(op.name)
     assert {"stablehlo.add", "stablehlo.dot_general", "chlo.erf"} <= verified
-    known = {op.name for op in (*STABLEHLO.operations, *CHLO.operations) if is_verified_by_signature(op)}
+    known = {op.name for op in (*STABLEHLO.operations, *CHLO.operations) if is_verified_by_key(op)}
     assert len(verified) > 0.9 * len(known)
 
 
 def test_an_operation_with_regions_is_asked_itself():
     operations = {op.name: op for op in STABLEHLO.operations}
-    assert not any(map(is_verified_by_signature, (operations["stablehlo.reduce"], operations["stablehlo.while"])))
-    assert is_verified_by_signature(operations["stablehlo.return"])
+    assert not any(map(is_verified_by_key, (operations["stablehlo.reduce"], operations["stablehlo.while"])))
+    assert is_verified_by_key(operations["stablehlo.return"])
 
 
 def test_a_value_that_is_named_within_the_operation_that_uses_it_is_refused_as_by_mlir():

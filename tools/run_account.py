@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from sdy.dialect.shardings import func_result_sharding, get_sharding
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.tools.comparison import Comparison
 from sdy.tools.terminal import Terminal
 

@@ -16,7 +16,7 @@ from sdy.passes.blocks.graph import BlockGraph
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
 from sdy.passes.blocks.validation import validate
 from sdy.passes.driver import read, run_passes, write
-from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
+from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
@@ -112,7 +112,7 @@ def _run(
 ) -> tuple[list[NumpyArray], Sequence[NumpyArray]]:
     from sdy.passes.blocks.schedule import MemoryLimitError
     from sdy.passes.blocks.schedule import run as run_graph
-    from sdy.passes.execution.sharded_program import ShardedProgram
+    from sdy.passes.jax.sharded_program import ShardedProgram
 
     ports = ShardedProgram.unpartitioned(original).inputs
     if arguments.inputs:
@@ -144,7 +144,7 @@ def _table(graph: BlockGraph) -> Table:
 
 
 def _compare(original: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence[NumpyArray]) -> Comparison:
-    from sdy.passes.execution.compile import compile_unpartitioned
+    from sdy.passes.jax.compile import compile_unpartitioned
 
     program = compile_unpartitioned(original)
 

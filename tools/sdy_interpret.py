@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from sdy.diagnostics import DiagnosticError, error, report
+from sdy.interpreter.check_dialect import CHECK, INTERPRETER
+from sdy.interpreter.machine import run_function
 from sdy.passes.driver import Source, read
-from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, read_arrays
-from sdy.passes.execution.interpreter.check_dialect import CHECK, INTERPRETER
-from sdy.passes.execution.interpreter.machine import run_function
+from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, read_arrays
 from sdy.text import context, parse
 from sdy.tools.command import guarded
 from sdy.tools.split_input import split
@@ -82,7 +82,7 @@ def interpret_source(source: Source, inputs: str | None = None) -> None:
 
 def _run_on(module: ModuleOp, inputs: str) -> Sequence[NumpyArray]:
     # Whoever asks for this waits for jax to be imported, with which programs' arguments are described.
-    from sdy.passes.execution.interpreter.interpret import interpret, taken
+    from sdy.passes.interpret import interpret, taken
 
     return interpret(module, *arrange_inputs(read_arrays(inputs), taken(module), inputs))
 

@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect import ManualComputationOp
 from sdy.dialect.meshes import device_count, named_meshes
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.driver import Timing, read
-from sdy.passes.execution.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
+from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
 from sdy.tools.command import guarded
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import jax
 
     from sdy.passes.account.account import Account
-    from sdy.passes.execution.compile import CompiledProgram
-    from sdy.passes.execution.device_mesh import Device
+    from sdy.passes.jax.compile import CompiledProgram
+    from sdy.passes.jax.device_mesh import Device
 
 _SMALL_PROGRAM = 5000
 """The number of operations up to which a program is compared with the unpartitioned one unless told otherwise."""
@@ -196,7 +196,7 @@ def _virtual_devices_are_set() -> bool:
 
 
 def _compile(module: ModuleOp, devices: "Sequence[Device]") -> "CompiledProgram":
-    from sdy.passes.execution.compile import compile
+    from sdy.passes.jax.compile import compile
 
     with _refusals_told():
         return compile(module, devices)
@@ -223,7 +223,7 @@ def _compare(
     A program that says what each device does is compared with what XLA's own partitioner makes of it. Raises
     DiagnosticError where the difference `must` be told and cannot be.
     """
-    from sdy.passes.execution.compile import compile_by_xla, compile_unpartitioned
+    from sdy.passes.jax.compile import compile_by_xla, compile_unpartitioned
 
     for_devices = any(isinstance(op, ManualComputationOp) for op in operations(original))
     reference = "the program as XLA partitions it" if for_devices else "the unpartitioned program"

@@ -1,4 +1,4 @@
-// RUN: sdy-opt %s -split-input-file -sdy-expand-split-operations | filecheck %s
+// RUN: sdy-opt %s -split-input-file -sdy-expand-split-operations -sdy-propagation-pipeline | filecheck %s
 
 sdy.mesh @mesh = <["x"=2]>
 

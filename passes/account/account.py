@@ -16,17 +16,17 @@ from sdy.diagnostics import Location, location_of
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.mesh import Mesh
 from sdy.passes.account.shown import shown_account
-from sdy.passes.blocks.communication import received
-from sdy.passes.blocks.footprint import peak_bytes
-from sdy.passes.execution.compile import CompiledProgram, compile, peak_bytes_of
-from sdy.passes.execution.device_mesh import Device
-from sdy.passes.execution.from_jax import from_jax
-from sdy.passes.execution.hlo_collectives import Traffic, collectives
-from sdy.passes.execution.hlo_received import bytes_received
-from sdy.passes.execution.jit import Jitted
-from sdy.passes.execution.stages import Lowered
+from sdy.passes.jax.compile import CompiledProgram, compile, peak_bytes_of
+from sdy.passes.jax.device_mesh import Device
+from sdy.passes.jax.from_jax import from_jax
+from sdy.passes.jax.hlo_collectives import Traffic, collectives
+from sdy.passes.jax.hlo_received import bytes_received
+from sdy.passes.jax.jit import Jitted
+from sdy.passes.jax.stages import Lowered
 from sdy.passes.layouts import PartitionedLayout, cheapest, partitioned, propagated_layouts
 from sdy.passes.propagation.provenance.ways import Choice
+from sdy.passes.spmd.costs.communication import received
+from sdy.passes.spmd.costs.footprint import peak_bytes
 
 
 @dataclass(frozen=True, slots=True)

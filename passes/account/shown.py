@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sdy.mesh import Mesh
-from sdy.passes.execution.hlo_collectives import Traffic, total
+from sdy.passes.jax.hlo_collectives import Traffic, total
 from sdy.shown_text import shown
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from sdy.array_types import array_type
 from sdy.blocks import Access, BlockOperation, block_operation
 from sdy.box import Box, ints
 from sdy.diagnostics import op_error
@@ -17,8 +18,7 @@ from sdy.passes.blocks.graph import BlockGraph, BlockOp, Part, Shard, StoredTens
 from sdy.passes.blocks.local_operation import captured_values
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.common.inline import InlinePass
-from sdy.passes.execution.array_types import array_type
-from sdy.passes.execution.interface import main_function
+from sdy.passes.jax.interface import main_function
 from sdy.projection import Projection
 from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -12,15 +12,15 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.dialect.walk import operations_of
+from sdy.ir.walking import operations_of
 from sdy.passes.common.tensors import is_static_tensor, shape
-from sdy.passes.partitioning.emitter import Emitter
-from sdy.passes.partitioning.neutral import neutral_starts
-from sdy.passes.partitioning.stages import Axes, Cut, dims_to_cut, reduce_in_stages, with_parts
+from sdy.passes.spmd.neutral import neutral_starts
+from sdy.passes.spmd.stages import Axes, Cut, dims_to_cut, reduce_in_stages, with_parts
 from sdy.stablehlo import AddOp, DotGeneralOp, DotOp, ReduceOp
 from sdy.stablehlo.attributes.operation_attributes import DotDimensionNumbers, DotDimensionNumbersAttr, i64_array
 from sdy.stablehlo.checks.reducers import scalar
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.emitter import Emitter
 from sdy.stablehlo.reduction import reducer_body
 
 

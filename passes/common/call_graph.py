@@ -7,7 +7,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 
 from sdy.diagnostics import DiagnosticError, error
-from sdy.dialect.walk import operations_of
+from sdy.ir.walking import operations_of
 from sdy.passes.common.symbols import Symbols
 
 ORIGINAL_NAME = "sdy.original_func_name"

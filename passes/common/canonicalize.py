@@ -1,24 +1,25 @@
 """`canonicalize`: simplify what can be simplified."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region
-from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+from xdsl.ir import Operation, Region
+from xdsl.pattern_rewriter import GreedyRewritePatternApplier
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import ConstantLike, IsolatedFromAbove
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.dialect.canonicalization import PATTERNS
-from sdy.dialect.traits import has_trait
-from sdy.dialect.walk import forget, operations, operations_of, operations_with
-from sdy.passes.common.editing import TellingPass, insert, replace
+from sdy.ir.editing import AnalysisPreservingPass, insert, replace
+from sdy.ir.rewriting import SeededWalker
+from sdy.ir.traits import has_trait
+from sdy.ir.walking import invalidate, operations, operations_of, operations_with
 
 
 @dataclass(frozen=True)
-class CanonicalizePass(TellingPass):
+class CanonicalizePass(AnalysisPreservingPass):
     """Simplify operations until nothing more can be: dead ones go, equal constants merge, the dialect's patterns apply.
 
     Before::
@@ -52,27 +53,17 @@ class CanonicalizePass(TellingPass):
         roots = [root for group in groups for root in group.roots]
         if operations_of(op, *roots) or any(map(is_trivially_dead, operations(op)[1:])):
             applier = GreedyRewritePatternApplier([pattern for group in groups for pattern in group.patterns])
-            _Walker(applier, roots=roots).rewrite_module(op)
-            forget()
+            SeededWalker(applier, seeds=lambda root: _changeable(root, roots)).rewrite_module(op)
+            invalidate()
 
 
-@dataclass(eq=False, repr=False)
-class _Walker(PatternRewriteWalker):
-    """xDSL's walker, as far as it does not look for operations, for which it takes longer the deeper they are nested.
-
-    It begins with the operations that something can be done about: those of the classes `roots`, and dead ones.
-    """
-
-    roots: Sequence[type[Operation]] = ()
-
-    def _populate_worklist(self, op: Operation | Region | Block) -> None:
-        forget()
-        root = op.parent if isinstance(op, Region) else op
-        assert isinstance(root, Operation)
-        matched = set(map(id, operations_of(root, *self.roots)))
-        for inner in reversed(operations(root)[1:]):
-            if id(inner) in matched or is_trivially_dead(inner):
-                self._worklist.push(inner)
+def _changeable(root: Operation, classes: Sequence[type[Operation]]) -> Iterator[Operation]:
+    """The operations in `root` that something can be done about, the last first: those of `classes`, and dead ones."""
+    invalidate()
+    matched = set(map(id, operations_of(root, *classes)))
+    for op in reversed(operations(root)[1:]):
+        if id(op) in matched or is_trivially_dead(op):
+            yield op
 
 
 def _gather_constants(module: ModuleOp) -> None:

@@ -9,9 +9,9 @@ from xdsl.passes import ModulePass
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.mesh import Mesh
-from sdy.passes.common.replica_group_meshes import transform_replica_group_meshes
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
+from sdy.stablehlo.replica_group_meshes import transform_replica_group_meshes
 
 
 class InlineMeshesPass(ModulePass):

@@ -5,14 +5,14 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.dialect.ops import ReturnOp
-from sdy.dialect.walk import forget
-from sdy.passes.common.editing import replace
+from sdy.ir.editing import replace
+from sdy.ir.walking import invalidate
 
 
 def move_body(source: Region, terminator: type[ReturnOp] | type[FuncReturnOp]) -> Region:
     """A new region with the blocks of `source`, each ending in a `terminator` of the same operands."""
     moved = Region()
-    forget(source.parent)
+    invalidate(source.parent)
     source.move_blocks(moved)
     for block in moved.blocks:
         last = block.last_op

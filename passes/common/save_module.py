@@ -7,12 +7,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import error
-from sdy.passes.common.editing import TellingPass
+from sdy.ir.editing import AnalysisPreservingPass
 from sdy.text import format as format_module
 
 
 @dataclass(frozen=True)
-class SaveModulePass(TellingPass):
+class SaveModulePass(AnalysisPreservingPass):
     """Save the module as `DUMP_DIRECTORY/NN.FILE_NAME.mlir`; without a directory, do nothing.
 
     NN is the dump index, two digits, which keeps the files of one pipeline in order. It is left out when negative.

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Operation
 
 from sdy.dialect.attributes import TensorShardingAttr, TensorShardingPerValueAttr
-from sdy.dialect.walk import attributes_in, operations
+from sdy.ir.walking import attributes_in, operations
 from sdy.sharding import TensorSharding
 
 

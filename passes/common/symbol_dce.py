@@ -10,15 +10,15 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 
 from sdy.dialect.attributes import TensorShardingAttr, TensorShardingPerValueAttr
-from sdy.dialect.walk import attributes_in
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import attributes_in
 from sdy.passes.common.call_graph import calls_by_function
-from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.symbols import Symbols
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
 
 
-class SymbolDcePass(TellingPass):
+class SymbolDcePass(AnalysisPreservingPass):
     """Remove private symbols that no public symbol reaches.
 
     Before::

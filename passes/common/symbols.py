@@ -8,8 +8,8 @@ from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import SymbolOpInterface
 
-from sdy.dialect.traits import has_trait
-from sdy.passes.common.editing import erase, insert
+from sdy.ir.editing import erase, insert
+from sdy.ir.traits import has_trait
 
 
 class Symbols:

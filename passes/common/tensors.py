@@ -5,6 +5,7 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ComplexType, FixedBitwidthType, ShapedType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
+from sdy.ir.fields import type_of
 from sdy.stablehlo.checks.agreement import bit_width
 from sdy.stablehlo.types.quantized import UniformQuantizedType
 
@@ -56,7 +57,7 @@ def num_bytes(type_: Attribute) -> int:
 
 def is_scalar(value: SSAValue) -> bool:
     """Whether this is a tensor without dimensions."""
-    type_ = value._type  # `type` is a call  # pyright: ignore[reportPrivateUsage]
+    type_ = type_of(value)  # `type` is a call
     if type(type_) is TensorType:
         return not type_.shape.data
     return isinstance(type_, ShapedType) and type_.get_num_dims() == 0

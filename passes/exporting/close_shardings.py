@@ -5,12 +5,12 @@ from dataclasses import replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.passes.common.editing import TellingPass
+from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.sharding import DimSharding, TensorSharding
 
 
-class CloseShardingsPass(TellingPass):
+class CloseShardingsPass(AnalysisPreservingPass):
     """Close all dimensions, since propagation is over, and forget the replicated axes that guided it.
 
     Before::

@@ -8,13 +8,13 @@ from xdsl.ir import Operation
 from xdsl.traits import ConstantLike
 
 from sdy.dialect.ops import ConstantOp
-from sdy.dialect.walk import operations_of, operations_with
-from sdy.passes.common.editing import TellingPass, replace
+from sdy.ir.editing import AnalysisPreservingPass, replace
+from sdy.ir.walking import operations_of, operations_with
 from sdy.passes.common.tensors import is_scalar
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 
 
-class ConstantOrScalarMergerPass(TellingPass):
+class ConstantOrScalarMergerPass(AnalysisPreservingPass):
     """Merge equal constants, and equal broadcasts of one scalar, within a region where their attributes agree.
 
     A `stablehlo.constant` may be merged with an equal `sdy.constant`: the first of them stays.

@@ -8,7 +8,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.ops import MeshOp
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.common.argument_attributes import remove_from_arguments_and_results
 
 

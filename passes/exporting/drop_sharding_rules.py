@@ -4,11 +4,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
-from sdy.dialect.walk import operations
-from sdy.passes.common.editing import TellingPass
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import operations
 
 
-class DropShardingRulesPass(TellingPass):
+class DropShardingRulesPass(AnalysisPreservingPass):
     """Drop the sharding rule of each operation, unless it is a custom rule, which a person wrote.
 
     Before::

@@ -13,17 +13,17 @@ from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
-from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import operations_inside_out, operations_of
+from sdy.ir.editing import AnalysisPreservingPass, after_value, insert_for_use, replace, used_value
+from sdy.ir.traits import is_terminator
+from sdy.ir.walking import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, functions
-from sdy.passes.common.editing import TellingPass, after_value, insert_for_use, replace, used_value
 from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import rank
-from sdy.passes.exporting.operation_reshards import reshard_around
-from sdy.passes.exporting.single_device import is_on_one_device, refuse_single_device
-from sdy.passes.exporting.unreduced import combine_for_use, unreduce_for_use
+from sdy.passes.spmd.reshards.operation_reshards import reshard_around
+from sdy.passes.spmd.reshards.single_device import is_on_one_device, refuse_single_device
+from sdy.passes.spmd.reshards.unreduced import combine_for_use, unreduce_for_use
 from sdy.rules.registry import name_of
 from sdy.sharding import TensorSharding, equivalent
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
@@ -31,7 +31,7 @@ from sdy.stablehlo.shape import ConcatenateOp
 
 
 @dataclass(frozen=True)
-class InsertExplicitReshardsPass(TellingPass):
+class InsertExplicitReshardsPass(AnalysisPreservingPass):
     """Insert reshards so that each operation has operands and results whose shardings go together.
 
     An operation's tensors go together when they split each of its factors over the same axes, and no axis splits two

@@ -6,14 +6,14 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, has_result_shardings, set_result_shardings
+from sdy.ir.editing import AnalysisPreservingPass, insert_for_other_uses
 from sdy.passes.common.call_graph import callee, calls_in
-from sdy.passes.common.editing import TellingPass, insert_for_other_uses
 from sdy.passes.common.function_shardings import function_result_shardings
 from sdy.passes.common.symbols import Symbols
 from sdy.sharding import TensorSharding, equivalent
 
 
-class InsertFuncCallReshardsPass(TellingPass):
+class InsertFuncCallReshardsPass(AnalysisPreservingPass):
     """Give each call the result shardings of the function it calls, and reshard the results to what the call had.
 
     Before::

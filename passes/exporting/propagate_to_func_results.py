@@ -5,11 +5,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 
 from sdy.dialect.shardings import get_sharding, set_func_result_shardings
+from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.common.call_graph import functions, main_function
-from sdy.passes.common.editing import TellingPass
 
 
-class PropagateToFuncResultsPass(TellingPass):
+class PropagateToFuncResultsPass(AnalysisPreservingPass):
     """Copy the shardings of returned values to the results of every function but the main one.
 
     Before::

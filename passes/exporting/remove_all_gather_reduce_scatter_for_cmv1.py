@@ -7,7 +7,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.collectives import AllGatherOp, ReduceScatterOp
 from sdy.dialect.shardings import get_sharding, set_result_shardings
-from sdy.dialect.walk import operations_of
+from sdy.ir.walking import operations_of
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 
 

@@ -12,9 +12,9 @@ from sdy.dialect.attributes import (
     RESULT_SHARDING_ORIGINS,
     SHARDING_ORIGINS,
 )
-from sdy.dialect.walk import operations
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import operations
 from sdy.passes.common.argument_attributes import remove_from_arguments_and_results
-from sdy.passes.common.editing import TellingPass
 
 _DEBUG_ATTRIBUTES = {
     PROPAGATION_EDGES,
@@ -26,7 +26,7 @@ _DEBUG_ATTRIBUTES = {
 }
 
 
-class RemovePropagationDebugInfoPass(TellingPass):
+class RemovePropagationDebugInfoPass(AnalysisPreservingPass):
     """Remove the attributes that propagation leaves when asked for the origins and edges of shardings.
 
     Before::

@@ -4,11 +4,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.ops import ShardingGroupOp
-from sdy.dialect.walk import operations_of
-from sdy.passes.common.editing import TellingPass, erase
+from sdy.ir.editing import AnalysisPreservingPass, erase
+from sdy.ir.walking import operations_of
 
 
-class RemoveShardingGroupsPass(TellingPass):
+class RemoveShardingGroupsPass(AnalysisPreservingPass):
     """Remove every `sdy.sharding_group`.
 
     Before::

@@ -6,13 +6,13 @@ from itertools import takewhile
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.function_shardings import change_input_output_shardings
 from sdy.sharding import DimSharding
 
 
-class RemoveSubAxesInInputOutputShardingsPass(TellingPass):
+class RemoveSubAxesInInputOutputShardingsPass(AnalysisPreservingPass):
     """Cut each open dimension of the main function's inputs and outputs at its first sub-axis.
 
     Before::

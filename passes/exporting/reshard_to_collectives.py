@@ -15,14 +15,14 @@ from sdy.dialect.collectives import AllGatherOp, AllSliceOp, AllToAllOp, Collect
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
-from sdy.dialect.walk import operations_of
+from sdy.ir.walking import operations_of
 from sdy.mesh import Mesh
-from sdy.passes.common.editing import before_barriers
+from sdy.passes.common.propagation_barriers import before_barriers
 from sdy.passes.common.tensors import shape
-from sdy.passes.exporting.cheapest_plan import cheapest_plan
-from sdy.passes.exporting.collective_plan import plan_collectives
-from sdy.passes.exporting.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Step
-from sdy.passes.exporting.made_anew import made_anew
+from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshards.collective_plan import plan_collectives
+from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Step
+from sdy.passes.spmd.reshards.made_anew import made_anew
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 
 Planner = Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh, bool], tuple[Step, ...]]

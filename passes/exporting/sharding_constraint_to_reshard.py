@@ -4,12 +4,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.ops import ReshardOp, ShardingConstraintOp
-from sdy.dialect.walk import operations_of
-from sdy.passes.common.editing import TellingPass, replace
+from sdy.ir.editing import AnalysisPreservingPass, replace
+from sdy.ir.walking import operations_of
 from sdy.passes.common.lineage import succeed
 
 
-class ShardingConstraintToReshardPass(TellingPass):
+class ShardingConstraintToReshardPass(AnalysisPreservingPass):
     """Replace every `sdy.sharding_constraint` by an `sdy.reshard` to the same sharding.
 
     Before::

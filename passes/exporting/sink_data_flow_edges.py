@@ -17,13 +17,13 @@ from sdy.dialect.attributes import (
 )
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of
 from sdy.dialect.ops import DataFlowEdgeOp
-from sdy.dialect.walk import operations_of, operations_with
+from sdy.ir.editing import AnalysisPreservingPass, replace
+from sdy.ir.walking import operations_of, operations_with
 from sdy.passes.common.data_flow_edges import edge_of, edge_shardings
-from sdy.passes.common.editing import TellingPass, replace
 
 
 @dataclass(frozen=True)
-class SinkDataFlowEdgesPass(TellingPass):
+class SinkDataFlowEdgesPass(AnalysisPreservingPass):
     """Remove every `sdy.data_flow_edge`, moving its sharding to its input.
 
     Before::

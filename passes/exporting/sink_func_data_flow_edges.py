@@ -5,12 +5,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.ops import FuncDataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.dialect.walk import operations_of
-from sdy.passes.common.editing import TellingPass, replace
+from sdy.ir.editing import AnalysisPreservingPass, replace
+from sdy.ir.walking import operations_of
 from sdy.sharding import TensorSharding
 
 
-class SinkFuncDataFlowEdgesPass(TellingPass):
+class SinkFuncDataFlowEdgesPass(AnalysisPreservingPass):
     """Remove every `sdy.func_data_flow_edge`, moving its sharding to its input.
 
     Before::

@@ -8,9 +8,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from sdy.dialect.walk import operations_of
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import operations_of
 from sdy.passes.common.call_graph import ORIGINAL_NAME, callee, calls_in, original_name, set_callee
-from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.function_shardings import function_argument_shardings, function_result_shardings
 from sdy.passes.common.symbols import Symbols
 
@@ -19,7 +19,7 @@ MANUAL_AXES = "sdy.func_manual_axes"
 
 
 @dataclass(frozen=True)
-class UnflattenCallGraphPass(TellingPass):
+class UnflattenCallGraphPass(AnalysisPreservingPass):
     """Let calls of copies of one function that got the same shardings all call the first of the copies.
 
     Before::

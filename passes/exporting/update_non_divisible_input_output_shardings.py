@@ -14,16 +14,16 @@ from sdy.axes import AxisRef
 from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface, data_flow_of
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import result_shardings, set_result_shardings
-from sdy.dialect.traits import trait_of
-from sdy.dialect.walk import operations_of, operations_with
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.traits import trait_of
+from sdy.ir.walking import operations_of, operations_with
 from sdy.mesh import Mesh
-from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.function_shardings import change_input_output_shardings
 from sdy.passes.common.tensors import is_static_tensor
 from sdy.sharding import DimSharding, TensorSharding
 
 
-class UpdateNonDivisibleInputOutputShardingsPass(TellingPass):
+class UpdateNonDivisibleInputOutputShardingsPass(AnalysisPreservingPass):
     """Shorten the shardings of inputs and outputs so far that they divide the dimensions that they split.
 
     Before::

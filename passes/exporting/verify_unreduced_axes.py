@@ -14,14 +14,15 @@ from sdy.dialect import collectives, ops
 from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding
-from sdy.dialect.traits import is_terminator
 from sdy.dialect.unreduced_transition import transition_problem
-from sdy.dialect.walk import operations_inside_out, operations_of
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.traits import is_terminator
+from sdy.ir.walking import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, functions
-from sdy.passes.common.editing import TellingPass, before_barriers
+from sdy.passes.common.propagation_barriers import before_barriers
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.exporting.reduction_kinds import region_reduction
+from sdy.passes.spmd.reshards.reduction_kinds import region_reduction
 from sdy.sharding import Reduction, TensorSharding
 from sdy.stablehlo import reducing_collectives
 from sdy.stablehlo.reduction import ReduceOp
@@ -29,7 +30,7 @@ from sdy.stablehlo.reduction import ReduceOp
 RESHARDS = (ops.ReshardOp, ops.ShardingConstraintOp)
 
 
-class VerifyUnreducedAxesPass(TellingPass):
+class VerifyUnreducedAxesPass(AnalysisPreservingPass):
     """Check that unreduced axes, along which devices hold partial results, are neither lost nor made up.
 
     An operation passes the unreduced axes of its operands on to its results. A dot product or a reduction may add some,

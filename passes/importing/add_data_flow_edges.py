@@ -4,12 +4,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of
-from sdy.dialect.walk import innermost_first, operations_with
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import innermost_first, operations_with
 from sdy.passes.common.data_flow_edges import add_edges
-from sdy.passes.common.editing import TellingPass
 
 
-class AddDataFlowEdgesPass(TellingPass):
+class AddDataFlowEdgesPass(AnalysisPreservingPass):
     """Put an `sdy.data_flow_edge` after every value that owns a data-flow edge, to carry the edge's sharding.
 
     Before::

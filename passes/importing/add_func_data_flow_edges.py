@@ -8,12 +8,12 @@ from xdsl.ir import SSAValue
 
 from sdy.dialect.ops import FuncDataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.editing import AnalysisPreservingPass, after_value, insert_for_other_uses
 from sdy.passes.common.call_graph import calls_in, functions, main_function
-from sdy.passes.common.editing import TellingPass, after_value, insert_for_other_uses
 from sdy.passes.common.tensors import is_static_tensor
 
 
-class AddFuncDataFlowEdgesPass(TellingPass):
+class AddFuncDataFlowEdgesPass(AnalysisPreservingPass):
     """Put an `sdy.func_data_flow_edge` after every argument of a called function and every result of a call.
 
     Before::

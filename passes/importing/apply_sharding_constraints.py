@@ -11,8 +11,8 @@ from xdsl.ir import Operation, SSAValue, Use
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ShardingConstraintOp
 from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding, shardable_value
-from sdy.dialect.walk import forget, innermost_first, operations_of
-from sdy.passes.common.editing import TellingPass, after_value, insert
+from sdy.ir.editing import AnalysisPreservingPass, after_value, insert
+from sdy.ir.walking import innermost_first, invalidate, operations_of
 from sdy.passes.common.tensors import rank
 from sdy.passes.propagation.provenance.debug_info import DebugInfo
 from sdy.passes.propagation.provenance.history import history_of
@@ -22,7 +22,7 @@ from sdy.sharding import TensorSharding
 
 
 @dataclass(frozen=True)
-class ApplyShardingConstraintsPass(TellingPass):
+class ApplyShardingConstraintsPass(AnalysisPreservingPass):
     """Copy the sharding of a constraint to its input where nothing else has a say in it.
 
     Before::
@@ -129,7 +129,7 @@ def _constraint_by(use: Use) -> TensorSharding | None:
 
 
 def _move_up(constraint: ShardingConstraintOp) -> ShardingConstraintOp:
-    forget(constraint)
+    invalidate(constraint)
     constraint.detach()
     insert(constraint, after_value(constraint.input))
     return constraint

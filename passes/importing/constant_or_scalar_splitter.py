@@ -10,10 +10,11 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import ConstantOp, NamedComputationOp, ShardingGroupOp
-from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import innermost_first, operations, operations_of
+from sdy.ir.editing import AnalysisPreservingPass, erase, insert, turn_into
+from sdy.ir.fields import operands_of
+from sdy.ir.traits import is_terminator
+from sdy.ir.walking import innermost_first, operations, operations_of
 from sdy.passes.common.call_graph import callee, callees_first, copy_call_tree, original_name, set_callee
-from sdy.passes.common.editing import TellingPass, erase, insert, turn_into
 from sdy.passes.common.op_properties import is_elementwise, is_pure
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import is_scalar
@@ -27,7 +28,7 @@ _CONSTANTS = {ConstantOp, IotaOp}
 _MOVES_ELEMENTS = {BroadcastInDimOp, ReshapeOp, SliceOp}
 
 
-class ConstantOrScalarSplitterPass(TellingPass):
+class ConstantOrScalarSplitterPass(AnalysisPreservingPass):
     """Copy constants, and broadcasts of scalars, until each has one user, so that each use is sharded on its own.
 
     Before::
@@ -85,7 +86,7 @@ class _Splitter:
             op_class = operation.__class__
             if op_class is ShardingGroupOp:
                 continue
-            operands = operation._operands  # pyright: ignore[reportPrivateUsage]
+            operands = operands_of(operation)
             keeps_constants = self.keeping_classes.get(op_class)
             if keeps_constants is None:
                 keeps_constants = self.keeps_constants(operation)

@@ -12,15 +12,15 @@ from xdsl.rewriter import InsertPoint
 from sdy.dialect.attributes import SHARDING_RULE
 from sdy.dialect.ops import ShardingConstraintOp
 from sdy.dialect.shardings import get_sharding
-from sdy.dialect.walk import operations_of
-from sdy.passes.common.editing import TellingPass, insert, replace
-from sdy.passes.importing.batch_norm import expand_gradient, expand_training
+from sdy.ir.editing import AnalysisPreservingPass, insert, replace
+from sdy.ir.walking import operations_of
+from sdy.passes.common.batch_norm import expand_gradient, expand_training
 from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormTrainingOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.composite import CompositeOp
 
 
-class ExpandOperationsPass(TellingPass):
+class ExpandOperationsPass(AnalysisPreservingPass):
     """Let composites be calls of their decompositions, and batch normalisations the sums that they are made of.
 
     So a sharding passes through them, and each device computes its part. Before::

@@ -8,9 +8,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
+from sdy.passes.common.iota_along_rows import is_iota_along_rows
 from sdy.passes.common.tensors import shape
-from sdy.passes.importing.row_numbers import counts_rows
 from sdy.stablehlo.attributes.operation_attributes import (
     GatherDimensionNumbersAttr,
     ScatterDimensionNumbersAttr,
@@ -112,7 +112,7 @@ class _Indices:
             0 < self.vector_dim < len(sizes)
             and sizes[self.vector_dim] > 1
             and sizes[0] == num_rows != DYNAMIC_INDEX
-            and counts_rows(self._parts()[self._part_of_component()])
+            and is_iota_along_rows(self._parts()[self._part_of_component()])
         )
 
     def without_component(self, user: Operation) -> SSAValue:

@@ -3,12 +3,12 @@
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.common.call_graph import callee, callees_first, calls_by_function, copy_call_tree, set_callee
-from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.symbols import Symbols
 
 
-class FlattenCallGraphPass(TellingPass):
+class FlattenCallGraphPass(AnalysisPreservingPass):
     """Copy functions until each is called at most once, so that every call can be sharded in its own way.
 
     Before::

@@ -14,7 +14,8 @@ from sdy.diagnostics import error, warn
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.ops import NamedComputationOp, ReturnOp
-from sdy.dialect.walk import innermost_first, operations_of
+from sdy.ir.editing import AnalysisPreservingPass, replace
+from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.call_graph import (
     EXECUTION_THREAD,
     callee,
@@ -24,14 +25,13 @@ from sdy.passes.common.call_graph import (
     recursion_error,
 )
 from sdy.passes.common.data_flow_edges import add_edges
-from sdy.passes.common.editing import TellingPass, replace
 from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.regions import move_body
 from sdy.passes.common.symbols import Symbols
 
 
 @dataclass(frozen=True)
-class ImportFuncCallsPass(TellingPass):
+class ImportFuncCallsPass(AnalysisPreservingPass):
     """Inline each call as a named computation, so that propagation sees one program.
 
     Before::

@@ -17,14 +17,14 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import MeshOp
+from sdy.ir.editing import AnalysisPreservingPass, insert
 from sdy.mesh import Mesh
-from sdy.passes.common.editing import TellingPass, insert
-from sdy.passes.common.replica_group_meshes import transform_replica_group_meshes
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
+from sdy.stablehlo.replica_group_meshes import transform_replica_group_meshes
 
 
-class LiftInlinedMeshesPass(TellingPass):
+class LiftInlinedMeshesPass(AnalysisPreservingPass):
     """Replace meshes written inside attributes by references to `sdy.mesh` operations, one for each different mesh.
 
     Before::

@@ -12,13 +12,13 @@ from sdy.diagnostics import op_error
 from sdy.dialect.attributes import ManualAxesAttr, TensorShardingPerValueAttr
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ManualComputationOp, ReturnOp
-from sdy.dialect.walk import innermost_first, operations_of
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import innermost_first, operations_of
 from sdy.mesh import Mesh
-from sdy.passes.common.editing import TellingPass
 from sdy.sharding import TensorSharding
 
 
-class ManualAxesCleanupPass(TellingPass):
+class ManualAxesCleanupPass(AnalysisPreservingPass):
     """Sort the manual axes of each manual computation, and make those that a sharding does not use replicated in it.
 
     Before::

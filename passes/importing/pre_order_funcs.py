@@ -4,11 +4,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
+from sdy.ir.editing import AnalysisPreservingPass, insert
 from sdy.passes.common.call_graph import callers_first
-from sdy.passes.common.editing import TellingPass, insert
 
 
-class PreOrderFuncsPass(TellingPass):
+class PreOrderFuncsPass(AnalysisPreservingPass):
     """Order the functions of the module from callers to callees, the order in which propagation should see them.
 
     Before::

@@ -4,13 +4,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.shardings import has_result_shardings, set_result_shardings
+from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.common.call_graph import callee, calls_in
-from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.function_shardings import function_result_shardings
 from sdy.passes.common.symbols import Symbols
 
 
-class PropagateShardingFromFuncToCallPass(TellingPass):
+class PropagateShardingFromFuncToCallPass(AnalysisPreservingPass):
     """Give each call that has no result shardings the result shardings of the function that it calls.
 
     Before::

@@ -7,13 +7,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.axes import AxisRef
 from sdy.dialect.meshes import named_meshes
+from sdy.ir.editing import AnalysisPreservingPass
 from sdy.mesh import Mesh
-from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.sharding import TensorSharding
 
 
-class RemoveSizeOneAxesPass(TellingPass):
+class RemoveSizeOneAxesPass(AnalysisPreservingPass):
     """Remove axes of size one from shardings, where they could only cause conflicts.
 
     Before::

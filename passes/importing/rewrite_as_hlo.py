@@ -11,18 +11,18 @@ from xdsl.rewriter import InsertPoint
 from sdy.dialect.attributes import SHARDING, SHARDING_RULE
 from sdy.dialect.ops import ShardingConstraintOp
 from sdy.dialect.shardings import get_sharding
-from sdy.dialect.walk import innermost_first, operations_of
-from sdy.passes.common.editing import TellingPass, erase, insert, replace
-from sdy.passes.partitioning.emitter import before
+from sdy.ir.editing import AnalysisPreservingPass, erase, insert, replace
+from sdy.ir.walking import innermost_first, operations_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.emitter import before
 from sdy.stablehlo.shape import TransposeOp
 from sdy.stablehlo.types.quantized import UniformQuantizedType
 
 
-class RewriteAsHloPass(TellingPass):
+class RewriteAsHloPass(AnalysisPreservingPass):
     """Let dimensions of size 1 come and go by reshapes, and loops carry only what changes, as in XLA's HLO.
 
     Between the text that JAX lowers a program to and the program that Shardy sees within XLA lies HLO, where some

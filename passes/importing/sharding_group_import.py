@@ -8,11 +8,11 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.diagnostics import error
 from sdy.dialect.ops import ManualComputationOp, ShardingGroupOp
-from sdy.dialect.walk import operations_of
-from sdy.passes.common.editing import TellingPass, erase
+from sdy.ir.editing import AnalysisPreservingPass, erase
+from sdy.ir.walking import operations_of
 
 
-class ShardingGroupImportPass(TellingPass):
+class ShardingGroupImportPass(AnalysisPreservingPass):
     """Merge sharding groups that have a value in common, and number the groups from 0.
 
     Before::

@@ -18,9 +18,9 @@ from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ManualComputationOp, MeshOp
 from sdy.dialect.sharding_syntax import sharding_text
 from sdy.dialect.shardings import func_result_shardings, get_sharding
-from sdy.dialect.walk import operations, operations_of
+from sdy.ir.editing import AnalysisPreservingPass, insert
+from sdy.ir.walking import operations, operations_of
 from sdy.mesh import MOST_DEVICES, Mesh
-from sdy.passes.common.editing import TellingPass, insert
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import num_bytes
@@ -28,7 +28,7 @@ from sdy.sharding import TensorSharding
 from sdy.warning_categories import LostShardingWarning
 
 
-class UnifyMeshesPass(TellingPass):
+class UnifyMeshesPass(AnalysisPreservingPass):
     """Bring shardings on meshes that cut the same devices in other ways onto one mesh, through which they propagate.
 
     Before::

@@ -10,24 +10,24 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.dialect.walk import forget, operations_of
-from sdy.passes.common.editing import TellingPass
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.common.tensors import is_static_tensor, shape
-from sdy.passes.partitioning.emitter import Emitter, with_shape
-from sdy.passes.partitioning.halo.body import TensorEmitter
-from sdy.passes.partitioning.halo.replication import reshard_around
-from sdy.passes.partitioning.halo.resolution import layout_of
-from sdy.passes.partitioning.neutral import has_neutral_starts
-from sdy.passes.partitioning.pointwise import applied, is_pointwise
-from sdy.passes.partitioning.stages import Cut, with_parts
+from sdy.passes.spmd.halo.body import TensorEmitter
+from sdy.passes.spmd.halo.replication import reshard_around
+from sdy.passes.spmd.halo.resolution import layout_of
+from sdy.passes.spmd.neutral import has_neutral_starts
+from sdy.passes.spmd.pointwise import applied, is_pointwise
+from sdy.passes.spmd.stages import Cut, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
+from sdy.stablehlo.emitter import Emitter, with_shape
 from sdy.stablehlo.reduce_window import ReduceWindowOp
 
 
 @dataclass(frozen=True)
-class AccumulateInStagesPass(TellingPass):
+class AccumulateInStagesPass(AnalysisPreservingPass):
     """Accumulate along a split dimension in each part by itself, and combine that with what all parts before come to.
 
     A running sum, product or maximum is a reduction in windows that reach from the first element, or to the last. Of a
@@ -93,7 +93,7 @@ class _Accumulation:
     def do_in_stages(self) -> None:
         """Put the stages in the place of the operation."""
         op, dim, sharding = self.op, self.dim, self.sharding
-        forget(op)
+        invalidate(op)
         reshard_around(op, [None if equivalent(get_sharding(value), sharding) else sharding for value in op.inputs])
         layout = layout_of(op.inputs[0])
         cut = Cut(dim, layout.parts(dim), layout.axes[dim])

@@ -12,25 +12,25 @@ from xdsl.passes import ModulePass
 
 from sdy.diagnostics import error, warn
 from sdy.dialect.interfaces import data_flow_of
-from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import keeping, operations
-from sdy.passes.partitioning.layout import Layout
-from sdy.passes.partitioning.layouts import Layouts
-from sdy.passes.partitioning.local.collectives import COLLECTIVES
-from sdy.passes.partitioning.local.compatibility import MISFIT
-from sdy.passes.partitioning.local.constants import CONSTANTS
-from sdy.passes.partitioning.local.indexing import INDEXING
-from sdy.passes.partitioning.local.operators import OPERATORS
-from sdy.passes.partitioning.local.random_numbers import RANDOM_BITS, RANDOM_NUMBERS
-from sdy.passes.partitioning.local.reductions import REDUCTIONS
-from sdy.passes.partitioning.local.shapes import SHAPES
-from sdy.passes.partitioning.local.sharded_ops import SHARDED_OPS
-from sdy.passes.partitioning.local.shifts import SHIFTS
-from sdy.passes.partitioning.local.whole import Obstacle, compute_whole_along, obstacle_to_parts
-from sdy.passes.partitioning.local_module import is_local, mark_local
-from sdy.passes.partitioning.parts import on_leader
-from sdy.passes.partitioning.site import Lowerings, Site, unless_empty
-from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
+from sdy.ir.traits import is_terminator
+from sdy.ir.walking import cached_walks, operations
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.layouts import Layouts
+from sdy.passes.spmd.local.collectives import COLLECTIVES
+from sdy.passes.spmd.local.compatibility import MISFIT
+from sdy.passes.spmd.local.constants import CONSTANTS
+from sdy.passes.spmd.local.indexing import INDEXING
+from sdy.passes.spmd.local.operators import OPERATORS
+from sdy.passes.spmd.local.random_numbers import RANDOM_BITS, RANDOM_NUMBERS
+from sdy.passes.spmd.local.reductions import REDUCTIONS
+from sdy.passes.spmd.local.shapes import SHAPES
+from sdy.passes.spmd.local.sharded_ops import SHARDED_OPS
+from sdy.passes.spmd.local.shifts import SHIFTS
+from sdy.passes.spmd.local.whole import Obstacle, compute_whole_along, obstacle_to_parts
+from sdy.passes.spmd.local_module import is_local, mark_local
+from sdy.passes.spmd.parts import on_leader
+from sdy.passes.spmd.site import Lowerings, Site, unless_empty
+from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_channel
 
 _ALWAYS = Lowerings({**unless_empty(COLLECTIVES), **unless_empty(CONSTANTS), **RANDOM_NUMBERS, **SHARDED_OPS})
 _WHERE_SPLIT = Lowerings(
@@ -81,7 +81,7 @@ class ConvertGlobalToLocalPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if is_local(op):
             raise error(op, "the module is partitioned already")
-        with keeping():
+        with cached_walks():
             layouts = Layouts(op)
             sites = list(layouts.sites(self._target(op)))
         # The sharding rules are those of whole tensors, so they are asked before any type changes.

@@ -1,20 +1,24 @@
 """`sdy-expand-split-operations`: a sharding that ended at what is made of other operations goes on."""
 
+from dataclasses import dataclass
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
+from xdsl.passes import ModulePass
 
 from sdy.dialect.shardings import get_sharding
-from sdy.passes.common.editing import TellingPass
+from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.importing.expand_operations import ExpandOperationsPass, expandable_operations
-from sdy.passes.pipelines import PropagationPipeline
 
 
-class ExpandSplitOperationsPass(TellingPass):
-    """Expand composites and batch normalisations if one of them has a tensor that is split, and propagate once more.
+@dataclass(frozen=True)
+class ExpandSplitOperationsPass(AnalysisPreservingPass):
+    """Expand composites and batch normalisations if one of them has a tensor that is split, and do what is to follow.
 
-    Shardings that values have stay, and others get those that come through what was expanded. Where nothing is split,
-    composites stay too, so that a compiler can have a kernel for them. Before::
+    `then` are the passes that give shardings to what was expanded, to which those that values have come through; they
+    do not run where nothing is. Where nothing is split, composites stay, so that a compiler can have a kernel for them.
+    Before::
 
         %0 = stablehlo.composite "my.f" %arg0 {decomposition = @f} : (tensor<8xf32>) -> tensor<8xf32>
 
@@ -24,11 +28,13 @@ class ExpandSplitOperationsPass(TellingPass):
     """
 
     name = "sdy-expand-split-operations"
+    then: tuple[ModulePass, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if any(map(_is_split, expandable_operations(op))):
             ExpandOperationsPass().apply(ctx, op)
-            PropagationPipeline().apply(ctx, op)
+            for following in self.then:
+                following.apply(ctx, op)
 
 
 def _is_split(op: Operation) -> bool:

@@ -7,14 +7,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
 
-from sdy.dialect.walk import innermost_first, operations_of
-from sdy.passes.common.editing import TellingPass, insert
+from sdy.ir.editing import AnalysisPreservingPass, insert
+from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.loops import Invariants
-from sdy.passes.partitioning.device_collectives import COLLECTIVES
+from sdy.passes.spmd.device_collectives import COLLECTIVES
 from sdy.stablehlo.control_flow import WhileOp
 
 
-class HoistInvariantCollectivesPass(TellingPass):
+class HoistInvariantCollectivesPass(AnalysisPreservingPass):
     """Move collectives of what a loop does not change to before the loop, with what makes their operands.
 
     Before::

@@ -9,13 +9,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
-from sdy.dialect.walk import operations, operations_of
-from sdy.passes.common.editing import TellingPass, erase, replace
-from sdy.passes.partitioning.device_collectives import COLLECTIVES
-from sdy.passes.partitioning.value_numbers import ValueNumbers
+from sdy.ir.editing import AnalysisPreservingPass, erase, replace
+from sdy.ir.walking import operations, operations_of
+from sdy.passes.spmd.device_collectives import COLLECTIVES
+from sdy.passes.spmd.value_numbers import ValueNumbers
 
 
-class MergeEqualCollectivesPass(TellingPass):
+class MergeEqualCollectivesPass(AnalysisPreservingPass):
     """Keep the first of collectives that send equal values to the same devices, and what nothing uses then goes.
 
     Before::

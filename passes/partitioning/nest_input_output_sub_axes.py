@@ -9,13 +9,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from sdy.axes import AxisRef
-from sdy.dialect.walk import operations_of
-from sdy.passes.common.editing import TellingPass
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import operations_of
 from sdy.passes.common.function_shardings import change_input_output_shardings
 from sdy.sharding import DimSharding, TensorSharding
 
 
-class NestInputOutputSubAxesPass(TellingPass):
+class NestInputOutputSubAxesPass(AnalysisPreservingPass):
     """Shorten the shardings of a function's inputs and outputs to sub-axes of which each axis can be made in one way.
 
     Before::

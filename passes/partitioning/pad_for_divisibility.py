@@ -31,18 +31,18 @@ from sdy.dialect.ops import (
     ShardingGroupOp,
 )
 from sdy.dialect.shardings import set_sharding
-from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import operations
+from sdy.ir.traits import is_terminator
+from sdy.ir.walking import operations
 from sdy.passes.common.computed_whole import Held, warn_of_whole
-from sdy.passes.exporting.scattered_elements import rule_by_elements
-from sdy.passes.partitioning.layout import Layout, round_up
-from sdy.passes.partitioning.layouts import Layouts
-from sdy.passes.partitioning.padded.operations import pad_operation
-from sdy.passes.partitioning.padded.padding import Padding, Place
-from sdy.passes.partitioning.padded.resplitting import resplit
-from sdy.passes.partitioning.padded.site import PaddedSite
-from sdy.passes.partitioning.site import Site
-from sdy.passes.partitioning.target import Channels, Target, device_id_op, first_free_channel
+from sdy.passes.spmd.layout import Layout, round_up
+from sdy.passes.spmd.layouts import Layouts
+from sdy.passes.spmd.padded.operations import pad_operation
+from sdy.passes.spmd.padded.padding import Padding, Place
+from sdy.passes.spmd.padded.resplitting import resplit
+from sdy.passes.spmd.padded.site import PaddedSite
+from sdy.passes.spmd.reshards.scattered_elements import rule_by_elements
+from sdy.passes.spmd.site import Site
+from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_channel
 from sdy.rule import OpShardingRule
 from sdy.stablehlo.checks.shape_checks import tensor_type
 

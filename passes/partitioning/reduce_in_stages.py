@@ -8,23 +8,23 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.axes import merge_sub_axes
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.dialect.walk import forget, operations_of
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import invalidate, operations_of
 from sdy.mesh import Mesh
-from sdy.passes.common.editing import TellingPass
 from sdy.passes.common.tensors import is_static_tensor, shape
-from sdy.passes.exporting.reduction_kinds import operation_reduction
-from sdy.passes.exporting.reshard_cost import elements_resharded
-from sdy.passes.partitioning.halo.replication import reshard_around
-from sdy.passes.partitioning.halo.resolution import layout_of
-from sdy.passes.partitioning.layout import Layout, mesh_of_devices
-from sdy.passes.partitioning.neutral import neutral_starts
-from sdy.passes.partitioning.stages import Cut, dims_to_cut, reduce_in_stages, with_parts
+from sdy.passes.spmd.halo.replication import reshard_around
+from sdy.passes.spmd.halo.resolution import layout_of
+from sdy.passes.spmd.layout import Layout, mesh_of_devices
+from sdy.passes.spmd.neutral import neutral_starts
+from sdy.passes.spmd.reshards.reduction_kinds import operation_reduction
+from sdy.passes.spmd.reshards.reshard_cost import elements_resharded
+from sdy.passes.spmd.stages import Cut, dims_to_cut, reduce_in_stages, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.reduction import ReduceOp
 
 
 @dataclass(frozen=True)
-class ReduceInStagesPass(TellingPass):
+class ReduceInStagesPass(AnalysisPreservingPass):
     """Reduce in two stages along split dimensions where SDY has no all-reduce that combines partial results.
 
     A sum, a maximum or a minimum is combined by an all-reduce. Of products, of bits, and of several tensors together,
@@ -71,7 +71,7 @@ def _reduce_in_stages(op: ReduceOp) -> None:
     found = _dim_to_cut(op)
     if found is None:
         return
-    forget(op)
+    invalidate(op)
     starts = neutral_starts(op)
     if starts is None:
         return

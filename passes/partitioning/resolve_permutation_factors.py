@@ -8,18 +8,18 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from sdy.dialect.shardings import get_sharding
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.common.computed_whole import Held, shardings_around, warn_of_whole
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.partitioning.halo.joining import is_no_shift, resolve_concatenation, split_otherwise
-from sdy.passes.partitioning.halo.replication import replicate_factors, replicate_windows, reshard_around
-from sdy.passes.partitioning.halo.reshaping import resolve_reshape, whole_where_uneven
-from sdy.passes.partitioning.halo.resizing import dims_that_stay, resolve_pad, resolve_slice
-from sdy.passes.partitioning.halo.resolution import Resolution, Resolve
-from sdy.passes.partitioning.halo.reversing import resolve_reverse
-from sdy.passes.partitioning.halo.selecting import resolve_select_and_scatter
-from sdy.passes.partitioning.halo.windows import resolve_convolution, resolve_reduce_window
-from sdy.passes.partitioning.target import Channels, device_id_op, first_free_channel
+from sdy.passes.spmd.halo.joining import is_no_shift, resolve_concatenation, split_otherwise
+from sdy.passes.spmd.halo.replication import replicate_factors, replicate_windows, reshard_around
+from sdy.passes.spmd.halo.reshaping import resolve_reshape, whole_where_uneven
+from sdy.passes.spmd.halo.resizing import dims_that_stay, resolve_pad, resolve_slice
+from sdy.passes.spmd.halo.resolution import Resolution, Resolve
+from sdy.passes.spmd.halo.reversing import resolve_reverse
+from sdy.passes.spmd.halo.selecting import resolve_select_and_scatter
+from sdy.passes.spmd.halo.windows import resolve_convolution, resolve_reduce_window
+from sdy.passes.spmd.target import Channels, device_id_op, first_free_channel
 from sdy.rules import sharding_rule
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.padding import PadOp

@@ -17,17 +17,17 @@ from sdy.dialect.collectives import AllGatherOp, AllReduceOp, AllSliceOp, Collec
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.tensors import rank
-from sdy.passes.exporting.single_device import device_of, is_on_one_device
-from sdy.passes.partitioning.emitter import Emitter
-from sdy.passes.partitioning.target import device_id_op
+from sdy.passes.spmd.reshards.single_device import device_of, is_on_one_device
+from sdy.passes.spmd.target import device_id_op
 from sdy.sharding import TensorSharding
 from sdy.stablehlo import CreateTokenOp, IfOp, ReturnOp, TokenType
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import DeviceIdOp
+from sdy.stablehlo.emitter import Emitter
 
 
 @dataclass(frozen=True)

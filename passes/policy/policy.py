@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 
 Policy = Callable[[Sequence[Operation]], None]
 """Called with all operations of the functions of a module, in the order of the text, some of which it splits."""

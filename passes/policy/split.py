@@ -12,10 +12,10 @@ from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.dialect.ops import ShardingConstraintOp
 from sdy.dialect.sharding_syntax import dim_sharding_text, sharding_text
 from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.editing import insert_for_use
 from sdy.mesh import Mesh
 from sdy.operators.call import call_of
 from sdy.operators.registry import find_operator, operator_rule_of
-from sdy.passes.common.editing import insert_for_use
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from sdy.axes import AxisRef, is_prefix, total_size
+from sdy.factors import Axes, Projection, TensorFactors
 from sdy.mesh import Mesh
 from sdy.passes.propagation.basic import (
     compatible_axes,
@@ -18,7 +19,6 @@ from sdy.passes.propagation.basic import (
     truncate_at_conflict,
 )
 from sdy.passes.propagation.directions import Direction
-from sdy.passes.propagation.factors import Axes, Projection, TensorFactors
 
 
 def propagate(

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from sdy.axes import AxisRef, is_prefix
+from sdy.factors import Axes, FactorSharding, Projection, TensorFactors
 from sdy.mesh import Mesh
 from sdy.passes.propagation.directions import Direction
-from sdy.passes.propagation.factors import Axes, FactorSharding, Projection, TensorFactors
 
 
 def propagate(

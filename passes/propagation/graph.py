@@ -18,11 +18,12 @@ from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of_source, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp
-from sdy.dialect.traits import is_terminator
-from sdy.dialect.walk import operations
+from sdy.ir.editing import erase
+from sdy.ir.fields import next_use
+from sdy.ir.traits import is_terminator
+from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import callee
 from sdy.passes.common.data_flow_edges import edge_of
-from sdy.passes.common.editing import erase
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.common.tensors import rank
 from sdy.passes.propagation.kinds import OperationKinds
@@ -173,7 +174,7 @@ class Graph:
                     self._reach_users(call.res[use.index], reached, followed)
             else:
                 self._reach(user.parent_op() if is_terminator(user) else user, numbers, reached)
-            use = use._next_use  # pyright: ignore[reportPrivateUsage]
+            use = next_use(use)
 
     def _numbers_of_readers(self, value: SSAValue) -> dict[int, int]:
         """The numbers of the operations that the sharding of `value` matters to, by their `id`."""
@@ -212,7 +213,7 @@ class Graph:
             number = numbers.pop(id(use.operation), None)
             if number is not None:
                 ordered.append(number)
-            use = use._next_use  # pyright: ignore[reportPrivateUsage]
+            use = next_use(use)
         return ordered
 
     def erase(self, number: int) -> Erased:

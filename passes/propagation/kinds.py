@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from sdy.dialect.attributes import OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.dialect.ops import PropagationBarrierOp
+from sdy.ir.fields import next_use, operands_of
 from sdy.passes.common.op_properties import is_elementwise
 from sdy.passes.common.tensors import is_scalar, is_static_tensor, rank
 from sdy.passes.propagation.directions import Direction, Role
@@ -111,8 +112,8 @@ def _role(operation: Operation) -> Role:
 
 def reuses_operand(operation: Operation) -> bool:
     """Whether `operation` reads a tensor, other than a scalar, that is read elsewhere too; asked of most, and fast."""
-    for operand in operation._operands:  # pyright: ignore[reportPrivateUsage]
+    for operand in operands_of(operation):
         use = operand.first_use
-        if use is not None and use._next_use is not None and not is_scalar(operand):  # pyright: ignore[reportPrivateUsage]
+        if use is not None and next_use(use) is not None and not is_scalar(operand):
             return True
     return False

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy.dialect.attributes import SHARDING_RULE
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.rules import sharding_rules
 
 

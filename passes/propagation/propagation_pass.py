@@ -13,8 +13,8 @@ from xdsl.ir import SSAValue
 from sdy.dialect.attributes import SHARDING, SHARDING_RULE, OpShardingRuleAttr, TensorShardingPerValueAttr
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_sharding
-from sdy.dialect.walk import operations
-from sdy.passes.common.editing import TellingPass
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.walking import operations
 from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.graph import Graph
 from sdy.passes.propagation.provenance.debug_info import DebugInfo
@@ -27,7 +27,7 @@ from sdy.sharding import TensorSharding
 
 
 @dataclass(frozen=True)
-class PropagationPass(TellingPass):
+class PropagationPass(AnalysisPreservingPass):
     """A pass that propagates shardings over a whole module.
 
     Raises DiagnosticError for tensors without a static shape, and for tuples.

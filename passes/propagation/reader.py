@@ -21,7 +21,8 @@ from sdy.dialect.shardings import (
     shardable_value,
 )
 from sdy.dialect.verifiers import verify_operation
-from sdy.dialect.walk import nesting_operations, operations, operations_of
+from sdy.ir.fields import operands_of, type_of
+from sdy.ir.walking import nesting_operations, operations, operations_of
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
@@ -116,7 +117,7 @@ class _Reader:
                 self._read_operation(number, op)
                 continue
             try:
-                is_unshardable = is_scalar[id(result._type)]  # pyright: ignore[reportPrivateUsage]
+                is_unshardable = is_scalar[id(type_of(result))]
             except KeyError:
                 is_unshardable = self._check_type(op, result.type)
             given = op.attributes
@@ -137,7 +138,7 @@ class _Reader:
                 self._read_regions(number, op)
             if result.first_use is None and is_dead(op):
                 graph.dead.add(number)
-            operands = op._operands  # pyright: ignore[reportPrivateUsage]
+            operands = operands_of(op)
             if not operands:
                 continue
             together: list[int] = []
@@ -215,7 +216,7 @@ class _Reader:
         func = block and block.parent and block.parent.parent
         # What a function returns that nobody calls leads nowhere, but for `graph.returns`.
         if func.__class__ is not FuncOp or func in self.graph.calls:
-            self.graph.winding.update(self._nodes(op._operands))  # pyright: ignore[reportPrivateUsage]
+            self.graph.winding.update(self._nodes(operands_of(op)))
         return _NO_STEP
 
     def function_step(self, func: FuncOp) -> Step:

@@ -7,8 +7,8 @@ from sdy.diagnostics import warn
 from sdy.dialect.interfaces import defining_op
 from sdy.dialect.ops import ShardingConstraintOp, ShardingGroupOp
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.dialect.walk import operations_of
-from sdy.passes.common.editing import after_value, insert_for_other_uses
+from sdy.ir.editing import after_value, insert_for_other_uses
+from sdy.ir.walking import operations_of
 from sdy.sharding import TensorSharding
 from sdy.warning_categories import LostShardingWarning
 

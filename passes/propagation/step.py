@@ -14,10 +14,10 @@ from typing import Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from sdy.diagnostics import error
+from sdy.factors import Projection, project, unproject
 from sdy.mesh import Mesh
 from sdy.passes.propagation import aggressive, basic
 from sdy.passes.propagation.directions import ALL_STAGES, Direction, Role, directions
-from sdy.passes.propagation.factors import Projection, project, unproject
 from sdy.passes.propagation.provenance.moves import Move, moves
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding

@@ -8,6 +8,7 @@ from xdsl.ir import Data
 from xdsl.parser import AttrParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from sdy.ir.parsing import next_token
 from sdy.parse_errors import explained, parse_error
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ def parse_elements(parser: AttrParser, parse: Callable[[AttrParser], T]) -> tupl
 
 def parse_value_of(parser: AttrParser, attribute: str, parse: Callable[[AttrParser], T]) -> T:
     """The value that `parse` reads, or that of the whole attribute, or of an alias of it, that stands in its place."""
-    if parser._current_token.kind is not MLIRTokenKind.HASH_IDENT:  # pyright: ignore[reportPrivateUsage]
+    if next_token(parser).kind is not MLIRTokenKind.HASH_IDENT:
         return parse(parser)
     start = parser.pos
     found = parser.parse_attribute()

@@ -15,7 +15,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 from xdsl.traits import OpTrait
 
 from sdy.dialect.attributes import SHARDING, TensorShardingPerValueAttr
-from sdy.dialect.traits import is_terminator, trait_of
+from sdy.ir.traits import is_terminator, trait_of
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 

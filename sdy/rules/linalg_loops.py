@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.rule import FactorKind
 from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, PERMUTATION, REDUCTION, shape_of
 

@@ -22,8 +22,8 @@ from xdsl.ir import Attribute, Operation
 from sdy.diagnostics import warn
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface
-from sdy.dialect.signature import Remembered, RememberedByResult
-from sdy.dialect.traits import has_trait, is_terminator, trait_of
+from sdy.ir.operation_key import Remembered, RememberedByResult
+from sdy.ir.traits import has_trait, is_terminator, trait_of
 from sdy.rule import OpShardingRule
 from sdy.rules.builder import RuleBuilder
 from sdy.warning_categories import UnknownOperationWarning

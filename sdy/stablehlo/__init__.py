@@ -14,7 +14,7 @@ classes.py    all operations and attributes together
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sdy.families import FamilyDialect
+from sdy.ir.families import FamilyDialect
 
 if TYPE_CHECKING:
     from sdy.stablehlo.classes import *  # noqa: F403

@@ -8,7 +8,7 @@ from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, operand_def, opt_prop_
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.dialect.signature import VerifiedByConstants
+from sdy.ir.operation_key import VerifiedByConstants
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.checks.agreement import verify_compatible_elements, verify_same_elements
 from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred

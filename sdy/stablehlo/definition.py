@@ -14,7 +14,7 @@ from xdsl.irdl.declarative_assembly_format import FormatProgram, ParsingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from sdy.dialect.signature import VerifiedBySignature
+from sdy.ir.operation_key import VerifiedByKey
 from sdy.stablehlo.syntax.format_directives import as_in_mlir
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
@@ -33,7 +33,7 @@ def define(cls: type[OpT]) -> type[OpT]:
     definition = cls.get_irdl_definition()
     if not definition.regions:
         inherited = cls.traits
-        cls.traits = OpTraits(lambda: (*inherited, VerifiedBySignature()))
+        cls.traits = OpTraits(lambda: (*inherited, VerifiedByKey()))
     if assembly_format is not None:
         cls.assembly_format = assembly_format
         _add_syntax(cls, definition, assembly_format)

@@ -8,7 +8,7 @@ from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.dialect.signature import VerifiedByConstants
+from sdy.ir.operation_key import VerifiedByConstants
 from sdy.stablehlo.attributes.operation_attributes import FALSE, I64_ARRAY, GatherDimensionNumbersAttr
 from sdy.stablehlo.checks.dimension_checks import verify_each_in_range
 from sdy.stablehlo.checks.inference import InferredResults

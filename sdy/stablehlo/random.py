@@ -9,7 +9,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import error
-from sdy.dialect.signature import VerifiedByConstants
+from sdy.ir.operation_key import VerifiedByConstants
 from sdy.stablehlo.attributes.enums import RngAlgorithmAttr, RngDistribution, RngDistributionAttr
 from sdy.stablehlo.checks.agreement import element_type, verify_matching_elements
 from sdy.stablehlo.checks.inference import InferredResults

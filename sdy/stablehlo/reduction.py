@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.dialect.signature import VerifiedByBody
+from sdy.ir.operation_key import VerifiedByBody
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.attributes.struct_attribute import dims_text, parse_dims
 from sdy.stablehlo.checks.inference import InferredResults, unnamed

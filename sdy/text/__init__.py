@@ -29,8 +29,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from sdy import collector
-from sdy.text.deep import again_with_room
 from sdy.text.dialects import context
+from sdy.text.large_stack import again_on_large_stack
 from sdy.text.printing.names import AsmNames
 from sdy.text.printing.printer import Printer
 from sdy.text.reading.parser import Parser, parse_module
@@ -52,7 +52,7 @@ def parse(text: str, filename: str = "<stdin>", ctx: Context | None = None) -> M
 
 
 @collector.paused()
-@again_with_room
+@again_on_large_stack
 def format(  # noqa: A001
     op: Operation,
     *,

@@ -6,7 +6,7 @@ from importlib import import_module
 from xdsl.dialects.builtin import Builtin
 from xdsl.ir import Dialect
 
-from sdy.families import FamilyContext
+from sdy.ir.families import FamilyContext
 
 _DIALECTS = {
     "func": ("xdsl.dialects.func", "Func"),

@@ -31,7 +31,7 @@ class LocationParser(TokenParser):
 
     def parse_optional_location(self) -> LocationAttr | None:
         """`loc(...)`, if it starts here."""
-        if self._current_token.text != "loc":
+        if self.current_token.text != "loc":
             return None
         return super().parse_optional_location()
 
@@ -44,8 +44,8 @@ class LocationParser(TokenParser):
             argument.location = self.parse_optional_location()
         return argument
 
-    def _parse_location(self) -> LocationAttr:
-        if self._current_token.kind is MLIRTokenKind.HASH_IDENT:
+    def parse_location(self) -> LocationAttr:
+        if self.current_token.kind is MLIRTokenKind.HASH_IDENT:
             return self._location_alias()
         if (text := self.parse_optional_str_literal()) is not None:
             return self._location_from_string(text)
@@ -54,15 +54,15 @@ class LocationParser(TokenParser):
                 return UnknownLoc()
             case "callsite":
                 with self.in_parens():
-                    callee = self._parse_location()
+                    callee = self.parse_location()
                     self.parse_keyword("at")
-                    return CallSiteLoc(callee, self._parse_location())
+                    return CallSiteLoc(callee, self.parse_location())
             case "fused":
                 metadata: Attribute = NoneAttr()
                 if self.parse_optional_punctuation("<") is not None:
                     metadata = self.parse_attribute()
                     self.parse_punctuation(">")
-                parts = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
+                parts = self.parse_comma_separated_list(self.Delimiter.SQUARE, self.parse_location)
                 return fused(parts, metadata)
             case _:
                 return self.raise_error("expected location instance")
@@ -72,7 +72,7 @@ class LocationParser(TokenParser):
             return self._file_location(text)
         child: LocationAttr | NoneAttr = NoneAttr()
         if self.parse_optional_punctuation("(") is not None:
-            child = self._parse_location()
+            child = self.parse_location()
             self.parse_punctuation(")")
         return NameLoc(StringAttr(text), NoneAttr() if isinstance(child, UnknownLoc) else child)
 
@@ -90,7 +90,7 @@ class LocationParser(TokenParser):
 
     def _location_alias(self) -> LocationAttr:
         """A location by its alias, which may be defined further down: MLIR prints them at the end."""
-        token = self._current_token
+        token = self.current_token
         name = token.text
         if name not in self.attribute_aliases:
             if self._later_aliases is None:
@@ -99,16 +99,16 @@ class LocationParser(TokenParser):
             definition = self._later_aliases.pop(name, None)
             if definition is None:
                 self.raise_error(f"operation location alias was never defined: '{name}'")
-            self._resume_from(definition)
+            self.resume_from(definition)
             self.attribute_aliases[name] = self.parse_attribute()
-            self._resume_from(token.span.start)
+            self.resume_from(token.span.start)
         location = self.parse_attribute()
         if not isinstance(location, LocationAttr):
             self.raise_error(f"expected location, but '{name}' is another attribute", token.span)
         return location
 
-    def _parse_alias_def(self) -> None:
-        name = self._current_token.text
+    def parse_alias_def(self) -> None:
+        name = self.current_token.text
         if self._later_aliases is not None and name in self.attribute_aliases and name not in self._later_aliases:
             del self.attribute_aliases[name]
-        super()._parse_alias_def()
+        super().parse_alias_def()

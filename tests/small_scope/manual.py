@@ -1,7 +1,7 @@
 """What is written for each device along some axes, while others are still to be partitioned."""
 
 from sdy.axes import AxisRef
-from sdy.passes.common.device_groups import device_groups
+from sdy.device_groups import device_groups
 from small_scope.indexing import region
 from small_scope.program import Program, type_text
 

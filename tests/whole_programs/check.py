@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from sdy.diagnostics import DiagnosticError, capture
-from sdy.passes.execution.compile import compile_unpartitioned
+from sdy.passes.jax.compile import compile_unpartitioned
 from whole_programs.program import WholeProgram
 
 FAILURES = ("ill-made", "refused", "crashed", "invalid", "wrong")

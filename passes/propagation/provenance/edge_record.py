@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 from sdy.axes import AxisRef
 from sdy.dialect.attributes import PROPAGATION_EDGES, PropagationEdgesAttr
 from sdy.dialect.propagation_edges import AxisEdge, EdgeValue, PropagationStep
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.common.argument_attributes import set_result_attribute
 from sdy.passes.propagation.provenance.moves import Move
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from sdy.axes import AxisRef
 from sdy.diagnostics import location_of
 from sdy.dialect.rule_syntax import factor_name
+from sdy.factors import TensorFactors, project
 from sdy.passes.propagation.directions import ALL_STAGES, Direction
-from sdy.passes.propagation.factors import TensorFactors, project
 from sdy.passes.propagation.fixed_point import SIGNATURE
 from sdy.passes.propagation.provenance.explanation import Hop, Missed
 from sdy.passes.propagation.provenance.history import Run

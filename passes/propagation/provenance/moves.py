@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sdy.axes import AxisRef, is_prefix
+from sdy.factors import Axes, Projection, TensorFactors
 from sdy.mesh import Mesh
-from sdy.passes.propagation.factors import Axes, Projection, TensorFactors
 from sdy.rule import OpShardingRule, TensorMapping
 
 

@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 
 from sdy.diagnostics import error
 from sdy.dialect.interfaces import defining_op
-from sdy.dialect.walk import operations
+from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.text.printing.names import Names

@@ -1,6 +1,6 @@
 """CHLO: operations of client programs that StableHLO does not have; a file for each family."""
 
-from sdy.families import FamilyDialect
+from sdy.ir.families import FamilyDialect
 
 CHLO = FamilyDialect(
     "chlo",

@@ -19,6 +19,8 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from sdy.ir.parsing import next_token
+
 Level = tuple[float, int]
 """A scale and a zero point."""
 
@@ -261,7 +263,7 @@ def _parse_levels(parser: AttrParser, expressed: Attribute) -> tuple[list[Level]
     shapes: list[tuple[int, ...]] = []
 
     def parse_element() -> list[Level]:
-        if parser._current_token.text == "{":  # pyright: ignore[reportPrivateUsage]
+        if next_token(parser).text == "{":
             levels, shape = _parse_levels(parser, expressed)
         else:
             levels, shape = [_parse_level(parser, expressed)], ()

@@ -33,8 +33,8 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute
-from xdsl.printer import Printer as XDSLPrinter
 
+from sdy.ir.printing import OpenPrinter, print_element, print_elements
 from sdy.text.affine import map_text, set_text
 from sdy.text.printing.aliases import Aliases
 from sdy.text.printing.floats import float_text
@@ -55,7 +55,7 @@ _DEVICE_LISTS = {"replica_groups", "source_target_pairs"}
 """The attributes of collectives that list devices."""
 
 
-class AttributePrinter(XDSLPrinter):
+class AttributePrinter(OpenPrinter):
     """Collects the text of what it prints; `text()` is all of it."""
 
     def __init__(
@@ -85,11 +85,11 @@ class AttributePrinter(XDSLPrinter):
     def print_string(self, text: str, *, indent: int | None = None) -> None:
         """Add text; its lines are indented as what is around them, or by `indent` steps."""
         if "\n" in text:
-            text = text.replace("\n", "\n" + INDENT * (self._indent if indent is None else indent))
+            text = text.replace("\n", "\n" + INDENT * (self.indentation if indent is None else indent))
         self._parts.append(text)
 
-    def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
-        self._parts.append("\n" + INDENT * (self._indent if indent is None else indent))
+    def print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
+        self._parts.append("\n" + INDENT * (self.indentation if indent is None else indent))
 
     def print_bytes_literal(self, bytestring: bytes) -> None:
         """A string with what is not plain ASCII escaped as MLIR does."""
@@ -212,10 +212,10 @@ class AttributePrinter(XDSLPrinter):
         if is_splat(attribute):
             element = attribute.data.data[: attribute.get_element_type().compile_time_size]
             one = DenseIntOrFPElementsAttr(TensorType(attribute.get_element_type(), [1]), BytesAttr(element))
-            one._print_one_elem(one.get_values()[0], self)  # pyright: ignore[reportPrivateUsage]
+            print_element(one, one.get_values()[0], self)
         elif len(attribute) <= most_listed:
             # xDSL's `print_builtin` takes 0.0 and -0.0 for the same.
-            attribute._print_dense_list(attribute.get_values(), attribute.get_shape(), self)  # pyright: ignore[reportPrivateUsage]
+            print_elements(attribute, attribute.get_values(), self)
         else:
             self.print_string(f'"{hexadecimal(attribute)}"')
 

@@ -107,29 +107,29 @@ class Printer(AttributePrinter):
                 else True
             )
             self.print_block(block, labelled, print_block_terminators)
-        self._print_new_line()
+        self.print_new_line()
         self.print_string("}")
         self._default_dialects.pop()
 
     def print_block(self, block: Block, print_block_args: bool = True, print_block_terminator: bool = True) -> None:
         """A block's operations, below its label if `print_block_args`."""
         if print_block_args:
-            self._print_new_line()
+            self.print_new_line()
             self.print_block_name(block)
             if block.args:
                 with self.in_parens():
                     self.print_list(block.args, self.print_block_argument)
             self.print_string(":")
             self._print_predecessors(block)
-        self._indent += 1
-        line_start = "\n" + INDENT * self._indent
+        self.indentation += 1
+        line_start = "\n" + INDENT * self.indentation
         last = block.last_op
         for op in block.ops:
             if op is last and not print_block_terminator and op.has_trait(IsTerminator, value_if_unregistered=False):
                 break
             self._parts.append(line_start)
             self.print_op(op)
-        self._indent -= 1
+        self.indentation -= 1
 
     def _print_predecessors(self, block: Block) -> None:
         if block.parent is None or block is block.parent.first_block:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-Key = tuple[object, ...]
+from sdy.ir.fields import operands_of
+from sdy.ir.operation_key import OperationKey, key_by_identity
 
 _LONGEST = 4096
 """Characters; one with a big constant, for example, is not worth remembering."""
@@ -33,36 +34,29 @@ class RepeatedTexts:
     """What was printed; asked for each operation, so that this is written to be fast."""
 
     def __init__(self) -> None:
-        self._texts: dict[Key, _Text] = {}
+        self._texts: dict[OperationKey, _Text] = {}
 
-    def key(self, op: Operation, default_dialect: str) -> Key:
+    def key(self, op: Operation, default_dialect: str) -> OperationKey:
         """All that the text of `op` depends on but names."""
-        operands = op._operands  # pyright: ignore[reportPrivateUsage]
-        key: list[object] = [op.__class__, default_dialect, len(operands)]
-        for value in operands:
-            key.append(id(value._type))  # pyright: ignore[reportPrivateUsage] # noqa: PERF401
-        for value in op.results:
-            key.append(id(value._type))  # pyright: ignore[reportPrivateUsage] # noqa: PERF401
-        if properties := op.properties:
-            key += properties
-            key += map(id, properties.values())
+        key = key_by_identity(op)
+        key.append(default_dialect)
         if attributes := op.attributes:
             key += attributes
             key += map(id, attributes.values())
         return tuple(key)
 
-    def find(self, key: Key, op: Operation, names: Mapping[SSAValue, str]) -> str | None:
+    def find(self, key: OperationKey, op: Operation, names: Mapping[SSAValue, str]) -> str | None:
         """The text of `op` where one with its key was printed before and all its operands have names."""
         known = self._texts.get(key)
         if known is None:
             return None
-        operands = op._operands  # pyright: ignore[reportPrivateUsage]
+        operands = operands_of(op)
         try:
             return known.template % tuple([names[operands[number]] for number in known.operands])
         except KeyError:
             return None
 
-    def add(self, key: Key, op: Operation, parts: Sequence[str], named: Mapping[int, SSAValue]) -> None:
+    def add(self, key: OperationKey, op: Operation, parts: Sequence[str], named: Mapping[int, SSAValue]) -> None:
         """Remember what was printed for `op`, where the names in it are those of operands that are all different.
 
         `named` are the values whose names, after `%`, are parts by themselves.

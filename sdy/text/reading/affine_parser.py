@@ -11,9 +11,9 @@ from xdsl.ir.affine import (
     AffineMap,
     AffineSet,
 )
-from xdsl.parser import AffineParser as XDSLAffineParser
 from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind
 
+from sdy.ir.parsing import OpenAffineParser
 from sdy.text.affine import Kind, combined, is_symbolic, negated
 from sdy.text.reading.tokens import TokenParser
 
@@ -26,15 +26,15 @@ _ALWAYS = AffineConstraintExpr(AffineConstraintKind.eq, _ZERO, _ZERO, canonicali
 _Identifier = Callable[[], AffineExpr | None]
 
 
-class _ExpressionParser(XDSLAffineParser):
+class _ExpressionParser(OpenAffineParser):
     """xDSL's, with MLIR's way of making expressions."""
 
-    def _parse_primary(self, parse_optional_bare_id: _Identifier) -> AffineExpr:
-        if self._parse_optional_token(MLIRTokenKind.MINUS) is not None:
-            return negated(self._parse_primary(parse_optional_bare_id))
-        return super()._parse_primary(parse_optional_bare_id)
+    def parse_primary(self, parse_optional_bare_id: _Identifier) -> AffineExpr:
+        if self.parse_optional_token(MLIRTokenKind.MINUS) is not None:
+            return negated(self.parse_primary(parse_optional_bare_id))
+        return super().parse_primary(parse_optional_bare_id)
 
-    def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: MLIRToken) -> AffineExpr:
+    def create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: MLIRToken) -> AffineExpr:
         operator = binop.text
         if operator in ("+", "-"):
             return combined(Kind.Add, lhs, rhs if operator == "+" else negated(rhs))
@@ -43,12 +43,12 @@ class _ExpressionParser(XDSLAffineParser):
             self.raise_error(f"non-affine expression: {needed} has to be either a constant or symbolic", binop.span)
         return combined(_OPERATORS[operator], lhs, rhs)
 
-    def _parse_affine_constraint(self, parse_optional_bare_id: _Identifier) -> AffineConstraintExpr:
+    def parse_affine_constraint(self, parse_optional_bare_id: _Identifier) -> AffineConstraintExpr:
         """A constraint, as one of a single expression with 0."""
-        lhs = self._parse_affine_expr(parse_optional_bare_id)
-        start = self._current_token.span
-        relation = self._consume_token().text + self._consume_token().text
-        rhs = self._parse_affine_expr(parse_optional_bare_id)
+        lhs = self.parse_affine_expr(parse_optional_bare_id)
+        start = self.current_token.span
+        relation = self.consume_token().text + self.consume_token().text
+        rhs = self.parse_affine_expr(parse_optional_bare_id)
         match relation:
             case ">=" | "==":
                 difference = combined(Kind.Add, lhs, negated(rhs))
@@ -65,9 +65,9 @@ class AffineParser(TokenParser):
 
     def parse_affine_map(self) -> AffineMap:
         """`(d0)[s0] -> (d0 + s0)`."""
-        return _ExpressionParser(self._parser_state).parse_affine_map()
+        return _ExpressionParser(self.state).parse_affine_map()
 
     def parse_affine_set(self) -> AffineSet:
         """`(d0)[s0] : (d0 - s0 >= 0)`."""
-        affine_set = _ExpressionParser(self._parser_state).parse_affine_set()
+        affine_set = _ExpressionParser(self.state).parse_affine_set()
         return affine_set if affine_set.constraints else replace(affine_set, constraints=(_ALWAYS,))

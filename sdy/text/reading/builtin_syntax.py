@@ -22,6 +22,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import warn
+from sdy.ir.parsing import declare_blob
 from sdy.text.encoding import TensorEncoding
 from sdy.text.reading.sparse_elements import SparseElementsParser
 
@@ -31,18 +32,18 @@ _DEFAULT_MEMORY_SPACE = IntegerAttr(0, i64)
 class BuiltinSyntaxParser(SparseElementsParser):
     """The part of the parser that reads builtin types and attributes."""
 
-    def _parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:
+    def parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:
         """A memref, without the layout and the memory space that go without saying."""
-        memref = super()._parse_memref_attrs()
+        memref = super().parse_memref_attrs()
         space = NoneAttr() if memref.memory_space == _DEFAULT_MEMORY_SPACE else memref.memory_space
         if isinstance(memref, UnrankedMemRefType):
             return UnrankedMemRefType.from_type(memref.element_type, space)
         is_identity = memref.layout == AffineMapAttr(AffineMap.identity(len(memref.shape)))
         return MemRefType(memref.element_type, memref.shape, NoneAttr() if is_identity else memref.layout, space)
 
-    def _parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
+    def parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
         """A tensor, if its encoding is for such tensors."""
-        tensor: TensorType[Attribute] | UnrankedTensorType[Attribute] = super()._parse_tensor_attrs()
+        tensor: TensorType[Attribute] | UnrankedTensorType[Attribute] = super().parse_tensor_attrs()
         if isinstance(tensor, TensorType) and isinstance(tensor.encoding, TensorEncoding):
             try:
                 tensor.encoding.verify_encoding(TensorType(tensor.element_type, tensor.shape))
@@ -50,7 +51,7 @@ class BuiltinSyntaxParser(SparseElementsParser):
                 self.raise_error(str(problem), self.pos)
         return tensor
 
-    def _parse_optional_array_attr(self) -> ArrayAttr | None:
+    def parse_optional_array_attr(self) -> ArrayAttr | None:
         if self.parse_optional_punctuation("[") is None:
             return None
         if self.parse_optional_punctuation("]") is not None:
@@ -60,15 +61,15 @@ class BuiltinSyntaxParser(SparseElementsParser):
             self.raise_error("expected ',' or ']'")
         return ArrayAttr(elements)
 
-    def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
+    def parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
         """A key of a resource. What it is for is what this text says of it, not one that was read before."""
         key = self.parse_identifier_or_str_literal(" for resource handle")
         if (dialect_name, key) not in self.dialect_resources:
             self.dialect_resources.add((dialect_name, key))
-            interface._blob_storage[key] = ""  # pyright: ignore[reportPrivateUsage]
+            declare_blob(interface, key)
         return key
 
-    def _parse_external_resources(self) -> None:
+    def parse_external_resources(self) -> None:
         """What other tools keep in the file, for each of which there is a warning."""
 
         def parse_of_one_tool() -> None:

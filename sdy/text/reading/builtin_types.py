@@ -31,7 +31,7 @@ class TypeParser(TokenParser):
 
     def parse_optional_function_type(self) -> FunctionType | None:
         """`(inputs) -> outputs`, if it starts here."""
-        if self._current_token.kind is not MLIRTokenKind.L_PAREN:
+        if self.current_token.kind is not MLIRTokenKind.L_PAREN:
             return None
         inputs = self.parse_comma_separated_list(self.Delimiter.PAREN, self.parse_type)
         self.parse_punctuation("->", " in function type")
@@ -46,18 +46,18 @@ class TypeParser(TokenParser):
             self.raise_error("expected function type", start)
         return given
 
-    def _parse_optional_builtin_parametrized_type(self) -> TypeAttribute | None:
+    def parse_optional_builtin_parametrized_type(self) -> TypeAttribute | None:
         parse = {
             "complex": self._parse_complex,
             "memref": self._parse_memref,
             "tensor": self._parse_tensor,
             "tuple": self._parse_tuple,
             "vector": self._parse_vector,
-        }.get(self._current_token.text)
+        }.get(self.current_token.text)
         if parse is None:
             return None
-        name, start = self._current_token.text, self.pos
-        self._consume_token(MLIRTokenKind.BARE_IDENT)
+        name, start = self.current_token.text, self.pos
+        self.consume_token(MLIRTokenKind.BARE_IDENT)
         self.parse_punctuation("<", f" in {name} type")
         return parse(start)
 
@@ -70,7 +70,7 @@ class TypeParser(TokenParser):
         return cast(TypeAttribute, ComplexType(cast(AnyFloat | AnyInteger, element_type)))
 
     def _parse_memref(self, _start: int) -> TypeAttribute:
-        memref = self._parse_memref_attrs()
+        memref = self.parse_memref_attrs()
         self.parse_punctuation(">", " in memref type")
         return memref
 
@@ -82,7 +82,7 @@ class TypeParser(TokenParser):
         return TupleType(tuple(types))
 
     def _parse_vector(self, start: int) -> TypeAttribute:
-        vector = self._parse_vector_attrs()
+        vector = self.parse_vector_attrs()
         self.parse_punctuation(">", " in vector type")
         if not isinstance(vector.element_type, AnyFloat | IntegerType | IndexType):
             message = "failed to verify 'elementType': VectorElementTypeInterface instance"
@@ -92,11 +92,11 @@ class TypeParser(TokenParser):
         return vector
 
     def _parse_tensor(self, _start: int) -> TypeAttribute:
-        tensor = self._parse_tensor_attrs()
+        tensor = self.parse_tensor_attrs()
         self.parse_punctuation(">", " in tensor type")
         return tensor
 
-    def _parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
+    def parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
         is_ranked = self.parse_optional_punctuation("*") is None
         shape: list[int] = []
         if is_ranked:
@@ -119,7 +119,7 @@ class TypeParser(TokenParser):
     def parse_dimensions(self) -> list[int]:
         """`2x?x`: dimensions, an `x` after each."""
         dimensions: list[int] = []
-        while self._current_token.kind in (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.QUESTION):
+        while self.current_token.kind in (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.QUESTION):
             dimensions.append(self.parse_shape_dimension())
             self.parse_shape_delimiter()
         return dimensions
@@ -134,5 +134,5 @@ class TypeParser(TokenParser):
 
     def parse_shape_delimiter(self) -> None:
         """The `x` after a dimension. Raises ParseError where something else is next."""
-        if self._parse_optional_shape_delimiter() is None:
+        if self.parse_optional_shape_delimiter() is None:
             self.raise_error("expected 'x' in dimension list")

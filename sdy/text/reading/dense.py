@@ -45,7 +45,7 @@ class DenseParser(NumberParser):
         """A constant from its `<` on, with its type unless that is given."""
         literal_start = self._literal_start()
         self.parse_punctuation("<", " after 'dense'")
-        match self._current_token.kind:
+        match self.current_token.kind:
             case MLIRTokenKind.STRING_LIT:
                 read = self._bytes_reader(literal_start)
             case MLIRTokenKind.GREATER:
@@ -77,8 +77,8 @@ class DenseParser(NumberParser):
 
     def _bytes_reader(self, start: int) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
         text_start = self.pos
-        text = self._current_token.text[1:-1]
-        self._consume_token()
+        text = self.current_token.text[1:-1]
+        self.consume_token()
 
         def read(dense_type: DenseType) -> DenseIntOrFPElementsAttr:
             data = None
@@ -99,7 +99,7 @@ class DenseParser(NumberParser):
 
     def _parse_elements(self, elements: list[Literal]) -> list[int]:
         """Add what is written to `elements`. Returns the shape that the brackets tell."""
-        if self._current_token.kind is not MLIRTokenKind.L_SQUARE:
+        if self.current_token.kind is not MLIRTokenKind.L_SQUARE:
             self._parse_element(elements)
             return []
         shapes: list[list[int]] = []

@@ -33,29 +33,29 @@ class DialectSymbolParser(TokenParser):
         super().__init__(context, text, filename)
         self._balanced_until = 0
 
-    def _parse_extended_type_or_attribute(  # pyright: ignore[reportIncompatibleMethodOverride]
+    def parse_extended_type_or_attribute(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_or_dialect_name: str, is_type: bool
     ) -> Attribute:
         """What follows `!` or `#`: of a dialect that is not known it is kept as it stands."""
         dialect, dot, _ = attr_or_dialect_name.partition(".")
-        has_body = self._current_token.kind is MLIRTokenKind.LESS
+        has_body = self.current_token.kind is MLIRTokenKind.LESS
         if has_body:
             self._check_brackets()
         elif not dot and ("!" if is_type else "#") + dialect not in self.attribute_aliases:
             self.raise_error(f"undefined symbol alias id '{dialect}'")
         if not (dot or has_body):
-            return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+            return super().parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
         if self.ctx.get_optional_dialect(dialect) is None:
             return self._parse_of_unknown_dialect(attr_or_dialect_name, is_type)
-        found = super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+        found = super().parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
         if not is_type and self.parse_optional_punctuation(":") is not None:
             self.parse_type()  # any attribute may say its type, and none that is known has use for it
         return found
 
     def _parse_of_unknown_dialect(self, full_name: str, is_type: bool) -> Attribute:
         dialect, dot, name = full_name.partition(".")
-        has_body = self._current_token.kind is MLIRTokenKind.LESS
-        text = self._parse_dialect_symbol_body() if has_body else ""
+        has_body = self.current_token.kind is MLIRTokenKind.LESS
+        text = self.parse_dialect_symbol_body() if has_body else ""
         if dot:
             text = f"{name}<{text}>" if has_body else name
         match = _SYMBOL_NAME.match(text)
@@ -87,11 +87,11 @@ class DialectSymbolParser(TokenParser):
                 open_brackets.append(found)
         self.raise_error(f"unbalanced '{open_brackets[-1]}' character in pretty dialect name", told_at)
 
-    def _parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
+    def parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ) -> TypeAttribute | Attribute:
         # A parameter may be a whole attribute, `<#sdy.mesh<...>>`, but never without the brackets around it.
-        if not is_opaque and self._current_token.kind is MLIRTokenKind.HASH_IDENT:
+        if not is_opaque and self.current_token.kind is MLIRTokenKind.HASH_IDENT:
             self.raise_error("expected '<'")
         known = (self.ctx.get_optional_type if is_type else self.ctx.get_optional_attr)(attr_name)
         dialect, _, name = attr_name.partition(".")
@@ -102,6 +102,6 @@ class DialectSymbolParser(TokenParser):
             end = end_of_code(self.lexer.input.content, self.pos)
             self.raise_error(said.format(dialect=dialect, name=name), end - len(name))
         try:
-            return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
+            return super().parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
         except ChainedParseError as problem:
             raise problem.close() from None

@@ -12,7 +12,7 @@ class DictionaryParser(TokenParser):
 
     def parse_optional_dictionary_attr_dict(self) -> dict[str, Attribute]:
         """A dictionary, an empty one where none starts here."""
-        return self.parse_dictionary() if self._current_token.kind is MLIRTokenKind.L_BRACE else {}
+        return self.parse_dictionary() if self.current_token.kind is MLIRTokenKind.L_BRACE else {}
 
     def parse_optional_properties_dict(self) -> dict[str, Attribute]:
         """The properties of an operation, `<{...}>`, empty where there are none."""
@@ -25,7 +25,7 @@ class DictionaryParser(TokenParser):
             self.raise_error("expected DictionaryAttr to set properties", start)
         return dict(properties.data)
 
-    def _parse_builtin_dict_attr(self) -> DictionaryAttr:
+    def parse_builtin_dict_attr(self) -> DictionaryAttr:
         return DictionaryAttr(self.parse_dictionary())
 
     def parse_dictionary(self) -> dict[str, Attribute]:

@@ -31,7 +31,7 @@ def default_properties(op_type: type[Operation]) -> tuple[tuple[str, Attribute],
 class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
     """The part of the parser that reads operations in the generic form."""
 
-    def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
+    def parse_generic_operation(self, op_type: type[Operation]) -> Operation:
         self.parse_punctuation("(", " to start operand list")
         uses = self.parse_optional_undelimited_comma_separated_list(
             self.parse_optional_unresolved_operand, self.parse_unresolved_operand

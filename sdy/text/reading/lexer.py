@@ -3,21 +3,24 @@
 import re
 
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Input, Span, Token
+from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import (
     KIND_BY_PUNCTUATION_SPELLING,
     MLIRLexer,
+    MLIRToken,
     MLIRTokenKind,
     StringLiteral,
 )
 
+from sdy.ir.parsing import Text, TextSpan
 
-class LazyToken(Token[MLIRTokenKind, str]):
+
+class LazyToken(MLIRToken):
     """A token that holds its text and makes its span only when someone asks where it stands."""
 
     __slots__ = ("_source", "end", "kind", "start", "text")
 
-    def __init__(self, kind: MLIRTokenKind, text: str, start: int, end: int, source: Input[str]):
+    def __init__(self, kind: MLIRTokenKind, text: str, start: int, end: int, source: Text):
         self.kind = kind
         self.text = text  # pyright: ignore[reportAttributeAccessIssue, reportIncompatibleMethodOverride]
         self.start = start
@@ -25,7 +28,7 @@ class LazyToken(Token[MLIRTokenKind, str]):
         self._source = source
 
     @property
-    def span(self) -> Span[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def span(self) -> TextSpan:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Where the token stands."""
         return Span(self.start, self.end, self._source)
 
@@ -83,7 +86,7 @@ class Lexer(MLIRLexer):
         return ParseError(span, f"unexpected character '{found}'")
 
 
-def _is_utf8(span: Span[str]) -> bool:
+def _is_utf8(span: TextSpan) -> bool:
     try:
         StringLiteral.from_span(span).bytes_contents.decode()
     except UnicodeDecodeError:

@@ -50,7 +50,7 @@ class RememberingParser(TypeParser):
 
     def parse_optional_type(self) -> TypeAttribute | None:
         """A type, if one starts here; the same object when its text has been seen before."""
-        if self._current_token.kind is not MLIRTokenKind.BARE_IDENT:
+        if self.current_token.kind is not MLIRTokenKind.BARE_IDENT:
             return super().parse_optional_type()
         match = _TYPE.match(self.lexer.input.content, self.pos)
         if match is None or not match[1]:
@@ -61,7 +61,7 @@ class RememberingParser(TypeParser):
 
     def parse_optional_attribute(self) -> Attribute | None:
         """An attribute, if one starts here; the same object when its text has been seen before."""
-        token = self._current_token
+        token = self.current_token
         if token.kind is not MLIRTokenKind.HASH_IDENT and token.text not in _REMEMBERED_WORDS:
             return super().parse_optional_attribute()
         match = _ATTRIBUTE.match(self.lexer.input.content, self.pos)

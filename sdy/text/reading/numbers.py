@@ -104,9 +104,9 @@ class NumberParser(TokenParser):
     ) -> Literal | None:
         """A number or a boolean, if one starts here. Raises ParseError where a minus stands before something else."""
         is_negative = self.parse_optional_punctuation("-") is not None
-        token = cast(LazyToken, self._current_token)
+        token = cast(LazyToken, self.current_token)
         if token.kind in _NUMBERS or (not is_negative and token.text in _BOOLEANS):
-            self._consume_token()
+            self.consume_token()
             return Literal(token.text, is_negative, token.start)
         if is_negative:
             self.raise_error(after_minus, token.start)
@@ -151,7 +151,7 @@ class NumberParser(TokenParser):
 
     # Arrays
 
-    def _parse_builtin_densearray_attr(self) -> DenseArrayBase:
+    def parse_builtin_densearray_attr(self) -> DenseArrayBase:
         self.parse_punctuation("<", " after 'array'")
         start = self.pos
         type_ = self.parse_type()

@@ -22,7 +22,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, error, register_source
 from sdy.parse_errors import ChainedParseError
-from sdy.text.deep import again_with_room, has_room
+from sdy.text.large_stack import again_on_large_stack, has_large_stack
 from sdy.text.lines import LineTable
 from sdy.text.locations import LocationParser
 from sdy.text.printing.names import asm_names
@@ -60,31 +60,31 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
             region = Region()
             if arguments is not None:
                 region.add_block(self._entry_block(arguments))
-            elif self._current_token.kind not in (MLIRTokenKind.CARET_IDENT, MLIRTokenKind.R_BRACE):
+            elif self.current_token.kind not in (MLIRTokenKind.CARET_IDENT, MLIRTokenKind.R_BRACE):
                 block = Block()
-                self._parse_block_body(block)
+                self.parse_block_body(block)
                 region.add_block(block)
             while self.parse_optional_punctuation("}") is None:
-                if self._current_token.kind is not MLIRTokenKind.CARET_IDENT:
+                if self.current_token.kind is not MLIRTokenKind.CARET_IDENT:
                     self.raise_error("expected operation name in quotes")
-                region.add_block(self._parse_block())
+                region.add_block(self.parse_block())
             for name, references in self.forward_block_references.items():
                 raise self.error_at(references[0].start, f"reference to an undefined block '^{name}'")
         return region
 
     def _entry_block(self, arguments: Iterable[XDSLParser.Argument]) -> Block:
-        if self._current_token.kind is MLIRTokenKind.CARET_IDENT:
+        if self.current_token.kind is MLIRTokenKind.CARET_IDENT:
             self.raise_error("invalid block name in region with named arguments", self.pos)
         arguments = tuple(arguments)
         block = Block(arg_types=[argument.type for argument in arguments])
         for value, argument in zip(block.args, arguments, strict=True):
             value.location = argument.location or self.lines.attribute(argument.name.start)
             self.check_unused(argument.name)
-            self._register_ssa_definition(argument.name.text[1:], (value,), argument.name)
-        self._parse_block_body(block)
+            self.register_ssa_definition(argument.name.text[1:], (value,), argument.name)
+        self.parse_block_body(block)
         return block
 
-    def _parse_block_body(self, block: Block) -> None:
+    def parse_block_body(self, block: Block) -> None:
         while True:
             self.read_lines_again(block)
             op = self.parse_optional_operation()
@@ -92,8 +92,8 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
                 return
             block.add_op(op)
 
-    def _parse_block(self) -> Block:
-        token = self._parse_token(MLIRTokenKind.CARET_IDENT, "expected block name")
+    def parse_block(self) -> Block:
+        token = self.parse_token(MLIRTokenKind.CARET_IDENT, "expected block name")
         name = token.text[1:]
         block, defined_at = self.blocks.get(name, (Block(), None))
         if defined_at is not None:
@@ -104,22 +104,22 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
             )
         self.blocks[name] = block, token.span
         self.forward_block_references.pop(name, None)
-        self._parse_optional_block_arg_list(block)
+        self.parse_optional_block_arg_list(block)
         self.parse_punctuation(":", " after block name")
-        self._parse_block_body(block)
+        self.parse_block_body(block)
         return block
 
-    def _parse_optional_block_arg_list(self, block: Block) -> Block | None:
-        if self._current_token.kind is not MLIRTokenKind.L_PAREN:
+    def parse_optional_block_arg_list(self, block: Block) -> Block | None:
+        if self.current_token.kind is not MLIRTokenKind.L_PAREN:
             return None
 
         def parse_argument() -> None:
-            name = self._parse_token(MLIRTokenKind.PERCENT_IDENT, "expected SSA operand").span
+            name = self.parse_token(MLIRTokenKind.PERCENT_IDENT, "expected SSA operand").span
             self.parse_punctuation(":", " and type for SSA operand")
             argument_type = self.parse_type()
             location = self.parse_optional_location() or self.lines.attribute(name.start)
             argument = block.insert_arg(argument_type, len(block.args), location)
-            self._register_ssa_definition(name.text[1:], (argument,), name)
+            self.register_ssa_definition(name.text[1:], (argument,), name)
 
         self.parse_comma_separated_list(self.Delimiter.PAREN, parse_argument)
         return block
@@ -129,11 +129,11 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
     def parse_whole_module(self) -> ModuleOp:
         """The module that the text is, or one around the operations that it is."""
         operations: list[Operation] = []
-        while (kind := self._current_token.kind) is not MLIRTokenKind.EOF:
+        while (kind := self.current_token.kind) is not MLIRTokenKind.EOF:
             if kind is MLIRTokenKind.HASH_IDENT or kind is MLIRTokenKind.EXCLAMATION_IDENT:
-                self._parse_alias_def()
+                self.parse_alias_def()
             elif kind is MLIRTokenKind.FILE_METADATA_BEGIN:
-                self._parse_file_metadata_dictionary()
+                self.parse_file_metadata_dictionary()
             else:
                 operations.append(self.parse_operation())
         self.check_all_defined()
@@ -154,12 +154,12 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
     def _parse_new_operation(self) -> Operation:
         start = self.pos
         bound = self._parse_bound_names()
-        token = cast(LazyToken, self._current_token)
-        stack = self._parser_state.dialect_stack
+        token = cast(LazyToken, self.current_token)
+        stack = self.state.dialect_stack
         op_type = self._op_types.get((token.text, stack[-1]))
         if op_type is None:
             op_type = self._op_types[token.text, stack[-1]] = self._op_type(token, stack[-1])
-        self._consume_token()
+        self.consume_token()
 
         if token.kind is MLIRTokenKind.STRING_LIT:
             op = self._parse_operation_generically(op_type, token.start)
@@ -177,10 +177,10 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
     def _parse_bound_names(self) -> list[tuple[LazyToken, int]]:
         """What stands before `=`: names, each with how many results it is for."""
         bound: list[tuple[LazyToken, int]] = []
-        if self._current_token.kind is not MLIRTokenKind.PERCENT_IDENT:
+        if self.current_token.kind is not MLIRTokenKind.PERCENT_IDENT:
             return bound
         while True:
-            name = self._parse_token(MLIRTokenKind.PERCENT_IDENT, "expected valid ssa identifier")
+            name = self.parse_token(MLIRTokenKind.PERCENT_IDENT, "expected valid ssa identifier")
             bound.append((cast(LazyToken, name), self._parse_number_of_results()))
             if self.parse_optional_punctuation(",") is None:
                 self.parse_punctuation("=", " after SSA name")
@@ -189,7 +189,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
     def _parse_number_of_results(self) -> int:
         if self.parse_optional_punctuation(":") is None:
             return 1
-        token = self._parse_token(MLIRTokenKind.INTEGER_LIT, "expected integer number of results")
+        token = self.parse_token(MLIRTokenKind.INTEGER_LIT, "expected integer number of results")
         number = integer_value(token.text)
         if number < 1:
             self.raise_error("expected named operation to have at least 1 result", token.span)
@@ -209,7 +209,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def _parse_operation_generically(self, op_type: type[Operation], start: int) -> Operation:
         try:
-            op = self._parse_generic_operation(op_type)
+            op = self.parse_generic_operation(op_type)
         except ChainedParseError as problem:
             raise problem.close() from None
         except NoPlaceError as problem:
@@ -267,7 +267,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         raise self.error_at(token.start, message)
 
 
-@again_with_room
+@again_on_large_stack
 def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     """The module that `text` is, or one around the operations that it is, not yet verified. Raises DiagnosticError."""
     register_source(filename, text)
@@ -288,7 +288,7 @@ def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     except ParseError as problem:
         raise parser.error_at(problem.span.start, _sentence(problem.msg)) from problem
     except RecursionError:
-        if not has_room():
+        if not has_large_stack():
             raise
         raise parser.error_at(parser.pos, "nested too deeply") from None
     except _BAD_VALUE as problem:

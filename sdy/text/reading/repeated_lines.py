@@ -16,8 +16,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from sdy.ir.building import append, copy, make
 from sdy.text.reading.lexer import BARE_NAME, SKIPPED, VALUE_NAME
-from sdy.text.reading.making import append, copy, make
 from sdy.text.reading.memory import RememberingParser
 from sdy.text.reading.values import ValueParser
 
@@ -74,7 +74,7 @@ class RepeatedLineParser(RememberingParser, ValueParser):
             return None
         result, text, next_token = match.groups()
         parts = _USE.split(text)
-        key = (self._parser_state.dialect_stack[-1], next_token, *parts[::2])
+        key = (self.state.dialect_stack[-1], next_token, *parts[::2])
         return Line(offset, match.start(_TEXT), match.end(), result, parts[1::2], key)
 
     def read_lines_again(self, block: Block) -> None:

@@ -39,11 +39,11 @@ class SparseElementsAttr(ParametrizedAttribute, BuiltinAttribute):
 class SparseElementsParser(DenseParser):
     """The part of the parser that reads sparse constants."""
 
-    def _parse_optional_builtin_parametrized_attr(self) -> Attribute | None:
-        if self._current_token.text != "sparse":
-            return super()._parse_optional_builtin_parametrized_attr()
+    def parse_optional_builtin_parametrized_attr(self) -> Attribute | None:
+        if self.current_token.text != "sparse":
+            return super().parse_optional_builtin_parametrized_attr()
         start = self.pos
-        self._consume_token()
+        self.consume_token()
         return self._parse_sparse(start)
 
     def _parse_sparse(self, start: int) -> SparseElementsAttr:
@@ -51,7 +51,7 @@ class SparseElementsParser(DenseParser):
         values: list[Literal] = []
         indices_shape = values_shape = [0]
         self.parse_punctuation("<", " after 'sparse'")
-        if self._current_token.kind is not MLIRTokenKind.GREATER:
+        if self.current_token.kind is not MLIRTokenKind.GREATER:
             indices_shape = self._parse_elements(indices)
             self.parse_punctuation(",")
             values_shape = self._parse_elements(values)

@@ -6,13 +6,13 @@ from typing import Any, NoReturn, TypeVar, cast
 from xdsl.context import Context
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, TypeAttribute
-from xdsl.parser import Parser as XDSLParser
 from xdsl.parser import ParserState
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Input, Span, Token
-from xdsl.utils.mlir_lexer import MLIRTokenKind, PunctuationSpelling
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind, PunctuationSpelling
 
 from sdy.diagnostics import DiagnosticError, Note, error
+from sdy.ir.parsing import OpenParser
 from sdy.parse_errors import parse_error
 from sdy.text.lines import LineTable, end_of_code
 from sdy.text.reading.lexer import KIND_OF_PUNCTUATION, LazyToken, Lexer
@@ -30,13 +30,13 @@ def integer_value(text: str) -> int:
     return int(text, 0) if len(text) <= _MOST_DIGITS else 1 << 2 * _MOST_DIGITS
 
 
-class TokenParser(XDSLParser):
+class TokenParser(OpenParser):
     """The part of the parser that takes tokens; it runs for each one, so it calls as little as it can."""
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, "", filename)
         self.lines = LineTable(text, filename)
-        self._parser_state = ParserState(Lexer(Input(text, filename)))
+        self.start_with(ParserState(Lexer(Input(text, filename))))
 
     def error_at(self, offset: int, message: str, *notes: Note) -> DiagnosticError:
         """An error at an offset of the text."""
@@ -51,38 +51,38 @@ class TokenParser(XDSLParser):
         if msg in REFUSED:
             raise parse_error(self, REFUSED[msg])
         source = self.lexer.input
-        at_end = self._current_token.kind is MLIRTokenKind.EOF
+        at_end = self.current_token.kind is MLIRTokenKind.EOF
         offset = end_of_code(source.content, max(self.pos - at_end, 0))
         raise ParseError(Span(offset, offset + 1, source), MISSING.get(msg, msg))
 
     @property
     def pos(self) -> int:
         """Where the next token starts."""
-        return cast(LazyToken, self._parser_state.current_token).start
+        return cast(LazyToken, self.state.current_token).start
 
     def go_to(self, offset: int) -> None:
         """Go on with the token at or after an offset."""
-        state = self._parser_state
+        state = self.state
         state.lexer.pos = offset
         state.current_token = state.lexer.lex()
 
-    def _parse_optional_token(self, expected_kind: MLIRTokenKind) -> Token[MLIRTokenKind, str] | None:
-        state = self._parser_state
+    def parse_optional_token(self, expected_kind: MLIRTokenKind) -> MLIRToken | None:
+        state = self.state
         token = state.current_token
         if token.kind is not expected_kind:
             return None
         state.current_token = state.lexer.lex()
         return token
 
-    def _parse_token(self, expected_kind: MLIRTokenKind, error_msg: str) -> Token[MLIRTokenKind, str]:
-        token = self._parse_optional_token(expected_kind)
+    def parse_token(self, expected_kind: MLIRTokenKind, error_msg: str) -> MLIRToken:
+        token = self.parse_optional_token(expected_kind)
         if token is None:
             self.raise_error(error_msg)
         return token
 
     def parse_optional_punctuation(self, punctuation: PunctuationSpelling) -> PunctuationSpelling | None:
         """The punctuation, if it is next."""
-        state = self._parser_state
+        state = self.state
         if state.current_token.kind is not KIND_OF_PUNCTUATION[punctuation]:
             return None
         state.current_token = state.lexer.lex()
@@ -90,7 +90,7 @@ class TokenParser(XDSLParser):
 
     def parse_punctuation(self, punctuation: PunctuationSpelling, context_msg: str = "") -> PunctuationSpelling:
         """The punctuation. Raises ParseError where something else is next."""
-        state = self._parser_state
+        state = self.state
         if state.current_token.kind is not KIND_OF_PUNCTUATION[punctuation]:
             self.raise_error(f"expected '{punctuation}'{context_msg}")
         state.current_token = state.lexer.lex()
@@ -121,7 +121,7 @@ class TokenParser(XDSLParser):
             return int(boolean)
         start = self.pos
         is_negative = allow_negative and self.parse_optional_punctuation("-") is not None
-        token = cast("LazyToken | None", self._parse_optional_token(MLIRTokenKind.INTEGER_LIT))
+        token = cast("LazyToken | None", self.parse_optional_token(MLIRTokenKind.INTEGER_LIT))
         if token is None:
             if is_negative:
                 self.raise_error("Expected integer literal after '-'")
@@ -161,7 +161,7 @@ class TokenParser(XDSLParser):
 
     def parse_optional_characters(self, text: str) -> str | None:
         """The token with this text, if it is next."""
-        state = self._parser_state
+        state = self.state
         if state.current_token.text != text:
             return None
         state.current_token = state.lexer.lex()
@@ -171,7 +171,7 @@ class TokenParser(XDSLParser):
         self, parse_optional: Callable[[], T | None], parse: Callable[[], T]
     ) -> list[T] | None:
         """Things with commas between them, if one starts here. A type always does, but before what closes its list."""
-        closed = self._current_token.kind is MLIRTokenKind.R_PAREN
+        closed = self.current_token.kind is MLIRTokenKind.R_PAREN
         if parse_optional == self.parse_optional_type and not closed:
             return self.parse_comma_separated_list(self.Delimiter.NONE, parse)
         return super().parse_optional_undelimited_comma_separated_list(parse_optional, parse)

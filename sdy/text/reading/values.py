@@ -80,7 +80,7 @@ class ValueParser(TokenParser):
         message = f"region entry argument '%{name}' is already in use"
         raise self.error_at(argument.start, message, (earlier, "previously referenced here"))
 
-    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+    def register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
         self.define(name, values, span.start)
 
     def define(self, name: str, values: Sequence[SSAValue], offset: int) -> None:

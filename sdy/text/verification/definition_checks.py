@@ -48,7 +48,7 @@ _SINGLE_BLOCK = (SingleBlockRegionDef, VarSingleBlockRegionDef, OptSingleBlockRe
 
 
 def check_definition(op: Operation, definition: OpDef) -> None:
-    """Raises DiagnosticError where `op` is not what its definition says, as far as its signature tells."""
+    """Raises DiagnosticError where `op` is not what its definition says, as far as its key tells."""
     _check_count(op, "region", definition.regions, len(op.regions))
     _check_count(op, "result", definition.results, len(op.results))
     _check_count(op, "successor", definition.successors, len(op.successors))
@@ -186,8 +186,8 @@ def _check_type(
         raise op_error(op, f"{place} must be {group}{wanted}, but got '{type_}'") from problem
 
 
-def check_beyond_signature(op: Operation, definition: OpDef) -> None:
-    """Raises DiagnosticError where what the signature of `op` does not tell is not what its definition says.
+def check_beyond_key(op: Operation, definition: OpDef) -> None:
+    """Raises DiagnosticError where what the key of `op` does not tell is not what its definition says.
 
     These are the attributes with a dialect's prefix, and the regions, but not how many there are.
     """

@@ -10,8 +10,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from sdy.dialect.attributes import SHARDING
-from sdy.dialect.signature import VerifiedByBody
 from sdy.dialect.verifiers import verify_attributes
+from sdy.ir.fields import type_of
+from sdy.ir.operation_key import VerifiedByBody, key_by_identity
 
 _MOST_VALUES = 8
 """In a body; to compare longer ones takes as long as to verify them."""
@@ -31,7 +32,7 @@ class AttributeCheck:
         if sharding is None or len(op.attributes) > 1 or isinstance(op, FuncOp):
             verify_attributes(op)
             return
-        places = id(op.parent), id(sharding), *[id(result._type) for result in op.results]  # pyright: ignore[reportPrivateUsage]
+        places = id(op.parent), id(sharding), *[id(type_of(result)) for result in op.results]
         if places not in self._right:
             verify_attributes(op)
             self._right.add(places)
@@ -59,7 +60,7 @@ def _is_verified_by_body(op_class: type[Operation]) -> bool:
 
 def _whole(op: Operation) -> tuple[object, ...] | None:
     """An operation with its body; None for one that is long, or that uses values from outside."""
-    described = [*_itself(op), len(op.operands), *[id(operand.type) for operand in op.operands]]
+    described = _itself(op)
     numbers: dict[int, int] = {}
     for region in op.regions:
         for block in region.blocks:
@@ -81,8 +82,5 @@ def _whole(op: Operation) -> tuple[object, ...] | None:
 
 
 def _itself(op: Operation) -> list[object]:
-    """An operation apart from its operands and its regions."""
-    described: list[object] = [op.__class__, *[id(result.type) for result in op.results]]
-    for held in (op.properties, op.attributes):
-        described += [*held, *map(id, held.values()), None]
-    return described
+    """An operation apart from which values it works on, and from what is in its regions."""
+    return [*key_by_identity(op), *op.attributes, *map(id, op.attributes.values()), None]

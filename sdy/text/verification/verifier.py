@@ -1,7 +1,7 @@
 """Whether a module is what its operations say it must be.
 
 xDSL's `Operation.verify` says what is wrong but not where; here the operation is named and pointed at. What each
-operation says of itself is in its definition and its own `verify_`; of most operations that depends on their signature
+operation says of itself is in its definition and its own `verify_`; of most operations that depends on their key
 alone, so that it is asked once for all that share it. The rest holds for all operations: blocks end in a terminator,
 branches stay in their region, and a value is defined where it can be seen, before it is used.
 """
@@ -18,16 +18,16 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, error, op_error
-from sdy.dialect.signature import Remembered, is_verified_by_signature
-from sdy.text.deep import again_with_room
+from sdy.ir.operation_key import Remembered, is_verified_by_key
+from sdy.text.large_stack import again_on_large_stack
 from sdy.text.verification.builtin_checks import CHECKS
-from sdy.text.verification.definition_checks import check_beyond_signature, check_definition
+from sdy.text.verification.definition_checks import check_beyond_key, check_definition
 from sdy.text.verification.repeated_checks import AttributeCheck, BodyCheck
 from sdy.text.verification.visibility import check_visibility, is_isolated
 
 
 @collector.paused()
-@again_with_room
+@again_on_large_stack
 def verify(top: Operation) -> None:
     """Raises DiagnosticError for `top`, or for the first operation that is not valid of each function that it has.
 
@@ -50,8 +50,8 @@ class _Checks:
 
     def __init__(self) -> None:
         self.attributes = AttributeCheck()
-        self.signature = Remembered(_check_signature)
-        self.beyond_signature = BodyCheck(_check_beyond_signature)
+        self.by_key = Remembered(_check_by_key)
+        self.beyond_key = BodyCheck(_check_beyond_key)
 
 
 def _verify_part(part: Operation, checks: _Checks) -> list[Operation]:
@@ -60,9 +60,9 @@ def _verify_part(part: Operation, checks: _Checks) -> list[Operation]:
     for op in _with_nested(part, isolated):
         if op.attributes or isinstance(op, FuncOp):
             checks.attributes(op)
-        checks.signature(op)
+        checks.by_key(op)
         if _looks_around(op.__class__):
-            checks.beyond_signature(op)
+            checks.beyond_key(op)
         if _ends_block(op.__class__):
             _check_place(op)
     check_visibility(part)
@@ -85,8 +85,8 @@ def _with_nested(top: Operation, isolated: list[Operation]) -> Iterator[Operatio
             waiting.pop()
 
 
-def _check_signature(op: Operation) -> None:
-    """Check what depends on the signature of an operation alone."""
+def _check_by_key(op: Operation) -> None:
+    """Check what depends on the key of an operation alone."""
     op_class = op.__class__
     if issubclass(op_class, IRDLOperation):
         check_definition(op, op_class.get_irdl_definition())
@@ -94,16 +94,16 @@ def _check_signature(op: Operation) -> None:
         _check_itself(op)
 
 
-def _check_beyond_signature(op: Operation) -> None:
+def _check_beyond_key(op: Operation) -> None:
     if isinstance(op, IRDLOperation):
-        check_beyond_signature(op, op.get_irdl_definition())
+        check_beyond_key(op, op.get_irdl_definition())
     _check_itself(op)
     _check_blocks(op)
 
 
 @cache
 def _looks_around(op_class: type[Operation]) -> bool:
-    return not is_verified_by_signature(op_class)
+    return not is_verified_by_key(op_class)
 
 
 @cache

@@ -7,6 +7,7 @@ from xdsl.parser import ForwardDeclaredValue
 from xdsl.traits import IsolatedFromAbove, NoTerminator
 
 from sdy.diagnostics import DiagnosticError, error, op_error
+from sdy.ir.fields import operands_of
 
 
 class _Scope:
@@ -43,7 +44,7 @@ def check_visibility(top: Operation) -> None:
         visible, defined = scope.visible, scope.defined
         # This is done for each operation of a program, and is written to be fast.
         for op in scope.ops:
-            for operand in op._operands:  # pyright: ignore[reportPrivateUsage]
+            for operand in operands_of(op):
                 if id(operand) not in visible:
                     _check_hidden(op, operand)
             if op.regions and not is_isolated(op):

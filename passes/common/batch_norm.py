@@ -1,0 +1,91 @@
+"""Batch normalisation as sums along all dimensions but the feature's, and elementwise operations."""
+
+import math
+from typing import Any
+
+from xdsl.dialects.builtin import AnyFloat, f32
+from xdsl.ir import SSAValue
+
+from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormOp, BatchNormTrainingOp
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.elementwise import AddOp, DivOp, MulOp, SqrtOp, SubtractOp
+from sdy.stablehlo.emitter import Emitter, before
+
+
+class _Features:
+    """The tensors of a batch normalisation, computed with in at least 32 bits."""
+
+    def __init__(self, op: BatchNormOp):
+        self._op = op
+        self._emit: Emitter = before(op)
+        self._shape = tensor_type(op.operands[0]).get_shape()
+        self._dim = op.feature_index.value.data
+        self._batch = [dim for dim in range(len(self._shape)) if dim != self._dim]
+
+    def wide(self, value: SSAValue) -> SSAValue:
+        """`value` with elements of at least 32 bits."""
+        element_type = tensor_type(value).element_type
+        is_narrow = isinstance(element_type, AnyFloat) and element_type.bitwidth < f32.bitwidth
+        return self._emit.convert(value, f32) if is_narrow else value
+
+    def results(self, *values: SSAValue) -> list[SSAValue]:
+        """`values` with elements of the types of the operation's results."""
+        wanted = [tensor_type(result).element_type for result in self._op.results]
+        return [
+            value if tensor_type(value).element_type == type_ else self._emit.convert(value, type_)
+            for value, type_ in zip(values, wanted, strict=True)
+        ]
+
+    def sum(self, value: SSAValue) -> SSAValue:
+        """The sum for each feature."""
+        return self._emit.reduce(value, self._batch, AddOp, 0)
+
+    def mean(self, value: SSAValue) -> SSAValue:
+        """The mean for each feature."""
+        return self.over_count(self.sum(value))
+
+    def over_count(self, sums: SSAValue) -> SSAValue:
+        """Sums divided by the number of elements that each feature has."""
+        count = self._emit.filled(tensor_type(sums), math.prod(self._shape[dim] for dim in self._batch))
+        return self.binary(DivOp, sums, count)
+
+    def deviation(self, variance: SSAValue) -> SSAValue:
+        """The square root of a variance that epsilon keeps from being zero."""
+        epsilon = self._emit.filled(tensor_type(variance), self._op.epsilon.value.data)
+        total = self._emit.add(variance, epsilon)
+        return self._emit.insert(SqrtOp.create(operands=[total], result_types=[total.type]))
+
+    def each(self, summary: SSAValue) -> SSAValue:
+        """A number for each feature, at all elements of the feature."""
+        return self._emit.broadcast(summary, [self._dim], self._shape)
+
+    def binary(self, op_class: type[Any], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """An elementwise operation on two values of one type."""
+        return self._emit.binary(op_class, lhs, rhs)
+
+
+def expand_training(op: BatchNormTrainingOp) -> list[SSAValue]:
+    """The normalised tensor, the means and the variances, computed in front of `op`."""
+    features = _Features(op)
+    x, scale, offset = map(features.wide, op.operands)
+    mean = features.mean(x)
+    centered = features.binary(SubtractOp, x, features.each(mean))
+    variance = features.mean(features.binary(MulOp, centered, centered))
+    factor = features.binary(DivOp, scale, features.deviation(variance))
+    scaled = features.binary(MulOp, centered, features.each(factor))
+    return features.results(features.binary(AddOp, scaled, features.each(offset)), mean, variance)
+
+
+def expand_gradient(op: BatchNormGradOp) -> list[SSAValue]:
+    """The gradients of the tensor, the scale and the offset, computed in front of `op`."""
+    features = _Features(op)
+    x, scale, mean, variance, gradient = map(features.wide, op.operands)
+    deviation = features.deviation(variance)
+    centered = features.binary(SubtractOp, x, features.each(mean))
+    of_offset = features.sum(gradient)
+    of_scale = features.binary(DivOp, features.sum(features.binary(MulOp, gradient, centered)), deviation)
+    slope = features.each(features.over_count(features.binary(DivOp, of_scale, deviation)))
+    rest = features.binary(SubtractOp, gradient, features.each(features.over_count(of_offset)))
+    rest = features.binary(SubtractOp, rest, features.binary(MulOp, centered, slope))
+    of_x = features.binary(MulOp, features.each(features.binary(DivOp, scale, deviation)), rest)
+    return features.results(of_x, of_scale, of_offset)

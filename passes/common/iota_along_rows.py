@@ -1,0 +1,59 @@
+"""Recognizing an iota along dimension 0: 0 in row 0, 1 in row 1, and so on."""
+
+from xdsl.ir import SSAValue
+
+from sdy.dialect.ops import ConstantOp as ShardedConstantOp
+from sdy.passes.common.tensors import shape
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.constants import ConstantOp, IotaOp, splat
+from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
+from sdy.stablehlo.shape import ReshapeOp
+
+
+def is_iota_along_rows(value: SSAValue) -> bool:
+    """Whether each element of `value`, an integer tensor, is its own index along dimension 0."""
+    match operation := value.owner:
+        case IotaOp():
+            return operation.iota_dimension.value.data == 0
+        case ReshapeOp():
+            return _same_rows(operation.operand, value) and is_iota_along_rows(operation.operand)
+        case BroadcastInDimOp():
+            rows_stay = operation.broadcast_dimensions.get_values()[:1] == (0,)
+            return rows_stay and _same_rows(operation.operand, value) and is_iota_along_rows(operation.operand)
+        case ClampOp():
+            low, high = _splat(operation.min), _splat(operation.max)
+            all_allowed = low is not None and high is not None and low <= 0 and high >= shape(value.type)[0] - 1
+            return all_allowed and is_iota_along_rows(operation.operand)
+        case SelectOp():
+            return _asks_for_negative_rows(operation.pred) and is_iota_along_rows(operation.on_false)
+        case _:
+            return False
+
+
+def _same_rows(before: SSAValue, after: SSAValue) -> bool:
+    return shape(before.type)[:1] == shape(after.type)[:1] != ()
+
+
+def _asks_for_negative_rows(predicate: SSAValue) -> bool:
+    """Whether `predicate` is that row numbers are less than 0, which they never are."""
+    compare = predicate.owner
+    return (
+        isinstance(compare, CompareOp)
+        and compare.comparison_direction.data == ComparisonDirection.LT
+        and _splat(compare.rhs) == 0
+        and is_iota_along_rows(compare.lhs)
+    )
+
+
+def _splat(value: SSAValue) -> int | float | None:
+    """The number that all elements of `value` are known to be, or None."""
+    while isinstance(value.owner, BroadcastInDimOp):
+        value = value.owner.operand
+    if not isinstance(value.owner, ConstantOp | ShardedConstantOp):
+        return None
+    elements = splat(value.owner.value)
+    if elements is None:
+        return None
+    number = elements.get_values()[0]
+    return number if isinstance(number, int | float) else None

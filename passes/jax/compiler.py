@@ -1,0 +1,92 @@
+"""`sdy.compiler`: whatever jax compiles within it is compiled through this compiler.
+
+    with sdy.compiler(mesh=mesh, policy=policy):
+        trainer.fit()  # jax.jit, nnx.jit, eqx.filter_jit, ... somewhere inside
+
+jax traces a program and lowers it; before it hands the module to XLA, the module becomes the program that propagation
+and partitioning make of it, whose arguments and results lie where jax was told that they lie.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from typing import Any
+from warnings import warn
+
+import jax
+from jax.sharding import NamedSharding
+from jaxlib.mlir import ir
+
+from sdy.mesh import Mesh
+from sdy.passes.jax.chosen import Compiler, choosing, chosen
+from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
+from sdy.passes.jax.given_shardings import GivenShardings
+from sdy.passes.jax.jax_internals import ToCompile, before_xla_compiles
+from sdy.passes.jax.laid_out import LaidOut, asked_by
+from sdy.passes.jax.local_program import LocalProgram, parsed
+from sdy.passes.policy.policy import Policy
+
+
+@contextmanager
+def compiler(
+    *, mesh: jax.sharding.Mesh | Mesh | None = None, policy: Policy | None = None, compare_layouts: bool = True
+) -> Generator[None]:
+    """Within the `with` block, or the function so decorated, all that jax compiles for several devices is ours.
+
+    That includes what other libraries make of `jax.jit`, and what was compiled before, which is traced and compiled
+    again. `mesh` is that of `jax.set_mesh`: what has no shardings runs on its devices; by default programs are for the
+    devices of their arguments. `policy`, called for each program, and `compare_layouts` are those of `sdy.jit`.
+
+    What is compiled raises DiagnosticError where it cannot be partitioned.
+    """
+    of_jax = GivenShardings.of(mesh, None, None).mesh
+    let_jax_ask()
+    with choosing((Compiler(of_jax, policy, compare_layouts),)), _mesh_of_context(of_jax):
+        yield
+
+
+def _mesh_of_context(mesh: AnyMesh | None) -> AbstractContextManager[Any]:
+    match mesh:
+        case None:
+            return nullcontext()
+        case jax.sharding.AbstractMesh():
+            return jax.sharding.use_abstract_mesh(mesh)
+        case _:
+            return jax.set_mesh(mesh)
+
+
+@cache
+def let_jax_ask() -> None:
+    """From now on, let jax ask for what is to be compiled in place of a module."""
+    before_xla_compiles(_partitioned)
+
+
+def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]] | None:
+    """What XLA is given in place of the module that is `lowered`, and where its results lie; None where it is that."""
+    asked = asked_by(lowered)
+    compilers = [*chosen(), *asked]
+    if not compilers or any(isinstance(each, LocalProgram) for each in lowered.kept_alive):
+        return None
+    _warn_of_other_devices(lowered, asked)
+    if len(lowered.devices) == 1:
+        of_context = jax.sharding.get_abstract_mesh()
+        if of_context.size > jax.device_count() and lowered.names_meshes:
+            refuse_abstract(lowered.function, of_context)
+        return None
+    laid_out = LaidOut.of(lowered, compilers)
+    if not laid_out.is_sharded:
+        return None
+    text, shardings = laid_out.manual()
+    return parsed(text), shardings
+
+
+def _warn_of_other_devices(lowered: ToCompile, asked: Iterable[Compiler]) -> None:
+    devices, name = lowered.devices, lowered.name
+    for compiler in asked:
+        if isinstance(compiler.mesh, jax.sharding.Mesh) and {*compiler.mesh.devices.flat} != {*devices}:
+            lost = f"a function of sdy.jit is part of {name}, which jax compiles for {len(devices)} of the devices"
+            help_ = f"its mesh, {dict(compiler.mesh.shape)}, is not used: call {name} within sdy.compiler(mesh=...)"
+            warn(f"{lost}: {help_}", stacklevel=2)

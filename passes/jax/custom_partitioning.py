@@ -1,0 +1,87 @@
+"""`jax.experimental.custom_partitioning`: an operation of which its author says what each device computes."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+from jax.core import eval_context
+from jax.tree_util import tree_map
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block
+
+from sdy.array_types import array_type
+from sdy.diagnostics import op_error
+from sdy.dialect.meshes import named_meshes
+from sdy.ir.walking import operations_of
+from sdy.passes.common.inline import inline_calls
+from sdy.passes.common.regions import inline_body
+from sdy.passes.common.sharding_walk import transform_shardings
+from sdy.passes.jax.device_mesh import Device
+from sdy.passes.jax.from_jax import from_jax
+from sdy.passes.jax.interface import main_function
+from sdy.passes.jax.jax_internals import custom_partitionings
+from sdy.passes.jax.placed_values import placed_values
+from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.stablehlo.replica_group_meshes import transform_replica_group_meshes
+
+CUSTOM_PARTITIONING = "CustomSPMDPartitioning"
+
+
+def partition_customly(module: ModuleOp, devices: Sequence[Device], kept_alive: Sequence[Any]) -> None:
+    """Let each custom call that its author partitions be what the author's function makes of its shardings, in place.
+
+    Before, where the author says of `f` that each device calls it on its own rows, which are whole::
+
+        %1 = stablehlo.custom_call @CustomSPMDPartitioning(%0) {backend_config = "139875284",
+            sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+
+    After::
+
+        %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>]
+            manual_axes={"x"} (%2: tensor<4x4xf32>) {
+          %3 = f(%2)
+          sdy.return %3 : tensor<4x4xf32>
+        } : (tensor<8x4xf32>) -> tensor<8x4xf32>
+
+    The `backend_config` names one of the objects that the lowering of the module keeps alive. Raises DiagnosticError
+    where the author's function does not fit the operation.
+    """
+    for op in operations_of(module, CustomCallOp):
+        if op.call_target_name.data == CUSTOM_PARTITIONING and isinstance(op.backend_config, StringAttr):
+            inline_body(op, _body(op, module, devices, custom_partitionings(kept_alive)[op.backend_config.data]))
+
+
+def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author: Any) -> Block:
+    """What `author` makes of `op`, as a block of whole arrays."""
+    values = (*op.operands, *op.results)
+    arrays = [
+        jax.ShapeDtypeStruct(*array_type(value.type, op), sharding=sharding)
+        for value, sharding in zip(values, placed_values(module, values, devices), strict=True)
+    ]
+    count = len(op.operands)
+    arguments, results = author.in_tree.unflatten(arrays[:count]), author.out_tree.unflatten(arrays[count:])
+    mesh, function, *chosen = author.partition(*author.static_args, arrays[0].sharding.mesh, arguments, results)
+    name = next((name for name, own in named_meshes(module).items() if own.axes == tuple(mesh.shape.items())), None)
+    if name is None:
+        raise op_error(op, f"is partitioned for a mesh with the axes {dict(mesh.shape)}, which is not the program's")
+    out_specs, in_specs = (tree_map(lambda sharding: sharding.spec, each) for each in chosen)
+    mapped = jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+    with eval_context():
+        lowered = jax.jit(mapped, keep_unused=True).lower(*tree_map(_without_sharding, arguments))
+    body = from_jax(lowered)
+    inline_calls(body)
+    transform_shardings(body, lambda sharding: replace(sharding, mesh=name))
+    transform_replica_group_meshes(body, lambda _: name)
+    main = main_function(body)
+    if main.function_type.outputs.data != op.result_types:
+        given, wanted = (", ".join(map(str, types)) for types in (main.function_type.outputs.data, op.result_types))
+        raise op_error(op, f"is partitioned into what gives {given}, not {wanted}")
+    return main.body.block
+
+
+def _without_sharding(array: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype)

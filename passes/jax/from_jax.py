@@ -1,0 +1,50 @@
+"""A JAX program as a module."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.extend.source_info_util import register_exclusion
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.operators.registry import OPERATOR
+from sdy.passes.jax.operators.naming import name_operator_calls
+from sdy.passes.jax.python_callbacks import let_each_device_call
+from sdy.text import parse
+
+# What jax says of where an operation comes from begins with the caller.
+register_exclusion(str(Path(__file__).parent) + os.sep)
+
+
+def from_jax(program: jax.stages.Lowered | Callable[..., Any], *args: Any, **kwargs: Any) -> ModuleOp:
+    """The StableHLO module of a JAX program, with the shardings that its arguments and constraints carry.
+
+    `program` is what `jax.jit(f).lower(...)` returned, or a function, jitted or not, that is lowered here for `args`
+    and `kwargs`: arrays or `jax.ShapeDtypeStruct`s. Operations keep the source lines that JAX knows. Raises TypeError
+    where `program` is neither.
+    """
+    if isinstance(program, jax.stages.Lowered):
+        if args or kwargs:
+            raise TypeError("a lowered program has its arguments already: give none to from_jax")
+        lowered = program
+    elif callable(program):
+        lowered = (program if isinstance(program, jax.stages.Wrapped) else jax.jit(program)).lower(*args, **kwargs)
+    else:
+        raise TypeError(
+            f"from_jax takes a function or what jax.jit(f).lower(...) returns, not {type(program).__name__}"
+        )
+    return module_of(lowered.as_text(debug_info=True))
+
+
+def module_of(text: str) -> ModuleOp:
+    """The module that jax lowered a program to, whose text this is."""
+    module = parse(text, "<jax>")
+    if OPERATOR in text:
+        name_operator_calls(module)
+    let_each_device_call(module)
+    return module

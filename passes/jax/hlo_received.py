@@ -1,0 +1,117 @@
+"""The bytes that devices receive in the collectives of a compiled program, read from XLA's HLO text.
+
+The text has one computation after the other, each a line that names it, its instructions, and a closing brace:
+
+    %body (p: (s32[], f32[8])) -> (s32[], f32[8]) {
+      %g = f32[64]{0} all-gather(%x), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}
+    }
+    ENTRY %main (x: f32[8]) -> f32[8] {
+      %w = (s32[], f32[8]) while(%t), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"5"}}
+    }
+
+An asynchronous collective is two instructions: `all-gather-start` says who takes part, and what `all-gather-done` makes
+of it is the result.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+
+from sdy.passes.jax.hlo_collectives import bytes_of
+
+_COMPUTATION = re.compile(r"^(?P<entry>ENTRY )?%?(?P<name>[\w.\-]+) \(.*\{\n(?P<body>(?:.*\n)*?)\}", re.MULTILINE)
+_LOOP = re.compile(r" while\(.*?condition=%?(?P<condition>[\w.\-]+), body=%?(?P<body>[\w.\-]+)(?P<rest>.*)")
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_CALL = re.compile(r" call\(.*?to_apply=%?(?P<callee>[\w.\-]+)")
+_BRANCHES = re.compile(r" conditional\(.*?(?:branch_computations=\{(?P<listed>[^}]*)\}|(?P<pair>true_computation=.*))")
+_INSTRUCTION = re.compile(
+    r"^ *(?:ROOT )?%?(?P<name>\S+) = (?P<type>\(.*?\)|\S+) "
+    r"(?P<kind>all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?P<half>-start|-done|)"
+    r"\((?P<rest>.*)$",
+    re.MULTILINE,
+)
+_OPERAND = re.compile(r"%?([\w.\-]+)\)")
+_LISTED = re.compile(r"replica_groups=\{\{([\d,]+)\}")
+_TILED = re.compile(r"replica_groups=\[\d+,(\d+)\]<=")
+_NAMED = re.compile(r"replica_groups=mesh\[([^\]]*)\].*?\{([^}]*)\}")
+_PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}")
+
+
+def bytes_received(hlo: str, devices: int) -> float:
+    """The bytes that one of `devices` receives on average in all collectives of a run of the optimised `hlo`.
+
+    A loop's count as often as it is known to run, or once; of branches, those of the one that receives most. ValueError
+    where the groups of a collective cannot be read.
+    """
+    bodies = {match["name"]: match["body"] for match in _COMPUTATION.finditer(hlo)}
+    (entry,) = (match["name"] for match in _COMPUTATION.finditer(hlo) if match["entry"])
+
+    def received(name: str) -> float:
+        body = bodies[name]
+        total = sum(_received(*collective, devices) for collective in _collectives(body))
+        for loop in _LOOP.finditer(body):
+            trips = _TRIPS.search(loop["rest"])
+            total += (int(trips[1]) if trips else 1) * (received(loop["body"]) + received(loop["condition"]))
+        total += sum(received(call["callee"]) for call in _CALL.finditer(body))
+        for branches in _BRANCHES.finditer(body):
+            names = re.findall(r"%?([\w.\-]+)", branches["listed"] or "") or re.findall(
+                r"computation=%?([\w.\-]+)", branches["pair"]
+            )
+            total += max(map(received, names))
+        return total
+
+    return received(entry)
+
+
+def _collectives(body: str) -> Iterator[tuple[str, str, str]]:
+    """The kind of each collective, the type of its result, and what says who takes part."""
+    started: dict[str, str] = {}
+    for match in _INSTRUCTION.finditer(body):
+        rest = match["rest"]
+        if match["half"] == "-start":
+            started[match["name"]] = rest
+            continue
+        if match["half"] and (operand := _OPERAND.search(rest)):
+            rest = started[operand[1]]
+        yield match["kind"], match["type"], rest
+
+
+def _received(kind: str, type_: str, rest: str, devices: int) -> float:
+    """The bytes that a device receives in a collective.
+
+    In a group of n it receives n - 1 of n parts of what an all-gather or an all-to-all gives it, as much as n - 1
+    results of a reduce-scatter, and both in an all-reduce.
+    """
+    result = bytes_of(type_)
+    if kind == "collective-permute":
+        return result * _moved(rest) / devices
+    others = _group_size(rest, devices) - 1
+    share = others / (others + 1)
+    return {
+        "all-gather": result * share,
+        "all-to-all": result * share,
+        "reduce-scatter": result * others,
+        "all-reduce": 2 * result * share,
+    }[kind]
+
+
+def _moved(text: str) -> int:
+    """The number of devices that a permute gives something from another device."""
+    pairs = _PAIRS.search(text)
+    if not pairs:
+        raise ValueError(f"a permute without pairs: {text}")
+    return sum(source != target for source, target in re.findall(r"(\d+),(\d+)", pairs[1]))
+
+
+def _group_size(text: str, devices: int) -> int:
+    if "replica_groups={}" in text:
+        return devices
+    if match := _LISTED.search(text):
+        return len(match[1].split(","))
+    if match := _TILED.search(text):
+        return int(match[1])
+    if match := _NAMED.search(text):
+        sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", match[1])}
+        axes = re.findall(r"'(\w+)'(?::\(\d+\)(\d+))?", match[2])
+        return math.prod(int(size) if size else sizes[name] for name, size in axes)
+    raise ValueError(f"a collective without groups: {text}")

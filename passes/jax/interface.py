@@ -1,0 +1,174 @@
+"""What a program takes and gives: its arguments and results as arrays over devices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeAlias, cast
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from xdsl.dialects.builtin import ModuleOp, NameLoc
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from sdy.array_types import array_type
+from sdy.diagnostics import error
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
+from sdy.passes.jax.device_mesh import DeviceMesh, PlacedSharding
+from sdy.passes.spmd.local_module import is_local
+from sdy.sharding import TensorSharding
+
+Array: TypeAlias = "jax.Array | np.ndarray[Any, np.dtype[Any]]"
+Argument: TypeAlias = "Array | np.generic | bool | int | float | complex"
+
+_DONATED = {"jax.buffer_donor", "tf.aliasing_output"}
+"""The attributes of an argument that say that the results may take its memory: any of them, or a certain one."""
+
+
+@dataclass(frozen=True)
+class ArrayPort:
+    """An argument or a result: its name, the shape of the whole array, its element type."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+    def check(self, value: Any) -> Array:
+        """`value` as an array of this type. Raises TypeError or ValueError, naming the port, where it has another."""
+        if isinstance(value, bool | int | float | complex):
+            value = np.asarray(value, self.dtype)
+        if not isinstance(value, jax.Array | np.ndarray | np.generic):
+            raise TypeError(f"{self.name} must be an array, not {type(value).__name__}")
+        value = cast(Array, value)
+        if value.dtype != self.dtype:
+            raise TypeError(f"{self.name} must have elements of type {self.dtype}, not {value.dtype}")
+        if value.shape != self.shape:
+            raise ValueError(f"{self.name} must have shape {self.shape}, not {value.shape}")
+        return value
+
+
+@dataclass(frozen=True)
+class Port(ArrayPort):
+    """An argument or a result over devices: its sharding as a person says it, and as a `spec` on the program's mesh.
+
+    The memory of a `donated` argument is the program's to use again.
+    """
+
+    sharding: NamedSharding
+    spec: PartitionSpec
+    donated: bool = False
+
+
+@dataclass(frozen=True)
+class Interface:
+    """The shardings of a main function's arguments and results, None where one is on every device whole.
+
+    `donated` are the places of the arguments whose memory the results may take. The types of `main` are those of one
+    device if it `is_local`, otherwise those of whole arrays. The first arguments and results, so many as there are
+    `tokens`, are no arrays: jax passes them from one effect to the next.
+    """
+
+    main: FuncOp
+    inputs: Sequence[PlacedSharding | None]
+    outputs: Sequence[PlacedSharding | None]
+    donated: frozenset[int] = frozenset()
+    is_local: bool = False
+    tokens: int = 0
+
+    @classmethod
+    def of(cls, module: ModuleOp, tokens: int = 0) -> "Interface":
+        """What the main function of `module` says. Raises DiagnosticError for a sharding that arrays cannot have."""
+        main = main_function(module)
+        count_in, count_out = len(main.function_type.inputs), len(main.function_type.outputs)
+        return cls(
+            main,
+            [_placed(main, f"argument {index}", func_arg_sharding(main, index)) for index in range(count_in)],
+            [_placed(main, f"result {index}", func_result_sharding(main, index)) for index in range(count_out)],
+            frozenset(index for index, entry in enumerate(main.arg_attrs or ()) if _DONATED & entry.data.keys()),
+            is_local(module),
+            tokens,
+        )
+
+    @classmethod
+    def without_shardings(cls, module: ModuleOp) -> "Interface":
+        """What the main function of `module` says of types alone."""
+        main = main_function(module)
+        return cls(main, [None] * len(main.function_type.inputs), [None] * len(main.function_type.outputs))
+
+    def ports(self, devices: DeviceMesh) -> tuple[list[Port], list[Port]]:
+        """The arguments and the results as arrays over `devices`. Raises DiagnosticError for what no array can be."""
+        donated = [index in self.donated for index in range(len(self.inputs))]
+        types = self.main.function_type.outputs.data
+        results = zip(result_names(self.main), types, self.outputs, strict=True)
+        return (
+            [
+                Port(each.name, each.shape, each.dtype, *self._sharding(each.name, placed, devices), donated)
+                for each, placed, donated in zip(
+                    self.arguments(), self.inputs[self.tokens :], donated[self.tokens :], strict=True
+                )
+            ],
+            [
+                Port(name, *self._whole(type_, placed), *self._sharding(name, placed, devices))
+                for name, type_, placed in islice(results, self.tokens, None)
+            ],
+        )
+
+    def arguments(self) -> list[ArrayPort]:
+        """The arguments as whole arrays. Raises DiagnosticError for a type no array has."""
+        arguments = zip(argument_names(self.main), self.main.function_type.inputs.data, self.inputs, strict=True)
+        return [
+            ArrayPort(name, *self._whole(type_, placed)) for name, type_, placed in islice(arguments, self.tokens, None)
+        ]
+
+    def _sharding(
+        self, name: str, placed: PlacedSharding | None, devices: DeviceMesh
+    ) -> tuple[NamedSharding, PartitionSpec]:
+        """The sharding as a person says it, and on the mesh of the program."""
+        sharding, spec = devices.named_sharding(placed), devices.spec(placed)
+        if placed is None or not placed.sharding.unreduced:
+            return sharding, spec
+        if placed.sharding.reduction != "sum":
+            raise error(
+                self.main, f"{name} is a {placed.sharding.reduction} that is still to be made, so it cannot be passed"
+            )
+        types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+        if any(types[axis] is not AxisType.Explicit for axis in sharding.spec.unreduced):
+            advice = "arrays are so only along axes whose type is jax.sharding.AxisType.Explicit"
+            raise error(self.main, f"{name} is still to be reduced, so it cannot be passed: {advice}")
+        return sharding, spec
+
+    def _whole(self, type_: Attribute, placed: PlacedSharding | None) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+        shape, dtype = array_type(type_, self.main)
+        return (placed.sharding.global_shape(shape, placed.mesh) if placed and self.is_local else shape), dtype
+
+
+def main_function(module: ModuleOp) -> FuncOp:
+    """The function that running `module` calls. Raises DiagnosticError where there is none."""
+    for op in module.ops:
+        if isinstance(op, FuncOp) and op.sym_name.data == "main" and op.body.blocks:
+            return op
+    raise error(module, "there is no function @main to run")
+
+
+def argument_names(main: FuncOp) -> list[str]:
+    """What to call each argument of `main`: its place, and the name that jax gave it."""
+    names = [arg.location.desc.data if isinstance(arg.location, NameLoc) else "" for arg in main.args]
+    return [f"argument {index}" + (f" ({name})" if name else "") for index, name in enumerate(names)]
+
+
+def result_names(main: FuncOp) -> list[str]:
+    """What to call each result of `main`."""
+    return [f"result {index}" for index in range(len(main.function_type.outputs))]
+
+
+def _placed(main: FuncOp, name: str, sharding: TensorSharding | None) -> PlacedSharding | None:
+    if sharding is None:
+        return None
+    mesh = mesh_of(sharding, main)
+    if mesh.is_maximal:
+        raise error(main, f"{name} is on one device of many, which cannot be passed yet")
+    if not mesh.axes:
+        return None
+    return PlacedSharding(sharding, mesh)

@@ -1,0 +1,223 @@
+"""`sdy.jit`: what `jax.jit` is, with this compiler between jax and XLA.
+
+    @sdy.jit(mesh=mesh, in_shardings=(None, P("data")), donate_argnums=0)
+    def step(params, batch): ...
+
+It is a function of `jax.jit`, called where this compiler is chosen, as within `sdy.compiler`: jax traces it, lowers it,
+and asks for what XLA is to compile. So all that happens from the second call on is what jax does for any function.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, partial, update_wrapper, wraps
+from types import MethodType
+from typing import Any
+from weakref import ref
+
+import jax
+from jax.core import eval_context
+from jax.extend.core import get_opaque_trace_state
+from jax.sharding import NamedSharding
+from jax.tree_util import tree_leaves
+
+from sdy.mesh import Mesh
+from sdy.passes.jax.chosen import Compiler, choosing, chosen
+from sdy.passes.jax.compiled_by import compiled_by
+from sdy.passes.jax.compiler import let_jax_ask
+from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
+from sdy.passes.jax.given_shardings import GivenShardings, Tree
+from sdy.passes.jax.jax_internals import on_devices
+from sdy.passes.jax.stages import Lowered, Traced
+from sdy.passes.policy.policy import Policy
+from sdy.sharding import TensorSharding
+
+with eval_context():
+    _NOTHING_TRACED = get_opaque_trace_state()
+
+_NOWHERE = nullcontext()
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    mesh: AnyMesh | Mesh | None = None,
+    in_shardings: Tree = None,
+    out_shardings: Tree = None,
+    policy: Policy | None = None,
+    compare_layouts: bool = True,
+    **options: Any,
+) -> Any:
+    """`fun` as `jax.jit` makes it, but propagated and partitioned by this compiler; see `Jitted`.
+
+    `mesh` has the devices; by default it is that of the shardings of the arguments. On an abstract mesh, or an
+    `sdy.Mesh` of more devices than there are, a function can be lowered, not run. `in_shardings` and `out_shardings`
+    are trees, or prefixes of them, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, `Format`, or None for what the
+    array has, else the compiler decides. Before it does, `policy` chooses how operations are computed, as in
+    `sdy.propagate`. Of the layouts that Shardy would give to the program as it is written and to XLA's form of it, it
+    takes the one with which devices receive fewer bytes, or without `compare_layouts` the former.
+    `options` are those of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
+    inline, compiler_options. Without `fun`, the result is a decorator.
+    """
+    trees = (mesh, in_shardings, out_shardings)
+    make = partial(Jitted, trees=trees, policy=policy, compare_layouts=compare_layouts, options=options)
+    return make if fun is None else make(fun)
+
+
+class Jitted:
+    """A function that this compiler compiles when it is called.
+
+    Trees of arrays go in and out, and it is compiled once for each combination of shapes, element types, weak types,
+    tree structures, static arguments and shardings. Called while jax traces, inside `jax.jit`, `jax.grad` or
+    `jax.vmap`, it is a part of what is traced, and the whole of that is compiled by this compiler, for this mesh and
+    with this policy.
+
+    Calling it raises what calling `jax.jit(fun)` raises, and DiagnosticError where the program cannot be partitioned.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        trees: tuple[Any, Tree, Tree],
+        policy: Policy | None,
+        compare_layouts: bool,
+        options: dict[str, Any],
+    ):
+        update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
+        ref(fun)  # what cannot be weakly referenced ends the process where jaxlib traces it
+        let_jax_ask()
+        self._fun = fun
+        self._trees = trees  # the mesh, in_shardings and out_shardings
+        self._policy = policy
+        self._compare_layouts = compare_layouts
+        self._options = options
+        if any(isinstance(leaf, Mesh | TensorSharding) for leaf in tree_leaves(trees)):
+            jax.jit(fun, **options)  # which refuses what is no option
+        else:
+            _ = self._by_jax  # it is not to be asked which devices there are
+
+    def __repr__(self) -> str:
+        return f"<sdy.jit of {self._fun!r}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if get_opaque_trace_state() != _NOTHING_TRACED:
+            return (self._by_jax if self._compiler in chosen() else self._nested)(*args, **kwargs)
+        refuse_abstract(self._name, self._given.mesh)
+        try:
+            with choosing((*chosen(), self._compiler)), self._devices():
+                return self._by_jax(*args, **kwargs)
+        except ValueError:
+            self._check_sizes(args)
+            raise
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The tree of `jax.ShapeDtypeStruct`s of the results for arguments of these types; nothing is compiled."""
+        return self.trace(*args, **kwargs).out_info
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The function as jax traces it for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
+        compilers = (*chosen(), self._compiler)
+        with choosing(compilers), self._devices():
+            traced = self._by_jax.trace(*args, **kwargs)
+        shardings = [getattr(leaf, "sharding", None) for leaf in tree_leaves((args, kwargs))]
+        meshes = [self._given.mesh, *(sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding))]
+        return Traced(traced, compilers, tuple(filter(None, meshes)))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
+        return self.trace(*args, **kwargs).lower()
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled: the next call traces the function again."""
+        self._by_jax.clear_cache()
+
+    @cached_property
+    def _name(self) -> str:
+        return getattr(self._fun, "__name__", repr(self._fun))
+
+    @cached_property
+    def _given(self) -> GivenShardings:
+        return GivenShardings.of(*self._trees)
+
+    @cached_property
+    def _compiler(self) -> Compiler:
+        return Compiler(self._given.mesh, self._policy, self._compare_layouts)
+
+    @cached_property
+    def _by_jax(self) -> Any:
+        """The function for jax, which asks this compiler before it compiles it, if that is chosen."""
+        fun = self._laid_out if self._given.ours else self._fun
+        return jax.jit(fun, **self._given.for_jax(), **self._options)
+
+    @cached_property
+    def _nested(self) -> Any:
+        """The function as a part of what jax traces, whose program is to be compiled by this compiler."""
+        fun = self._laid_out if self._given.ours else self._fun
+        return jax.jit(compiled_by(self._compiler, self._untold, fun), **self._given.for_jax(), **self._options)
+
+    @cached_property
+    def _laid_out(self) -> Callable[..., Any]:
+        """The function, with the shardings of arguments and results that jax does not know."""
+
+        @wraps(self._fun)
+        def laid_out(*args: Any, **kwargs: Any) -> Any:
+            positions, names = self._dynamic(args)
+            dynamic = self._given.constrain_arguments([args[position] for position in positions], names)
+            changed = dict(zip(positions, dynamic, strict=True))
+            args = tuple(changed.get(position, arg) for position, arg in enumerate(args))
+            return self._given.constrain_results(self._fun(*args, **kwargs))
+
+        return laid_out
+
+    @cached_property
+    def _untold(self) -> jax.sharding.Mesh | None:
+        """The mesh, if nothing else tells jax of it."""
+        mesh, is_told = self._given.mesh, self._trees[0] is None and not self._given.ours
+        return mesh if isinstance(mesh, jax.sharding.Mesh) and not is_told else None
+
+    def _devices(self) -> AbstractContextManager[None]:
+        """What lets jax lower for the devices of that mesh, unless it is within another."""
+        mesh = self._untold
+        return on_devices(mesh) if mesh is not None and jax.sharding.get_abstract_mesh().empty else _NOWHERE
+
+    def _check_sizes(self, args: tuple[Any, ...]) -> None:
+        """Say which argument's sharding does not fit its shape, which jax does not."""
+        if self._given.arguments is None:
+            return
+        positions, names = self._dynamic(args)
+        self._given.check_sizes([args[position] for position in positions], names)
+
+    def _dynamic(self, args: tuple[Any, ...]) -> tuple[list[int], list[str]]:
+        """The places of the positional arguments that are not static, and how the function calls them."""
+        names = _parameters(self._fun)
+        static = _static_positions(names, len(args), **self._options)
+        positions = [index for index in range(len(args)) if index not in static]
+        return positions, [names[index] if index < len(names) else f"args[{index}]" for index in positions]
+
+
+def _parameters(fun: Callable[..., Any]) -> list[str]:
+    """The names of the parameters of `fun`; none where it has no signature, as some functions that are not Python."""
+    try:
+        return list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _static_positions(
+    names: Sequence[str],
+    count: int,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    **_: Any,
+) -> set[int]:
+    """Which of `count` positional arguments are static, of a function whose parameters have these names."""
+    numbers = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums or ())
+    by_name = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames or ())
+    return {number % count for number in numbers} | {index for index, name in enumerate(names) if name in by_name}

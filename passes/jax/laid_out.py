@@ -1,0 +1,99 @@
+"""What this compiler makes of a program that jax has lowered: with all shardings, and as the program of one device."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import jax
+from jax.sharding import NamedSharding
+from xdsl.dialects.builtin import ModuleOp, TensorType
+
+from sdy.dialect.meshes import named_meshes
+from sdy.passes.jax.chosen import Compiler, compares_layouts, policy_of
+from sdy.passes.jax.default_mesh import name_mesh
+from sdy.passes.jax.device_mesh import AnyMesh, Device
+from sdy.passes.jax.elapsed_time import elapsed_time_logged
+from sdy.passes.jax.from_jax import module_of
+from sdy.passes.jax.interface import main_function
+from sdy.passes.jax.jax_internals import ToCompile
+from sdy.passes.jax.lowered_layouts import lowered_layouts
+from sdy.passes.jax.manual_program import make_manual
+from sdy.passes.jax.sharded_program import ShardedProgram
+from sdy.passes.jax.sharding_constraint import give_to_main
+from sdy.passes.layouts import PartitionedLayout, cheapest
+from sdy.text import format
+
+
+@dataclass(frozen=True)
+class LaidOut:
+    """A program for `devices`, or for none: as jax `declared` it, and the `layout` that was found for it.
+
+    Its arrays lie on a mesh with the axis types of `like`, if that has the axes of its mesh.
+    """
+
+    declared: ModuleOp
+    layout: PartitionedLayout
+    devices: tuple[Device, ...]
+    like: jax.sharding.AbstractMesh | None
+
+    @classmethod
+    def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> "LaidOut":
+        """Propagate and partition what is `lowered`, as `compilers` say.
+
+        Raises DiagnosticError where that cannot be done.
+        """
+        meshes = [*_meshes(lowered, compilers)]
+        abstract = next((mesh.size for mesh in meshes if isinstance(mesh, jax.sharding.AbstractMesh)), None)
+        devices = lowered.devices
+        if abstract is not None and len(devices) == 1 < abstract:
+            devices = ()  # jax, which was told of no device, has taken one
+        like = next((mesh.abstract_mesh for mesh in meshes if not devices or mesh.size == len(devices)), None)
+        with elapsed_time_logged("parsing", lowered.function):
+            declared = module_of(lowered.text)
+        if like is not None and like.size > 1:
+            name_mesh(declared, like)
+        module = declared.clone()
+        give_to_main(module)
+        with elapsed_time_logged("propagation", lowered.function):
+            policy, compare = policy_of(compilers), compares_layouts(compilers)
+            layouts = lowered_layouts(module, policy, compare, devices, lowered.kept_alive)
+        with elapsed_time_logged("partitioning", lowered.function):
+            return cls(declared, cheapest(layouts), devices, like)
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether it is for a mesh at all, rather than for any device."""
+        return any(mesh.axes for mesh in named_meshes(self.declared).values())
+
+    def program(self) -> ShardedProgram:
+        """What the devices run, as a function of whole arrays."""
+        return ShardedProgram.of(self.layout.local, self.devices, self.like, self._tokens)
+
+    def manual(self) -> tuple[str, list[NamedSharding]]:
+        """What the devices run, as the text of a module for who calls that of jax, and where its results lie.
+
+        It is made of `layout.local`, in place: nothing else can be asked afterwards.
+        """
+        module = self.layout.local
+        shardings = make_manual(module, self.declared, self.devices, self.like, self._tokens)
+        return format(module, generic=True, debuginfo=True), shardings
+
+    @property
+    def _tokens(self) -> int:
+        """How many of the arguments, and of the results, pass from one effect to the next and are no arrays."""
+        return sum(not isinstance(type_, TensorType) for type_ in main_function(self.declared).function_type.inputs)
+
+
+def asked_by(lowered: ToCompile) -> list[Compiler]:
+    """What functions of `sdy.jit` within what is `lowered` were given."""
+    return [each for each in lowered.kept_alive if isinstance(each, Compiler)]
+
+
+def _meshes(lowered: ToCompile, compilers: Sequence[Compiler]) -> Iterator[AnyMesh]:
+    """The meshes that a program may be for that names none."""
+    yield from (compiler.mesh for compiler in compilers if compiler.mesh is not None)
+    if not (of_context := jax.sharding.get_abstract_mesh()).empty:
+        yield of_context
+    yield from lowered.meshes

@@ -1,0 +1,85 @@
+"""The program of one device as an operation of jax: what it is traced as, and what it is lowered to.
+
+The operation is bound inside `jax.shard_map`, so that jax places the shards of the arguments and of the results; the
+program itself is put, as it stands, into the module that jax is building.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+from jaxlib.mlir import ir
+from xdsl.dialects.func import FuncOp
+
+from sdy.array_types import array_type
+from sdy.passes.jax.jax_internals import inlined, keep_alive
+from sdy.text import format, parse
+
+
+@dataclass(frozen=True, repr=False)
+class LocalProgram:
+    """The text of a module whose `main` is what each device runs, and the types of its results."""
+
+    text: str
+    results: tuple[ShapedArray, ...]
+
+    @classmethod
+    def of(cls, text: str, main: FuncOp, tokens: int = 0) -> "LocalProgram":
+        """The program `text`, of which `main` is the main function, which gives so many tokens before its results.
+
+        Raises DiagnosticError for a type that no array has.
+        """
+        results = (array_type(type_, main) for type_ in main.function_type.outputs.data[tokens:])
+        return cls(text, tuple(ShapedArray(shape, dtype) for shape, dtype in results))
+
+    def __repr__(self) -> str:
+        lines = self.text.count("\n")
+        return f"<what a device runs, in {lines} lines>"
+
+    def module(self) -> ir.Module:
+        """The program as a module of jaxlib's MLIR, in a context of its own."""
+        return parsed(self.text)
+
+    def as_text(self, debug_info: bool) -> str:
+        """The program as MLIR prints it, with locations or without, but that it lists devices for a person to read."""
+        return format(parse(self.text), debuginfo=debug_info)
+
+    def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
+        """Apply the program to tracers of one device's arguments."""
+        return tuple(_run.bind(*arguments, program=self))
+
+
+def parsed(text: str) -> ir.Module:
+    """The module that `text` is, in jaxlib's MLIR, in a context of its own."""
+    with mlir.make_ir_context():
+        return ir.Module.parse(text)
+
+
+_run = Primitive("sdy_program")
+_run.multiple_results = True
+
+
+@_run.def_abstract_eval
+def _results(*_: Any, program: LocalProgram) -> list[ShapedArray]:
+    return list(program.results)
+
+
+def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalProgram) -> Sequence[ir.Value]:
+    keep_alive(ctx, program)  # by which it is known that the module is partitioned
+    functions = ctx.module_context.symbol_table
+    source = ir.Module.parse(program.text)
+    main = functions[mlir.merge_mlir_modules(ctx.module_context.module, "sdy_main", source, functions)]
+    # Of a call with hundreds of results, XLA's partitioner takes longer than of all else.
+    results = inlined(main, arguments)
+    functions.erase(main)
+    return results
+
+
+mlir.register_lowering(_run, _lower)

@@ -1,0 +1,119 @@
+"""The greatest or the least number over devices, of which one may have NaN, as a number that XLA's collectives keep."""
+
+from typing import cast
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, ModuleOp, TensorType
+from xdsl.ir import Attribute, OpResult, Region, SSAValue
+from xdsl.rewriter import Rewriter
+
+from sdy.ir.walking import operations_of
+from sdy.passes.common.tensors import num_elements
+from sdy.passes.spmd.reshards.reduction_kinds import region_reduction
+from sdy.sharding import Reduction
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.collectives import AllGatherOp
+from sdy.stablehlo.elementwise import MaxOp, MinOp, XorOp
+from sdy.stablehlo.emitter import Emitter, after, before
+from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp
+from sdy.stablehlo.reduction import reducer_body
+from sdy.stablehlo.scatter import ScatterOp
+from sdy.stablehlo.shape import BitcastConvertOp
+
+_WITH_IEEE_BITS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
+
+
+def keep_nan(module: ModuleOp) -> None:
+    """Let each collective that takes the maximum or the minimum of floats take that of integers, in place.
+
+    XLA's collectives, those of its CPU backend among them, forget a NaN of one device where another has a number;
+    `stablehlo.maximum` and `stablehlo.minimum` do not. Before::
+
+        %1 = "stablehlo.all_reduce"(%0) ({maximum}) : (tensor<8xf32>) -> tensor<8xf32>
+
+    After, where `key` are the bits of a float, all but the sign inverted if that is set, so that integers are ordered
+    as the floats are, and NaN is the greatest of them (or the least, of a minimum)::
+
+        %k = key(%0)
+        %m = "stablehlo.all_reduce"(%k) ({maximum}) : (tensor<8xi32>) -> tensor<8xi32>
+        %1 = key^-1(%m)
+
+    Where `%0` is a scatter that takes the maximum as well, it is its operands that keys are made of, if the updates
+    are no larger than what they are put into.
+    """
+    for op in (*operations_of(module, AllReduceOp), *operations_of(module, ReduceScatterOp)):
+        kind = region_reduction(op.computation)
+        element_type = tensor_type(op.operands[0]).element_type
+        has_nothing = any(0 in tensor_type(operand).get_shape() for operand in op.operands)
+        if kind not in ("max", "min") or not isinstance(element_type, _WITH_IEEE_BITS) or has_nothing:
+            continue
+        bits = IntegerType(element_type.bitwidth)
+        for index, operand in enumerate(op.operands):
+            if isinstance(operand.owner, ScatterOp) and _can_have_keys(operand.owner, kind):
+                _scatter_keys(operand.owner, kind, bits)
+            else:
+                op.operands[index] = _key(before(op), operand, kind, bits)
+        _reduce_keys(op.computation, kind, op.operands[0])
+        for result in op.results:
+            _make_float_again(result, bits)
+
+
+def _can_have_keys(op: ScatterOp, kind: Reduction) -> bool:
+    """Whether `op` combines as a collective of this kind does, which alone uses its result, and has few updates."""
+    return (
+        len(op.res) == 1
+        and op.res[0].has_one_use()
+        and num_elements(op.updates[0]) <= num_elements(op.inputs[0])
+        and len(op.update_computation.block.ops) == 2
+        and region_reduction(op.update_computation) == kind
+    )
+
+
+def _scatter_keys(op: ScatterOp, kind: Reduction, bits: IntegerType) -> None:
+    """Let `op` make the keys of what it made: of another tensor than its own XLA would need the memory beside it."""
+    input_, indices, update = op.operands
+    op.operands = [_key(before(op), input_, kind, bits), indices, _key(before(op), update, kind, bits)]
+    _reduce_keys(op.update_computation, kind, op.updates[0])
+    [result] = op.res
+    Rewriter.replace_value_with_new_type(result, TensorType(bits, tensor_type(result).get_shape()))
+
+
+def _reduce_keys(region: Region, kind: Reduction, keys: SSAValue) -> None:
+    """Let `region` combine two elements of `keys` instead of two floats."""
+    region.detach_block(0)
+    region.add_block(reducer_body(MaxOp if kind == "max" else MinOp, keys).detach_block(0))
+
+
+def _key(emit: Emitter, value: SSAValue, kind: Reduction, bits: IntegerType) -> SSAValue:
+    is_nan = emit.compare(ComparisonDirection.NE, value, value)
+    shape = tensor_type(value).get_shape()
+    last = (1 << (bits.bitwidth - 1)) - 1 if kind == "max" else -1 << (bits.bitwidth - 1)
+    key = _turned(emit, emit.insert(_bitcast(value, bits)))
+    return emit.select(is_nan, emit.integers([last], shape, bits), key)
+
+
+def _make_float_again(result: OpResult, bits: IntegerType) -> None:
+    """Make floats of the keys `result` where they are first used otherwise than to be gathered."""
+    element_type = tensor_type(result).element_type
+    while isinstance(gather := result.get_user_of_unique_use(), AllGatherOp) and len(gather.results) == 1:
+        Rewriter.replace_value_with_new_type(result, TensorType(bits, tensor_type(result).get_shape()))
+        [result] = gather.results
+    users = list(result.uses)
+    key = Rewriter.replace_value_with_new_type(result, TensorType(bits, tensor_type(result).get_shape()))
+    emit = after(result.owner)
+    number = emit.insert(_bitcast(_turned(emit, key), element_type))
+    for use in users:
+        use.operation.operands[use.index] = number
+
+
+def _turned(emit: Emitter, bits: SSAValue) -> SSAValue:
+    """Bits of which all but the sign are inverted where that is set; doing so twice changes nothing."""
+    shape, type_ = tensor_type(bits).get_shape(), cast(IntegerType, tensor_type(bits).element_type)
+    is_negative = emit.compare(ComparisonDirection.LT, bits, emit.integers([0], shape, type_))
+    inverted = emit.binary(XorOp, bits, emit.integers([(1 << (type_.bitwidth - 1)) - 1], shape, type_))
+    return emit.select(is_negative, inverted, bits)
+
+
+def _bitcast(value: SSAValue, element_type: Attribute) -> BitcastConvertOp:
+    result = TensorType(element_type, tensor_type(value).get_shape())
+    return BitcastConvertOp.create(operands=[value], result_types=[result])

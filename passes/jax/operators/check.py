@@ -1,0 +1,193 @@
+"""Whether an annotated function is computed in parts as its annotation says, found out by computing it so.
+
+Of `softmax(x)` with the annotation `b d -> b d`, what it makes of half of the rows and of the other half, put side by
+side, is what it makes of all of them. Of half of the columns and the other half it is not: `b d^ -> b d^` is right.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias
+from warnings import warn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import eval_context
+
+from sdy.operators.annotation import ONE_ELEMENT, Identifier, OperatorAnnotation, Reduction, Tensor
+from sdy.operators.call import OperatorCall
+from sdy.operators.rules import OperatorRule
+from sdy.operators.shapes import Fitted, size_given
+
+if TYPE_CHECKING:
+    from sdy.passes.jax.operators.jax_operator import JaxOperator
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+_PARTS = 2
+_SPLIT_SIZE = 4
+"""The size of an identifier that is split, if it has so many."""
+_WHOLE_SIZE = 8
+"""The most of one that is not."""
+_MOST_ELEMENTS = 1 << 20
+"""So many elements of arguments are computed with where the function does not take few."""
+
+
+def check_parts(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax.ShapeDtypeStruct]) -> None:
+    """Compute `call` whole and by parts along each identifier that may be split, of small arrays or of these types.
+
+    Raises AnnotationError where the parts do not make the whole. What the function does not take in parts is refused
+    where it is split, and is nothing to be found out here. Warns where the function takes no arrays that are made up.
+    """
+    problem: Exception | None = None
+    for trial in _trials(operator, call, types):
+        try:
+            whole = trial.compute(trial.call, trial.arguments)
+        except Exception as refusal:  # whatever a function of a person raises
+            problem = refusal
+            continue
+        for name in trial.may_be_split():
+            trial.check(name, whole)
+        return
+    reason = f"the function does not take them: {problem}" if problem else "those it is called with are large"
+    warn(f"{operator.error(f'not checked with arrays of random numbers, as {reason}')}", stacklevel=4)
+
+
+def _trials(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax.ShapeDtypeStruct]) -> Iterator["_Trial"]:
+    """The call with small arrays, and with such as it is called with if these have not too many elements."""
+    fitted = operator.fit_call(call, [each.shape for each in types])
+    sizes = {name: _small(fitted.annotation, name, size) for name, size in fitted.sizes.items()}
+    given = zip(fitted.annotation.tensor_inputs, types, strict=True)
+    small = [jax.ShapeDtypeStruct(_shape(tensor, each.shape, sizes), each.dtype) for tensor, each in given]
+    arguments = (
+        (name, value if size_given(value) is None else sizes.get(name, value)) for name, value in call.arguments
+    )
+    yield _Trial(operator, replace(call, arguments=tuple(arguments)), small)
+    if sum(prod(each.shape) for each in types) <= _MOST_ELEMENTS:
+        yield _Trial(operator, call, types)
+
+
+def _small(annotation: OperatorAnnotation, name: str, size: int) -> int:
+    if name.isdecimal():
+        return size
+    if annotation.why_not_split(name) is None and size >= _PARTS:
+        return min(_SPLIT_SIZE, size - size % _PARTS)
+    return min(_WHOLE_SIZE, size)
+
+
+def _shape(tensor: Tensor, given: tuple[int, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    if tensor == ONE_ELEMENT:
+        return given
+    return tuple(prod(sizes[identifier.name] for identifier in dim) for dim in tensor)
+
+
+@dataclass
+class _Trial:
+    """A call of an operator with arguments of these types."""
+
+    operator: "JaxOperator"
+    call: OperatorCall
+    types: Sequence[jax.ShapeDtypeStruct]
+
+    @property
+    def fitted(self) -> Fitted:
+        return self.operator.fit_call(self.call, [each.shape for each in self.types])
+
+    @property
+    def arguments(self) -> list[Array]:
+        """Numbers of these types: around 0, and 0 or 1 where they may be indices."""
+        random = np.random.default_rng(0)
+        return [
+            np.asarray(random.standard_normal(each.shape)).astype(each.dtype)
+            if jnp.issubdtype(each.dtype, jnp.inexact)
+            else random.integers(0, 2, each.shape).astype(each.dtype)
+            for each in self.types
+        ]
+
+    def compute(self, call: OperatorCall, arguments: Sequence[Array]) -> list[Array]:
+        """What a call gives, computed on one device, whatever is traced around it."""
+        with eval_context(), jax.default_device(jax.local_devices()[0]):
+            return [np.asarray(result) for result in jax.jit(self.operator.function(call))(*arguments)]
+
+    def may_be_split(self) -> list[str]:
+        """The identifiers that can be split into equal parts, of those that may be split at all."""
+        annotation, sizes = self.fitted.annotation, self.fitted.sizes
+        names = dict.fromkeys(identifier.name for identifier in annotation.identifiers)
+        return [
+            name for name in names if annotation.why_not_split(name) is None and sizes[name] % _PARTS == 0 < sizes[name]
+        ]
+
+    def check(self, name: str, whole: Sequence[Array]) -> None:
+        """Raise AnnotationError where the parts along `name`, combined as is said, are not `whole`."""
+        rule = self.operator.rule(self.call, [each.shape for each in self.types], [result.shape for result in whole])
+        try:
+            parts = [
+                self.compute(self.call.divided({name: _PARTS}), self._part(rule, name, number))
+                for number in range(_PARTS)
+            ]
+        except Exception:  # as above
+            return
+        for index, (mapping, expected, *of_parts) in enumerate(zip(rule.rule.results, whole, *parts, strict=True)):
+            dim = _dim_of(mapping, rule.factors[name])
+            combined = np.concatenate(of_parts, dim) if dim is not None else reduce(np.add, of_parts)
+            if (difference := _difference(combined, expected)) is not None:
+                how = "added up" if dim is None else "put side by side"
+                raise self._error(name, how, f"output {index} is {difference}")
+
+    def _part(self, rule: OperatorRule, name: str, number: int) -> list[Array]:
+        """The part of each argument that the device with this number has."""
+        factor = rule.factors[name]
+        dims = [_dim_of(mapping, factor) for mapping in rule.rule.operands]
+        return [
+            argument if dim is None else np.split(argument, _PARTS, dim)[number]
+            for argument, dim in zip(self.arguments, dims, strict=True)
+        ]
+
+    def _error(self, name: str, how: str, found: str) -> Exception:
+        fitted = self.fitted
+        types = ", ".join(f"{each.dtype}{list(each.shape)}" for each in self.types)
+        right = fitted.annotation.mapped(
+            lambda tensor: tuple(tuple(_whole(part, name) for part in dim) for dim in tensor)
+        )
+        return self.operator.error(
+            f"`{name}` cannot be split as the annotation `{fitted.annotation}` says: for arguments {types}, "
+            f"{_PARTS} parts of `{name}`={fitted.sizes[name]}, {how}, are not what the function gives for all of it: "
+            f"{found}. Write `{right}`, by which each device has all of `{name}`"
+        )
+
+
+def _whole(identifier: Identifier, name: str) -> Identifier:
+    return replace(identifier, reduction=Reduction.WHOLE) if identifier.name == name else identifier
+
+
+def _dim_of(mapping: Sequence[Sequence[int]], factor: int) -> int | None:
+    return next((dim for dim, factors in enumerate(mapping) if factor in factors), None)
+
+
+def _difference(found: Array, expected: Array) -> str | None:
+    """An element in which two arrays differ by more than rounding explains, None if there is none."""
+    if found.shape != expected.shape:
+        return f"of the shape {found.shape}, not {expected.shape}"
+    if not expected.size:
+        return None
+    wide = [array.astype(np.complex128 if array.dtype.kind == "c" else np.float64) for array in (found, expected)]
+    finite = np.abs(wide[1])[np.isfinite(wide[1])]
+    allowed = _rounding(expected.dtype) * finite.max(initial=0)
+    wrong = ~np.isclose(*wide, rtol=0, atol=allowed, equal_nan=True)
+    if not wrong.any():
+        return None
+    worst = np.unravel_index(
+        np.argmax(np.where(wrong, np.nan_to_num(np.abs(wide[0] - wide[1]), nan=np.inf), 0)), wrong.shape
+    )
+    place = f" at {[int(index) for index in worst]}" if worst else ""
+    return f"{found[worst]:.4g}{place}, not {expected[worst]:.4g}"
+
+
+def _rounding(dtype: np.dtype[Any]) -> float:
+    """The part of the largest element by which results of few numbers may differ where they are added otherwise."""
+    return 100 * float(jnp.finfo(dtype).eps) if jnp.issubdtype(dtype, jnp.inexact) else 0.0

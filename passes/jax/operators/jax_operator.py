@@ -1,0 +1,197 @@
+"""An annotated operator whose function is one of jax arrays."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+import ast
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import cache, update_wrapper
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+
+from sdy.operators.annotation import ONE_ELEMENT
+from sdy.operators.call import OperatorCall
+from sdy.operators.operator import AnnotationMaker, Operator
+from sdy.passes.jax.operators.check import check_parts
+from sdy.passes.jax.operators.primitive import apply
+from sdy.passes.jax.operators.program import program_of
+from sdy.passes.jax.operators.transformed import transformed
+
+_inside: ContextVar[bool] = ContextVar("inside_operator", default=False)
+"""Whether the function of an operator is running, in which other operators are nothing but functions."""
+
+
+def _array(value: Any) -> jax.Array:
+    """An argument as the operands of an operation are: of its own type, whatever it is combined with."""
+    array = jnp.asarray(value)
+    return jax.lax.convert_element_type(array, array.dtype) if jax.typeof(array).weak_type else array
+
+
+class Outcome(NamedTuple):
+    """What a function returned: all of it, the tensors, and for each output what is no tensor and whether it is one."""
+
+    result: Any
+    tensors: tuple[Any, ...]
+    others: tuple[Any, ...]
+    is_tensor: tuple[bool, ...]
+
+
+class JaxOperator(Operator):
+    """A function of jax arrays with an annotation, to be called like the function."""
+
+    def __init__(
+        self,
+        name: str,
+        annotation: str | AnnotationMaker,
+        function: Callable[..., Any],
+        signature: inspect.Signature,
+        backward: "JaxOperator | None",
+        check: bool,
+    ) -> None:
+        super().__init__(name, annotation, list(signature.parameters))
+        self._function = function
+        self._signature = signature
+        self.backward = backward
+        self._check = check
+        update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; in a program that is traced, add one operation that calls it.
+
+        Raises:
+            AnnotationError: the arguments don't fit the annotation, or what the function gives does not.
+        """
+        if _inside.get():
+            return self._function(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as mistake:
+            raise self.error(str(mistake)) from None
+        bound.apply_defaults()
+        operands = {name: _array(value) for name, value in bound.arguments.items() if self._is_tensor(name, value)}
+        values = {name: value for name, value in bound.arguments.items() if name not in operands}
+        arrays = tuple(operands.values())
+        # Where each device runs a program of its own, the arrays are its parts already.
+        is_local = bool(jax.sharding.get_abstract_mesh().manual_axes)
+        if is_local or not any(isinstance(array, Tracer) for array in arrays):
+            return self.run(arrays, values).result
+        call = OperatorCall(self.name, tuple((name, self._literal(name, value)) for name, value in values.items()))
+        types = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays)
+        outcome = evaluate(self, call, types)
+        if self._check:
+            check_once(self, call, types)
+        tensors = iter(apply(self, call, arrays))
+        pairs = zip(outcome.is_tensor, outcome.others, strict=True)
+        outputs = [next(tensors) if is_tensor else other for is_tensor, other in pairs]
+        return None if not outputs else outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def function(self, call: OperatorCall) -> Callable[..., tuple[jax.Array, ...]]:
+        """The function of jax arrays that a call computes: of the tensors it takes a tuple of those it gives."""
+
+        def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
+            return self.run(operands, dict(call.arguments)).tensors
+
+        return transformed(compute, call.transforms)
+
+    def gradients_of(self, call: OperatorCall, operands: Sequence[jax.Array], count: int) -> Sequence[jax.Array]:
+        """The `count` gradients that this finds, as the operator given as `backward`, of a call of another."""
+        values = {name: value for name, value in call.arguments if name in self.parameters}
+        names = [name for name in self.parameters if name not in values]
+        role = f"as `backward` of '{call.operator}'"
+        if len(names) < len(operands):
+            raise self.error(f"{role} it is called with {len(operands)} tensors, but takes {len(names)}")
+        found = self(**dict(zip(names, operands, strict=False)), **values)
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != count:
+            raise self.error(f"{role} it is to give {count} gradients, but gives {len(found)}")
+        return found
+
+    def module(self, call: OperatorCall, types: Sequence[Attribute]) -> ModuleOp:
+        return program_of(self.function(call), types)
+
+    def run(self, operands: Sequence[jax.Array], values: Mapping[str, Any]) -> Outcome:
+        """What the function gives for tensors, and for arguments that are none, by their names.
+
+        Raises:
+            AnnotationError: they don't fit the annotation, or what the function gives does not.
+        """
+        given = self.named(operands, values)
+        shapes = [given[name].shape if name in given else None for name in self.parameters]
+        outputs = self.annotation_for(shapes, values).outputs
+        expected = iter(self.fit([operand.shape for operand in operands], values).output_shapes)
+        result = self._invoke({**given, **values})
+        returned = () if not outputs and result is None else result if len(outputs) > 1 else (result,)
+        if not isinstance(returned, tuple | list) or len(returned) != len(outputs):
+            count = len(returned) if isinstance(returned, tuple | list) else 1
+            raise self.error(f"the annotation has {len(outputs)} outputs, but the function gives {count}")
+        tensors: list[jax.Array] = []
+        for index, (value, tensor) in enumerate(zip(returned, outputs, strict=True)):
+            if tensor is None:
+                continue
+            if not isinstance(value, jax.Array | np.ndarray):
+                raise self.error(f"output {index} is no array, but the annotation gives it dimensions")
+            shape = next(expected)
+            if value.shape != shape and not (tensor == ONE_ELEMENT and value.shape == ()):
+                raise self.error(f"output {index} has the shape {value.shape}, but {shape} by the annotation")
+            tensors.append(value)
+        others = [None if tensor else value for value, tensor in zip(returned, outputs, strict=True)]
+        return Outcome(result, tuple(tensors), tuple(others), tuple(tensor is not None for tensor in outputs))
+
+    def _invoke(self, arguments: Mapping[str, Any]) -> Any:
+        ordered = OrderedDict((name, arguments[name]) for name in self.parameters)
+        bound = inspect.BoundArguments(self._signature, ordered)
+        token = _inside.set(True)
+        try:
+            return self._function(*bound.args, **bound.kwargs)
+        finally:
+            _inside.reset(token)
+
+    def _is_tensor(self, name: str, value: object) -> bool:
+        """Whether an argument is a tensor. A number is one where the annotation says so."""
+        if isinstance(value, jax.Array | np.ndarray):
+            return True
+        inputs = self.annotation.inputs if self.annotation else ()
+        index = self.parameters.index(name)
+        is_annotated = index < len(inputs) and inputs[index] is not None
+        return is_annotated and isinstance(value, int | float | complex | np.generic)
+
+    def _literal(self, name: str, value: Any) -> Any:
+        """An argument as it can be written into a program."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        try:
+            if ast.literal_eval(repr(value)) == value:
+                hash(value)
+                return value
+        except (ValueError, SyntaxError, TypeError):
+            pass
+        advice = "pass a number, a string, None or a tuple of such"
+        raise self.error(f"argument '{name}' is {value!r}, which can't be written into a program: {advice}")
+
+
+@cache
+def evaluate(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDtypeStruct, ...]) -> Outcome:
+    """What the function gives for tensors of these types, which it is traced with once."""
+    outcomes: list[Outcome] = []
+
+    def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
+        outcomes.append(operator.run(operands, dict(call.arguments)))
+        return outcomes[-1].tensors
+
+    tensors = jax.eval_shape(compute, *types)
+    return outcomes[-1]._replace(result=None, tensors=tensors)
+
+
+@cache
+def check_once(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDtypeStruct, ...]) -> None:
+    """See `check_parts`."""
+    check_parts(operator, call, types)

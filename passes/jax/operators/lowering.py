@@ -1,0 +1,90 @@
+"""A call of an annotated operator as an operation of StableHLO, which XLA too can run.
+
+On several devices it is a custom call: XLA propagates through it by its sharding rule, and when it partitions the
+program calls back for what each device computes. On one device it is a composite, which XLA replaces by the function.
+Both carry the call as `sdy.operator`, and the rule.
+"""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import jax
+from jax.core import ShapedArray
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.interpreters import mlir
+from jax.sharding import NamedSharding, PartitionSpec
+from jaxlib.mlir import ir
+
+from sdy.axes import AxisRef
+from sdy.dialect.attributes import SHARDING_RULE
+from sdy.dialect.rule_syntax import rule_text
+from sdy.mesh import Mesh
+from sdy.operators.call import OperatorCall
+from sdy.operators.registry import OPERATOR
+from sdy.operators.rules import OperatorRule
+from sdy.passes.jax.operators.constants import with_constants
+from sdy.passes.spmd.operator_parts import evenly_split, factor_axes, parts, summed_axes_of_results
+from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
+from sdy.sharding import DimSharding, TensorSharding
+
+if TYPE_CHECKING:
+    from sdy.passes.jax.operators.jax_operator import JaxOperator
+
+
+def lower(
+    ctx: mlir.LoweringRuleContext, *operands: ir.Value, operator: "JaxOperator", call: OperatorCall
+) -> Sequence[ir.Value]:
+    """Add a call to the program that jax is making."""
+    inputs, outputs = ([cast(ShapedArray, aval).shape for aval in avals] for avals in (ctx.avals_in, ctx.avals_out))
+    rule = operator.rule(call, inputs, outputs)
+    if getattr(ctx.module_context.axis_context, "num_devices", None) == 1:
+        run = jax.lax.composite(with_constants(operator.function(call)), f"sdy.{call.operator}")
+    else:
+        run = _partitioned(operator, call, rule)
+    results = mlir.lower_fun(lambda *arrays: run(*arrays), multiple_results=True)(ctx, *operands)
+    if operands and results:
+        attributes = results[0].owner.attributes
+        attributes[OPERATOR] = ir.StringAttr.get(str(call))
+        attributes[SHARDING_RULE] = ir.Attribute.parse(f"#sdy.op_sharding_rule{rule_text(rule.rule)}")
+    return results
+
+
+def _partitioned(operator: "JaxOperator", call: OperatorCall, rule: OperatorRule) -> custom_partitioning:
+    """The call as a function that tells XLA's partitioner what each device computes of it."""
+
+    def partition(mesh: jax.sharding.Mesh, arguments: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
+        tensors = [*arguments, *results]
+        own_mesh = Mesh.of(dict(mesh.shape))
+        given = tuple(_sharding(tensor, own_mesh) for tensor in tensors)
+        sizes = tuple(tensor.size for tensor in tensors)
+        even = evenly_split(rule.rule, given, own_mesh)
+        plan = plan_operation(Tensors(even, given, sizes), own_mesh, {own_mesh: own_mesh}, reshapes=False)
+        planned = [new or old for new, old in zip(plan.shardings, given, strict=True)]
+        axes = factor_axes(rule, planned, own_mesh)
+        local = with_constants(operator.function(call.divided(parts(rule, axes, own_mesh))))
+        partial = [tuple(axis.name for axis in axes) for axes in summed_axes_of_results(rule, axes)]
+
+        def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
+            outputs = zip(local(*operands), partial, strict=True)
+            return tuple(jax.lax.psum(output, names) if names else output for output, names in outputs)
+
+        placed = [
+            NamedSharding(mesh, PartitionSpec(*(tuple(axis.name for axis in dim) for dim in sharding.dim_axes)))
+            for sharding in planned
+        ]
+        return mesh, run, tuple(placed[len(arguments) :]), tuple(placed[: len(arguments)])
+
+    function = custom_partitioning(with_constants(operator.function(call)))
+    function.def_partition(partition)
+    return function
+
+
+def _sharding(tensor: Any, mesh: Mesh) -> TensorSharding:
+    """The sharding of one of XLA's tensors."""
+    spec = tensor.sharding.spec
+    entries = (*spec, *[None] * (len(tensor.shape) - len(spec)))
+    names = [(entry,) if isinstance(entry, str) else entry or () for entry in entries]
+    return TensorSharding(mesh, tuple(DimSharding(tuple(map(AxisRef, axes))) for axes in names))

@@ -1,0 +1,39 @@
+"""Calls of annotated operators as a person reads them."""
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.rewriter import Rewriter
+
+from sdy.ir.walking import operations
+from sdy.operators.call import call_of
+from sdy.passes.common.symbol_dce import SymbolDcePass
+from sdy.stablehlo.composite import CompositeOp
+from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.text import context
+
+
+def name_operator_calls(module: ModuleOp) -> None:
+    """Let each call of an annotated operator be a custom call to a target of that name, whatever jax made of it.
+
+    Before::
+
+        %0 = stablehlo.custom_call @CustomSPMDPartitioning(%arg0) {backend_config = "139875284", sdy.operator = "f()"}
+
+    After::
+
+        %0 = stablehlo.custom_call @f(%arg0) {sdy.operator = "f()"}
+    """
+    composites = False
+    for op in operations(module):
+        if (call := call_of(op)) is None:
+            continue
+        composites |= isinstance(op, CompositeOp)
+        named = CustomCallOp.create(
+            operands=op.operands,
+            result_types=op.result_types,
+            properties={"call_target_name": StringAttr(call.name)},
+            attributes=op.attributes,
+            location=op.location,
+        )
+        Rewriter.replace_op(op, named)
+    if composites:
+        SymbolDcePass().apply(context(), module)

@@ -1,0 +1,41 @@
+"""The shardings of values inside a program, as jax says them."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+from jax.sharding import NamedSharding, PartitionSpec
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from sdy.dialect.meshes import mesh_of, named_meshes
+from sdy.dialect.shardings import get_sharding, rank_of
+from sdy.passes.jax.device_mesh import Device, DeviceMesh, PlacedSharding
+from sdy.sharding import DimSharding, TensorSharding
+
+
+def placed_values(module: ModuleOp, values: Sequence[SSAValue], devices: Sequence[Device]) -> list[NamedSharding]:
+    """The shardings of `values` in `module`, a program for `devices`, each with an entry for each dimension.
+
+    A dimension that is split by a part of an axis is told as whole along it, since jax has no name for that. Raises
+    DiagnosticError where the meshes of `module` are not one of jax.
+    """
+    meshes = [mesh for mesh in named_meshes(module).values() if mesh.axes]
+    grid = DeviceMesh.over(devices, meshes, (), module)
+    return [
+        _of_rank(grid.named_sharding(_placed(get_sharding(value), module)), rank_of(value.type)) for value in values
+    ]
+
+
+def _of_rank(sharding: NamedSharding, rank: int) -> NamedSharding:
+    return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec, *[None] * (rank - len(sharding.spec))))
+
+
+def _placed(sharding: TensorSharding | None, module: ModuleOp) -> PlacedSharding | None:
+    if sharding is None or (mesh := mesh_of(sharding, module)).is_maximal:
+        return None
+    dims = [DimSharding(tuple(takewhile(lambda axis: axis.is_full, axes))) for axes in sharding.dim_axes]
+    return PlacedSharding(replace(sharding, dims=tuple(dims)), mesh)

@@ -1,0 +1,184 @@
+"""What `sdy.jit` makes of a function on its way to XLA, with what `jax.stages` says of each stage."""
+
+# jax does not declare all of its types.
+# pyright: basic
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+from jax.export import is_symbolic_dim
+from jax.sharding import AbstractMesh
+from jax.tree_util import tree_leaves
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.passes.jax.chosen import Compiler, choosing
+from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
+from sdy.passes.jax.jax_internals import ToCompile, with_module
+from sdy.passes.jax.laid_out import LaidOut, asked_by
+from sdy.passes.jax.local_program import parsed
+from sdy.passes.jax.sharded_program import ShardedProgram
+
+
+class _AsInJax:
+    """What jax says of a function at this stage, under the same name."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, stage: Any, owner: type) -> Any:
+        return self if stage is None else getattr(stage._in_jax, self._name)
+
+
+class Compiled(jax.stages.Compiled):
+    """A function compiled for certain arguments, as jax has it, that says what it is."""
+
+    describe: Callable[[], str]
+
+    @classmethod
+    def of(cls, compiled: jax.stages.Compiled, describe: Callable[[], str]) -> "Compiled":
+        """`compiled` itself, which is then described so."""
+        compiled.__class__ = cls
+        assert isinstance(compiled, cls)
+        compiled.describe = describe
+        return compiled
+
+    def __repr__(self) -> str:
+        return f"<{self.describe()}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Lowered:
+    """A function lowered for certain arguments: its `module`, with all shardings, and the `program` made of it.
+
+    It answers what `jax.stages.Lowered` answers, of whole arrays; costs are those of the program that one device runs,
+    whose text is `device_text`. `name` is that of the function.
+    """
+
+    name: str
+    _in_jax: jax.stages.Lowered
+    _compilers: tuple[Compiler, ...]
+
+    args_info = _AsInJax()
+    as_text = _AsInJax()
+    compiler_ir = _AsInJax()
+    donate_argnums = _AsInJax()
+    in_avals = _AsInJax()
+    in_tree = _AsInJax()
+    out_info = _AsInJax()
+    out_tree = _AsInJax()
+
+    def __repr__(self) -> str:
+        return f"<sdy.jit({self.name}), lowered {self.program.signature}>"
+
+    @property
+    def module(self) -> ModuleOp:
+        """The program with all shardings. Raises DiagnosticError where it cannot be partitioned."""
+        return self._laid_out.layout.module
+
+    @cached_property
+    def program(self) -> ShardedProgram:
+        """What each device runs. Raises DiagnosticError where the program cannot be partitioned."""
+        return self._laid_out.program()
+
+    @cached_property
+    def _laid_out(self) -> LaidOut:
+        return _lay_out(self._in_jax, self._compilers)
+
+    def device_text(self, *, debug_info: bool = False) -> str:
+        """What one device runs, with its collectives, as StableHLO, and where its operations come from."""
+        return self.program.local.as_text(debug_info)
+
+    def cost_analysis(self) -> Any:
+        """What one device does, as XLA counts it: a table of floating-point operations ("flops"), bytes and so on."""
+        with jax.enable_x64(True):
+            parts = [
+                jax.ShapeDtypeStruct(port.sharding.shard_shape(port.shape), port.dtype) for port in self.program.inputs
+            ]
+            return jax.jit(self.program.local, keep_unused=True).lower(*parts).cost_analysis()
+
+    def compile(self, compiler_options: dict[str, Any] | None = None, **options: Any) -> Compiled:
+        """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types.
+
+        `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given; `options` are the
+        others that jax has, as `device_assignment`. Raises ValueError where the mesh has no devices, DiagnosticError
+        where the program cannot be partitioned.
+        """
+        if "device_assignment" not in options:
+            for mesh in (*(compiler.mesh for compiler in self._compilers), *ToCompile.of(self._in_jax).meshes):
+                refuse_abstract(self.name, mesh)
+        with choosing(self._compilers):
+            compiled = self._in_jax.compile(compiler_options, **options)
+        return Compiled.of(compiled, lambda: f"sdy.jit({self.name}), compiled {self.program.signature}")
+
+
+def _lay_out(in_jax: jax.stages.Lowered, compilers: tuple[Compiler, ...]) -> LaidOut:
+    lowered = ToCompile.of(in_jax)
+    return LaidOut.of(lowered, [*compilers, *asked_by(lowered)])
+
+
+@dataclass(frozen=True, repr=False)
+class Traced:
+    """A function traced for certain arguments: what `jax.stages.Traced` says of it, and the way to what we make of it.
+
+    Called, it is the function itself.
+    """
+
+    _in_jax: jax.stages.Traced
+    _compilers: tuple[Compiler, ...]
+    _meshes: tuple[AnyMesh, ...]
+
+    args_info = _AsInJax()
+    closure_convert = _AsInJax()
+    donate_argnums = _AsInJax()
+    effects = _AsInJax()
+    fun_name = _AsInJax()
+    in_avals = _AsInJax()
+    in_tree = _AsInJax()
+    jaxpr = _AsInJax()
+    lojax = _AsInJax()
+    out_avals = _AsInJax()
+    out_info = _AsInJax()
+    out_tree = _AsInJax()
+    physicalize = _AsInJax()
+    with_consts_as_arg = _AsInJax()
+
+    def __repr__(self) -> str:
+        return f"<sdy.jit({self.fun_name}), traced>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._in_jax(*args, **kwargs)
+
+    def lower(self, **for_export: Any) -> Any:
+        """The program for these arguments, to look at or to compile: a `Lowered`.
+
+        Where `jax.export` asks for what it can save, with options of its own, it is a `jax.stages.Lowered`. Raises
+        what calling the function raises.
+        """
+        if for_export:
+            return self._lower_for_export(**for_export)
+        with choosing(self._compilers):
+            lowered = self._in_jax.lower(lowering_platforms=self._platforms)
+        return Lowered(self.fun_name, lowered, self._compilers)
+
+    def _lower_for_export(self, *, lowering_platforms: tuple[str, ...], **options: Any) -> jax.stages.Lowered:
+        """What is run for these arguments, in the form that jax saves."""
+        if any(is_symbolic_dim(size) for aval in tree_leaves(self.in_avals) for size in aval.shape):
+            instead = "export jax.jit of the function, and call what is exported within sdy.jit"
+            raise ValueError(f"a program is partitioned for shapes that are known: {instead}")
+        if len(lowering_platforms) > 1:
+            raise ValueError(f"sdy.jit exports for one platform at a time, not for {', '.join(lowering_platforms)}")
+        with choosing(self._compilers):
+            lowered = self._in_jax.lower(lowering_platforms=lowering_platforms)
+            saved = self._in_jax.lower(lowering_platforms=lowering_platforms, **options)
+        laid_out = _lay_out(lowered, self._compilers)
+        return with_module(saved, parsed(laid_out.manual()[0])) if laid_out.is_sharded else saved
+
+    @property
+    def _platforms(self) -> tuple[str, ...] | None:
+        """For a mesh that is abstract, the kind of devices that there are here."""
+        of_context = jax.sharding.get_abstract_mesh()
+        meshes = self._meshes or (() if of_context.empty else (of_context,))
+        return (jax.default_backend(),) if meshes and isinstance(meshes[0], AbstractMesh) else None

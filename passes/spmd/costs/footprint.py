@@ -1,0 +1,76 @@
+"""The memory that a device needs for a partitioned program, told from the program alone.
+
+Values live from the operation that makes them to the last one that uses them. What computes each element of its result
+from few others is taken to be fused into what uses it, and then needs no memory of its own.
+"""
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from sdy.passes.common.call_graph import callee, main_function
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.spmd.costs.sizes import value_bytes
+from sdy.rules.elementwise import POINTWISE
+
+_MOVING = "bitcast_convert broadcast_in_dim clamp constant iota pad reshape reverse select slice transpose"
+
+_FUSED = frozenset(f"stablehlo.{name}" for names in (POINTWISE, _MOVING) for name in names.split())
+"""Operations that are computed as part of what uses their result."""
+
+_FUSES = _FUSED | {"stablehlo.reduce", "func.return", "stablehlo.return"}
+"""Operations that compute their operands as they go."""
+
+
+def peak_bytes(module: ModuleOp) -> int:
+    """The bytes of arguments, results, and of what is alive at once in between, on one device."""
+    main = main_function(module)
+    block = main.body.block
+    returned = block.last_op.operands if block.last_op is not None else ()
+    outside = sum(map(value_bytes, (*block.args, *dict.fromkeys(returned))))
+    return outside + _Peak(Symbols(module)).of(block, set(returned))
+
+
+class _Peak:
+    def __init__(self, symbols: Symbols):
+        self._symbols = symbols
+        self._of_function: dict[FuncOp, int] = {}
+
+    def of(self, block: Block, elsewhere: set[SSAValue]) -> int:
+        """The most bytes alive at once in a block, without its arguments and the values whose memory is `elsewhere`."""
+        operations = list(block.ops)
+        last_use = {operand: number for number, op in enumerate(operations) for operand in _used(op)}
+        alive: dict[SSAValue, int] = {}
+        ending: dict[int, list[SSAValue]] = {}
+        peak = current = 0
+        for number, op in enumerate(operations):
+            for result in op.results:
+                if result not in elsewhere and not _is_fused(result) and result in last_use:
+                    alive[result] = value_bytes(result)
+                    current += alive[result]
+                    ending.setdefault(last_use[result], []).append(result)
+            peak = max(peak, current + self._inside(op))
+            current -= sum(alive.pop(value) for value in ending.get(number, ()))
+        return peak
+
+    def _inside(self, op: Operation) -> int:
+        if isinstance(op, CallOp):
+            function = callee(op, self._symbols)
+            if function not in self._of_function:
+                self._of_function[function] = self.of(function.body.block, set())
+            return self._of_function[function]
+        return max((self.of(block, set()) for region in op.regions for block in region.blocks), default=0)
+
+
+def _used(op: Operation) -> list[SSAValue]:
+    """What an operation uses, or operations inside it."""
+    return [operand for inner in op.walk() for operand in inner.operands]
+
+
+def _is_fused(value: SSAValue) -> bool:
+    owner = value.owner
+    return (
+        isinstance(owner, Operation)
+        and owner.name in _FUSED
+        and all(use.operation.name in _FUSES for use in value.uses)
+    )

@@ -1,0 +1,97 @@
+"""The index vectors of a gather or a scatter, made to count from the beginning of the device's part."""
+
+from collections.abc import Collection, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import IntegerType, TensorType, i32, i64
+from xdsl.ir import SSAValue
+
+from sdy.passes.spmd.elements import bounds
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.parts import offsets
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.elementwise import AndOp, SubtractOp
+from sdy.stablehlo.emitter import Emitter
+
+
+class IndexVectors:
+    """Index vectors into a tensor of some layout, of which a device has a part of the shape `local`.
+
+    Component c of each vector, along dimension `vector_dim`, is for dimension `dims[c]`; of those, `split` are split.
+    """
+
+    def __init__(
+        self,
+        emit: Emitter,
+        value: SSAValue,
+        dims: Sequence[int],
+        vector_dim: int,
+        layout: Layout,
+        local: Sequence[int],
+        split: Collection[int],
+    ):
+        # Narrow types may not hold all places of the whole.
+        wide = i32 if max(layout.shape, default=0) <= bounds(i32)[1] else i64
+        is_narrow = cast(IntegerType, tensor_type(value).element_type).width.data < wide.width.data
+        self.value = emit.convert(value, wide) if is_narrow else value
+        self._emit, self._dims, self._vector_dim, self._split = emit, dims, vector_dim, split
+        self._layout, self._local = layout, local
+
+    def clamp(self) -> None:
+        """Move indices outside the whole to its border."""
+        emit, type_ = self._emit, tensor_type(self.value)
+        zero = emit.filled(type_, 0)
+        last = [self._layout.shape[dim] - 1 for dim in self._dims]
+        if len(last) > 1:
+            element_type = cast(IntegerType, type_.element_type)
+            border = self._along_vectors(emit.integers(last, (len(last),), element_type))
+        else:
+            border = emit.filled(type_, last[0])
+        self.value = emit.clamp(zero, self.value, border)
+
+    def count_from_part(self) -> None:
+        """Take off where the device's part begins."""
+        self.value = self._emit.binary(SubtractOp, self.value, self._like_indices(self._firsts()))
+
+    def split_by_part(self) -> SSAValue:
+        """The same, and return which components lie in the device's part: booleans in the shape of the indices."""
+        emit, firsts = self._emit, self._firsts()
+        lasts = [self._last(dim, first) for dim, first in zip(self._dims, firsts, strict=True)]
+        low, high, indices = self._like_indices(firsts), self._like_indices(lasts), self.value
+        self.value = emit.binary(SubtractOp, indices, low)
+        is_behind = emit.compare(ComparisonDirection.GE, indices, low)
+        return emit.binary(AndOp, is_behind, emit.compare(ComparisonDirection.LE, indices, high))
+
+    def _firsts(self) -> list[SSAValue]:
+        """For each component, the first place that the device has, or that there is at all: scalars."""
+        return [self._first(dim) if dim in self._split else self._scalar(0) for dim in self._dims]
+
+    def _first(self, dim: int) -> SSAValue:
+        starts = offsets(self._layout.axes[dim], self._local[dim], self._layout.mesh)
+        return self._emit.convert(self._emit.of_device(starts), tensor_type(self.value).element_type)
+
+    def _last(self, dim: int, first: SSAValue) -> SSAValue:
+        if dim not in self._split:
+            return self._scalar(self._layout.shape[dim] - 1)
+        return self._emit.add(first, self._scalar(self._local[dim] - 1))
+
+    def _scalar(self, number: int) -> SSAValue:
+        return self._emit.filled(TensorType(tensor_type(self.value).element_type, ()), number)
+
+    def _like_indices(self, components: Sequence[SSAValue]) -> SSAValue:
+        """One scalar for each component, repeated to the shape of the indices."""
+        emit = self._emit
+        if len(components) == 1:
+            return emit.broadcast(components[0], (), tensor_type(self.value).get_shape())
+        return self._along_vectors(emit.concatenate([emit.reshape(each, (1,)) for each in components], 0))
+
+    def _along_vectors(self, vector: SSAValue) -> SSAValue:
+        return self._emit.broadcast(vector, (self._vector_dim,), tensor_type(self.value).get_shape())
+
+
+def all_of_vectors(emit: Emitter, components: SSAValue, vector_dim: int) -> SSAValue:
+    """Where a condition on each component of index vectors holds for all of a vector, in the shape of their batch."""
+    if vector_dim >= len(tensor_type(components).get_shape()):
+        return components
+    return emit.reduce(components, [vector_dim], AndOp, True)

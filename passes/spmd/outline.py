@@ -1,0 +1,64 @@
+"""One operation alone in a function, with the layouts that its tensors have."""
+
+from collections.abc import Sequence
+from math import lcm
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.rewriter import Rewriter
+
+from sdy.dialect.meshes import common_mesh
+from sdy.dialect.ops import MeshOp, ReshardOp
+from sdy.dialect.shardings import get_sharding, set_func_arg_shardings, set_func_result_shardings
+from sdy.ir.walking import operations
+from sdy.passes.spmd.layout import Layout, mesh_of_devices, round_up
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.checks.shape_checks import tensor_type
+
+
+def why_not_outlined(op: Operation) -> str | None:
+    """Why `op` cannot be the only operation of a function of tensors on one mesh; None if it can."""
+    values = (*op.operands, *op.results)
+    if not all(isinstance(value.type, TensorType) for value in values):
+        return "it has values that are no tensors"
+    if common_mesh(map(get_sharding, values), op) is None:
+        return "its tensors are on different meshes"
+    if any(not op.is_ancestor(operand.owner) for inner in operations(op)[1:] for operand in inner.operands):
+        return "its regions use values from outside"
+    return None
+
+
+def outline(
+    module: ModuleOp, op: Operation, inputs: Sequence[TensorSharding], outputs: Sequence[TensorSharding]
+) -> tuple[ModuleOp, FuncOp]:
+    """A module with the meshes of `module` and a function that is a copy of `op`, its tensors laid out as said.
+
+    A reshard is one of tensors that are padded already, as far as both of its layouts need.
+    """
+    copy = op.clone()
+    if isinstance(copy, ReshardOp):
+        type_ = _common_type(copy, inputs[0], outputs[0], module)
+        Rewriter.replace_value_with_new_type(copy.result, type_)
+        types = [type_]
+    else:
+        types = list(op.operand_types)
+    block = Block(arg_types=types)
+    copy.operands = block.args
+    block.add_ops([copy, ReturnOp(*copy.results)])
+    function = FuncOp("outlined", (types, copy.result_types), Region(block), "private")
+    function.location = op.location
+    set_func_arg_shardings(function, inputs)
+    set_func_result_shardings(function, outputs)
+    meshes = [mesh.clone() for mesh in module.ops if isinstance(mesh, MeshOp)]
+    return ModuleOp([*meshes, function]), function
+
+
+def _common_type(reshard: ReshardOp, before: TensorSharding, after: TensorSharding, module: ModuleOp) -> Attribute:
+    """The type, padded if need be, that the axes before and after a reshard both divide."""
+    type_ = tensor_type(reshard.input)
+    layouts = [Layout(type_, sharding, mesh_of_devices(sharding, module)) for sharding in (before, after)]
+    shape = [
+        round_up(size, lcm(*(layout.parts(dim) for layout in layouts))) for dim, size in enumerate(type_.get_shape())
+    ]
+    return TensorType(type_.element_type, shape, type_.encoding)

@@ -1,0 +1,87 @@
+"""The parts of a tensor: which of them a device has, and where they go when several dimensions are taken apart."""
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType, i1
+from xdsl.ir import Operation, SSAValue
+
+from sdy.axes import AxisRef, total_size
+from sdy.device_groups import shard_indices
+from sdy.mesh import Mesh
+from sdy.passes.spmd.inside import stay_inside
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.emitter import Emitter
+
+AxesOfDims = Sequence[Sequence[AxisRef]]
+"""For each dimension, the axes that split it or are to."""
+
+
+def offsets(axes: Sequence[AxisRef], size: int, mesh: Mesh) -> list[int]:
+    """For each device, where its part of a dimension begins that `axes` split into parts of `size` elements."""
+    return [index * size for index in shard_indices(axes, mesh)]
+
+
+def take_part(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Mesh) -> SSAValue:
+    """The running device's part of `value`, which is the same on all devices along the axes, split over them."""
+    if isinstance(value.owner, Operation):
+        stay_inside(value.owner)
+    shape = [size // total_size(axes, mesh) for size, axes in zip(shape_of(value), axes_of_dims, strict=True)]
+    starts = [emit.of_device(offsets(axes, size, mesh)) for size, axes in zip(shape, axes_of_dims, strict=True)]
+    return emit.dynamic_slice(value, starts, shape)
+
+
+def on_leader(emit: Emitter, value: SSAValue, identity: float, axes: Sequence[AxisRef], mesh: Mesh) -> SSAValue:
+    """`value` on the first device along `axes`, and tensors filled with `identity` on the others."""
+    shape = shape_of(value)
+    filler = emit.filled(TensorType(tensor_type(value).element_type, ()), identity)
+    is_leader = emit.entry_of_device([index == 0 for index in shard_indices(axes, mesh)], i1)
+    if not shape:
+        return emit.select(emit.reshape(is_leader, ()), value, filler)
+    return emit.select(emit.broadcast(is_leader, (0,), shape), value, emit.broadcast(filler, (), shape))
+
+
+def parts_in_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:
+    """Each of `dims` cut into as many parts as `sizes` says, and all parts side by side in a new leading dimension."""
+    cut: list[int] = []
+    places: list[int] = []
+    for dim, size in enumerate(shape_of(value)):
+        if dim in dims:
+            places.append(len(cut))
+            parts = sizes[dims.index(dim)]
+            cut += [parts, size // parts]
+        else:
+            cut.append(size)
+    rest = [place for place in range(len(cut)) if place not in places]
+    in_front = emit.transpose(emit.reshape(value, cut), places + rest)
+    return emit.reshape(in_front, (math.prod(sizes), *(cut[place] for place in rest)))
+
+
+def merge_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:
+    """The inverse: the leading dimension cut into `sizes`, each of which becomes the major part of one of `dims`."""
+    _, *shape = shape_of(value)
+    cut = emit.reshape(value, (*sizes, *shape))
+    order: list[int] = []
+    for dim in range(len(shape)):
+        order += [place for place, into in enumerate(dims) if into == dim]
+        order.append(len(sizes) + dim)
+    merged = [
+        size * math.prod(parts for parts, into in zip(sizes, dims, strict=True) if into == dim)
+        for dim, size in enumerate(shape)
+    ]
+    return emit.reshape(emit.transpose(cut, order), merged)
+
+
+def dims_with_axes(axes_of_dims: AxesOfDims) -> list[int]:
+    """The dimensions for which there are axes."""
+    return [dim for dim, axes in enumerate(axes_of_dims) if axes]
+
+
+def flat(axes_of_dims: AxesOfDims) -> list[AxisRef]:
+    """The axes of all dimensions, one after the other."""
+    return [axis for axes in axes_of_dims for axis in axes]
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a tensor."""
+    return tensor_type(value).get_shape()

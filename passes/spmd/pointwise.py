@@ -1,0 +1,54 @@
+"""Bodies that combine scalars, applied to tensors: at each place they combine the elements that are there."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Operation, Region, SSAValue
+
+from sdy.dialect.interfaces import Elementwise
+from sdy.ir.traits import has_trait
+from sdy.passes.common.tensors import is_scalar, shape
+from sdy.passes.spmd.local.constants import splat_of_type
+from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.control_flow import ReturnOp
+from sdy.stablehlo.emitter import Emitter, with_shape
+
+
+def is_pointwise(body: Region) -> bool:
+    """Whether `body` is made of elementwise operations and constants, of its arguments and nothing else."""
+    known = set[SSAValue](body.block.args)
+    for op in body.block.ops:
+        if not (isinstance(op, ReturnOp) or (_is_elementwise(op) and known.issuperset(op.operands))):
+            return False
+        known.update(op.results)
+    return all(map(is_scalar, known))
+
+
+def _is_elementwise(op: Operation) -> bool:
+    if isinstance(op, ConstantOp):
+        return isinstance(op.value, DenseIntOrFPElementsAttr)
+    return has_trait(op, Elementwise) and len(op.results) == 1 and not op.regions
+
+
+def applied(body: Region, arguments: Sequence[SSAValue], emit: Emitter) -> list[SSAValue]:
+    """What the pointwise `body` makes of `arguments`, tensors of one shape."""
+    values: dict[SSAValue, SSAValue] = dict(zip(body.block.args, arguments, strict=True))
+    sizes = shape(arguments[0].type)
+    returned = body.block.last_op
+    assert isinstance(returned, ReturnOp)
+    for op in body.block.ops:
+        if op is returned:
+            break
+        type_ = with_shape(op.results[0], sizes)
+        properties = dict(op.properties)
+        if isinstance(op, ConstantOp):
+            assert isinstance(op.value, DenseIntOrFPElementsAttr)
+            properties["value"] = splat_of_type(op.value, type_)
+        copy = type(op).create(
+            operands=[values[operand] for operand in op.operands],
+            result_types=[type_],
+            properties=properties,
+            attributes=op.attributes,
+        )
+        values[op.results[0]] = emit.insert(copy)
+    return [values[value] for value in returned.operands]

@@ -1,0 +1,26 @@
+"""Factors of a convolution that cannot be split, though its sharding rule does not say so.
+
+Those that one tensor has alone: nobody else can be split with it. A window of 5 over 8 rows makes 4 places. As a
+dimension has room for the larger factor only, the input is split by the elements of the window, with the kernel, and
+nothing tells it how the result is split, by place.
+
+And those that are not split evenly, where the dimension has another factor as well: 6 features that are 2 groups of 3
+cannot be padded so that two devices have as much of each group.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sdy.mesh import Mesh
+from sdy.passes.spmd.reshards.uneven_factors import uneven_factors
+from sdy.rule import OpShardingRule
+from sdy.sharding import TensorSharding
+
+
+def rule_of_convolution(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> OpShardingRule:
+    """The `rule` of a convolution in which those factors are needed whole that cannot be split by these shardings."""
+    tensors = Counter(factor for tensor in rule.tensors for factor in {each for dim in tensor for each in dim})
+    alone = {factor for factor, count in tensors.items() if count == 1}
+    beside = {factor for tensor in rule.tensors for dim in tensor if len(dim) > 1 for factor in dim}
+    whole = alone | (beside & uneven_factors(rule, shardings, mesh))
+    return rule.with_whole(whole)

@@ -1,0 +1,29 @@
+"""Operations with a rule that a person wrote, such as custom calls: nothing else is known of them."""
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation
+
+from sdy.axes import subtract
+from sdy.mesh import Mesh
+from sdy.passes.common.computed_whole import Held, shardings_around, warn_of_whole
+from sdy.passes.spmd.reshards.operation_plan import Plan
+from sdy.rule import FactorKind, OpShardingRule, factors_in
+from sdy.sharding import TensorSharding
+
+
+def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
+    """`rule`, where a factor that does not pass through, from an operand to a result, is needed whole."""
+    passes_on = factors_in(rule.operands) & factors_in(rule.results)
+    passes = {factor for factor in passes_on if rule.kind(factor) is FactorKind.PASS_THROUGH}
+    return rule.with_whole([factor for factor in range(rule.num_factors) if factor not in passes])
+
+
+def warn_of_what_is_whole(op: Operation, plan: Plan, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> None:
+    """Tell along which of the axes that `shardings` split its tensors over `op`, now resharded as planned, is whole."""
+    kept = [axis for axes in plan.axes_per_factor for axis in axes]
+    given = [axis for sharding in shardings if sharding for axes in sharding.dim_axes for axis in axes]
+    if lost := [str(axis) for axis in dict.fromkeys(subtract(given, kept, mesh))]:
+        where = f"along {', '.join(lost)}" if kept else "on every device"
+        what = f"is computed whole {where}: its sharding rule does not let these dimensions be split"
+        warn_of_whole(op, what, Held.by(op, shardings), Held.by(op, shardings_around(op)))

@@ -1,0 +1,213 @@
+"""Deciding what to reshard around one operation, so that all its tensors split its factors alike."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from sdy.axes import AxisRef, common_prefix, merge_sub_axes, total_size
+from sdy.factors import FactorSharding, Projection, TensorFactors, project, unproject
+from sdy.mesh import Mesh
+from sdy.passes.spmd.reshards.common_sharding import common_axes, factor_axes_if_equal
+from sdy.rule import OpShardingRule, TensorMapping
+from sdy.sharding import TensorSharding, equivalent
+
+Axes = tuple[AxisRef, ...]
+Meshes = Mapping[str | Mesh, Mesh]
+"""What the meshes that shardings name are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensors:
+    """An operation's rule and, for its operands and then its results, their shardings and sizes in elements.
+
+    A tensor without a sharding has None, one without a static shape has size 0.
+    """
+
+    rule: OpShardingRule
+    shardings: tuple[TensorSharding | None, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do about one operation.
+
+    `shardings` has for each operand and result the sharding with which the operation is to run: an operand is resharded
+    to it, a result from it. It is None for a tensor that stays as it is. `axes_per_factor` split each factor then; over
+    `reduction_axes`, those of the reduction factors, the results are partial.
+    """
+
+    shardings: tuple[TensorSharding | None, ...]
+    axes_per_factor: tuple[Axes, ...]
+    reduction_axes: Axes
+
+
+def plan_operation(
+    tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool, moves_axes: bool = True
+) -> Plan:
+    """The shardings with which an operation can run on one mesh without any communication but reductions.
+
+    `reshapes` says that the operation only renames places, so that axes may move between factors of a dimension. With
+    `moves_axes`, those of factors that must be whole go to others, so that no device does the work of several.
+    """
+    mesh = meshes[mesh_name]
+    elsewhere = frozenset(name for name, other in meshes.items() if other.device_ids != mesh.device_ids)
+    return _plan_operation(tensors, mesh_name, mesh, elsewhere, reshapes, moves_axes)
+
+
+@lru_cache(maxsize=2**12)
+def _plan_operation(
+    tensors: Tensors,
+    mesh_name: str | Mesh,
+    mesh: Mesh,
+    elsewhere: frozenset[str | Mesh],
+    reshapes: bool,
+    moves_axes: bool,
+) -> Plan:
+    """As `plan_operation`, `elsewhere` being the meshes that have the devices in another order."""
+    rule = tensors.rule
+    projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
+    overflows = [any(factor.overflow for factor in tensor.factors.values()) for tensor in projection.tensors]
+    deal_anew = reshapes and any(overflows)
+    if deal_anew:
+        axes_per_factor = _axes_of_reshape(tensors, projection, mesh_name, mesh)
+    else:
+        axes_per_factor = common_axes(_axes_per_tensor(projection), rule, tensors.sizes, mesh, moves_axes)
+
+    planned: list[TensorSharding | None] = []
+    for tensor, mapping, sharding, overflow in zip(
+        projection.tensors, rule.tensors, tensors.shardings, overflows, strict=True
+    ):
+        new = unproject(
+            with_axes(tensor, mapping, dict(enumerate(axes_per_factor))), mapping, rule.factor_sizes, mesh_name, mesh
+        )
+        if deal_anew:
+            changes = not equivalent(new, sharding)
+        else:
+            changes = overflow or any(part.axes != axes_per_factor[f] for f, part in tensor.factors.items())
+        other_devices = sharding is not None and sharding.mesh in elsewhere and not sharding.is_fully_replicated
+        planned.append(new if changes or other_devices else None)
+    reduction_axes = tuple(axis for factor in rule.reduction for axis in axes_per_factor[factor])
+    return Plan(tuple(planned), axes_per_factor, reduction_axes)
+
+
+def summed_axes(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Axes | None:
+    """The axes over which an operation sums when nothing is resharded; None where its operands disagree on them."""
+    projection = project(tensors.rule, closed_if_missing(tensors, mesh_name), mesh)
+    axes: list[AxisRef] = []
+    for factor in tensors.rule.reduction:
+        shared = factor_axes_if_equal(_axes_per_tensor(projection), factor)
+        if shared is None:
+            return None
+        axes += shared
+    return tuple(axes)
+
+
+def _axes_per_tensor(projection: Projection) -> list[dict[int, Axes]]:
+    return [{factor: part.axes for factor, part in tensor.factors.items()} for tensor in projection.tensors]
+
+
+def closed_if_missing(tensors: Tensors, mesh_name: str | Mesh) -> list[TensorSharding]:
+    """The shardings of `tensors`, those that are missing closed on the mesh of this name."""
+    return [
+        sharding or TensorSharding.replicated_closed(mesh_name, len(mapping))
+        for sharding, mapping in zip(tensors.shardings, tensors.rule.tensors, strict=True)
+    ]
+
+
+def with_axes(tensor: TensorFactors, mapping: TensorMapping, axes_per_factor: Mapping[int, Axes]) -> TensorFactors:
+    """`tensor` with its factors split over these axes and no others; those that its projection left out among them."""
+    factors = {
+        factor: replace(tensor.factors.get(factor, FactorSharding()), axes=axes_per_factor.get(factor, ()), overflow=())
+        for dim in mapping
+        for factor in dim
+    }
+    return replace(tensor, factors=factors)
+
+
+def choose_mesh(shardings: Sequence[TensorSharding | None], meshes: Meshes) -> str | Mesh | None:
+    """The mesh that an operation runs on: of those its tensors are split over, the most common one.
+
+    None if no tensor has a sharding, if one device holds a tensor whole, or if the meshes differ in more than the order
+    of their devices. If no tensor is split, a mesh with its devices in their natural order is preferred.
+    """
+    given = [sharding for sharding in shardings if sharding is not None and not meshes[sharding.mesh].is_empty]
+    if not given or len({meshes[sharding.mesh].axes for sharding in given}) > 1 or not meshes[given[0].mesh].axes:
+        return None
+    if len(meshes) == 1:
+        return given[0].mesh
+    uses: Counter[str | Mesh | None] = Counter()
+    most_common: str | Mesh | None = None
+    for sharding in given:
+        if not sharding.is_fully_replicated:
+            uses[sharding.mesh] += 1
+            if uses[sharding.mesh] > uses[most_common]:
+                most_common = sharding.mesh
+    if most_common is not None:
+        return most_common
+    natural = [sharding.mesh for sharding in given if not meshes[sharding.mesh].device_ids]
+    return natural[-1] if natural else given[0].mesh
+
+
+def _axes_of_reshape(tensors: Tensors, projection: Projection, mesh_name: str | Mesh, mesh: Mesh) -> tuple[Axes, ...]:
+    """The axes of each factor of a reshape some of whose axes do not fit the factor that they are on.
+
+    The axes of the side that is split more are dealt out to the factors again, on each side in the order of its own
+    dimensions; what both sides can then take is kept.
+    """
+    rule = tensors.rule
+    operand, result = projection.tensors
+    kept = operand if _splits(operand, mesh) >= _splits(result, mesh) else result
+    axes = [axis for factor in sorted(kept.factors) for axis in _all_axes(kept.factors[factor])]
+    dealt = [
+        unproject(_deal(axes, tensor, mapping, rule, mesh), mapping, rule.factor_sizes, mesh_name, mesh)
+        for tensor, mapping in zip(projection.tensors, rule.tensors, strict=True)
+    ]
+    first, second = (tensor.factors for tensor in project(rule, dealt, mesh).tensors)
+    axes_per_factor: list[Axes] = []
+    for factor in range(rule.num_factors):
+        sides = [side[factor].axes for side in (first, second) if factor in side]
+        axes_per_factor.append(common_prefix(sides[0], sides[-1]) if sides else ())
+    return tuple(axes_per_factor)
+
+
+def _all_axes(factor: FactorSharding) -> Axes:
+    return factor.axes + factor.overflow
+
+
+def _splits(tensor: TensorFactors, mesh: Mesh) -> int:
+    return math.prod(total_size(_all_axes(factor), mesh) for factor in tensor.factors.values())
+
+
+def _deal(
+    axes: Sequence[AxisRef], tensor: TensorFactors, mapping: TensorMapping, rule: OpShardingRule, mesh: Mesh
+) -> TensorFactors:
+    """`tensor` split over `axes`, each given to the first factor that can take it or, cut, to several.
+
+    When an axis fits nowhere, it and those behind it overflow the last factor.
+    """
+    factors = [factor for dim in mapping for factor in dim if factor in tensor.factors]
+    rooms = {factor: rule.factor_sizes[factor] for factor in factors}
+    dealt: dict[int, list[AxisRef]] = {factor: [] for factor in factors}
+    overflow: Axes = ()
+    for index, axis in enumerate(axes):
+        rest: AxisRef | None = axis
+        for factor in factors:
+            shared = math.gcd(rooms[factor], rest.size_in(mesh))
+            if rooms[factor] == 1 or (shared == 1 and rest.size_in(mesh) != 1):
+                continue
+            piece, rest = rest.split(shared, mesh) if shared < rest.size_in(mesh) else (rest, None)
+            dealt[factor].append(piece)
+            rooms[factor] //= shared
+            if rest is None:
+                break
+        if rest is not None:
+            overflow = merge_sub_axes((rest, *axes[index + 1 :]), mesh)
+            break
+    merged = {factor: merge_sub_axes(axes, mesh) for factor, axes in dealt.items()}
+    new = with_axes(tensor, mapping, merged).factors
+    if factors and overflow:
+        new[factors[-1]].overflow = overflow
+    return replace(tensor, factors=new)

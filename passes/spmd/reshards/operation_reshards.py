@@ -1,0 +1,183 @@
+"""Resharding around one operation, so that its operands and results go together."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from xdsl.ir import Operation, OpResult, Use
+from xdsl.rewriter import InsertPoint
+
+from sdy.axes import AxisRef, subtract
+from sdy.diagnostics import op_error
+from sdy.dialect.collectives import AllReduceOp
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers, result_shardings, set_sharding
+from sdy.ir.editing import insert_for_other_uses, insert_for_use
+from sdy.mesh import Mesh
+from sdy.operators.registry import operator_rule_of
+from sdy.passes.common.computed_whole import shardings_around
+from sdy.passes.common.tensors import num_elements, rank
+from sdy.passes.spmd.operator_parts import evenly_split, summed_axes_of_results
+from sdy.passes.spmd.reshards.concatenated_parts import rule_of_exchange
+from sdy.passes.spmd.reshards.convolution_factors import rule_of_convolution
+from sdy.passes.spmd.reshards.custom_rules import warn_of_what_is_whole, whole_unless_passing_through
+from sdy.passes.spmd.reshards.dot_plan import plan_dot_result
+from sdy.passes.spmd.reshards.operation_plan import Plan, Tensors, choose_mesh, plan_operation, summed_axes
+from sdy.passes.spmd.reshards.reduction_kinds import operation_reduction
+from sdy.passes.spmd.reshards.scattered_elements import rule_of_scatter
+from sdy.passes.spmd.reshards.single_device import insert_single_device_reshards, runs_on_one_device
+from sdy.passes.spmd.reshards.unreduced import combine_for_use
+from sdy.passes.spmd.reshards.unreduced_plan import in_mesh_order
+from sdy.rules import sharding_rule
+from sdy.sharding import Reduction, TensorSharding
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
+from sdy.stablehlo.scatter import ScatterOp
+from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
+
+_DOTS = {DotOp, DotGeneralOp}
+
+
+def reshard_around(op: Operation, in_full: bool, least_communication: bool = False) -> None:
+    """Reshard operands and results of `op` so that they go together, and combine partial results.
+
+    Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding. With
+    `least_communication`, operands may be gathered instead of partial results added up; a concatenation may be left
+    split along the dimension that it concatenates, for `sdy-resolve-permutation-factors` to let devices exchange what
+    they need; and custom rules are followed, not only those of operators.
+    """
+    if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
+        _combine_operands(op)
+    values = [*op.operands, *op.results]
+    shardings = tuple(map(get_sharding_behind_barriers, values))
+    if runs_on_one_device(op, shardings[len(op.operands) :] or result_shardings(op)):
+        insert_single_device_reshards(op)
+        return
+    is_dot = op.__class__ in _DOTS
+    if not (in_full or is_dot or any(sharding and sharding.unreduced for sharding in shardings)):
+        return
+    named = {sharding.mesh: sharding for sharding in shardings if sharding is not None}
+    meshes = {name: mesh_of(sharding, op) for name, sharding in named.items()}
+    mesh_name = choose_mesh(shardings, meshes)
+    rule = sharding_rule(op) if mesh_name is not None else None
+    operator = operator_rule_of(op)
+    if mesh_name is None or rule is None:
+        return
+    is_custom = rule.is_custom and operator is None
+    if is_custom and not least_communication:
+        return
+    mesh = meshes[mesh_name]
+    if is_custom:
+        rule = whole_unless_passing_through(rule)
+    # Asked before anything stands between the operation and what its sums start from.
+    reduction = operation_reduction(op)
+    if reduction is None:
+        # Partial results that cannot be combined must not arise.
+        rule = rule.with_whole(rule.reduction)
+    elif least_communication:
+        # Of no elements, each device knows the sum.
+        rule = rule.with_whole([factor for factor in rule.reduction if rule.factor_sizes[factor] == 0])
+    if least_communication and isinstance(op, ConcatenateOp):
+        rule = rule_of_exchange(op, rule, shardings)
+    if least_communication and isinstance(op, ConvolutionOp):
+        rule = rule_of_convolution(rule, shardings, mesh)
+    if least_communication and isinstance(op, ScatterOp):
+        rule = rule_of_scatter(op, rule)
+    if operator is not None:
+        rule = evenly_split(rule, shardings, mesh)
+    tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))
+    if in_full:
+        choose = plan_operation
+        if least_communication:
+            from sdy.passes.spmd.reshards.cheapest_operation import cheapest_operation
+
+            choose = partial(cheapest_operation, op)
+        plan = choose(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
+        if is_dot and least_communication:
+            from sdy.passes.spmd.reshards.spread_dot import spread
+
+            plan = spread(op, tensors, plan, mesh_name, mesh)
+        before = shardings_around(op) if is_custom else []
+        _reshard_operation(op, plan, mesh_name)
+        if is_custom:
+            warn_of_what_is_whole(op, plan, before, mesh)
+        if operator is None:
+            partial_axes = [plan.reduction_axes] * len(op.results)
+        else:
+            partial_axes = summed_axes_of_results(operator, plan.axes_per_factor)
+    else:
+        partial_axes = [_declared_reduction_axes(op, tensors, mesh)] * len(op.results)
+        if is_dot and shardings[-1] is not None:
+            result_sharding = plan_dot_result(tensors, mesh_name, mesh)
+            if result_sharding is not None:
+                _compute_with(op.results[0], result_sharding, shardings[-1], InsertPoint.after(op))
+    if reduction is not None:
+        _combine_results(op, partial_axes, reduction, mesh_name, mesh)
+
+
+def _combine_operands(op: Operation) -> None:
+    """Combine operands along unreduced axes that the results, all of which have the same, do not have."""
+    if not op.results:
+        raise op_error(op, "has operands with unreduced axes, but no results")
+    results = [get_sharding(result) for result in op.results]
+    if len({sharding.unreduced if sharding else () for sharding in results}) > 1:
+        raise op_error(op, "has results with different unreduced axes")
+    for index in range(len(op.operands)):
+        combine_for_use(Use(op, index), results[0], InsertPoint.before(op))
+
+
+def _reshard_operation(op: Operation, plan: Plan, mesh_name: str | Mesh) -> None:
+    """Reshard operands and results so that they go together, as `plan` says."""
+    if not any(plan.shardings):
+        return
+    before, after = InsertPoint.before(op), InsertPoint.after(op)
+    for index, sharding in enumerate(plan.shardings):
+        if sharding is None:
+            continue
+        if index < len(op.operands):
+            insert_for_use(Use(op, index), ReshardOp(op.operands[index], sharding), before)
+        else:
+            result = op.results[index - len(op.operands)]
+            wanted = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, sharding.rank)
+            _compute_with(result, sharding, wanted, after)
+
+
+def _compute_with(result: OpResult, sharding: TensorSharding, wanted: TensorSharding, at: InsertPoint) -> None:
+    """Let `result` be computed with `sharding`, and reshard it to what its users want."""
+    insert_for_other_uses(result, ReshardOp(result, wanted), at)
+    set_sharding(result, sharding)
+
+
+def _declared_reduction_axes(op: Operation, tensors: Tensors, mesh: Mesh) -> Sequence[AxisRef]:
+    """The axes over which `op` sums if its results have unreduced axes, which says that sums are explicit."""
+    sharding = get_sharding(op.results[0]) if op.results else None
+    if sharding is None or not sharding.unreduced:
+        return ()
+    axes = summed_axes(tensors, sharding.mesh, mesh)
+    if axes is None:
+        raise op_error(op, "has results with unreduced axes, and operands that disagree on what is summed over")
+    return axes
+
+
+def _is_combined(result: OpResult, axes: Sequence[AxisRef]) -> bool:
+    """Whether whatever uses `result` combines it along `axes`, as a pass before this one has made explicit."""
+    users = [use.operation for use in result.uses]
+    return bool(users) and all(
+        isinstance(user, AllReduceOp) and tuple(user.reduction_axes.data) == tuple(axes) for user in users
+    )
+
+
+def _combine_results(
+    op: Operation, axes_of_results: Sequence[Sequence[AxisRef]], reduction: Reduction, mesh_name: str | Mesh, mesh: Mesh
+) -> None:
+    """Combine each result along those of its axes, over which it is partial, that results are not unreduced along."""
+    if not any(axes_of_results):
+        return
+    first = get_sharding(op.results[0])
+    unreduced = first.unreduced if first else ()
+    at = InsertPoint.after(op)
+    for result, axes in zip(op.results, axes_of_results, strict=True):
+        partial = in_mesh_order(subtract(axes, unreduced, mesh), mesh)
+        if partial and not _is_combined(result, partial):
+            sharding = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, rank(result.type))
+            insert_for_other_uses(result, AllReduceOp(result, partial, sharding, reduction), at)

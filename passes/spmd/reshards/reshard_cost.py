@@ -1,0 +1,111 @@
+"""What the reshards around an operation cost, for a choice of the shardings of its operands and results.
+
+Reshards that follow each other are one, so that only what an operand comes from and what a result becomes counts.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from sdy.dialect.collectives import AllReduceOp
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.passes.common.loops import Invariants, loop_trips, loops_around
+from sdy.passes.common.tensors import rank, shape
+from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshards.collective_cost import elements_received
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.control_flow import WhileOp
+
+
+def elements_around(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
+    """The elements that all devices receive in reshards where operands, then results, of `op` have `shardings`."""
+    return sum(_elements_before(op, shardings).values()) + _elements_behind(op, shardings)
+
+
+def elements_in_all_turns(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
+    """As `elements_around`, where what is in loops counts as often as these are known to run.
+
+    But for operands that no turn changes: they are resharded before, as `sdy-hoist-invariant-collectives` has it.
+    """
+    before = _elements_before(op, shardings)
+    in_front = sum(turns_of_operand(op, value) * received for value, received in before.items() if received)
+    return in_front + turns(op) * _elements_behind(op, shardings)
+
+
+def _elements_before(op: Operation, shardings: Sequence[TensorSharding | None]) -> dict[SSAValue, int]:
+    """What is received in reshards of each operand."""
+    received: dict[SSAValue, int] = defaultdict(int)
+    for value, sharding in set(zip(op.operands, shardings, strict=False)):
+        received[value] += elements_resharded(value, get_sharding(_before_reshards(value)), sharding, op)
+    return received
+
+
+def _elements_behind(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
+    """What is received in reshards of the results."""
+    results = zip(op.results, shardings[len(op.operands) :], strict=True)
+    return sum(elements_behind(value, sharding) for value, sharding in results)
+
+
+def turns(op: Operation) -> int:
+    """How often `op` runs because of the loops around it; one that runs nobody knows how often counts once."""
+    return math.prod(map(_turns_of_loop, loops_around(op)))
+
+
+def turns_of_operand(op: Operation, value: SSAValue) -> int:
+    """How often `value`, which `op` uses, becomes another because of the loops around `op`."""
+    loops = list(loops_around(op))
+    while loops:
+        invariants = Invariants(loops[0])
+        if invariants.made_by([value]) is None:
+            break
+        value = invariants.begins.get(value, value)
+        loops.pop(0)
+    return math.prod(map(_turns_of_loop, loops))
+
+
+def _turns_of_loop(loop: WhileOp) -> int:
+    known = loop_trips(loop)
+    return 1 if known is None else known
+
+
+def elements_behind(value: OpResult, sharding: TensorSharding | None) -> int:
+    """The elements that all devices receive in reshards of `value`, an operation's result, if it has `sharding`."""
+    return sum(elements_resharded(value, sharding, target, value.op) for target in dict.fromkeys(_targets(value)))
+
+
+def elements_resharded(
+    value: SSAValue, source: TensorSharding | None, target: TensorSharding | None, anchor: Operation
+) -> int:
+    """The elements that all devices receive where `value` goes from one sharding to another.
+
+    Without a sharding each device has the whole; what is on a single device, in no dimensions, counts as that.
+    """
+    over_devices = [sharding for sharding in (source, target) if sharding is not None and sharding.dims]
+    if not over_devices:
+        return 0
+    whole = ((),) * rank(value.type)
+    before, after = (sharding.dim_axes if sharding in over_devices else whole for sharding in (source, target))
+    sizes, mesh = shape(value.type), mesh_of(over_devices[0], anchor)
+    return elements_received(cheapest_plan(before, after, sizes, mesh), before, sizes, mesh)
+
+
+def _before_reshards(value: SSAValue) -> SSAValue:
+    """What `value` is resharded from, by reshards whose result nothing else uses.
+
+    Where they reshard what was added up, that is left: both become one, which scatters what is added up.
+    """
+    while isinstance(reshard := value.owner, ReshardOp) and value.has_one_use():
+        if isinstance(reshard.input.owner, AllReduceOp):
+            break
+        value = reshard.input
+    return value
+
+
+def _targets(value: SSAValue) -> Iterator[TensorSharding | None]:
+    """The shardings in which `value` is used."""
+    for use in value.uses:
+        yield use.operation.sharding.data if isinstance(use.operation, ReshardOp) else get_sharding(value)

@@ -1,0 +1,83 @@
+"""Splitting a matrix product over axes that nothing else splits, where that is for nothing.
+
+With axes "x" and "y" of 2 and 4 devices, and a product that needs its right operand whole along what "x" splits,
+
+    [{"x"}, {}] . [{"x"}, {}] -> [{"x"}, {}]
+
+devices that differ along "y" only would gather the same and compute the same. Each can as well take its columns of the
+right operand, so that it gathers and computes a quarter, and in the end gather the columns of the result:
+
+    [{"x"}, {}] . [{}, {"y"}] -> [{"x"}, {"y"}]
+
+A device of n receives n-1 of n parts of what it gathers. So here it receives as much as before, of 64 x 64 elements
+1/8 + 3/8 instead of 1/2, and never has the whole right operand.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from xdsl.ir import Operation, SSAValue
+
+from sdy.axes import AxisRef, total_size
+from sdy.dialect.shardings import get_sharding
+from sdy.factors import project, unproject
+from sdy.mesh import Mesh
+from sdy.passes.common.tensors import shape
+from sdy.passes.spmd.reshards.collective_cost import local_elements
+from sdy.passes.spmd.reshards.operation_plan import Axes, Plan, Tensors, closed_if_missing, with_axes
+from sdy.passes.spmd.reshards.reshard_cost import elements_around
+from sdy.sharding import TensorSharding, equivalent
+
+
+def spread(op: Operation, tensors: Tensors, plan: Plan, mesh_name: str | Mesh, mesh: Mesh) -> Plan:
+    """`plan`, or one that splits another factor of the product `op` over unused axes and lets no more be received."""
+    if not any(plan.shardings[: len(op.operands)]):
+        return plan
+    others = tuple(_spread_plans(tensors, plan, mesh_name, mesh))
+    return min((*others, plan), key=lambda each: _received(op, tensors, each, mesh)) if others else plan
+
+
+def _received(op: Operation, tensors: Tensors, plan: Plan, mesh: Mesh) -> float:
+    """The elements that all devices receive in reshards and where partial products are added up."""
+    shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
+    return elements_around(op, shardings) + _received_in_sum(op.results[0], shardings[-1], plan.reduction_axes, mesh)
+
+
+def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, axes: Axes, mesh: Mesh) -> float:
+    """What all devices receive where `result` is summed over `axes`: half where next these split a dimension of it."""
+    wanted, sizes = get_sharding(result), shape(result.type)
+    before = sharding.dim_axes if sharding else ((),) * len(sizes)
+    after = wanted.dim_axes if wanted else before
+    scattered = any(
+        last[: len(first) + len(axes)] == (*first, *axes) for first, last in zip(before, after, strict=True)
+    )
+    parts = total_size(axes, mesh)
+    return (1 if scattered else 2) * local_elements(before, sizes, mesh) * mesh.size * (parts - 1) / parts
+
+
+def _spread_plans(tensors: Tensors, plan: Plan, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[Plan]:
+    """Plans in which one factor of the result is split over all the axes that nothing is in `plan`."""
+    used = [axis for axes in plan.axes_per_factor for axis in axes]
+    unused = tuple(axis for axis in map(AxisRef, mesh.axis_names) if not any(axis.overlaps(other) for other in used))
+    parts = total_size(unused, mesh)
+    if parts == 1:
+        return
+    [result] = tensors.rule.results
+    for factor in sorted(factor for factors in result for factor in factors):
+        axes = plan.axes_per_factor[factor]
+        if tensors.rule.factor_sizes[factor] % (total_size(axes, mesh) * parts) == 0:
+            yield _with_factor(factor, (*axes, *unused), tensors, plan, mesh_name, mesh)
+
+
+def _with_factor(factor: int, axes: Axes, tensors: Tensors, plan: Plan, mesh_name: str | Mesh, mesh: Mesh) -> Plan:
+    rule = tensors.rule
+    axes_per_factor = tuple(axes if each == factor else old for each, old in enumerate(plan.axes_per_factor))
+    projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
+    planned = [
+        unproject(
+            with_axes(tensor, mapping, dict(enumerate(axes_per_factor))), mapping, rule.factor_sizes, mesh_name, mesh
+        )
+        for tensor, mapping in zip(projection.tensors, rule.tensors, strict=True)
+    ]
+    shardings = (None if equivalent(new, old) else new for new, old in zip(planned, tensors.shardings, strict=True))
+    return replace(plan, shardings=tuple(shardings), axes_per_factor=axes_per_factor)

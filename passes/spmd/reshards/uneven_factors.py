@@ -1,0 +1,23 @@
+"""The factors of an operation that shardings split into parts of several sizes."""
+
+from collections.abc import Sequence
+
+from sdy.axes import total_size
+from sdy.factors import project
+from sdy.mesh import Mesh
+from sdy.rule import OpShardingRule
+from sdy.sharding import TensorSharding
+
+
+def uneven_factors(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> set[int]:
+    """The factors that one of these shardings, of the operands and then the results, does not split evenly."""
+    given = [
+        sharding or TensorSharding.replicated_closed(mesh, len(mapping))
+        for sharding, mapping in zip(shardings, rule.tensors, strict=True)
+    ]
+    return {
+        factor
+        for tensor in project(rule, given, mesh).tensors
+        for factor, part in tensor.factors.items()
+        if rule.factor_sizes[factor] % total_size((*part.axes, *part.overflow), mesh)
+    }

@@ -1,0 +1,69 @@
+"""Making explicit where a value is combined along unreduced axes, or becomes unreduced along some."""
+
+from xdsl.ir import Operation, SSAValue, Use
+from xdsl.rewriter import InsertPoint
+
+from sdy.diagnostics import error
+from sdy.dialect.collectives import AllReduceOp, ReplicatedToUnreducedOp, ShardedToUnreducedOp
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.editing import insert_for_use, used_value
+from sdy.mesh import Mesh
+from sdy.passes.spmd.reshards.unreduced_plan import (
+    AllReduce,
+    ReplicatedToUnreduced,
+    Reshard,
+    Step,
+    plan_reduction,
+    plan_unreduction,
+)
+from sdy.sharding import TensorSharding
+
+
+def combine_for_use(use: Use, target: TensorSharding | None, at: InsertPoint) -> None:
+    """Insert an all-reduce over the axes along which the used value is unreduced and `target` is not.
+
+    Raises DiagnosticError if the two are on different meshes.
+    """
+    source = get_sharding(used_value(use))
+    if source is not None and source.unreduced:
+        step = plan_reduction(source, target, _one_mesh(use, source, target))
+        if step is not None:
+            insert_for_use(use, _operation(step, used_value(use), source), at)
+
+
+def unreduce_for_use(use: Use, target: TensorSharding | None, at: InsertPoint) -> bool:
+    """Bring the used value to `target` if that is unreduced along more axes than the value; whether it was.
+
+    Raises DiagnosticError if the two are on different meshes, or the value is unreduced along other axes.
+    """
+    source = get_sharding(used_value(use))
+    if source is None or target is None or not target.unreduced:
+        return False
+    try:
+        steps = plan_unreduction(source, target, _one_mesh(use, source, target))
+    except ValueError as problem:
+        raise error(use.operation, f"operand #{use.index}: {problem}") from problem
+    for step in steps:
+        insert_for_use(use, _operation(step, used_value(use), source), at)
+    return bool(steps)
+
+
+def _one_mesh(use: Use, source: TensorSharding, target: TensorSharding | None) -> Mesh:
+    mesh = mesh_of(source, use.operation)
+    if target is not None and mesh_of(target, use.operation) != mesh:
+        raise error(use.operation, f"operand #{use.index} has unreduced axes, and is used on another mesh")
+    return mesh
+
+
+def _operation(step: Step, value: SSAValue, source: TensorSharding) -> Operation:
+    match step:
+        case AllReduce(axes, after):
+            return AllReduceOp(value, axes, after, source.reduction)
+        case Reshard(after):
+            return ReshardOp(value, after)
+        case ReplicatedToUnreduced(axes, after):
+            return ReplicatedToUnreducedOp(value, axes, after)
+        case _:
+            return ShardedToUnreducedOp(value, step.axes, step.after)

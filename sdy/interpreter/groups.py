@@ -1,0 +1,79 @@
+"""Which devices take part in a collective together."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Operation
+
+from sdy.device_groups import device_groups
+from sdy.dialect.meshes import enclosing_module, named_meshes
+from sdy.interpreter.grid import Grid, Group
+from sdy.stablehlo import ChannelHandleAttr
+from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
+from sdy.stablehlo.checks.process_groups import GloballyGroupedOp, GroupedOp
+from sdy.stablehlo.replica_group_meshes import axes_and_mesh
+
+
+class _Grouping(NamedTuple):
+    """How the numbers in an operation's groups are meant."""
+
+    groups: Callable[[Grid, Sequence[Sequence[int]]], list[Group]]
+    everyone: Callable[[Grid], int]
+    """How many numbers there are, which make one group where none is given."""
+
+
+def _replicas(grid: Grid) -> int:
+    return grid.replicas
+
+
+def _partitions(grid: Grid) -> int:
+    return grid.partitions
+
+
+def _devices(grid: Grid) -> int:
+    return grid.replicas * grid.partitions
+
+
+_CROSS_REPLICA = _Grouping(Grid.cross_replica, _replicas)
+_CROSS_PARTITION = _Grouping(Grid.cross_partition, _partitions)
+_CROSS_BOTH = _Grouping(Grid.cross_replica_and_partition, _replicas)
+_FLATTENED = _Grouping(Grid.flattened, _devices)
+
+
+def channel_of(op: Operation) -> int:
+    """The number of the channel that a collective uses; 0 where it has none."""
+    handle = op.properties.get("channel_handle")
+    return handle.data.handle if isinstance(handle, ChannelHandleAttr) else 0
+
+
+def groups_of(op: Operation, grid: Grid) -> list[Group]:
+    """The groups of devices within which `op`, a collective, works."""
+    grouping = _grouping(op)
+    return grouping.groups(grid, _numbers(op) or [list(range(grouping.everyone(grid)))])
+
+
+def _grouping(op: Operation) -> _Grouping:
+    across_partitions = channel_of(op) > 0
+    if isinstance(op, GloballyGroupedOp):
+        if op.use_global_device_ids is not None:
+            return _FLATTENED
+        return _CROSS_BOTH if across_partitions else _CROSS_REPLICA
+    return _CROSS_PARTITION if across_partitions and isinstance(op, GroupedOp) else _CROSS_REPLICA
+
+
+def _numbers(op: Operation) -> list[list[int]]:
+    """The numbers in each group, without those that only fill up a shorter one.
+
+    Groups along the axes of a mesh are of device ids, in the order of their places along these axes.
+    """
+    groups = op.properties["replica_groups"]
+    if isinstance(groups, ReplicaGroupMeshAxesAttr):
+        module = enclosing_module(op)
+        assert module is not None
+        return device_groups(*axes_and_mesh(groups, named_meshes(module)))
+    assert isinstance(groups, DenseIntOrFPElementsAttr)
+    count, size = groups.get_shape()
+    numbers = groups.get_values() if count * size else ()
+    rows = (numbers[row * size : (row + 1) * size] for row in range(count))
+    return [group for row in rows if (group := [int(number) for number in row if number != -1])]

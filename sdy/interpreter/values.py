@@ -1,0 +1,131 @@
+"""What a value of a program is while it is interpreted.
+
+A tensor is a NumPy array of its element type (`ml_dtypes` has those that NumPy lacks), a token is `TOKEN`, a tuple is a
+tuple of these. Integers wrap as their type says; i1 is bool.
+"""
+
+# numpy does not say of which type the elements of its results are.
+# pyright: basic
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from sdy.array_types import element_dtype
+from sdy.diagnostics import op_error
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+DType: TypeAlias = np.dtype[Any]
+
+
+class Token:
+    """What orders side effects; all tokens are alike."""
+
+
+TOKEN = Token()
+
+_WIDER: dict[DType, DType] = {
+    **{np.dtype(narrow): np.dtype(np.int8) for narrow in (ml_dtypes.int2, ml_dtypes.int4)},
+    **{np.dtype(narrow): np.dtype(np.uint8) for narrow in (ml_dtypes.uint2, ml_dtypes.uint4)},
+    **{
+        np.dtype(narrow): np.dtype(np.float32)
+        for narrow in (
+            np.float16,
+            ml_dtypes.bfloat16,
+            ml_dtypes.float4_e2m1fn,
+            ml_dtypes.float6_e2m3fn,
+            ml_dtypes.float6_e3m2fn,
+            ml_dtypes.float8_e3m4,
+            ml_dtypes.float8_e4m3,
+            ml_dtypes.float8_e4m3b11fnuz,
+            ml_dtypes.float8_e4m3fn,
+            ml_dtypes.float8_e4m3fnuz,
+            ml_dtypes.float8_e5m2,
+            ml_dtypes.float8_e5m2fnuz,
+            ml_dtypes.float8_e8m0fnu,
+        )
+    },
+}
+
+
+def widened(array: Array) -> Array:
+    """The same numbers in a type that NumPy computes with: narrow floats as float32, narrow integers as bytes.
+
+    float32 has more than twice the digits of each narrow float, so that what is rounded twice is rounded right.
+    """
+    wider = _WIDER.get(array.dtype)
+    return array if wider is None else array.astype(wider)
+
+
+def element_type(value: SSAValue) -> Attribute:
+    """The type of the elements of a tensor."""
+    return cast(TensorType[Attribute], value.type).element_type
+
+
+def dtype_of(value: SSAValue) -> DType:
+    """The NumPy type of the elements of a tensor. Raises DiagnosticError at the value where there is none."""
+    dtype = element_dtype(element_type(value))
+    if dtype is None:
+        owner = value.owner
+        what = f"has a value of type {value.type}, which cannot be interpreted"
+        raise op_error(owner if isinstance(owner, Operation) else cast(Operation, owner.parent_op()), what)
+    return dtype
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a tensor, static."""
+    return cast(TensorType[Attribute], value.type).get_shape()
+
+
+def of_type(array: Any, value: SSAValue) -> Array:
+    """`array` with elements of the type of `value`."""
+    return np.asarray(array).astype(dtype_of(value), copy=False)
+
+
+def bit_width(dtype: DType) -> int:
+    """The number of bits of an element."""
+    if dtype == np.bool_:
+        return 1
+    if dtype.kind in "iufc" and dtype.isbuiltin:
+        return dtype.itemsize * 8
+    try:
+        return int(ml_dtypes.iinfo(dtype).bits)
+    except ValueError:
+        return int(ml_dtypes.finfo(dtype).bits)
+
+
+def constant_array(value: DenseIntOrFPElementsAttr, dtype: DType) -> Array:
+    """The elements of a constant; `dtype` is that of its element type."""
+    type_ = cast(TensorType[Attribute], value.get_type())
+    narrow = isinstance(type_.element_type, IntegerType) and type_.element_type.bitwidth < 8
+    stored = np.frombuffer(value.data.data, np.int8 if narrow else dtype)
+    if dtype == np.bool_:
+        stored = stored != 0
+    elif narrow:
+        stored = stored.astype(dtype)
+    shape = type_.get_shape()
+    # One element may stand for all.
+    return (
+        stored.reshape(shape) if stored.size == math.prod(shape) else np.broadcast_to(stored[:1], (*shape, 1))[..., 0]
+    )
+
+
+def numbers(array: Array) -> tuple[int, ...]:
+    """The elements of a one-dimensional tensor of integers."""
+    return tuple(int(number) for number in array)
+
+
+def sum_of_products(letters: str, *operands: Array) -> Array:
+    """`np.einsum`, but zeros where that sums over nothing: it gives what it finds in memory there."""
+    result = np.einsum(letters, *operands)
+    return result if all(operand.size for operand in operands) else np.zeros_like(result)
+
+
+def moved_to_end(array: Array, dims: Sequence[int]) -> Array:
+    """`array` with the dimensions `dims` after the others."""
+    return array.transpose(*(dim for dim in range(array.ndim) if dim not in dims), *dims)

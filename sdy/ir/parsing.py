@@ -1,0 +1,103 @@
+"""xDSL's parsers, of which each step can be called and replaced, under its name without the underscore.
+
+class MyParser(OpenParser):
+    def parse_block(self) -> Block:             # called wherever xDSL's parser calls `_parse_block`
+        ...
+        return super().parse_block()
+"""
+
+# pyright: reportPrivateUsage=false
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.parser import AffineParser, AttrParser, Parser, ParserState
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind
+
+if TYPE_CHECKING:
+    Text: TypeAlias = Input[str]
+    TextSpan: TypeAlias = Span[str]
+    AnySpan: TypeAlias = Span[str] | Span[bytes]
+else:  # xDSL 0.73 reads nothing but text, and so does not say of what these are
+    Text, TextSpan, AnySpan = Input, Span, Span
+
+
+class _OpenSteps:
+    """Makes a method called like an open step replace that step, in each class below."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in OPEN_STEPS.intersection(vars(cls)):
+            setattr(cls, f"_{name}", vars(cls)[name])
+
+
+OPEN_STEPS: set[str] = set()
+"""The steps, without the underscore that xDSL's names of them begin with."""
+
+
+class OpenParser(Parser, _OpenSteps):
+    """xDSL's parser of a text."""
+
+    state: Any = property(attrgetter("_parser_state"))
+    """The lexer and the token that is next."""
+
+    current_token = Parser._current_token
+    consume_token = Parser._consume_token
+    parse_alias_def = Parser._parse_alias_def
+    parse_block = Parser._parse_block
+    parse_block_body = Parser._parse_block_body
+    parse_builtin_densearray_attr = Parser._parse_builtin_densearray_attr
+    parse_builtin_dict_attr = Parser._parse_builtin_dict_attr
+    parse_dialect_resource_handle = Parser._parse_dialect_resource_handle
+    parse_dialect_symbol_body = Parser._parse_dialect_symbol_body
+    parse_dialect_type_or_attribute_body = Parser._parse_dialect_type_or_attribute_body
+    parse_extended_type_or_attribute = Parser._parse_extended_type_or_attribute
+    parse_external_resources = Parser._parse_external_resources
+    parse_file_metadata_dictionary = Parser._parse_file_metadata_dictionary
+    parse_generic_operation = Parser._parse_generic_operation
+    parse_location = Parser._parse_location
+    parse_memref_attrs = Parser._parse_memref_attrs
+    parse_optional_array_attr = Parser._parse_optional_array_attr
+    parse_optional_block_arg_list = Parser._parse_optional_block_arg_list
+    parse_optional_builtin_parametrized_attr = Parser._parse_optional_builtin_parametrized_attr
+    parse_optional_builtin_parametrized_type = Parser._parse_optional_builtin_parametrized_type
+    parse_optional_shape_delimiter = Parser._parse_optional_shape_delimiter
+    parse_optional_token = Parser._parse_optional_token
+    parse_tensor_attrs = Parser._parse_tensor_attrs
+    parse_token = Parser._parse_token
+    parse_vector_attrs = Parser._parse_vector_attrs
+    register_ssa_definition = Parser._register_ssa_definition
+    resume_from = Parser._resume_from
+
+    def start_with(self, state: ParserState[MLIRTokenKind]) -> None:
+        """Read with the lexer of `state` from now on."""
+        self._parser_state = state
+
+
+class OpenAffineParser(AffineParser, _OpenSteps):
+    """xDSL's parser of affine maps and sets."""
+
+    current_token = AffineParser._current_token
+    consume_token = AffineParser._consume_token
+    create_binop_expr = AffineParser._create_binop_expr
+    parse_affine_constraint = AffineParser._parse_affine_constraint
+    parse_affine_expr = AffineParser._parse_affine_expr
+    parse_optional_token = AffineParser._parse_optional_token
+    parse_primary = AffineParser._parse_primary
+
+
+OPEN_STEPS.update(
+    name for parser in (OpenParser, OpenAffineParser) for name in vars(parser) if hasattr(parser.__base__, f"_{name}")
+)
+
+
+def next_token(parser: AttrParser) -> MLIRToken:
+    """The token that any parser of attributes is at."""
+    return parser._current_token
+
+
+def declare_blob(interface: OpAsmDialectInterface, key: str) -> None:
+    """Say that there is a resource of this key, of which nothing has been read yet."""
+    interface._blob_storage[key] = ""

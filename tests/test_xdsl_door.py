@@ -1,0 +1,139 @@
+"""The private parts of xDSL are named in `sdy/ir` alone, each is there, and it is said what breaks without it."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import xdsl
+from xdsl.context import Context
+from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.dialects import test
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, i32
+from xdsl.ir import Block
+from xdsl.parser import AffineParser, Parser
+from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+from xdsl.printer import Printer
+
+import sdy
+from sdy.ir.parsing import OPEN_STEPS
+
+ROOT = Path(sdy.__file__).parent
+FILES = sorted(
+    file
+    for folder in (ROOT, ROOT / "passes", ROOT / "tools")  # a glob does not follow links
+    for file in folder.rglob("*.py")
+    if file.parent != ROOT / "ir"
+)
+
+BLOCK = Block(arg_types=[i32])
+OP = test.TestOp([BLOCK.args[0]], [i32])
+BLOCK.add_op(OP)
+PARSER = Parser(Context(), "")
+PRINTER = Printer()
+WALKER = PatternRewriteWalker(GreedyRewritePatternApplier([]))
+
+PRIVATE: dict[str, tuple[object, str]] = {
+    "_blob_storage": (OpAsmDialectInterface(), "a resource that a text names means what an earlier text said of it"),
+    "_first_op": (BLOCK, "operations that are like others are not put into their block at once"),
+    "_get_known_op": (Context(), "the operations of a dialect in families are not found"),
+    "_indent": (PRINTER, "lines are not indented"),
+    "_last_op": (BLOCK, "as `_first_op`"),
+    "_loaded_attrs": (Context(), "a family is loaded each time that it is named"),
+    "_loaded_dialects": (Context(), "a dialect in families is loaded whole"),
+    "_loaded_ops": (Context(), "a family is loaded each time that it is named"),
+    "_loaded_types": (Context(), "a family is loaded each time that it is named"),
+    "_next_op": (OP, "to walk through a block takes twice as long"),
+    "_next_use": (BLOCK.args[0].first_use, "to ask for a second use, and to follow a use list, takes twice as long"),
+    "_operand_uses": (OP, "operations that are like others are made with all checks"),
+    "_operands": (OP, "each reading of operands makes a view of them, and each replacement a new one"),
+    "_parser_state": (PARSER, "the text of a parser cannot be read by another lexer"),
+    "_populate_worklist": (WALKER, "all operations are looked at for each rewriting"),
+    "_prev_op": (OP, "as `_first_op`"),
+    "_print_dense_list": (DenseIntOrFPElementsAttr, "0.0 and -0.0 among the elements of a constant are printed alike"),
+    "_print_new_line": (PRINTER, "lines are printed past the text that is collected"),
+    "_print_one_elem": (DenseIntOrFPElementsAttr, "the element of a splat is printed as a list"),
+    "_registered_dialects": (Context(), "a dialect in families is loaded whole"),
+    "_successor_uses": (OP, "operations that are like others are made with all checks"),
+    "_successors": (OP, "as `_operands`"),
+    "_type": (BLOCK.args[0], "each reading of a type is a call"),
+    "_worklist": (WALKER, "as `_populate_worklist`"),
+}
+"""What is named in `sdy/ir`, of what it is a part, and what is wrong or slow without it."""
+
+STEPS = "what this step of the parser says or reads cannot be MLIR's"
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_private_part_is_there(name: str):
+    owner, what_breaks = PRIVATE[name]
+    assert what_breaks
+    assert hasattr(owner, name)
+
+
+@pytest.mark.parametrize("step", sorted(OPEN_STEPS))
+def test_step_is_there(step: str):
+    """The parser's steps are open for one reason: STEPS."""
+    assert hasattr(Parser, f"_{step}") or hasattr(AffineParser, f"_{step}")
+
+
+def test_what_is_named_behind_the_door_is_in_the_table():
+    named = {name for file in (ROOT / "ir").glob("*.py") for name in re.findall(r"\b_[a-z]\w*", _code(file))}
+    assert named & _private_names() - {f"_{step}" for step in OPEN_STEPS} == PRIVATE.keys()
+
+
+def test_no_other_file_names_a_private_part():
+    for file in FILES:
+        named = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Attribute)]
+        others = [ast.unparse(node) for node in named if ast.unparse(node.value) not in ("self", "cls", "super()")]
+        assert not [name for name in others if name.rpartition(".")[2] in _private_names()], file
+
+
+def test_no_other_class_uses_or_replaces_a_private_part():
+    for kind in _classes():
+        parts = {name for base in kind.__mro__ if base.__module__.startswith("xdsl.") for name in _parts(base)}
+        if parts:
+            named = re.findall(r"\b(?:self\.|cls\.|super\(\)\.|def )(_[a-z]\w*)", _source(kind))
+            assert not parts.intersection(named), kind
+
+
+def _classes() -> Iterator[type]:
+    """The classes that those files define."""
+    for file in FILES:
+        name = ".".join(("sdy", *file.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+        for kind in vars(import_module(name)).values():
+            if isinstance(kind, type) and kind.__module__ == name:
+                yield kind
+
+
+def _parts(kind: type) -> set[str]:
+    """The private parts of one class of xDSL, and of its objects."""
+    return {name for name in (*vars(kind), *inspect.get_annotations(kind)) if re.match(r"_[a-z]", name)}
+
+
+@cache
+def _private_names() -> frozenset[str]:
+    """The private names that are anywhere in what of xDSL this project uses."""
+    package = Path(xdsl.__file__).parent
+    files = [package / name for name in ("context.py", "pattern_rewriter.py", "printer.py", "dialects/builtin.py")]
+    for folder in ("dialect_interfaces", "ir", "parser", "utils"):
+        files += (package / folder).glob("*.py")
+    return frozenset(
+        name for file in files for name in re.findall(r"(?:\.|def |^    )(_[a-z]\w*)", _code(file), re.MULTILINE)
+    )
+
+
+def _source(kind: type) -> str:
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):  # made by a decorator or by type(), and so no text of ours
+        return ""
+
+
+def _code(file: Path) -> str:
+    """The text of a file without its comments."""
+    return re.sub(r"#.*", "", file.read_text())

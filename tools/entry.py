@@ -1,0 +1,24 @@
+"""Where a command starts, as the script `sdy-opt` and the like, or as `python -m sdy opt`."""
+
+import atexit
+import gc
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+
+
+def run_command(name: str, words: Sequence[str] | None = None) -> int:
+    """Run `sdy-NAME` in this process, which lives for it alone, and return its exit status.
+
+    Python would look through what a command imports for garbage, a hundred times, and through all there is at its end.
+    """
+    gc.set_threshold(100_000)
+    atexit.register(gc.freeze)
+    main: Callable[[Sequence[str] | None], int] = import_module(f"sdy.tools.sdy_{name}").main
+    return main(words)
+
+
+sdy_blocks = partial(run_command, "blocks")
+sdy_interpret = partial(run_command, "interpret")
+sdy_opt = partial(run_command, "opt")
+sdy_run = partial(run_command, "run")
