@@ -110,7 +110,7 @@ class _Runner:
             ["bash", "-ec", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
         if (done.returncode != 0) != fails:
-            self.problems.append(f"`{command}` exits with {done.returncode}:\n{done.stdout}")
+            self.problems.append(f"`{command}` exits with {done.returncode}:\n{done.stdout[-2000:]}")
         return done.stdout
 
     def _mlir(self, text: str) -> None:

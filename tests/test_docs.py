@@ -1,13 +1,16 @@
 """What the pages say is what happens: their code blocks run, and what is written by machine is all there."""
 
 import os
+import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
 
 import doc_blocks
+from sdy.stablehlo import STABLEHLO
 
 CHECKOUT = Path(__file__).parent.parent
 DOCS = CHECKOUT / "docs"
@@ -75,3 +78,32 @@ def test_blocks_of_a_page_share_their_names_and_count_their_lines(tmp_path: Path
     runner = CHECKOUT / "tests/doc_blocks.py"
     done = subprocess.run([sys.executable, runner, page], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+
+
+LIST_OF_FILES = re.compile(r"^\|[^|]*\| `((?:sdy|passes)/[^`]+)` \|", re.MULTILINE)
+NAMES_OF_OPERATIONS = {operation.name.partition(".")[2] for operation in STABLEHLO.operations}
+
+
+def mentions_reverse(file: Path) -> bool:
+    """Whether a file has the operation's class, or its name in a text, alone or among names of operations."""
+    with file.open("rb") as lines:
+        tokens = [*tokenize.tokenize(lines.readline)]
+    return any(
+        (token.type == tokenize.NAME and token.string == "ReverseOp")
+        or (token.type == tokenize.STRING and names_reverse(token.string))
+        for token in tokens
+    )
+
+
+def names_reverse(literal: str) -> bool:
+    words = literal.strip("\"'").split()
+    return "stablehlo.reverse" in literal or (
+        "reverse" in words and len(words) > 1 and NAMES_OF_OPERATIONS.issuperset(words)
+    )
+
+
+def test_the_files_of_an_operation_are_those_that_contributing_lists():
+    listed = LIST_OF_FILES.findall((CHECKOUT / "CONTRIBUTING.md").read_text())
+    files = [file for folder in ("sdy", "passes", "tools") for file in (CHECKOUT / folder).rglob("*.py")]
+    found = {file.relative_to(CHECKOUT).as_posix() for file in files if mentions_reverse(file)}
+    assert sorted(listed) == sorted(found)

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-CHECK = '''
+CHECK = """
 import atexit, gc, importlib, locale, logging, os, pkgutil, signal, sys, threading, warnings
 import dask.distributed, flatbuffers, graphviz, greenlet, jax, jax.export, lark, numpy, rich.console, scipy.special
 import jax.experimental.custom_partitioning, xdsl.dialects.builtin, xdsl.interpreter
@@ -34,7 +34,7 @@ for name in names:
     importlib.import_module(name)
     for what, value in settings().items():
         assert value == before[what], f"{name} changes {what}: {before[what]} -> {value}"
-'''
+"""
 
 
 def test_importing_changes_no_setting_of_the_process():

@@ -83,6 +83,29 @@ np.testing.assert_allclose(sdy.interpret(module, x, weight)[0], expected, rtol=1
     assert done.stderr == ""
 
 
+def test_an_elementwise_one_is_computed_in_parts_of_uneven_sizes(tmp_path: Path):
+    installed(tmp_path, "twice-it", ELEMENTWISE, twice="twice_it:load")
+    uneven = """
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%x: tensor<10xf32>) -> tensor<10xf32> {
+  %0 = stablehlo.negate %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<10xf32>
+  %1 = twice.it %0 : tensor<10xf32>
+  return %1 : tensor<10xf32>
+}
+"""
+    done = run([*OPT, "-sdy-propagation-pipeline", "-sdy-partition-pipeline", "-"], tmp_path, uneven)
+    assert done.stderr == ""
+    (line,) = (line for line in done.stdout.splitlines() if "twice.it" in line)
+    assert line.endswith(": tensor<3xf32>")
+
+
+def test_what_cannot_be_run_by_xla_is_refused_where_it_stands(example: Path):
+    done = run([sys.executable, "-m", "sdy", "run", str(ROWS)], example)
+    assert f"{ROWS}:4:8: error: 'norm.rms' op is of a dialect that XLA does not know" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+
+
 def test_a_module_that_is_made_in_python_finds_its_rule(example: Path):
     check = """
 from rms_norm.dialect import RmsOp
@@ -104,6 +127,29 @@ def test_what_is_computed_has_the_shape_of_the_result(tmp_path: Path):
     np.savez(tmp_path / "inputs.npz", np.ones((16, 64), np.float32), np.ones(64, np.float32))
     done = run([*INTERPRET, str(ROWS), "--inputs", str(tmp_path / "inputs.npz")], tmp_path)
     assert f"{ROWS}:4:8: error: 'norm.rms' op has a result of shape [16, 64], but [3, 64] was computed" in done.stderr
+
+
+ELEMENTWISE = """
+from typing import ClassVar
+from xdsl.ir import Dialect
+from xdsl.dialects.builtin import TensorType
+from xdsl.irdl import IRDLOperation, VarConstraint, base, irdl_op_definition, operand_def, result_def, traits_def
+from sdy.dialect.interfaces import Elementwise
+from sdy.rules import annotate
+
+@irdl_op_definition
+class ItOp(IRDLOperation):
+    name = "twice.it"
+    T: ClassVar = VarConstraint("T", base(TensorType))
+    x = operand_def(T)
+    result = result_def(T)
+    traits = traits_def(Elementwise())
+    assembly_format = "$x attr-dict `:` type($x)"
+
+def load():
+    annotate("twice.it", "... -> ...")
+    return Dialect("twice", [ItOp], [])
+"""
 
 
 NO_FUNCTION = "load = 5"
