@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 from textwrap import dedent
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
 from xdsl.passes import ModulePass
 
 from sdy.passes.catalog import PASSES
 from sdy.passes.pipelines import Pipeline
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
 
 PAGE = "reference/passes.md"
 
@@ -26,8 +28,10 @@ Python a pass is its class, and its options are fields, with underscores.
 """
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
+def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
     """Called by MkDocs: add the page to those that are built."""
+    from mkdocs.structure.files import File
+
     files.append(File.generated(config, PAGE, content=page()))
     return files
 

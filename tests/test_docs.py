@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 import doc_blocks
+import passes_page
+import sdy
+from sdy.passes.catalog import PASSES
 from sdy.stablehlo import STABLEHLO
 
 CHECKOUT = Path(__file__).parent.parent
@@ -17,7 +20,11 @@ DOCS = CHECKOUT / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", CHECKOUT / "CHANGELOG.md"]
 NAMES = [page.relative_to(CHECKOUT).as_posix() for page in PAGES]
 
-NOT_RUN: dict[str, list[str]] = {}
+NOT_RUN = {
+    "docs/tutorial.md": ["installs packages"],
+    "README.md": ["installs packages", "a picture", "runs all tests"],
+    "CONTRIBUTING.md": ["installs packages and runs all tests", "takes an hour", "installs packages"],
+}
 """The blocks that are not run: of each page, the reasons that it gives, in order."""
 
 
@@ -107,3 +114,26 @@ def test_the_files_of_an_operation_are_those_that_contributing_lists():
     files = [file for folder in ("sdy", "passes", "tools") for file in (CHECKOUT / folder).rglob("*.py")]
     found = {file.relative_to(CHECKOUT).as_posix() for file in files if mentions_reverse(file)}
     assert sorted(listed) == sorted(found)
+
+
+def test_the_reference_has_every_pass_and_its_file():
+    page = passes_page.page()
+    assert re.findall("^### (.*)$", page, re.MULTILINE) != []
+    assert set(re.findall("^### (.*)$", page, re.MULTILINE)) == set(PASSES)
+    files = re.findall(r"^`(passes/.*\.py)`$", page, re.MULTILINE)
+    assert len(files) == len(PASSES)
+    assert all((CHECKOUT / file).is_file() for file in files)
+
+
+def test_every_pass_but_pipelines_shows_a_program_before_and_after():
+    page = passes_page.page()
+    sections = dict(re.findall(r"^### (\S+)\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL))
+    without = [name for name, text in sections.items() if text.count("```mlir") + text.count("After") < 2]
+    pipelines = [name for name in PASSES if name.endswith("-pipeline")]
+    assert sorted(without) == sorted([*pipelines, "sdy-save-module"])
+
+
+def test_the_reference_has_every_name_of_the_package():
+    page = (DOCS / "reference/api.md").read_text()
+    documented = set(re.findall(r"^::: sdy\.(\w+)$", page, re.MULTILINE))
+    assert documented == {name for name in dir(sdy) if getattr(getattr(sdy, name), "__module__", "").startswith("sdy.")}
