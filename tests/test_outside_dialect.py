@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from test_packaging import make_wheel
 
 EXAMPLE = Path(__file__).parent.parent / "examples/dialect_from_outside"
 ROWS = EXAMPLE / "rows.mlir"
@@ -28,12 +29,8 @@ def installed(folder: Path, package: str, module: str, **entries: str) -> None:
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A place to import from where the example package is, with the metadata that its pyproject.toml makes."""
-    folder = tmp_path_factory.mktemp("installed")
-    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    installed(folder, "rms-norm-metadata", "", **project["entry-points"]["sdy.dialects"])
-    (folder / "rms_norm").symlink_to(EXAMPLE / "rms_norm")
-    return folder
+    """A place to import from, with what the wheel of the example package puts there."""
+    return make_wheel(EXAMPLE, tmp_path_factory.mktemp("example") / "installed")
 
 
 def run(words: Sequence[str], place: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -214,9 +214,9 @@ def prepare_for_xla(local: ModuleOp) -> None:
 
     Raises DiagnosticError at an operation of a dialect of another package, which XLA does not know.
     """
-    for op in operations(local):
-        if outside_dialect(op.dialect_name()) is not None:
-            raise op_error(op, "is of a dialect that XLA does not know: make StableHLO operations of it first")
+    if outside := [*filter(outside_dialect, {op.dialect_name() for op in operations(local)})]:
+        unknown = next(op for op in operations(local) if op.dialect_name() in outside)
+        raise op_error(unknown, "is of a dialect that XLA does not know: make StableHLO operations of it first")
     draw_unsigned_bits(local)
     keep_nan(local)
     prepare_custom_calls(local)
