@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 PAGE = "reference/passes.md"
 
+FOLDERS = ("pipelines", "importing", "propagation", "exporting", "partitioning", "operators", "blocks", "common")
+"""In the order in which a program goes through them."""
+
 START = """\
 # Passes
 
@@ -38,7 +41,7 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
 
 def page() -> str:
     """The text of the page."""
-    classes = sorted(((name, load()) for name, load in PASSES.items()), key=lambda each: (_folder(each[1]), each[0]))
+    classes = sorted(((name, load()) for name, load in PASSES.items()), key=lambda each: FOLDERS.index(_folder(each[1])))
     return "\n".join([START, *_sections(classes)])
 
 
