@@ -41,7 +41,9 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
 
 def page() -> str:
     """The text of the page."""
-    classes = sorted(((name, load()) for name, load in PASSES.items()), key=lambda each: FOLDERS.index(_folder(each[1])))
+    classes = sorted(
+        ((name, load()) for name, load in PASSES.items()), key=lambda each: FOLDERS.index(_folder(each[1]))
+    )
     return "\n".join([START, *_sections(classes)])
 
 
