@@ -1,4 +1,4 @@
-"""What differs from Shardy, as the README tells it: each difference, and what gives the answer of the C++."""
+"""What differs from Shardy, as docs/differences.md tells it: each difference, and what gives the answer of the C++."""
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp

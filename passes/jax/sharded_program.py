@@ -19,9 +19,11 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy import collector
-from sdy.diagnostics import error
+from sdy.diagnostics import error, op_error
 from sdy.dialect.meshes import device_count, named_meshes
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
+from sdy.outside import outside_dialect
 from sdy.passes.driver import partition
 from sdy.passes.jax.custom_calls import prepare_custom_calls
 from sdy.passes.jax.device_mesh import AnyMesh, Device, DeviceMesh
@@ -209,7 +211,13 @@ def make_local(
 
 
 def prepare_for_xla(local: ModuleOp) -> None:
-    """Write what XLA would compute otherwise in another way, in place, and make ready what `local` calls."""
+    """Write what XLA would compute otherwise in another way, in place, and make ready what `local` calls.
+
+    Raises DiagnosticError at an operation of a dialect of another package, which XLA does not know.
+    """
+    if outside := [*filter(outside_dialect, {op.dialect_name() for op in operations(local)})]:
+        unknown = next(op for op in operations(local) if op.dialect_name() in outside)
+        raise op_error(unknown, "is of a dialect that XLA does not know: make StableHLO operations of it first")
     draw_unsigned_bits(local)
     keep_nan(local)
     combine_small_reductions(local)

@@ -6,6 +6,7 @@ tables.py        implementations as tables for xDSL's interpreter
                  elementwise.py, comparison.py, bits.py; bodies.py runs such functions on many elements at once
                  shaping.py, indexing.py, reductions.py, sorting.py, products.py, linear_algebra.py, batch_norm.py,
                  random.py, control_flow.py, custom_calls.py
+registry.py      what operations of other dialects compute
 grid.py          devices that run programs together; fibers.py lets one of them compute at a time
 manual.py        what one device does inside of a program of all of them; shards.py tells which part it has
 collectives.py   what the devices do together; groups.py says which of them

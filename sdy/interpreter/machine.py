@@ -3,11 +3,12 @@
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from typing import Any, cast
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.interpreter import Interpreter, PythonValues
-from xdsl.ir import Operation
+from xdsl.ir import Operation, OpResult
 from xdsl.traits import IsTerminator
 
 from sdy.diagnostics import DiagnosticError, op_error
@@ -30,7 +31,9 @@ from sdy.interpreter.reductions import REDUCTIONS
 from sdy.interpreter.shaping import SHAPING
 from sdy.interpreter.sorting import SORTING
 from sdy.interpreter.tables import Implementation, functions
+from sdy.interpreter.values import of_type, shape_of
 from sdy.ir.walking import operations
+from sdy.passes.jax.interpreter.registry import Meaning, meaning_of
 
 _FAMILIES: tuple[dict[type[Operation], Implementation], ...] = (
     BATCH_NORM,
@@ -66,12 +69,12 @@ class Machine:
         self.module = module
         self._terminators = Terminators()
         unknown = {type(op) for op in operations(module)} - _KNOWN
-        self._refusals = functions({op: _refuse for op in unknown if not op.has_trait(IsTerminator)})
+        self._others = functions({op: _other(op) for op in unknown if not op.has_trait(IsTerminator)})
 
     def interpreter(self, device: Device) -> Interpreter:
         """An interpreter for the program of `device`."""
         made = Interpreter(self.module)
-        for implementations in (_FUNCTIONS, self._terminators, self._refusals):
+        for implementations in (_FUNCTIONS, self._terminators, self._others):
             made.register_implementations(implementations)
         set_device(made, device, self.interpreter)
         return made
@@ -111,6 +114,29 @@ def _mistakes_told() -> Generator[None]:
         if cause is None:
             raise
         raise cause from None
+
+
+def _other(op_class: type[Operation]) -> Implementation:
+    """What an operation of another dialect does, as it was registered."""
+    meaning = meaning_of(op_class.name)
+    return _refuse if meaning is None else partial(_computed, meaning)
+
+
+def _computed(meaning: Meaning, interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
+    given = meaning(op, *args)
+    values = cast(tuple[Any, ...], given if isinstance(given, tuple) else (given,))
+    if len(values) != len(op.results):
+        raise op_error(op, f"has {len(op.results)} results, but {len(values)} were computed")
+    return tuple(_result(op, result, value) for result, value in zip(op.results, values, strict=True))
+
+
+def _result(op: Operation, result: OpResult, value: Any) -> Any:
+    if not isinstance(result.type, TensorType):
+        return value
+    array = of_type(value, result)
+    if array.shape != shape_of(result):
+        raise op_error(op, f"has a result of shape {list(shape_of(result))}, but {list(array.shape)} was computed")
+    return array
 
 
 def _refuse(interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:

@@ -18,6 +18,8 @@ from typing import TypeVar
 from xdsl.context import Context
 from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 
+from sdy.outside import outside_dialect
+
 T = TypeVar("T")
 
 
@@ -53,7 +55,10 @@ class FamilyDialect(Dialect):
 
 
 class FamilyContext(Context):
-    """A context that loads of dialects in families those alone of which something is named."""
+    """A context that loads of dialects in families those alone of which something is named.
+
+    It knows the dialects that are registered with it, and those of other packages that are installed.
+    """
 
     def load_registered_dialect(self, name: str) -> None:
         """Load a dialect; of one in families nothing yet."""
@@ -62,6 +67,12 @@ class FamilyContext(Context):
             self._loaded_dialects[name] = dialect
         else:
             super().load_registered_dialect(name)
+
+    def get_optional_dialect(self, name: str) -> Dialect | None:
+        """The dialect called `name`, None where there is none."""
+        if name not in self._registered_dialects and (outside := outside_dialect(name)) is not None:
+            self.load_dialect(outside)
+        return super().get_optional_dialect(name)
 
     def clone(self) -> Context:
         """A context that knows the same, and learns apart from this one."""
@@ -93,7 +104,8 @@ class FamilyContext(Context):
 
     def _family_dialect(self, name: str) -> FamilyDialect | None:
         """The dialect of what is called `name`, if it is in families."""
-        dialect = self.get_optional_dialect(name.partition(".")[0])
+        namespace, dot, _ = name.partition(".")
+        dialect = self.get_optional_dialect(namespace) if dot else None
         return dialect if isinstance(dialect, FamilyDialect) else None
 
 

@@ -24,6 +24,7 @@ from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface
 from sdy.ir.operation_key import Remembered, RememberedByResult
 from sdy.ir.traits import has_trait, is_terminator, trait_of
+from sdy.outside import outside_dialect
 from sdy.rule import OpShardingRule
 from sdy.rules.builder import RuleBuilder
 from sdy.warning_categories import UnknownOperationWarning
@@ -43,8 +44,11 @@ class NoRule(Exception):  # noqa: N818  (not an error: most programs have such o
     """The operation has no rule, so nothing is propagated through it. The reason, if any, is worth a warning."""
 
 
-_files_to_load = {"arith": "arith", "chlo": "chlo", "linalg": "linalg", "math": "arith", "tensor": "tensor"}
+_FILES = {"arith": "arith", "chlo": "chlo", "linalg": "linalg", "math": "arith", "tensor": "tensor"}
 """Dialect -> the file with the rules of its operations, which is loaded when the first of them is met."""
+
+_met = {"builtin", "func", "sdy", "stablehlo"}
+"""The dialects whose rules are loaded, as they are for these with this package."""
 
 _makers: dict[str, RuleMaker] = {}
 _looks_around: set[str] = set()
@@ -105,9 +109,15 @@ def is_registered_elementwise(op: Operation) -> bool:
 
 
 def _load_rules_with(name: str) -> None:
-    """Import the file with the rule of the operation called `name`, if it was not yet."""
-    if (file := _files_to_load.pop(name.partition(".")[0], None)) is not None:
-        import_module(f"sdy.rules.{file}")
+    """Load the rules of the dialect of the operation called `name`, if they were not yet."""
+    dialect = name.partition(".")[0]
+    if dialect in _met:
+        return
+    _met.add(dialect)
+    if dialect in _FILES:
+        import_module(f"sdy.rules.{_FILES[dialect]}")
+    else:
+        outside_dialect(dialect)
 
 
 def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule | None:

@@ -1,0 +1,1 @@
+"""A dialect of one operation, `norm.rms`, brought to sdy from outside."""
