@@ -88,7 +88,6 @@ class Jitted:
         options: dict[str, Any],
     ):
         update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
-        ref(fun)  # what cannot be weakly referenced ends the process where jaxlib traces it
         let_jax_ask()
         self._fun = fun
         self._trees = trees  # the mesh, in_shardings and out_shardings
@@ -99,6 +98,7 @@ class Jitted:
             jax.jit(fun, **options)  # which refuses what is no option
         else:
             _ = self._by_jax  # it is not to be asked which devices there are
+        ref(fun)  # what cannot be weakly referenced ends the process where jaxlib traces it
 
     def __repr__(self) -> str:
         return f"<sdy.jit of {self._fun!r}>"

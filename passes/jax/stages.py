@@ -157,10 +157,10 @@ class Traced:
         Where `jax.export` asks for what it can save, with options of its own, it is a `jax.stages.Lowered`. Raises
         what calling the function raises.
         """
-        if for_export:
+        if "lowering_platforms" in for_export:
             return self._lower_for_export(**for_export)
         with choosing(self._compilers):
-            lowered = self._in_jax.lower(lowering_platforms=self._platforms)
+            lowered = self._in_jax.lower(lowering_platforms=self._platforms, **for_export)
         return Lowered(self.fun_name, lowered, self._compilers)
 
     def _lower_for_export(self, *, lowering_platforms: tuple[str, ...], **options: Any) -> jax.stages.Lowered:
