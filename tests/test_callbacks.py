@@ -101,6 +101,14 @@ def test_each_device_calls_in_a_manual_computation():
     assert len(calls) == 8
 
 
+def test_a_program_with_callbacks_is_run_by_its_function_alone():
+    """It is text, and what jax keeps beside the text is not with it."""
+    lowered = sdy.jit(lambda x: jax.debug.print("{}", x[0, 0]), in_shardings=SPLIT).lower(X)
+    assert "custom_call" in lowered.device_text()
+    with pytest.raises(sdy.DiagnosticError, match="calls a Python function, which a module does not hold"):
+        jax.jit(lowered.program)(jax.device_put(X, SPLIT))
+
+
 def test_ordered_effects_are_in_order(capsys: pytest.CaptureFixture[str]):
     def run(x: jax.Array, unused: Any, y: jax.Array) -> jax.Array:
         def round_(index: jax.Array, x: jax.Array) -> jax.Array:

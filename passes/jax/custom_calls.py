@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.diagnostics import op_error
 from sdy.ir.walking import operations
 from sdy.passes.jax.jax_internals import initialize_libraries
-from sdy.passes.jax.python_callbacks import refuse_callbacks
+from sdy.passes.jax.python_callbacks import callback_problem
 from sdy.stablehlo.custom_call import CustomCallOp
 
 
@@ -31,7 +31,8 @@ def wrong_calls_told(module: ModuleOp) -> Generator[None]:
     Raises DiagnosticError, also for a call of a Python function, which a module does not hold. What XLA refuses for
     another reason it raises itself.
     """
-    refuse_callbacks(module)
+    if (problem := callback_problem(module)) is not None:
+        raise problem
     try:
         yield
     except jax.errors.JaxRuntimeError as problem:

@@ -2,7 +2,7 @@
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.diagnostics import op_error
+from sdy.diagnostics import DiagnosticError, op_error
 from sdy.dialect.attributes import SHARDING
 from sdy.ir.walking import operations, operations_of
 from sdy.stablehlo.custom_call import CustomCallOp
@@ -20,8 +20,9 @@ def let_each_device_call(module: ModuleOp) -> None:
             op.attributes.pop(SHARDING, None)
 
 
-def refuse_callbacks(module: ModuleOp) -> None:
-    """Raise DiagnosticError where `module` calls a Python function, as what `jax.debug.print` is lowered to does."""
+def callback_problem(module: ModuleOp) -> DiagnosticError | None:
+    """Why `module` alone cannot be run: it calls a Python function, as what `jax.debug.print` is lowered to does."""
     for op in operations(module):
         if isinstance(op, CustomCallOp) and calls_python(op.call_target_name.data):
-            raise op_error(op, "calls a Python function, which a module does not hold: sdy.jit runs such a program")
+            return op_error(op, "calls a Python function, which a module does not hold: sdy.jit runs such a program")
+    return None

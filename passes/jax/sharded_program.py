@@ -19,7 +19,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy import collector
-from sdy.diagnostics import error, op_error
+from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
@@ -32,6 +32,7 @@ from sdy.passes.jax.interface import Interface, Port
 from sdy.passes.jax.local_program import LocalProgram
 from sdy.passes.jax.nan_in_collectives import keep_nan
 from sdy.passes.jax.plain_module import drop_shardings, for_xla, without_shardings
+from sdy.passes.jax.python_callbacks import callback_problem
 from sdy.passes.jax.small_reductions import combine_small_reductions
 from sdy.passes.jax.unsigned_bits import draw_unsigned_bits
 from sdy.passes.spmd.local_module import is_local
@@ -51,6 +52,8 @@ class ShardedProgram:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     mesh: AnyMesh
+    problem: DiagnosticError | None = None
+    """Why it can be looked at but not called."""
 
     @classmethod
     @collector.paused()
@@ -95,7 +98,7 @@ class ShardedProgram:
         prepare_for_xla(local)
         program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main, interface.tokens)
         inputs, outputs = interface.ports(grid)
-        return cls(program, tuple(inputs), tuple(outputs), grid.mesh)
+        return cls(program, tuple(inputs), tuple(outputs), grid.mesh, callback_problem(local))
 
     def __repr__(self) -> str:
         return f"<a program {self.signature}>"
@@ -148,6 +151,8 @@ class ShardedProgram:
             return jitted.lower(*(jax.ShapeDtypeStruct(port.shape, port.dtype) for port in self.inputs))
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
+        if self.problem is not None:
+            raise self.problem
         if says_layout(self.mesh):
             # There jax checks that the types of the arguments say how they are laid out.
             arguments = jax.sharding.reshard(arguments, tuple(map(_in_type, self.in_shardings)))

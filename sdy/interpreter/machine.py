@@ -28,12 +28,12 @@ from sdy.interpreter.manual import MANUAL
 from sdy.interpreter.products import PRODUCTS
 from sdy.interpreter.random import RANDOM
 from sdy.interpreter.reductions import REDUCTIONS
+from sdy.interpreter.registry import Meaning, meaning_of
 from sdy.interpreter.shaping import SHAPING
 from sdy.interpreter.sorting import SORTING
 from sdy.interpreter.tables import Implementation, functions
 from sdy.interpreter.values import of_type, shape_of
 from sdy.ir.walking import operations
-from sdy.passes.jax.interpreter.registry import Meaning, meaning_of
 
 _FAMILIES: tuple[dict[type[Operation], Implementation], ...] = (
     BATCH_NORM,
