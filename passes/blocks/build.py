@@ -15,7 +15,7 @@ from sdy.diagnostics import op_error
 from sdy.passes.blocks.block_shapes import BlockShapeOf, can_be_computed
 from sdy.passes.blocks.dead_parts import remove_dead_parts
 from sdy.passes.blocks.graph import BlockGraph, BlockOp, Part, Shard, StoredTensor, Tensor, TensorCopy, TensorView, Work
-from sdy.passes.blocks.local_operation import captured_values
+from sdy.passes.blocks.local_operation import captured_variables
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.common.inline import InlinePass
 from sdy.passes.jax.interface import main_function
@@ -89,7 +89,7 @@ class _Builder:
         return True
 
     def _add_whole(self, op: Operation, operands: Sequence[Tensor]) -> None:
-        read = (*operands, *(self._of_value[value] for value in captured_values(op)))
+        read = (*operands, *(self._of_value[value] for value in captured_variables(op)))
         results = tuple(self._stored(result, op) for result in op.results)
         work = BlockOp(op.name, read, results, op, None)
         reads = tuple(Box.whole(tensor.shape) for tensor in read)

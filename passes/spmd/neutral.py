@@ -25,8 +25,8 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from sdy.diagnostics import DiagnosticError
 from sdy.dialect import ConstantOp as ShardedConstantOp
+from sdy.ir.captures import captured_values
 from sdy.passes.spmd.elements import bounds
-from sdy.passes.spmd.halo.resolution import captures
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp
@@ -115,7 +115,7 @@ def _starts_are_idempotent(op: ReduceOp | ReduceWindowOp) -> bool:
     elements = [_constant_elements(value) for value in op.init_values]
     block = Block([ConstantOp(each) for each in elements if each is not None])
     given = [start.results[0] for start in block.ops]
-    if len(given) < len(elements) or captures(op):
+    if len(given) < len(elements) or captured_values(op):
         return False
     copies: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, given * 2, strict=True))
     for inner in op.body.block.ops:

@@ -10,7 +10,6 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.dialect.shardings import get_sharding
-from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.halo.body import Devices, TensorEmitter
@@ -101,14 +100,6 @@ def padded_over(layout: Layout, names: Collection[str]) -> list[int]:
         padded if any(axis.name in names for axis in axes) else size
         for size, padded, axes in zip(layout.shape, layout.padded_shape, layout.axes, strict=True)
     ]
-
-
-def captures(op: Operation) -> bool:
-    """Whether a region of `op` uses a value from outside."""
-    inside = operations(op)[1:]
-    arguments = {argument for region in op.regions for argument in region.block.args}
-    known = arguments | {value for each in inside for value in each.results}
-    return any(operand not in known for each in inside for operand in each.operands)
 
 
 def _is_zero(value: SSAValue) -> bool:

@@ -10,6 +10,7 @@ from typing import cast
 from xdsl.ir import Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from sdy.ir.captures import captured_values
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.spmd.halo.body import Body
@@ -18,7 +19,6 @@ from sdy.passes.spmd.halo.exchange import DimExchange, Filler
 from sdy.passes.spmd.halo.reach import Exchange, Reach
 from sdy.passes.spmd.halo.resolution import (
     Resolution,
-    captures,
     cut_off,
     filled_up,
     filler_of,
@@ -90,7 +90,7 @@ def resolve_select_and_scatter(op: SelectAndScatterOp, resolution: Resolution) -
         operand.axes != result.axes
         or 0 in (*operand.shape, *source.shape)
         or tensor_type(op.operand).element_type != tensor_type(op.result).element_type
-        or captures(op)
+        or captured_values(op)
         or not all(_is_within_reach(windows[dim], op) for dim in moving)
         or any(axis.name in names for dim, axes in enumerate(operand.axes) if dim not in moving for axis in axes)
         or identities_of(op.scatter, [tensor_type(op.source).element_type]) != [0]

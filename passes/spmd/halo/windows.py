@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
+from sdy.ir.captures import captured_values
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.shardings import get_sharding
 from sdy.mesh import Mesh
@@ -20,7 +21,6 @@ from sdy.passes.spmd.halo.exchange import DimExchange, Filler
 from sdy.passes.spmd.halo.reach import Exchange
 from sdy.passes.spmd.halo.resolution import (
     Resolution,
-    captures,
     cut_off,
     filled_up,
     filler_of,
@@ -101,7 +101,7 @@ class _Windows:
             or any(slide.within is None and operand.axes[slide.before] != result.axes[slide.after] for slide in moving)
             or any(layout.mesh != operand.mesh for layout in map(layout_of, self._tensors) if layout.is_split)
             or 0 in (*operand.shape, *result.shape)
-            or captures(self.op)
+            or captured_values(self.op)
         ):
             return False
         parts = {slide: slide.part(operand, result) for slide in moving}
