@@ -10,9 +10,9 @@ from typing import cast
 from xdsl.ir import Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from sdy.ir.captures import captured_values
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.captures import captured_values
 from sdy.passes.spmd.halo.body import Body
 from sdy.passes.spmd.halo.edges import Edges
 from sdy.passes.spmd.halo.exchange import DimExchange, Filler

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
-from sdy.ir.captures import captured_values
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.captures import captured_values
 from sdy.mesh import Mesh
 from sdy.passes.common.tensors import rank
 from sdy.passes.spmd.halo.body import Body, Tensor
