@@ -13,6 +13,7 @@ signature.py       what operations that differ in their values alone have in com
 from xdsl.ir import Dialect
 
 from sdy.dialect.attributes import ATTRIBUTES
+from sdy.dialect.collective_verifiers import COLLECTIVE_CHECKS
 from sdy.dialect.collectives import (
     AllGatherOp,
     AllReduceOp,
@@ -36,6 +37,10 @@ from sdy.dialect.ops import (
     ShardingConstraintOp,
     ShardingGroupOp,
 )
+from sdy.dialect.verified import CHECKS
+from sdy.dialect.verifiers import OPERATION_CHECKS
+
+CHECKS.update(COLLECTIVE_CHECKS | OPERATION_CHECKS)
 
 SDY = Dialect(
     "sdy",

@@ -9,8 +9,8 @@ from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, operand_def, opt_prop_
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.ir.attribute_constraints import I64_ELEMENTS, POSITIVE_I64
 from sdy.ir.operation_key import VerifiedByConstants
-from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS, POSITIVE_I64
 from sdy.stablehlo.attributes.conv_dimensions import ConvDimensionNumbersAttr, ConvolutionDimensions
 from sdy.stablehlo.attributes.conv_window import WindowAttributes
 from sdy.stablehlo.attributes.enums import PrecisionAttr
