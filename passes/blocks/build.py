@@ -12,6 +12,7 @@ from sdy.array_types import array_type
 from sdy.blocks import Access, BlockOperation, block_operation
 from sdy.box import Box, ints
 from sdy.diagnostics import op_error
+from sdy.ir.elements import splat
 from sdy.passes.blocks.block_shapes import BlockShapeOf, can_be_computed
 from sdy.passes.blocks.dead_parts import remove_dead_parts
 from sdy.passes.blocks.graph import BlockGraph, BlockOp, Part, Shard, StoredTensor, Tensor, TensorCopy, TensorView, Work
@@ -22,7 +23,6 @@ from sdy.passes.jax.interface import main_function
 from sdy.projection import Projection
 from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.constants import splat
 from sdy.text import context
 
 

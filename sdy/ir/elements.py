@@ -8,9 +8,11 @@ import math
 from typing import Any, cast
 
 from xdsl.dialects.builtin import AnyDenseElement, BytesAttr, DenseIntOrFPElementsAttr, RankedStructure
-from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute
+from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute, SSAValue
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.printer import Printer
+from xdsl.traits import ConstantLike
+from xdsl.utils.hints import isa
 
 DenseType = RankedStructure[AnyDenseElement]
 
@@ -37,6 +39,17 @@ def is_splat(attribute: DenseIntOrFPElementsAttr) -> bool:
     """Whether there are elements, and all are the same."""
     data = attribute.data.data
     return is_repeated(data[: attribute.get_element_type().compile_time_size], data)
+
+
+def splat(value: Attribute) -> DenseIntOrFPElementsAttr | None:
+    """The value of a constant, if it has elements and all of them are equal."""
+    return value if isa(value, DenseIntOrFPElementsAttr) and is_splat(value) else None
+
+
+def folded_elements(value: SSAValue) -> DenseIntOrFPElementsAttr | None:
+    """The elements that a constant which may be folded gives a tensor, None where none does."""
+    constant = ConstantLike.get_constant_value(value)
+    return constant if isa(constant, DenseIntOrFPElementsAttr) else None
 
 
 @irdl_attr_definition

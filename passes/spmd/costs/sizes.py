@@ -1,11 +1,11 @@
 """How large values are, and how often loops run."""
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
+from sdy.dialect.constants import constant_number
 from sdy.passes.common.tensors import num_bytes
-from sdy.stablehlo import AddOp, CompareOp, ConstantOp, WhileOp
+from sdy.stablehlo import AddOp, CompareOp, WhileOp
 from sdy.stablehlo.attributes.enums import ComparisonDirection
-from sdy.stablehlo.constants import splat
 
 
 def value_bytes(value: SSAValue) -> int:
@@ -46,10 +46,5 @@ def _constant(value: SSAValue, loop: WhileOp) -> int | None:
         if terminator is None or terminator.operands[value.index] is not loop.body.block.args[value.index]:
             return None
         return _constant(loop.operands[value.index], loop)
-    constant = value.owner
-    if not isinstance(constant, Operation) or not isinstance(constant, ConstantOp):
-        return None
-    if (elements := splat(constant.value)) is None:
-        return None
-    element = next(iter(elements.iter_values()))
-    return element if isinstance(element, int) else None
+    number = constant_number(value)
+    return number if isinstance(number, int) else None
