@@ -3,7 +3,7 @@
 from xdsl.ir import SSAValue
 
 from sdy.dialect.constants import constant_number
-from sdy.passes.common.tensors import shape
+from sdy.ir.shapes import shape
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import IotaOp

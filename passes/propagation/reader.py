@@ -22,11 +22,11 @@ from sdy.dialect.shardings import (
 )
 from sdy.dialect.verifiers import verify_func_data_flow_edge
 from sdy.ir.fields import operands_of, type_of
+from sdy.ir.shapes import is_static_tensor
 from sdy.ir.walking import nesting_operations, operations, operations_of
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.common.tensors import is_static_tensor
 from sdy.passes.propagation.graph import UNSHARDABLE, Graph, Return, Signature, is_dead, leads_elsewhere
 from sdy.passes.propagation.kinds import (
     OPERATION_KINDS,

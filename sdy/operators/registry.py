@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation
 
 from sdy.dialect.attributes import OPERATOR
-from sdy.rules.builder import shape_of
+from sdy.ir.shapes import shape_of
 
 if TYPE_CHECKING:
     from sdy.operators.operator import Operator

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.constants import is_constant
+from sdy.ir.shapes import shape_of
 from sdy.rule import FactorKind
-from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, Factors, RuleBuilder, shape_of
+from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, Factors, RuleBuilder
 from sdy.rules.registry import register
 
 if TYPE_CHECKING:

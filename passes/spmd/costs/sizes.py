@@ -3,7 +3,7 @@
 from xdsl.ir import BlockArgument, SSAValue
 
 from sdy.dialect.constants import constant_number
-from sdy.passes.common.tensors import num_bytes
+from sdy.passes.common.num_bytes import num_bytes
 from sdy.stablehlo import AddOp, CompareOp, WhileOp
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 

@@ -10,13 +10,13 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.constants import constant_elements
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.halo.body import Devices, TensorEmitter
 from sdy.passes.spmd.halo.exchange import Filler
 from sdy.passes.spmd.halo.reach import Exchange, Reach, needed_rows, whole_shards
 from sdy.passes.spmd.layout import Layout, mesh_of_devices
-from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.target import Channels
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type

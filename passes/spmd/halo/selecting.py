@@ -13,6 +13,7 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.captures import captured_values
+from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.halo.body import Body
 from sdy.passes.spmd.halo.edges import Edges
 from sdy.passes.spmd.halo.exchange import DimExchange, Filler
@@ -28,7 +29,6 @@ from sdy.passes.spmd.halo.resolution import (
 )
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.neutral import identities_of
-from sdy.passes.spmd.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -14,8 +14,8 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.captures import captured_values
+from sdy.ir.shapes import rank, shape_of
 from sdy.mesh import Mesh
-from sdy.passes.common.tensors import rank
 from sdy.passes.spmd.halo.body import Body, Tensor
 from sdy.passes.spmd.halo.exchange import DimExchange, Filler
 from sdy.passes.spmd.halo.reach import Exchange
@@ -29,7 +29,6 @@ from sdy.passes.spmd.halo.resolution import (
     zero_filler,
 )
 from sdy.passes.spmd.halo.slides import Slide
-from sdy.passes.spmd.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
