@@ -11,7 +11,9 @@ import sdy
 from oracle import oracle
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError
+from sdy.dialect import SDY
 from sdy.dialect.attributes import OpShardingRuleAttr, TensorShardingAttr, ValueAttr
+from sdy.dialect.constants import constant_number, constant_value, is_constant
 from sdy.dialect.data_flow import with_manual_axes, without_manual_axes
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of_source
 from sdy.dialect.meshes import common_mesh, mesh_of, named_meshes
@@ -31,6 +33,7 @@ from sdy.dialect.shardings import (
     set_sharding,
     shardable_value,
 )
+from sdy.dialect.verified import CHECKS, Verified
 from sdy.mesh import Mesh
 from sdy.rule import OpShardingRule
 from sdy.sharding import DimSharding, TensorSharding
@@ -355,7 +358,38 @@ def test_meshes_are_found_by_name_or_inlined() -> None:
         mesh_of(TensorSharding("nowhere"), module)
 
 
+# Constants
+
+
+@pytest.mark.parametrize(
+    ("made", "number"),
+    [
+        ("stablehlo.constant dense<7> : tensor<2xi32>", 7),
+        ("sdy.constant dense<7> : tensor<2xi32>", 7),
+        ("arith.constant dense<7.5> : tensor<2xf32>", 7.5),
+        ("stablehlo.constant dense<[1, 2]> : tensor<2xi32>", None),
+        ("stablehlo.constant dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>", None),
+        ("arith.constant 7 : i32", None),
+    ],
+)
+def test_a_constant_of_any_dialect_says_which_number_its_elements_are(made: str, number: float | None) -> None:
+    value = operations(sdy.parse(f"%0 = {made}"), made.split()[0])[0].results[0]
+    assert is_constant(value)
+    assert constant_value(value) is not None
+    assert constant_number(value) == number
+
+
+def test_an_iota_is_no_constant() -> None:
+    value = only(sdy.parse("%0 = stablehlo.iota dim = 0 : tensor<4xi32>"), "stablehlo.iota").results[0]
+    assert not is_constant(value)
+    assert constant_value(value) is None
+
+
 # What is refused
+
+
+def test_each_operation_that_is_to_be_checked_has_a_check() -> None:
+    assert {op for op in SDY.operations if op.has_trait(Verified)} == set(CHECKS)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from xdsl.traits import IsTerminator, Pure, SymbolOpInterface
 
 from random_modules import random_module
 from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.ir.captures import captured_values
 from sdy.ir.editing import AnalysisPreservingPass, erase
 from sdy.ir.traits import has_trait, is_terminator, trait_of
 from sdy.ir.walking import (
@@ -61,6 +62,12 @@ def test_what_stands_beside_an_operation_is_not_in_it():
 def test_operations_of_some_classes():
     assert [len(operations_of(MODULE, kind)) for kind in (AddOp, WhileOp, FuncOp, Operation)] == [2, 1, 2, 9]
     assert operations_of(MODULE, ReturnOp, WhileOp)[0].name == "stablehlo.while"
+
+
+def test_regions_capture_what_is_defined_around_them():
+    main, loop = operations_of(MODULE, FuncOp)[0], operations_of(MODULE, WhileOp)[0]
+    assert captured_values(loop) == [main.args[0]]
+    assert captured_values(main) == []
 
 
 def test_traits_are_those_of_the_class():

@@ -12,17 +12,17 @@ from sdy.array_types import array_type
 from sdy.blocks import Access, BlockOperation, block_operation
 from sdy.box import Box, ints
 from sdy.diagnostics import op_error
+from sdy.ir.elements import splat
 from sdy.passes.blocks.block_shapes import BlockShapeOf, can_be_computed
 from sdy.passes.blocks.dead_parts import remove_dead_parts
 from sdy.passes.blocks.graph import BlockGraph, BlockOp, Part, Shard, StoredTensor, Tensor, TensorCopy, TensorView, Work
-from sdy.passes.blocks.local_operation import captured_values
+from sdy.passes.blocks.local_operation import captured_variables
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.common.inline import InlinePass
 from sdy.passes.jax.interface import main_function
 from sdy.projection import Projection
 from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.constants import splat
 from sdy.text import context
 
 
@@ -89,7 +89,7 @@ class _Builder:
         return True
 
     def _add_whole(self, op: Operation, operands: Sequence[Tensor]) -> None:
-        read = (*operands, *(self._of_value[value] for value in captured_values(op)))
+        read = (*operands, *(self._of_value[value] for value in captured_variables(op)))
         results = tuple(self._stored(result, op) for result in op.results)
         work = BlockOp(op.name, read, results, op, None)
         reads = tuple(Box.whole(tensor.shape) for tensor in read)

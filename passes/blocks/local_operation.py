@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from sdy.blocks import Access, BlockOperation
 from sdy.box import Box
-from sdy.ir.walking import operations
+from sdy.ir.captures import captured_values
 from sdy.stablehlo import ConstantOp, ConvolutionOp, GatherOp, ReduceWindowOp
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -17,22 +17,14 @@ from sdy.stablehlo.checks.shape_checks import tensor_type
 Properties = Mapping[str, Attribute]
 
 
-def captured_values(op: Operation) -> list[SSAValue]:
+def captured_variables(op: Operation) -> list[SSAValue]:
     """What the regions of `op` use of the values around it that are no constants, each once."""
-    return [value for value in _captured(op) if not isinstance(value.owner, ConstantOp)]
-
-
-def _captured(op: Operation) -> list[SSAValue]:
-    inside = operations(op)
-    blocks = [block for inner in inside for region in inner.regions for block in region.blocks]
-    own = {value for inner in inside for value in inner.results} | {value for block in blocks for value in block.args}
-    used = (operand for inner in inside if inner is not op for operand in inner.operands)
-    return list(dict.fromkeys(value for value in used if value not in own))
+    return [value for value in captured_values(op) if not isinstance(value.owner, ConstantOp)]
 
 
 def whole_program(op: Operation) -> ModuleOp:
     """`op` as it stands; its operands, and then what its regions capture, are the arguments."""
-    values = [*op.operands, *captured_values(op)]
+    values = [*op.operands, *captured_variables(op)]
     return _program(op, values, [value.type for value in values], op.result_types, op.properties)
 
 
@@ -59,7 +51,7 @@ def _program(
     block = Block(arg_types=types)
     arguments: dict[SSAValue, SSAValue] = dict(zip(values, block.args, strict=True))
     # XLA knows no values around the body of a sort or a reduction, but constants it takes in.
-    for value in _captured(op):
+    for value in captured_values(op):
         if isinstance(value.owner, ConstantOp):
             block.add_op(constant := value.owner.clone())
             arguments[value] = constant.output

@@ -12,8 +12,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import operations_of
-from sdy.passes.common.tensors import is_static_tensor, shape
 from sdy.passes.spmd.neutral import neutral_starts
 from sdy.passes.spmd.stages import Axes, Cut, dims_to_cut, reduce_in_stages, with_parts
 from sdy.stablehlo import AddOp, DotGeneralOp, DotOp, ReduceOp

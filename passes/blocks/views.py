@@ -10,8 +10,8 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.blocks import block_operation
 from sdy.box import Box
+from sdy.ir.shapes import shape
 from sdy.passes.blocks.graph import Part, Tensor
-from sdy.passes.common.tensors import shape
 from sdy.projection import Projection
 from sdy.stablehlo import (
     BroadcastInDimOp,

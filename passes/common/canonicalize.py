@@ -11,11 +11,16 @@ from xdsl.rewriter import InsertPoint
 from xdsl.traits import ConstantLike, IsolatedFromAbove
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
-from sdy.dialect.canonicalization import PATTERNS
+from sdy.dialect.canonicalization import PATTERNS, Patterns
+from sdy.dialect.ops import ReshardOp
 from sdy.ir.editing import AnalysisPreservingPass, insert, replace
 from sdy.ir.rewriting import SeededWalker
 from sdy.ir.traits import has_trait
 from sdy.ir.walking import invalidate, operations, operations_of, operations_with
+from sdy.passes.common.reshard_reuse import ReuseReshard
+
+_GROUPS = (*PATTERNS.items(), ("", Patterns((ReshardOp,), (ReuseReshard(),))))
+"""The dialect's patterns, and the one that knows of StableHLO as well, with their labels."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class CanonicalizePass(AnalysisPreservingPass):
         _gather_constants(op)
         groups = [
             group
-            for label, group in PATTERNS.items()
+            for label, group in _GROUPS
             if (not self.enable_patterns or label in self.enable_patterns) and label not in self.disable_patterns
         ]
         roots = [root for group in groups for root in group.roots]

@@ -9,8 +9,9 @@ from xdsl.ir import Attribute, Operation
 from sdy.diagnostics import warn
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import num_elements_of, shape
 from sdy.mesh import Mesh
-from sdy.passes.common.tensors import num_bytes, num_elements_of, shape
+from sdy.passes.common.num_bytes import num_bytes
 from sdy.rules.registry import name_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.custom_call import CustomCallOp

@@ -12,7 +12,7 @@ from sdy.dialect.shardings import (
     set_func_arg_shardings,
     set_func_result_shardings,
 )
-from sdy.passes.common.tensors import rank
+from sdy.ir.shapes import rank
 from sdy.sharding import TensorSharding
 
 Shardings = tuple[TensorSharding, ...]

@@ -2,11 +2,11 @@
 
 from xdsl.ir import SSAValue
 
-from sdy.dialect.ops import ConstantOp as ShardedConstantOp
-from sdy.passes.common.tensors import shape
+from sdy.dialect.constants import constant_number
+from sdy.ir.shapes import shape
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.broadcast import BroadcastInDimOp
-from sdy.stablehlo.constants import ConstantOp, IotaOp, splat
+from sdy.stablehlo.constants import IotaOp
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
 from sdy.stablehlo.shape import ReshapeOp
 
@@ -50,10 +50,4 @@ def _splat(value: SSAValue) -> int | float | None:
     """The number that all elements of `value` are known to be, or None."""
     while isinstance(value.owner, BroadcastInDimOp):
         value = value.owner.operand
-    if not isinstance(value.owner, ConstantOp | ShardedConstantOp):
-        return None
-    elements = splat(value.owner.value)
-    if elements is None:
-        return None
-    number = elements.get_values()[0]
-    return number if isinstance(number, int | float) else None
+    return constant_number(value)

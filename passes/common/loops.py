@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from sdy.dialect.ops import ConstantOp as ShardedConstantOp
+from sdy.dialect.constants import constant_number
 from sdy.passes.common.op_properties import is_pure
 from sdy.stablehlo.attributes.enums import ComparisonDirection
-from sdy.stablehlo.constants import ConstantOp, splat
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.elementwise import AddOp
 from sdy.stablehlo.mixed_elementwise import CompareOp
@@ -106,10 +105,5 @@ def _constant(value: SSAValue, loop: WhileOp) -> int | None:
         if terminator is None or terminator.operands[value.index] is not loop.body.block.args[value.index]:
             return None
         return _constant(loop.operands[value.index], loop)
-    constant = value.owner
-    if not isinstance(constant, ConstantOp | ShardedConstantOp):
-        return None
-    if (elements := splat(constant.value)) is None:
-        return None
-    element = next(iter(elements.iter_values()))
-    return element if isinstance(element, int) else None
+    number = constant_number(value)
+    return number if isinstance(number, int) else None

@@ -9,8 +9,8 @@ from xdsl.traits import ConstantLike
 
 from sdy.dialect.ops import ConstantOp
 from sdy.ir.editing import AnalysisPreservingPass, replace
+from sdy.ir.shapes import is_scalar
 from sdy.ir.walking import operations_of, operations_with
-from sdy.passes.common.tensors import is_scalar
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 
 

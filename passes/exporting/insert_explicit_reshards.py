@@ -14,13 +14,13 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, after_value, insert_for_use, replace, used_value
+from sdy.ir.shapes import rank
 from sdy.ir.traits import is_terminator
 from sdy.ir.walking import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, functions
 from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.common.tensors import rank
 from sdy.passes.spmd.reshards.operation_reshards import reshard_around
 from sdy.passes.spmd.reshards.single_device import is_on_one_device, refuse_single_device
 from sdy.passes.spmd.reshards.unreduced import combine_for_use, unreduce_for_use

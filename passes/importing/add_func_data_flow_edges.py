@@ -9,8 +9,8 @@ from xdsl.ir import SSAValue
 from sdy.dialect.ops import FuncDataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass, after_value, insert_for_other_uses
+from sdy.ir.shapes import is_static_tensor
 from sdy.passes.common.call_graph import calls_in, functions, main_function
-from sdy.passes.common.tensors import is_static_tensor
 
 
 class AddFuncDataFlowEdgesPass(AnalysisPreservingPass):

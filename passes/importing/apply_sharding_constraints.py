@@ -12,8 +12,8 @@ from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ShardingConstraintOp
 from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding, shardable_value
 from sdy.ir.editing import AnalysisPreservingPass, after_value, insert
+from sdy.ir.shapes import rank
 from sdy.ir.walking import innermost_first, invalidate, operations_of
-from sdy.passes.common.tensors import rank
 from sdy.passes.propagation.provenance.debug_info import DebugInfo
 from sdy.passes.propagation.provenance.history import history_of
 from sdy.passes.propagation.provenance.moves import Move

@@ -8,9 +8,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from sdy.ir.shapes import shape
 from sdy.ir.walking import operations
 from sdy.passes.common.iota_along_rows import is_iota_along_rows
-from sdy.passes.common.tensors import shape
 from sdy.stablehlo.attributes.operation_attributes import (
     GatherDimensionNumbersAttr,
     ScatterDimensionNumbersAttr,

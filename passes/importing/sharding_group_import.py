@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, ShapedType
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from sdy.diagnostics import error
 from sdy.dialect.ops import ManualComputationOp, ShardingGroupOp
 from sdy.ir.editing import AnalysisPreservingPass, erase
+from sdy.ir.shapes import shape
 from sdy.ir.walking import operations_of
 
 
@@ -59,7 +60,7 @@ def _check(memberships: Sequence[ShardingGroupOp]) -> None:
             raise error(
                 membership, f"ShardingGroupOps values cannot cross ManualComputationOp boundaries for groupId: {group}"
             )
-        if _shape(membership) != _shape(first):
+        if shape(membership.input.type) != shape(first.input.type):
             raise error(membership, f"ShardingGroupOps values must have the same shape for groupId: {group}")
 
 
@@ -68,11 +69,6 @@ def _manual_computation(membership: ShardingGroupOp) -> Operation | None:
     while parent is not None and not isinstance(parent, ManualComputationOp):
         parent = parent.parent_op()
     return parent
-
-
-def _shape(membership: ShardingGroupOp) -> tuple[int, ...]:
-    type_ = membership.input.type
-    return type_.get_shape() if isinstance(type_, ShapedType) else ()
 
 
 def _number(same_groups: list[list[int]]) -> dict[int, int]:

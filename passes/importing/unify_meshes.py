@@ -21,9 +21,9 @@ from sdy.dialect.shardings import func_result_shardings, get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, insert
 from sdy.ir.walking import operations, operations_of
 from sdy.mesh import MOST_DEVICES, Mesh
+from sdy.passes.common.num_bytes import num_bytes
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.common.tensors import num_bytes
 from sdy.sharding import TensorSharding
 from sdy.warning_categories import LostShardingWarning
 

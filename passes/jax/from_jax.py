@@ -12,8 +12,8 @@ import jax
 from jax.extend.source_info_util import register_exclusion
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.operators.registry import OPERATOR
-from sdy.passes.jax.operators.naming import name_operator_calls
+from sdy.dialect.attributes import OPERATOR
+from sdy.passes.jax.operator_calls import name_operator_calls
 from sdy.passes.jax.python_callbacks import let_each_device_call
 from sdy.text import parse
 

@@ -6,8 +6,8 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute, OpResult, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from sdy.ir.shapes import num_elements
 from sdy.ir.walking import operations_of
-from sdy.passes.common.tensors import num_elements
 from sdy.passes.spmd.reshards.reduction_kinds import region_reduction
 from sdy.sharding import Reduction
 from sdy.stablehlo.attributes.enums import ComparisonDirection

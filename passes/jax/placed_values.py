@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from sdy.dialect.meshes import mesh_of, named_meshes
-from sdy.dialect.shardings import get_sharding, rank_of
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import rank
 from sdy.passes.jax.device_mesh import Device, DeviceMesh, PlacedSharding
 from sdy.sharding import DimSharding, TensorSharding
 
@@ -25,9 +26,7 @@ def placed_values(module: ModuleOp, values: Sequence[SSAValue], devices: Sequenc
     """
     meshes = [mesh for mesh in named_meshes(module).values() if mesh.axes]
     grid = DeviceMesh.over(devices, meshes, (), module)
-    return [
-        _of_rank(grid.named_sharding(_placed(get_sharding(value), module)), rank_of(value.type)) for value in values
-    ]
+    return [_of_rank(grid.named_sharding(_placed(get_sharding(value), module)), rank(value.type)) for value in values]
 
 
 def _of_rank(sharding: NamedSharding, rank: int) -> NamedSharding:

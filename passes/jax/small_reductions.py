@@ -8,8 +8,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
+from sdy.ir.shapes import num_elements
 from sdy.ir.walking import operations, operations_of
-from sdy.passes.common.tensors import num_elements
 from sdy.passes.spmd.reshards.reduction_kinds import region_reduction
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import before

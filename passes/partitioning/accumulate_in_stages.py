@@ -11,8 +11,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
-from sdy.passes.common.tensors import is_static_tensor, shape
 from sdy.passes.spmd.halo.body import TensorEmitter
 from sdy.passes.spmd.halo.replication import reshard_around
 from sdy.passes.spmd.halo.resolution import layout_of

@@ -21,11 +21,11 @@ from sdy.dialect.ops import (
     ShardingGroupOp,
 )
 from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.shapes import rank, shape_of
 from sdy.ir.traits import is_terminator
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.regions import move_body
-from sdy.passes.common.tensors import rank
 from sdy.passes.exporting.drop_sharding_and_mesh import DropShardingAndMeshPass
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
 from sdy.passes.exporting.reshard_to_collectives import ReshardToCollectivesPass
@@ -34,7 +34,6 @@ from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
 from sdy.passes.partitioning.resolve_permutation_factors import ResolvePermutationFactorsPass
 from sdy.passes.spmd.instruction_filter import InstructionFilter
 from sdy.passes.spmd.outline import outline, why_not_outlined
-from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.target import Channels, first_free_channel
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import ChannelHandleAttr

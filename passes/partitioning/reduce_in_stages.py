@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.axes import merge_sub_axes
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.mesh import Mesh
-from sdy.passes.common.tensors import is_static_tensor, shape
 from sdy.passes.spmd.halo.replication import reshard_around
 from sdy.passes.spmd.halo.resolution import layout_of
 from sdy.passes.spmd.layout import Layout, mesh_of_devices

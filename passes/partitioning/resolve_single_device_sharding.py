@@ -17,9 +17,9 @@ from sdy.dialect.collectives import AllGatherOp, AllReduceOp, AllSliceOp, Collec
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import rank
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
-from sdy.passes.common.tensors import rank
 from sdy.passes.spmd.reshards.single_device import device_of, is_on_one_device
 from sdy.passes.spmd.target import device_id_op
 from sdy.sharding import TensorSharding

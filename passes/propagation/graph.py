@@ -20,12 +20,12 @@ from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of_source, defin
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.ir.editing import erase
 from sdy.ir.fields import next_use
+from sdy.ir.shapes import rank
 from sdy.ir.traits import is_terminator
 from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import callee
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.common.tensors import rank
 from sdy.passes.propagation.kinds import OperationKinds
 from sdy.passes.propagation.step import Kind
 from sdy.rules import ByRule

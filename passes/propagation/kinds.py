@@ -10,8 +10,8 @@ from sdy.dialect.attributes import OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.dialect.ops import PropagationBarrierOp
 from sdy.ir.fields import next_use, operands_of
+from sdy.ir.shapes import is_scalar, is_static_tensor, rank
 from sdy.passes.common.op_properties import is_elementwise
-from sdy.passes.common.tensors import is_scalar, is_static_tensor, rank
 from sdy.passes.propagation.directions import Direction, Role
 from sdy.passes.propagation.step import Kind
 from sdy.rules import ByRule, identity_rule

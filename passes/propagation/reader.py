@@ -20,13 +20,13 @@ from sdy.dialect.shardings import (
     keeps_shardings_of_results,
     shardable_value,
 )
-from sdy.dialect.verifiers import verify_operation
+from sdy.dialect.verifiers import verify_func_data_flow_edge
 from sdy.ir.fields import operands_of, type_of
+from sdy.ir.shapes import is_static_tensor
 from sdy.ir.walking import nesting_operations, operations, operations_of
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.common.tensors import is_static_tensor
 from sdy.passes.propagation.graph import UNSHARDABLE, Graph, Return, Signature, is_dead, leads_elsewhere
 from sdy.passes.propagation.kinds import (
     OPERATION_KINDS,
@@ -312,7 +312,7 @@ class _Reader:
 
         Raises DiagnosticError where the call was inlined, as the pipeline does, and the edge is that of none.
         """
-        verify_operation(edge)
+        verify_func_data_flow_edge(edge)
         value = edge.input
         if not is_static_tensor(value.type):
             return []

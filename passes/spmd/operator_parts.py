@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sdy.axes import AxisRef, total_size
 from sdy.factors import project
 from sdy.mesh import Mesh
-from sdy.passes.spmd.reshards.uneven_factors import uneven_factors
+from sdy.passes.spmd.uneven_factors import uneven_factors
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 

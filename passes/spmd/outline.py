@@ -11,7 +11,7 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.meshes import common_mesh
 from sdy.dialect.ops import MeshOp, ReshardOp
 from sdy.dialect.shardings import get_sharding, set_func_arg_shardings, set_func_result_shardings
-from sdy.ir.walking import operations
+from sdy.ir.captures import captured_values
 from sdy.passes.spmd.layout import Layout, mesh_of_devices, round_up
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -24,7 +24,7 @@ def why_not_outlined(op: Operation) -> str | None:
         return "it has values that are no tensors"
     if common_mesh(map(get_sharding, values), op) is None:
         return "its tensors are on different meshes"
-    if any(not op.is_ancestor(operand.owner) for inner in operations(op)[1:] for operand in inner.operands):
+    if captured_values(op):
         return "its regions use values from outside"
     return None
 

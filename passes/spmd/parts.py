@@ -8,6 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import AxisRef, total_size
 from sdy.device_groups import shard_indices
+from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.spmd.inside import stay_inside
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -80,8 +81,3 @@ def dims_with_axes(axes_of_dims: AxesOfDims) -> list[int]:
 def flat(axes_of_dims: AxesOfDims) -> list[AxisRef]:
     """The axes of all dimensions, one after the other."""
     return [axis for axes in axes_of_dims for axis in axes]
-
-
-def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a tensor."""
-    return tensor_type(value).get_shape()

@@ -9,7 +9,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.axes import AxisRef
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.passes.common.tensors import shape
+from sdy.ir.shapes import shape
 from sdy.passes.spmd.neutral import identities_of
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array

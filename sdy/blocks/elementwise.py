@@ -5,7 +5,7 @@ from xdsl.ir import Operation
 
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.registry import NoBlocks, register
-from sdy.rules.builder import shape_of
+from sdy.ir.shapes import shape_of
 from sdy.rules.elementwise import POINTWISE
 
 

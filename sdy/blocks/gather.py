@@ -2,7 +2,8 @@
 
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.registry import register
-from sdy.rules.builder import REDUCTION, shape_of
+from sdy.ir.shapes import shape_of
+from sdy.rules.builder import REDUCTION
 from sdy.rules.gather_scatter import gathered_dims
 from sdy.stablehlo import GatherOp
 

@@ -2,9 +2,9 @@
 
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.registry import register
+from sdy.ir.shapes import shape_of
 from sdy.rule import FactorKind
 from sdy.rules import shape as rules
-from sdy.rules.builder import shape_of
 from sdy.stablehlo import BroadcastInDimOp, ConcatenateOp, PadOp, ReverseOp, SliceOp, TransposeOp
 
 

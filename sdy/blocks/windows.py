@@ -5,7 +5,8 @@ from math import prod
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.dot import MULTIPLY_AND_ADD
 from sdy.blocks.registry import register
-from sdy.rules.builder import PASS_THROUGH, PERMUTATION, REDUCTION, shape_of
+from sdy.ir.shapes import shape_of
+from sdy.rules.builder import PASS_THROUGH, PERMUTATION, REDUCTION
 from sdy.rules.windows import sliding_dims, spatial_factors
 from sdy.stablehlo import ConvolutionOp, ReduceWindowOp
 from sdy.stablehlo.checks.windows import WindowDimension, dilated

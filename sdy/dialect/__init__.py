@@ -3,16 +3,16 @@
 attributes.py      the values of the ground floor as attributes; their text is in the *_syntax.py files
 ops.py             meshes, constraints, computations, data-flow edges
 collectives.py     the collectives that reshards become
-verifiers.py       what makes a program wrong, in MLIR's words
+verifiers.py       what makes a program wrong, in MLIR's words; verified.py what asks them
 interfaces.py      what operations of any dialect say about themselves so that shardings propagate through them
 shardings.py       the sharding of a value, wherever it is kept
 meshes.py          the meshes of a module
-signature.py       what operations that differ in their values alone have in common, to be decided once for all
 """
 
 from xdsl.ir import Dialect
 
 from sdy.dialect.attributes import ATTRIBUTES
+from sdy.dialect.collective_verifiers import COLLECTIVE_CHECKS
 from sdy.dialect.collectives import (
     AllGatherOp,
     AllReduceOp,
@@ -36,6 +36,10 @@ from sdy.dialect.ops import (
     ShardingConstraintOp,
     ShardingGroupOp,
 )
+from sdy.dialect.verified import CHECKS
+from sdy.dialect.verifiers import OPERATION_CHECKS
+
+CHECKS.update(COLLECTIVE_CHECKS | OPERATION_CHECKS)
 
 SDY = Dialect(
     "sdy",

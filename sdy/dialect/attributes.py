@@ -17,7 +17,7 @@ from sdy.dialect import axis_syntax, collective_syntax, mesh_syntax, propagation
 from sdy.dialect.collective_syntax import AllToAllParam
 from sdy.dialect.field import parse_value_of
 from sdy.dialect.propagation_edges import AxisEdge, EdgeValue, PropagationStep
-from sdy.dialect.shared import SharedData, ValueT
+from sdy.ir.shared import SharedData, ValueT
 from sdy.mesh import Mesh
 from sdy.rule import OpShardingRule, TensorMapping
 from sdy.sharding import DimSharding, TensorSharding
@@ -26,6 +26,8 @@ SHARDING = "sdy.sharding"
 """The name of the attribute in which functions' arguments and results, and operations, keep their shardings."""
 SHARDING_RULE = "sdy.sharding_rule"
 """The name of the attribute in which an operation keeps its sharding rule."""
+OPERATOR = "sdy.operator"
+"""The name of the attribute in which an operation keeps which annotated operator it calls."""
 PROPAGATION_EDGES = "sdy.propagation_edges"
 """The name of the attribute in which an operation keeps how its shardings were propagated."""
 RESULT_PROPAGATION_EDGES = "sdy.result_propagation_edges"

@@ -21,7 +21,6 @@ from sdy.dialect.manual_computation_patterns import InlineIdleManualComputation,
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.dialect.reduce_scatter_fusion import ReduceScatterFusion
-from sdy.dialect.reshard_reuse import ReuseReshard
 from sdy.dialect.shardings import get_sharding
 from sdy.sharding import equivalent
 
@@ -140,8 +139,6 @@ PATTERNS = {
             ReduceScatterFusion(),
         ),
     ),
-    "": Patterns(
-        (ReshardOp, ManualComputationOp), (ReuseReshard(), RemoveUnusedInputs(), InlineIdleManualComputation())
-    ),
+    "": Patterns((ManualComputationOp,), (RemoveUnusedInputs(), InlineIdleManualComputation())),
 }
 """The patterns with each label; those without one are enabled when no label is asked for."""

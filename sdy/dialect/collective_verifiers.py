@@ -19,7 +19,7 @@ from sdy.sharding import TensorSharding
 Axes = tuple[AxisRef, ...]
 
 
-def verify_collective(op: CollectiveOp) -> None:
+def _verify_collective(op: CollectiveOp) -> None:
     """Check a collective; DiagnosticError where it is wrong."""
     before, after = get_sharding(op.tensor), op.out_sharding.data
     if before is None and not op.ALLOWS_MISSING_SHARDING:
@@ -243,3 +243,6 @@ _VERIFIERS: dict[type[CollectiveOp], Callable[[Any, TensorSharding, TensorShardi
     collectives.ReplicatedToUnreducedOp: _verify_replicated_to_unreduced,
     collectives.ShardedToUnreducedOp: _verify_sharded_to_unreduced,
 }
+
+COLLECTIVE_CHECKS = dict.fromkeys(_VERIFIERS, _verify_collective)
+"""What checks the operations of each class."""

@@ -41,29 +41,17 @@ from xdsl.traits import (
     ReturnLike,
     SingleBlockImplicitTerminator,
     SymbolOpInterface,
-    SymbolUserOpInterface,
 )
 
 from sdy.dialect.attributes import ManualAxesAttr, MeshAttr, TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.dialect.data_flow import ComputationDataFlow, ManualComputationDataFlow
-from sdy.dialect.described import RANKED_TENSOR, SHAPED, STATIC_TENSOR
 from sdy.dialect.directives import Body, Direction, Shardings
 from sdy.dialect.enums import I32Attr, PropagationDirection, direction_attr
 from sdy.dialect.interfaces import Elementwise
+from sdy.dialect.verified import Verified
+from sdy.ir.described import RANKED_TENSOR, SHAPED, STATIC_TENSOR
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
-
-
-class Verified(SymbolUserOpInterface):
-    """The operation is checked, with what it refers to, by its entry in `sdy.dialect.verifiers`."""
-
-    def verify(self, op: Operation) -> None:
-        """Check `op`; DiagnosticError where it is wrong."""
-        # The verifiers ask for the shardings of values, which need the operations defined here.
-        from sdy.dialect.verifiers import verify_operation
-
-        verify_operation(op)
-
 
 SAME_TYPE = VarConstraint("T", AnyAttr())
 """The type that the operand and the result share."""

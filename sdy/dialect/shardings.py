@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ShapedType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
@@ -19,6 +19,7 @@ from sdy.dialect.attributes import SHARDING, TensorShardingAttr, TensorShardingP
 from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp
+from sdy.ir.shapes import rank
 from sdy.sharding import TensorSharding
 
 
@@ -164,18 +165,13 @@ def get_sharding_behind_barriers(value: SSAValue) -> TensorSharding | None:
     return get_sharding(value)
 
 
-def rank_of(type_: Attribute) -> int:
-    """The number of dimensions of a type, 0 for one that has none, such as a token."""
-    return type_.get_num_dims() if isinstance(type_, ShapedType) else 0
-
-
 def completed(
     shardings: Sequence[TensorSharding | None], types: Sequence[Attribute], new: dict[int, TensorSharding]
 ) -> tuple[TensorSharding, ...]:
     """`shardings` of values of `types`, with those of `new` at its indices, and open ones where there are none."""
     mesh = next(iter(new.values())).mesh
     return tuple(
-        new.get(index) or old or TensorSharding.replicated_open(mesh, rank_of(type_))
+        new.get(index) or old or TensorSharding.replicated_open(mesh, rank(type_))
         for index, (old, type_) in enumerate(zip(shardings, types, strict=True))
     )
 

@@ -23,8 +23,6 @@ from sdy.dialect.attributes import (
     TensorShardingPerValueAttr,
 )
 from sdy.dialect.axis_syntax import quoted
-from sdy.dialect.collective_verifiers import verify_collective
-from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.enums import PropagationDirection
 from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.dialect.meshes import common_mesh, find_mesh, mesh_of
@@ -35,14 +33,6 @@ from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers
 from sdy.dialect.unreduced_transition import transition_problem
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
-
-
-def verify_operation(op: Operation) -> None:
-    """Check an operation of the dialect; DiagnosticError where it is wrong."""
-    if isinstance(op, CollectiveOp):
-        verify_collective(op)
-    else:
-        _VERIFIERS[type(op)](op)
 
 
 def verify_attributes(op: Operation) -> None:
@@ -108,7 +98,8 @@ def _verify_data_flow_edge(op: ops.DataFlowEdgeOp) -> None:
         verify_sharding(op, op.sharding.data, op.result.type)
 
 
-def _verify_func_data_flow_edge(op: ops.FuncDataFlowEdgeOp) -> None:
+def verify_func_data_flow_edge(op: ops.FuncDataFlowEdgeOp) -> None:
+    """Check an edge; DiagnosticError where it belongs neither to a function nor to a call."""
     _verify_edge_value(op, op.input, "operand")
     if isinstance(op.input, BlockArgument):
         if not isinstance(op.input.block.parent_op(), FuncOp):
@@ -222,15 +213,16 @@ def _manual_shape(
     return local
 
 
-_VERIFIERS: dict[type[Operation], Callable[[Any], None]] = {
+OPERATION_CHECKS: dict[type[Operation], Callable[[Any], None]] = {
     ops.ShardingConstraintOp: _verify_reshard,
     ops.ReshardOp: _verify_reshard,
     ops.PropagationBarrierOp: _verify_barrier,
     ops.DataFlowEdgeOp: _verify_data_flow_edge,
-    ops.FuncDataFlowEdgeOp: _verify_func_data_flow_edge,
+    ops.FuncDataFlowEdgeOp: verify_func_data_flow_edge,
     ops.NamedComputationOp: _verify_named_computation,
     ops.ManualComputationOp: _verify_manual_computation,
 }
+"""What checks the operations of each class that are no collectives."""
 
 
 # Attributes

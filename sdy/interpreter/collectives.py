@@ -18,7 +18,8 @@ from sdy.interpreter.bodies import body, folded
 from sdy.interpreter.grid import Device, DeviceId, device_of
 from sdy.interpreter.groups import channel_of, groups_of
 from sdy.interpreter.tables import Implementation
-from sdy.interpreter.values import TOKEN, Array, dtype_of, of_type, shape_of, widened
+from sdy.interpreter.values import TOKEN, Array, dtype_of, of_type, widened
+from sdy.ir.shapes import shape_of
 from sdy.stablehlo import TOKEN as TOKEN_TYPE
 from sdy.stablehlo.checks.process_groups import RootedOp
 

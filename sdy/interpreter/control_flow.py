@@ -19,7 +19,8 @@ from xdsl.ir import Operation
 from sdy import dialect, stablehlo
 from sdy.diagnostics import op_error
 from sdy.interpreter.tables import Implementation
-from sdy.interpreter.values import TOKEN, dtype_of, shape_of
+from sdy.interpreter.values import TOKEN, dtype_of
+from sdy.ir.shapes import shape_of
 from sdy.stablehlo.chlo.scan import ScanOp
 
 

@@ -19,7 +19,8 @@ from sdy import stablehlo
 from sdy.diagnostics import op_error
 from sdy.interpreter.linear_algebra import cholesky, triangular_solve
 from sdy.interpreter.tables import Implementation
-from sdy.interpreter.values import Array, dtype_of, of_type, shape_of, widened
+from sdy.interpreter.values import Array, dtype_of, of_type, widened
+from sdy.ir.shapes import shape_of
 from sdy.stablehlo import Transpose
 
 

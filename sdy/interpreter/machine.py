@@ -32,7 +32,8 @@ from sdy.interpreter.registry import Meaning, meaning_of
 from sdy.interpreter.shaping import SHAPING
 from sdy.interpreter.sorting import SORTING
 from sdy.interpreter.tables import Implementation, functions
-from sdy.interpreter.values import of_type, shape_of
+from sdy.interpreter.values import of_type
+from sdy.ir.shapes import shape_of
 from sdy.ir.walking import operations
 
 _FAMILIES: tuple[dict[type[Operation], Implementation], ...] = (

@@ -13,15 +13,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from sdy.array_types import element_dtype
 from sdy.diagnostics import op_error
-from sdy.interpreter.values import (
-    Array,
-    DType,
-    dtype_of,
-    element_type,
-    of_type,
-    shape_of,
-    widened,
-)
+from sdy.interpreter.values import Array, DType, dtype_of, element_type, of_type, widened
+from sdy.ir.shapes import shape_of
 from sdy.stablehlo.types.quantized import UniformQuantization, UniformQuantizedType
 
 

@@ -21,7 +21,8 @@ from xdsl.ir import Operation
 from sdy import stablehlo
 from sdy.interpreter.grid import device_of
 from sdy.interpreter.tables import Implementation
-from sdy.interpreter.values import Array, dtype_of, of_type, shape_of, widened
+from sdy.interpreter.values import Array, dtype_of, of_type, widened
+from sdy.ir.shapes import shape_of
 from sdy.stablehlo import RngAlgorithm
 from sdy.stablehlo.attributes.enums import RngDistribution
 

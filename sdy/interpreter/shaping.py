@@ -15,13 +15,8 @@ from sdy import stablehlo
 from sdy.diagnostics import op_error
 from sdy.interpreter.quantization import storage_dtype
 from sdy.interpreter.tables import Implementation
-from sdy.interpreter.values import (
-    Array,
-    constant_array,
-    numbers,
-    of_type,
-    shape_of,
-)
+from sdy.interpreter.values import Array, constant_array, numbers, of_type
+from sdy.ir.shapes import shape_of
 
 
 def _constant(interpreter: Interpreter, op: stablehlo.ConstantOp, args: PythonValues) -> PythonValues:

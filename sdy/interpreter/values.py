@@ -77,11 +77,6 @@ def dtype_of(value: SSAValue) -> DType:
     return dtype
 
 
-def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a tensor, static."""
-    return cast(TensorType[Attribute], value.type).get_shape()
-
-
 def of_type(array: Any, value: SSAValue) -> Array:
     """`array` with elements of the type of `value`."""
     return np.asarray(array).astype(dtype_of(value), copy=False)

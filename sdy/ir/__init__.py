@@ -7,6 +7,11 @@
     building.py        operations made from what another one is made of
     editing.py         operations put somewhere, taken away, replaced
     rewriting.py       patterns applied where they can apply
+    shapes.py          the shapes of values and types
+    elements.py        the elements of constants
+    captures.py        the values from outside that the regions of an operation use
+    described.py       constraints on types, and attribute_constraints.py on attributes, that MLIR has words for
+    shared.py          attributes around plain values
     families.py        dialects whose definitions are loaded when they are named
     parsing.py         xDSL's parsers, of which each step can be replaced
     printing.py        xDSL's printer, likewise

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from sdy.diagnostics import error
-from sdy.operators.registry import OPERATOR
+from sdy.dialect.attributes import OPERATOR
 from sdy.operators.shapes import size_given
 from sdy.operators.transforms import Batched, Gradient, Transform
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
-from sdy.rules.builder import shape_of
+from sdy.dialect.attributes import OPERATOR
+from sdy.ir.shapes import shape_of
 
 if TYPE_CHECKING:
     from sdy.operators.operator import Operator
     from sdy.operators.rules import OperatorRule
-
-OPERATOR = "sdy.operator"
-"""The attribute of an operation that calls an annotated operator."""
 
 _operators: dict[str, "Operator"] = {}
 

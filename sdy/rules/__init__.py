@@ -7,6 +7,7 @@ without, and the language of annotations, are imported when they are first neede
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sdy.ir.shapes import shape_of
 from sdy.rules import (
     collectives,
     custom_call,
@@ -21,7 +22,7 @@ from sdy.rules import (
     windows,
     without_rule,
 )
-from sdy.rules.builder import RuleBuilder, identity_rule, shape_of
+from sdy.rules.builder import RuleBuilder, identity_rule
 from sdy.rules.custom_call import register_custom_call
 from sdy.rules.registry import (
     ByRule,

@@ -26,9 +26,9 @@ from lark.exceptions import VisitError
 from xdsl.ir import Operation
 
 from sdy.diagnostics import error
+from sdy.ir.shapes import shape_of
 from sdy.rule import OpShardingRule
 from sdy.rules.annotated_factors import AnnotatedTensor, Annotation, AnnotationError
-from sdy.rules.builder import shape_of
 from sdy.rules.notation import Notation
 from sdy.rules.registry import register_maker
 

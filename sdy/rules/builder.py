@@ -3,24 +3,15 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation
 
+from sdy.ir.shapes import shape_of
 from sdy.rule import FactorKind, OpShardingRule, TensorMapping
 
 PASS_THROUGH = FactorKind.PASS_THROUGH
 REDUCTION = FactorKind.REDUCTION
 NEED_REPLICATION = FactorKind.NEED_REPLICATION
 PERMUTATION = FactorKind.PERMUTATION
-
-
-def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a tensor; of anything else, such as a token, that of a scalar."""
-    return _shape(value.type)
-
-
-def _shape(type_: Attribute) -> tuple[int, ...]:
-    return type_.get_shape() if isinstance(type_, TensorType) else ()
 
 
 class Factors(Protocol):
@@ -51,8 +42,8 @@ class RuleBuilder:
     def of(cls, op: Operation, conservative: bool = False) -> "RuleBuilder":
         """A builder for the operands and results of `op`."""
         return cls(
-            (len(_shape(type_)) for type_ in op.operand_types),
-            (len(_shape(type_)) for type_ in op.result_types),
+            (len(shape_of(operand)) for operand in op.operands),
+            (len(shape_of(result)) for result in op.results),
             conservative,
         )
 

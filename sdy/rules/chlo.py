@@ -6,7 +6,8 @@ compute it, through which shardings pass as they do here.
 
 from typing import TYPE_CHECKING
 
-from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
+from sdy.ir.shapes import shape_of
+from sdy.rules.builder import NEED_REPLICATION, RuleBuilder
 from sdy.rules.elementwise import pointwise
 from sdy.rules.registry import register
 

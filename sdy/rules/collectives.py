@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
-from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
+from sdy.ir.shapes import shape_of
+from sdy.rules.builder import NEED_REPLICATION, RuleBuilder
 from sdy.rules.registry import register
 
 if TYPE_CHECKING:

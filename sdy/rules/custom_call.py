@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from sdy.diagnostics import error
-from sdy.rules.builder import NEED_REPLICATION, REDUCTION, RuleBuilder, shape_of
+from sdy.ir.shapes import shape_of
+from sdy.rules.builder import NEED_REPLICATION, REDUCTION, RuleBuilder
 from sdy.rules.elementwise import pointwise
 from sdy.rules.registry import NoRule, register
 

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from sdy.rules.builder import REDUCTION, Factors, shape_of
+from sdy.ir.shapes import shape_of
+from sdy.rules.builder import REDUCTION, Factors
 from sdy.rules.registry import register
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Block, Operation
 
+from sdy.ir.shapes import shape_of
 from sdy.rule import FactorKind
-from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, REDUCTION, RuleBuilder, shape_of
+from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, REDUCTION, RuleBuilder
 from sdy.rules.registry import register
 from sdy.stablehlo.control_flow import ReturnOp
 from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp

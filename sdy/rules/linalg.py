@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
+from sdy.ir.shapes import shape_of
 from sdy.rules.annotation import annotate
-from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder, shape_of
+from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder
 from sdy.rules.elementwise import pointwise
 from sdy.rules.linalg_loops import indexed_operation
 from sdy.rules.registry import NoRule, register, register_without_rule

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 
+from sdy.ir.shapes import shape_of
 from sdy.ir.walking import operations
 from sdy.rule import FactorKind
-from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, PERMUTATION, REDUCTION, shape_of
+from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, PERMUTATION, REDUCTION
 
 if TYPE_CHECKING:
     from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from sdy.rules.builder import NEED_REPLICATION, RuleBuilder, shape_of
+from sdy.ir.shapes import shape_of
+from sdy.rules.builder import NEED_REPLICATION, RuleBuilder
 from sdy.rules.registry import register
 from sdy.stablehlo.attributes.enums import Transpose
 

@@ -14,7 +14,8 @@ Where there is none, each side gets factors of its own until their products meet
 from math import gcd
 from typing import TYPE_CHECKING
 
-from sdy.rules.builder import RuleBuilder, shape_of
+from sdy.ir.shapes import shape_of
+from sdy.rules.builder import RuleBuilder
 from sdy.rules.registry import NoRule, register
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import ConstantLike
 
-from sdy.dialect.ops import ConstantOp
+from sdy.dialect.constants import is_constant
+from sdy.ir.shapes import shape_of
 from sdy.rule import FactorKind
-from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, Factors, RuleBuilder, shape_of
+from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, Factors, RuleBuilder
 from sdy.rules.registry import register
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def dynamic_update_slice(op: "DynamicUpdateSliceOp", rule: RuleBuilder) -> None:
 
     The update is then needed whole, unless it is known where it goes.
     """
-    known = all(_is_constant(index) for index in op.start_indices)
+    known = all(is_constant(index) for index in op.start_indices)
     for dim, (size, update_size) in enumerate(zip(shape_of(op.operand), shape_of(op.update), strict=True)):
         if size == update_size:
             rule.add(size, {0: dim, 1: dim}, {0: dim})
@@ -104,9 +104,3 @@ def _add_resized(op: Operation, rule: RuleBuilder, kind: FactorKind, blocked: bo
 def _before_slice(value: SSAValue) -> SSAValue:
     owner = value.owner
     return owner.operands[0] if isinstance(owner, Operation) and owner.name == "stablehlo.slice" else value
-
-
-def _is_constant(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and (
-        isinstance(value.owner, ConstantOp) or value.owner.has_trait(ConstantLike)
-    )

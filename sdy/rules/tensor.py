@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation
 
-from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, PERMUTATION, RuleBuilder, shape_of
+from sdy.ir.shapes import shape_of
+from sdy.rules.builder import NEED_REPLICATION, PASS_THROUGH, PERMUTATION, RuleBuilder
 from sdy.rules.elementwise import pointwise
 from sdy.rules.registry import register, register_without_rule
 from sdy.rules.reshape import add_reshaped

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sdy.ir.shapes import shape_of
 from sdy.rule import FactorKind
-from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder, shape_of
+from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder
 from sdy.rules.registry import register
 from sdy.stablehlo.checks.windows import padding_pairs
 

@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from sdy.diagnostics import inferred_types_error
-from sdy.stablehlo.attributes.attribute_constraints import NON_NEGATIVE_I64
+from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.checks.inference import InferredResults, unnamed
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.definition import define
@@ -30,12 +30,6 @@ from sdy.stablehlo.names import ConstantNames
 from sdy.stablehlo.types.element_types import NUMBERS
 from sdy.stablehlo.types.quantized import stored_type
 from sdy.stablehlo.types.tensor_types import STATIC_TENSOR, STATIC_TENSOR_BY_AXIS, UI32_TENSOR, static
-from sdy.text.reading.dense import is_splat
-
-
-def splat(value: Attribute) -> DenseIntOrFPElementsAttr | None:
-    """The value of a constant, if it has elements and all of them are equal."""
-    return value if isa(value, DenseIntOrFPElementsAttr) and is_splat(value) else None
 
 
 class TensorConstantOp(InferredResults, HasFolderInterface):

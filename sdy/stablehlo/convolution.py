@@ -1,16 +1,15 @@
 """Convolutions: the dot products of a kernel with each window of an input."""
 
 from collections.abc import Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseIntOrFPElementsAttr
-from xdsl.ir import OpResult, SSAValue
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, operand_def, opt_prop_def, prop_def, result_def, traits_def
-from xdsl.traits import ConstantLike, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.ir.attribute_constraints import I64_ELEMENTS, POSITIVE_I64
+from sdy.ir.elements import folded_elements
 from sdy.ir.operation_key import VerifiedByConstants
-from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS, POSITIVE_I64
 from sdy.stablehlo.attributes.conv_dimensions import ConvDimensionNumbersAttr, ConvolutionDimensions
 from sdy.stablehlo.attributes.conv_window import WindowAttributes
 from sdy.stablehlo.attributes.enums import PrecisionAttr
@@ -157,11 +156,6 @@ class DynamicConvOp(ConvolutionBase):
             raise VerifyException(f"expects padding to be of rank 2 but got {len(shape)}")
         if shape != expected:
             raise VerifyException(f"expects padding to be of shape {list(expected)}, but got {list(shape)}")
-        padding = _constant(self.padding)
+        padding = folded_elements(self.padding)
         if padding is not None:
             self.window(padding)
-
-
-def _constant(value: SSAValue) -> DenseIntOrFPElementsAttr | None:
-    constant = ConstantLike.get_constant_value(value) if isinstance(value, OpResult) else None
-    return cast(DenseIntOrFPElementsAttr, constant) if isinstance(constant, DenseIntOrFPElementsAttr) else None

@@ -9,8 +9,8 @@ from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_d
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
 from sdy.ir.operation_key import VerifiedByConstants
-from sdy.stablehlo.attributes.attribute_constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.checks.inference import InferredResults, unnamed
 from sdy.stablehlo.checks.quantization_checks import verify_reshaped_quantization
 from sdy.stablehlo.checks.shape_checks import tensor_type

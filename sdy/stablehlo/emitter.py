@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.diagnostics import error
+from sdy.ir.elements import dense
 from sdy.stablehlo.attributes.enums import ComparisonDirection, ComparisonDirectionAttr
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.broadcast import BroadcastInDimOp
@@ -27,7 +28,6 @@ from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
 from sdy.stablehlo.reduction import ReduceOp, reducer_body
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
-from sdy.text.reading.dense import dense
 
 _DEVICE_ID = TensorType(IntegerType(32, Signedness.UNSIGNED), ())
 

@@ -26,8 +26,8 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.interfaces import Elementwise
+from sdy.ir.attribute_constraints import NON_NEGATIVE_I32, POSITIVE_I32
 from sdy.parse_errors import parse_error
-from sdy.stablehlo.attributes.attribute_constraints import NON_NEGATIVE_I32, POSITIVE_I32
 from sdy.stablehlo.attributes.enums import ComparisonDirectionAttr, ComparisonTypeAttr
 from sdy.stablehlo.checks.agreement import (
     verify_compatible_elements,
@@ -36,6 +36,7 @@ from sdy.stablehlo.checks.agreement import (
     verify_same_operand_elements,
 )
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
+from sdy.stablehlo.checks.ranks import with_elements
 from sdy.stablehlo.checks.shape_checks import (
     compatible_shapes,
     tensor_type,
@@ -45,7 +46,6 @@ from sdy.stablehlo.checks.shape_checks import (
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.syntax.directives import ComplexOpType, SameOperandsAndResultType, SelectOpType
 from sdy.stablehlo.types.element_types import COMPLEX, PRECISE_FLOATS, ROUNDABLE
-from sdy.stablehlo.types.ranks import with_elements
 from sdy.stablehlo.types.sizes import sizes_text
 from sdy.stablehlo.types.specific_types import most_specific
 from sdy.stablehlo.types.tensor_types import PREDICATE, TENSOR, ranked

@@ -13,7 +13,7 @@ from xdsl.irdl import (
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes.attribute_constraints import I64_ELEMENTS
+from sdy.ir.attribute_constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
 from sdy.stablehlo.checks.inference import InferredResults, unnamed
 from sdy.stablehlo.checks.reducers import halves, reduced_elements, verify_one_shape, verify_reducer

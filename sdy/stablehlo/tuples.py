@@ -18,8 +18,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.ir.attribute_constraints import NON_NEGATIVE_I32
 from sdy.parse_errors import parse_error
-from sdy.stablehlo.attributes.attribute_constraints import NON_NEGATIVE_I32
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.syntax.directives import SpacedOperands

@@ -7,7 +7,8 @@ reading/           parser.py reads operations and regions; with values.py for th
                    operations that nest none, memory.py for what was read before, other_formats.py for what is no MLIR
   tokens           lexer.py finds them, tokens.py takes them one by one, wording.py says what is missing
   attributes       dialect_symbols.py, dictionaries.py, numbers.py; dense.py and sparse_elements.py for constants,
-                   affine_parser.py for maps, builtin_syntax.py for resources and what types leave unsaid
+                   affine_parser.py for maps, builtin_syntax.py for resources and what types leave unsaid,
+                   locations.py for where operations stand
   types            builtin_types.py
 printing/          the same way back: printer.py for operations, spelling.py for the form of modules and functions,
                    names.py for how values are called; attribute_printer.py for attributes and types, aliases.py for
@@ -17,7 +18,7 @@ verification/      verifier.py; with visibility.py for the uses of values, defin
                    for what definitions ask, builtin_checks.py for modules, functions and calls
 
 dialects.py        the dialects that programs are written in
-locations.py       where operations stand, lines.py in which line and column
+lines.py           in which line and column a text is
 affine.py          affine expressions; encoding.py what a tensor's encoding has to say
 deep.py            room for what nests deeply
 """

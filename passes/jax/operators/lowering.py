@@ -19,11 +19,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 
 from sdy.axes import AxisRef
-from sdy.dialect.attributes import SHARDING_RULE
+from sdy.dialect.attributes import OPERATOR, SHARDING_RULE
 from sdy.dialect.rule_syntax import rule_text
 from sdy.mesh import Mesh
 from sdy.operators.call import OperatorCall
-from sdy.operators.registry import OPERATOR
 from sdy.operators.rules import OperatorRule
 from sdy.passes.jax.operators.constants import with_constants
 from sdy.passes.spmd.operator_parts import evenly_split, factor_axes, parts, summed_axes_of_results

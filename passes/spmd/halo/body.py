@@ -17,8 +17,8 @@ from sdy.device_groups import device_groups, shard_indices
 from sdy.dialect.data_flow import without_manual_axes
 from sdy.dialect.ops import ManualComputationOp, ReturnOp
 from sdy.dialect.shardings import set_sharding
+from sdy.ir.shapes import is_scalar
 from sdy.mesh import Mesh
-from sdy.passes.common.tensors import is_scalar
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.target import Channels
 from sdy.sharding import TensorSharding

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
+from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.halo.body import Body
 from sdy.passes.spmd.halo.reach import Reach
-from sdy.passes.spmd.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -6,9 +6,9 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
+from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.halo.body import Body
 from sdy.passes.spmd.halo.reach import Exchange, Piece, Reach
-from sdy.passes.spmd.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.elementwise import AndOp, MaxOp

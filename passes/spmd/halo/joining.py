@@ -13,6 +13,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.spmd.halo.body import Body, Tensor
 from sdy.passes.spmd.halo.dealing import Message, Run, messages, rounds
@@ -20,7 +21,6 @@ from sdy.passes.spmd.halo.joined import JoinedPart
 from sdy.passes.spmd.halo.origins import Rows, rows_of
 from sdy.passes.spmd.halo.resolution import Resolution, cut_off, filled_up, layout_of, padded_over, zero_filler
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reshards.collective_cost import local_elements
 from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
 from sdy.passes.spmd.reshards.reshard_cost import elements_around, elements_behind, elements_resharded

@@ -14,7 +14,7 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.factors import TensorFactors, project, unproject
 from sdy.ir.editing import insert_for_other_uses, insert_for_use
-from sdy.passes.common.tensors import rank
+from sdy.ir.shapes import rank
 from sdy.passes.spmd.halo.resolution import layout_of
 from sdy.passes.spmd.layout import mesh_of_devices
 from sdy.passes.spmd.reshards.operation_plan import choose_mesh

@@ -17,7 +17,7 @@ from itertools import product
 from xdsl.rewriter import Rewriter
 
 from sdy.axes import AxisRef, merge_sub_axes, subtract
-from sdy.dialect.reshard_reuse import strides
+from sdy.passes.common.reshard_reuse import strides
 from sdy.passes.spmd.halo.body import Body
 from sdy.passes.spmd.halo.exchange import DimExchange, Filler
 from sdy.passes.spmd.halo.reach import Exchange, Reach

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
+from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.halo.body import Body, TensorEmitter
 from sdy.passes.spmd.halo.exchange import DimExchange, Filler
 from sdy.passes.spmd.halo.reach import Reach, whole_shards
@@ -17,7 +18,6 @@ from sdy.passes.spmd.halo.resolution import (
     layout_of,
     zero_filler,
 )
-from sdy.passes.spmd.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import SliceOp

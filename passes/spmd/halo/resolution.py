@@ -4,24 +4,23 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from sdy.dialect.ops import ConstantOp as ShardedConstantOp
+from sdy.dialect.constants import constant_elements
 from sdy.dialect.shardings import get_sharding
-from sdy.ir.walking import operations
+from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.halo.body import Devices, TensorEmitter
 from sdy.passes.spmd.halo.exchange import Filler
 from sdy.passes.spmd.halo.reach import Exchange, Reach, needed_rows, whole_shards
 from sdy.passes.spmd.layout import Layout, mesh_of_devices
-from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.target import Channels
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.constants import ConstantOp, DeviceIdOp
+from sdy.stablehlo.constants import DeviceIdOp
 from sdy.stablehlo.emitter import before
 from sdy.stablehlo.padding import PadOp
 
@@ -103,16 +102,6 @@ def padded_over(layout: Layout, names: Collection[str]) -> list[int]:
     ]
 
 
-def captures(op: Operation) -> bool:
-    """Whether a region of `op` uses a value from outside."""
-    inside = operations(op)[1:]
-    arguments = {argument for region in op.regions for argument in region.block.args}
-    known = arguments | {value for each in inside for value in each.results}
-    return any(operand not in known for each in inside for operand in each.operands)
-
-
 def _is_zero(value: SSAValue) -> bool:
-    if not isinstance(value.owner, ConstantOp | ShardedConstantOp):
-        return False
-    elements = value.owner.value
-    return isinstance(elements, DenseIntOrFPElementsAttr) and not any(elements.data.data)
+    elements = constant_elements(value)
+    return elements is not None and not any(elements.data.data)

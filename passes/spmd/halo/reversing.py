@@ -15,6 +15,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.device_groups import device_groups
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp, ReshardOp
+from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.spmd.halo.body import Body, TensorEmitter
 from sdy.passes.spmd.halo.resolution import (
@@ -26,7 +27,6 @@ from sdy.passes.spmd.halo.resolution import (
     zero_filler,
 )
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import before

@@ -12,13 +12,14 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.captures import captured_values
+from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.halo.body import Body
 from sdy.passes.spmd.halo.edges import Edges
 from sdy.passes.spmd.halo.exchange import DimExchange, Filler
 from sdy.passes.spmd.halo.reach import Exchange, Reach
 from sdy.passes.spmd.halo.resolution import (
     Resolution,
-    captures,
     cut_off,
     filled_up,
     filler_of,
@@ -28,7 +29,6 @@ from sdy.passes.spmd.halo.resolution import (
 )
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.neutral import identities_of
-from sdy.passes.spmd.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -90,7 +90,7 @@ def resolve_select_and_scatter(op: SelectAndScatterOp, resolution: Resolution) -
         operand.axes != result.axes
         or 0 in (*operand.shape, *source.shape)
         or tensor_type(op.operand).element_type != tensor_type(op.result).element_type
-        or captures(op)
+        or captured_values(op)
         or not all(_is_within_reach(windows[dim], op) for dim in moving)
         or any(axis.name in names for dim, axes in enumerate(operand.axes) if dim not in moving for axis in axes)
         or identities_of(op.scatter, [tensor_type(op.source).element_type]) != [0]

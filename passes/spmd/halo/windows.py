@@ -13,14 +13,14 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.captures import captured_values
+from sdy.ir.shapes import rank, shape_of
 from sdy.mesh import Mesh
-from sdy.passes.common.tensors import rank
 from sdy.passes.spmd.halo.body import Body, Tensor
 from sdy.passes.spmd.halo.exchange import DimExchange, Filler
 from sdy.passes.spmd.halo.reach import Exchange
 from sdy.passes.spmd.halo.resolution import (
     Resolution,
-    captures,
     cut_off,
     filled_up,
     filler_of,
@@ -29,7 +29,6 @@ from sdy.passes.spmd.halo.resolution import (
     zero_filler,
 )
 from sdy.passes.spmd.halo.slides import Slide
-from sdy.passes.spmd.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
@@ -101,7 +100,7 @@ class _Windows:
             or any(slide.within is None and operand.axes[slide.before] != result.axes[slide.after] for slide in moving)
             or any(layout.mesh != operand.mesh for layout in map(layout_of, self._tensors) if layout.is_split)
             or 0 in (*operand.shape, *result.shape)
-            or captures(self.op)
+            or captured_values(self.op)
         ):
             return False
         parts = {slide: slide.part(operand, result) for slide in moving}

@@ -14,18 +14,12 @@ from sdy import dialect
 from sdy import stablehlo as hlo
 from sdy.axes import AxisRef, total_size
 from sdy.device_groups import places
+from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.spmd.local.communication import all_reduce, between, gather, reducer
 from sdy.passes.spmd.local.first_part import share_first_parts
 from sdy.passes.spmd.local.replica_groups import device_list, replica_groups
-from sdy.passes.spmd.parts import (
-    dims_with_axes,
-    flat,
-    merge_front,
-    parts_in_front,
-    shape_of,
-    take_part,
-)
+from sdy.passes.spmd.parts import dims_with_axes, flat, merge_front, parts_in_front, take_part
 from sdy.passes.spmd.site import Lowerings, Site
 from sdy.stablehlo.emitter import with_shape
 

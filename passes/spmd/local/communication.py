@@ -7,9 +7,10 @@ from xdsl.ir import Attribute, Region, SSAValue
 
 from sdy import stablehlo as hlo
 from sdy.axes import AxisRef, total_size
+from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.local.replica_groups import replica_groups
-from sdy.passes.spmd.parts import AxesOfDims, dims_with_axes, flat, merge_front, shape_of
+from sdy.passes.spmd.parts import AxesOfDims, dims_with_axes, flat, merge_front
 from sdy.passes.spmd.target import Target
 from sdy.stablehlo.elementwise import AddOp, CommutativeElementwiseOp, MaxOp, MinOp
 from sdy.stablehlo.emitter import Emitter, with_shape

@@ -6,12 +6,12 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 
 from sdy.diagnostics import op_error
 from sdy.dialect import ConstantOp as ShardedConstantOp
+from sdy.ir.elements import dense, splat
 from sdy.passes.spmd.parts import offsets, take_part
 from sdy.passes.spmd.site import Lowerings, Site
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.constants import ConstantOp, IotaOp, splat
+from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.stablehlo.dynamic_shape import GetDimensionSizeOp
-from sdy.text.reading.dense import dense
 
 CONSTANTS = Lowerings()
 

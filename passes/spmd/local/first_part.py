@@ -15,8 +15,9 @@ from xdsl.ir import SSAValue
 
 from sdy.axes import total_size
 from sdy.dialect import AllGatherOp
+from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.local.communication import all_reduce
-from sdy.passes.spmd.parts import AxesOfDims, flat, on_leader, shape_of
+from sdy.passes.spmd.parts import AxesOfDims, flat, on_leader
 from sdy.passes.spmd.site import Site
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.slicing import SliceOp

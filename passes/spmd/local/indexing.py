@@ -11,11 +11,12 @@ from functools import reduce
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import OpResult, SSAValue
 
+from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.local.index_vectors import IndexVectors, all_of_vectors
 from sdy.passes.spmd.local.whole import compute_whole
 from sdy.passes.spmd.neutral import identities_of
-from sdy.passes.spmd.parts import offsets, on_leader, shape_of
+from sdy.passes.spmd.parts import offsets, on_leader
 from sdy.passes.spmd.site import Lowerings, Site
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.attributes.operation_attributes import ScatterDimensionNumbersAttr, i64_array

@@ -2,8 +2,9 @@
 
 from xdsl.dialects.builtin import StringAttr
 
+from sdy.dialect.attributes import OPERATOR
 from sdy.operators.call import call_of
-from sdy.operators.registry import OPERATOR, find_operator
+from sdy.operators.registry import find_operator
 from sdy.passes.spmd.operator_parts import factor_axes, parts
 from sdy.passes.spmd.site import Lowerings, Site
 from sdy.sharding import DimSharding, TensorSharding

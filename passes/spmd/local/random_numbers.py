@@ -3,7 +3,7 @@
 from sdy.axes import AxisRef
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.passes.common.computed_whole import Held, warn_of_whole
-from sdy.passes.common.tensors import num_bytes
+from sdy.passes.common.num_bytes import num_bytes
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.local.communication import all_reduce
 from sdy.passes.spmd.local.whole import compute_whole

@@ -5,7 +5,7 @@ from it, the others from the identity of the reduction.
 """
 
 from sdy.passes.spmd.local.whole import compute_whole
-from sdy.passes.spmd.neutral import identities_of, is_constant
+from sdy.passes.spmd.neutral import identities_of, is_filled
 from sdy.passes.spmd.parts import on_leader
 from sdy.passes.spmd.site import Lowerings, Site
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -25,5 +25,5 @@ def _reduce(site: Site[ReduceOp]) -> None:
         compute_whole(site, "what it starts from would count several times")
         return
     for index, identity in enumerate(identities, len(op.inputs)):
-        if not is_constant(op.operands[index], identity):
+        if not is_filled(op.operands[index], identity):
             op.operands[index] = on_leader(site.before(), op.operands[index], identity, axes, site.mesh)

@@ -13,8 +13,8 @@ from typing import Any
 from xdsl.ir import Operation
 
 from sdy.device_groups import shard_indices
+from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.site import Lowerings, Site
 from sdy.stablehlo.checks.windows import padding_pairs
 from sdy.stablehlo.mapping import MapOp

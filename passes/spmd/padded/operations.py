@@ -10,6 +10,7 @@ from xdsl.traits import get_effects
 
 from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.dialect.interfaces import Elementwise
+from sdy.ir.elements import splat
 from sdy.ir.traits import has_trait
 from sdy.passes.spmd.local.constants import splat_of_type
 from sdy.passes.spmd.neutral import identities_of
@@ -21,7 +22,7 @@ from sdy.stablehlo.batch_norm import BatchNormInferenceOp
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.collectives import CollectivePermuteOp
-from sdy.stablehlo.constants import ConstantOp, IotaOp, splat
+from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.fft import FftOp

@@ -13,7 +13,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.collectives import AllGatherOp, AllSliceOp, CollectiveOp
-from sdy.dialect.shardings import rank_of, set_sharding
+from sdy.dialect.shardings import set_sharding
+from sdy.ir.shapes import rank
 from sdy.passes.spmd.elements import bounds
 from sdy.passes.spmd.layout import Layout
 from sdy.sharding import TensorSharding
@@ -56,7 +57,7 @@ class ShardedEmitter(Emitter):
         result = super().insert(op)
         if isinstance(op, CollectiveOp):
             return result
-        if self._sharding is not None and rank_of(result.type) == self._sharding.rank:
+        if self._sharding is not None and rank(result.type) == self._sharding.rank:
             set_sharding(result, self._sharding)
         return result
 

@@ -14,13 +14,13 @@ from collections.abc import Collection, Sequence
 
 from xdsl.ir import SSAValue
 
+from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.halo.body import Body, Devices
 from sdy.passes.spmd.halo.exchange import DimExchange, Filler
 from sdy.passes.spmd.halo.reach import Reach, needed_rows
 from sdy.passes.spmd.halo.resolution import zero_filler
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.padded.padding import Place, sharding_without_partials
-from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.target import Target
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.emitter import with_shape

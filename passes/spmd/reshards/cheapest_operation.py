@@ -23,8 +23,8 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import total_size
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
-from sdy.passes.common.tensors import shape
 from sdy.passes.spmd.reshards.collective_cost import local_elements
 from sdy.passes.spmd.reshards.operation_plan import Meshes, Plan, Tensors, plan_operation, summed_axes
 from sdy.passes.spmd.reshards.reshard_cost import elements_in_all_turns, turns, turns_of_operand

@@ -13,7 +13,7 @@ would move all of it, there and back.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sdy.passes.common.tensors import shape
+from sdy.ir.shapes import shape
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.shape import ConcatenateOp

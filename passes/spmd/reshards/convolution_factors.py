@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sdy.mesh import Mesh
-from sdy.passes.spmd.reshards.uneven_factors import uneven_factors
+from sdy.passes.spmd.uneven_factors import uneven_factors
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 

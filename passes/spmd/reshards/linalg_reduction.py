@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, i1
 from xdsl.ir import Block, Operation, SSAValue
 
+from sdy.dialect.constants import constant_value
 from sdy.sharding import Reduction
 
 _KINDS: dict[str, Reduction] = {
@@ -60,12 +61,9 @@ def _kind(combination: Operation | Block, start: SSAValue) -> Reduction | None:
 
 def _is_zero(value: SSAValue) -> bool:
     """Whether all elements of `value`, or it itself, are known to be zero."""
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return False
-    if owner.name == "linalg.fill":
-        return _is_zero(owner.operands[0])
-    match owner.get_attr_or_prop("value"):
+    if isinstance(value.owner, Operation) and value.owner.name == "linalg.fill":
+        return _is_zero(value.owner.operands[0])
+    match constant_value(value):
         case DenseIntOrFPElementsAttr() as constant:
             return all(element == 0 for element in constant.iter_values())
         case FloatAttr() | IntegerAttr() as constant:

@@ -8,8 +8,8 @@ from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import set_sharding
 from sdy.ir.editing import insert
+from sdy.ir.shapes import is_scalar
 from sdy.ir.traits import has_trait
-from sdy.passes.common.tensors import is_scalar
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp

@@ -13,10 +13,10 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers, result_shardings, set_sharding
 from sdy.ir.editing import insert_for_other_uses, insert_for_use
+from sdy.ir.shapes import num_elements, rank
 from sdy.mesh import Mesh
 from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.computed_whole import shardings_around
-from sdy.passes.common.tensors import num_elements, rank
 from sdy.passes.spmd.operator_parts import evenly_split, summed_axes_of_results
 from sdy.passes.spmd.reshards.concatenated_parts import rule_of_exchange
 from sdy.passes.spmd.reshards.convolution_factors import rule_of_convolution

@@ -1,8 +1,9 @@
 """How an operation combines elements, and the partial results of devices, along the factors that it reduces."""
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i1
+from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Operation, Region, SSAValue
 
+from sdy.dialect.constants import constant_elements
 from sdy.passes.spmd.reshards.linalg_reduction import linalg_reduction
 from sdy.rules.registry import name_of
 from sdy.sharding import Reduction
@@ -44,8 +45,6 @@ def operation_reduction(op: Operation) -> Reduction | None:
 
 
 def _is_known_nonzero(value: SSAValue) -> bool:
-    constant = value.owner.get_attr_or_prop("value") if isinstance(value.owner, Operation) else None
-    if not isinstance(constant, DenseIntOrFPElementsAttr):
-        return False
+    elements = constant_elements(value)
     # A complex number is a pair.
-    return any(element not in (0, (0, 0)) for element in constant.iter_values())
+    return elements is not None and any(element not in (0, (0, 0)) for element in elements.iter_values())

@@ -13,8 +13,8 @@ from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import rank, shape
 from sdy.passes.common.loops import Invariants, loop_trips, loops_around
-from sdy.passes.common.tensors import rank, shape
 from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.reshards.collective_cost import elements_received
 from sdy.sharding import TensorSharding

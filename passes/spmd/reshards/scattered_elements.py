@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from xdsl.ir import Operation
 
-from sdy.passes.common.tensors import shape
+from sdy.ir.shapes import shape
 from sdy.rule import OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.stablehlo.scatter import ScatterOp

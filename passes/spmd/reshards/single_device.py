@@ -18,7 +18,7 @@ from sdy.dialect.shardings import (
     set_sharding,
 )
 from sdy.ir.editing import insert_for_other_uses, insert_for_use
-from sdy.passes.common.tensors import rank
+from sdy.ir.shapes import rank
 from sdy.sharding import TensorSharding
 
 

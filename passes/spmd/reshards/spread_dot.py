@@ -21,8 +21,8 @@ from xdsl.ir import Operation, SSAValue
 from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.factors import project, unproject
+from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
-from sdy.passes.common.tensors import shape
 from sdy.passes.spmd.reshards.collective_cost import local_elements
 from sdy.passes.spmd.reshards.operation_plan import Axes, Plan, Tensors, closed_if_missing, with_axes
 from sdy.passes.spmd.reshards.reshard_cost import elements_around

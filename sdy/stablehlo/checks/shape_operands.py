@@ -1,10 +1,12 @@
 """Operands whose numbers are sizes, and what verifiers check where a constant makes those numbers known."""
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerType, TensorType
-from xdsl.ir import Attribute, OpResult, SSAValue
-from xdsl.traits import ConstantLike
+from typing import cast
+
+from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
+from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.ir.elements import folded_elements
 from sdy.stablehlo.checks.shape_checks import compatible_elements, compatible_shapes, within_bounds
 from sdy.stablehlo.types.quantized import UniformQuantizedType
 from sdy.stablehlo.types.sizes import sizes_text
@@ -12,12 +14,10 @@ from sdy.stablehlo.types.sizes import sizes_text
 
 def constant_numbers(value: SSAValue) -> tuple[int, ...] | None:
     """The integers of an operand that a constant defines, None of any other."""
-    constant = ConstantLike.get_constant_value(value) if isinstance(value, OpResult) else None
-    if not isinstance(constant, DenseIntOrFPElementsAttr):
+    elements = folded_elements(value)
+    if elements is None or not isinstance(elements.get_element_type(), IntegerType | IndexType):
         return None
-    if not isinstance(constant.get_element_type(), IntegerType | IndexType):
-        return None
-    return constant.get_values()
+    return cast(tuple[int, ...], elements.get_values())
 
 
 def verify_shape_operand(shape: SSAValue, result: TensorType[Attribute]) -> None:

@@ -8,14 +8,14 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_de
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.dialect.described import TYPED
+from sdy.ir.described import TYPED
 from sdy.stablehlo.checks.agreement import element_type
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
+from sdy.stablehlo.checks.ranks import with_elements
 from sdy.stablehlo.checks.shape_checks import as_ranked, verify_same_shape
 from sdy.stablehlo.constants import TensorConstantOp
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import DefinedResultNames
-from sdy.stablehlo.types.ranks import with_elements
 from sdy.stablehlo.types.specific_types import Dim, dims_of, tensor_like
 from sdy.stablehlo.types.tensor_types import ANY_TENSOR
 

@@ -10,10 +10,10 @@ from xdsl.traits import Pure
 from sdy.dialect.interfaces import Elementwise
 from sdy.stablehlo.checks.agreement import verify_elementwise
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
+from sdy.stablehlo.checks.ranks import with_elements
 from sdy.stablehlo.checks.shape_checks import verify_same_type
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.types.element_types import BOOLEANS, COMPLEX, FLOATS, INEXACT, INTEGERS
-from sdy.stablehlo.types.ranks import with_elements
 from sdy.stablehlo.types.specific_types import most_specific
 from sdy.stablehlo.types.tensor_types import any_rank, ranked
 

@@ -20,13 +20,13 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.attributes.attribute_constraints import NON_NEGATIVE_I64
+from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.attributes.operation_attributes import FALSE
 from sdy.stablehlo.checks.inference import InferredResults
+from sdy.stablehlo.checks.ranks import verify_inferred_shapes
 from sdy.stablehlo.checks.shape_checks import as_ranked, compatible_types, tensor_type
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import ScanNames
-from sdy.stablehlo.types.ranks import verify_inferred_shapes
 from sdy.stablehlo.types.specific_types import dims_of, tensor_like
 from sdy.stablehlo.types.tensor_types import ANY_TENSOR
 

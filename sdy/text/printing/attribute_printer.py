@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     FunctionType,
     IntegerAttr,
+    IntegerType,
     LocationAttr,
     MemRefType,
     NoneAttr,
@@ -34,14 +35,13 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from sdy.ir.elements import MOST_LISTED_ELEMENTS, SparseElementsAttr, is_splat
 from sdy.ir.printing import OpenPrinter, print_element, print_elements
 from sdy.text.affine import map_text, set_text
 from sdy.text.printing.aliases import Aliases
 from sdy.text.printing.floats import float_text
 from sdy.text.printing.location_text import location_text
 from sdy.text.printing.versions import Forms, forms_of, installed_forms
-from sdy.text.reading.dense import MOST_LISTED_ELEMENTS, hexadecimal, is_splat
-from sdy.text.reading.sparse_elements import SparseElementsAttr
 
 T = TypeVar("T")
 
@@ -217,7 +217,7 @@ class AttributePrinter(OpenPrinter):
             # xDSL's `print_builtin` takes 0.0 and -0.0 for the same.
             print_elements(attribute, attribute.get_values(), self)
         else:
-            self.print_string(f'"{hexadecimal(attribute)}"')
+            self.print_string(f'"{_hexadecimal(attribute)}"')
 
     def _print_sparse(self, attribute: SparseElementsAttr) -> None:
         self.print_string("sparse<")
@@ -277,3 +277,13 @@ class AttributePrinter(OpenPrinter):
 
 def _escaped(character: re.Match[bytes]) -> bytes:
     return b"\\\\" if character[0] == b"\\" else b"\\%02X" % character[0][0]
+
+
+def _hexadecimal(attribute: DenseIntOrFPElementsAttr) -> str:
+    """The bytes of a constant as MLIR prints them, without quotes."""
+    data = attribute.data.data
+    element_type = attribute.get_element_type()
+    if isinstance(element_type, IntegerType) and element_type.bitwidth < 8:
+        mask = (1 << element_type.bitwidth) - 1
+        data = data.translate(bytes(byte & mask for byte in range(256)))
+    return f"0x{data.hex().upper()}"

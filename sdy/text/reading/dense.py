@@ -2,9 +2,6 @@
 
 In the hexadecimal form, which MLIR prints past a hundred elements, each element takes whole bytes, the lowest first.
 An integer narrower than a byte is extended with zeros there, and with its sign in memory.
-
-Where one value stands for more elements than MLIR would list, it is kept once in memory as well, whatever the shape:
-`DenseIntOrFPElementsAttr` then has the bytes of one element.
 """
 
 import math
@@ -14,15 +11,12 @@ from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    AnyDenseElement,
     AnyFloat,
-    BytesAttr,
     ComplexType,
     DenseIntOrFPElementsAttr,
     IndexType,
     IntegerType,
     MemRefType,
-    RankedStructure,
     TensorType,
     UnrankedTensorType,
     VectorType,
@@ -30,12 +24,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from sdy.ir.elements import DenseType, dense
 from sdy.text.reading.numbers import Literal, NumberParser, is_unsigned
-
-DenseType = RankedStructure[AnyDenseElement]
-
-MOST_LISTED_ELEMENTS = 100
-"""Up to this many elements MLIR prints a constant as a list, beyond it as bytes in hexadecimal."""
 
 
 class DenseParser(NumberParser):
@@ -177,41 +167,10 @@ class DenseParser(NumberParser):
         return element_type.get_normalized_value(value) if isinstance(element_type, IntegerType) else value
 
 
-def dense(dense_type: DenseType, data: bytes) -> DenseIntOrFPElementsAttr:
-    """A constant of the elements whose bytes are given, or with the bytes of one element for all."""
-    count = math.prod(dense_type.get_shape())
-    element = data[: dense_type.element_type.compile_time_size]
-    if is_repeated(element, data):
-        # MLIR knows the one value of a tensor without elements, too.
-        data = element * count if 0 < count <= MOST_LISTED_ELEMENTS else element
-    return DenseIntOrFPElementsAttr(cast(Any, dense_type), BytesAttr(data))
-
-
-def is_repeated(element: bytes, data: bytes) -> bool:
-    """Whether `data` is `element` again and again, at least once."""
-    return bool(data) and data.startswith(element) and data[len(element) :] == data[: -len(element)]
-
-
-def is_splat(attribute: DenseIntOrFPElementsAttr) -> bool:
-    """Whether there are elements, and all are the same."""
-    data = attribute.data.data
-    return is_repeated(data[: attribute.get_element_type().compile_time_size], data)
-
-
 def _sign_extended(bits: int) -> bytes:
     """For each byte, the byte whose lowest `bits` are extended with their sign."""
     sign, mask = 1 << (bits - 1), (1 << bits) - 1
     return bytes((((byte & mask) ^ sign) - sign) & 0xFF for byte in range(256))
-
-
-def hexadecimal(attribute: DenseIntOrFPElementsAttr) -> str:
-    """The bytes of a constant as MLIR prints them, without quotes."""
-    data = attribute.data.data
-    element_type = attribute.get_element_type()
-    if isinstance(element_type, IntegerType) and element_type.bitwidth < 8:
-        mask = (1 << element_type.bitwidth) - 1
-        data = data.translate(bytes(byte & mask for byte in range(256)))
-    return f"0x{data.hex().upper()}"
 
 
 def _dimensions(shape: list[int]) -> str:

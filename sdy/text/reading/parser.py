@@ -24,7 +24,6 @@ from sdy.diagnostics import DiagnosticError, error, register_source
 from sdy.parse_errors import ChainedParseError
 from sdy.text.large_stack import again_on_large_stack, has_large_stack
 from sdy.text.lines import LineTable
-from sdy.text.locations import LocationParser
 from sdy.text.printing.names import asm_names
 from sdy.text.printing.spelling import SPELLINGS
 from sdy.text.reading.affine_parser import AffineParser
@@ -32,6 +31,7 @@ from sdy.text.reading.builtin_syntax import BuiltinSyntaxParser
 from sdy.text.reading.dialect_symbols import DialectSymbolParser
 from sdy.text.reading.generic_form import GenericFormParser, default_properties
 from sdy.text.reading.lexer import LazyToken
+from sdy.text.reading.locations import LocationParser
 from sdy.text.reading.other_formats import refuse_other_formats
 from sdy.text.reading.property_storage import NoPlaceError
 from sdy.text.reading.repeated_lines import RepeatedLineParser

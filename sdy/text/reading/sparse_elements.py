@@ -7,33 +7,12 @@ import math
 from typing import cast
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i64
-from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.printer import Printer
+from xdsl.ir import Attribute
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.reading.dense import DenseParser, DenseType
+from sdy.ir.elements import DenseType, SparseElementsAttr
+from sdy.text.reading.dense import DenseParser
 from sdy.text.reading.numbers import Literal
-
-
-@irdl_attr_definition
-class SparseElementsAttr(ParametrizedAttribute, BuiltinAttribute):
-    """`indices` has a row for each place, as long as `type` has dimensions; `values` an element for each."""
-
-    name = "builtin.sparse_elements"
-    indices: DenseIntOrFPElementsAttr = param_def()
-    values: DenseIntOrFPElementsAttr = param_def()
-    type: Attribute = param_def()
-
-    def print_builtin(self, printer: Printer) -> None:
-        """Write it whole, by xDSL's spelling of numbers."""
-        printer.print_string("sparse<")
-        if len(self.values):
-            for separator, part in (("", self.indices), (", ", self.values)):
-                printer.print_string(separator)
-                part.print_without_type(printer)
-        printer.print_string("> : ")
-        printer.print_attribute(self.type)
 
 
 class SparseElementsParser(DenseParser):

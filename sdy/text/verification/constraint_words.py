@@ -1,7 +1,7 @@
 """MLIR's words for what the definitions of operations ask of types and attributes.
 
 An attribute that is not so is refused: `attribute 'dimension' failed to satisfy constraint: 64-bit signless integer
-attribute`. Constraints on types mostly bring their own words along, see `sdy.dialect.described`.
+attribute`. Constraints on types mostly bring their own words along, see `sdy.ir.described`.
 """
 
 from collections.abc import Iterable
@@ -21,14 +21,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.irdl import AnyOf, AttrConstraint, BaseAttr, IRDLAttrConstraint, RangeOf, irdl_to_attr_constraint
 
-from sdy.dialect.described import Described
-from sdy.stablehlo.attributes.attribute_constraints import (
+from sdy.ir.attribute_constraints import (
     I64_ELEMENTS,
     NON_NEGATIVE_I32,
     NON_NEGATIVE_I64,
     POSITIVE_I32,
     POSITIVE_I64,
 )
+from sdy.ir.described import Described
 
 _OF_ATTRIBUTES = {
     "array": "array attribute",

@@ -1,19 +1,23 @@
-"""What passes ask about the type of a value."""
+"""The shapes of values and types.
+
+Tensors, vectors and buffers are shaped; what has no shape, such as a token, counts as a scalar.
+"""
 
 from math import prod
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ComplexType, FixedBitwidthType, ShapedType, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from sdy.ir.fields import type_of
-from sdy.stablehlo.checks.agreement import bit_width
-from sdy.stablehlo.types.quantized import UniformQuantizedType
-
-_BYTE = 8
-_OF_PARTS = {ComplexType, UniformQuantizedType}
 
 _SHAPED = (TensorType, ShapedType)
 """Nearly all types are tensors', which are recognized in no time; to be asked for a shape takes longer."""
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The sizes of the dimensions of a tensor, -1 where unknown; of anything else, a vector too, those of a scalar."""
+    type_ = value.type
+    return type_.get_shape() if isinstance(type_, TensorType) else ()
 
 
 def rank(type_: Attribute) -> int:
@@ -42,17 +46,6 @@ def num_elements_of(type_: Attribute) -> int:
         return 0
     sizes = type_.get_shape()
     return 0 if DYNAMIC_INDEX in sizes else prod(sizes)
-
-
-def num_bytes(type_: Attribute) -> int:
-    """The bytes of a tensor, each element taking at least one; none where its size is not known, or it is no tensor."""
-    if type(type_) is not TensorType or not is_static_tensor(type_):
-        return 0
-    element: Attribute = type_.element_type
-    size = (
-        -(-bit_width(element) // _BYTE) if type(element) in _OF_PARTS or isinstance(element, FixedBitwidthType) else 0
-    )
-    return prod(type_.get_shape()) * size
 
 
 def is_scalar(value: SSAValue) -> bool:

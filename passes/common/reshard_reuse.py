@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
@@ -12,6 +11,7 @@ from xdsl.rewriter import InsertPoint
 from sdy.axes import AxisRef, axis_between
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
+from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
@@ -76,8 +76,8 @@ def _before(value: SSAValue, sharding: TensorSharding, mesh: Mesh) -> tuple[SSAV
             return op.operand, replace(
                 sharding, dims=tuple(sharding.dims[permutation.index(d)] for d in range(sharding.rank))
             )
-        case ReshapeOp() as op if sharding.rank == len(_shape(value)):
-            before = _before_reshape(sharding, _shape(value), _shape(op.operand), mesh)
+        case ReshapeOp() as op if sharding.rank == len(shape(value.type)):
+            before = _before_reshape(sharding, shape(value.type), shape(op.operand.type), mesh)
             return None if before is None else (op.operand, before)
         case _:
             return None
@@ -128,13 +128,9 @@ def _same_layout(
         return True
     if replace(first_sharding, dims=()) != replace(second_sharding, dims=()):
         return False
-    if first_sharding.rank != len(_shape(first)) or second_sharding.rank != len(_shape(second)):
+    if first_sharding.rank != len(shape(first.type)) or second_sharding.rank != len(shape(second.type)):
         return False
-    return strides(first_sharding, _shape(first), mesh) == strides(second_sharding, _shape(second), mesh)
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return value.type.get_shape() if isinstance(value.type, ShapedType) else ()
+    return strides(first_sharding, shape(first.type), mesh) == strides(second_sharding, shape(second.type), mesh)
 
 
 def strides(sharding: TensorSharding, shape: Sequence[int], mesh: Mesh) -> list[tuple[AxisRef, int]]:

@@ -1,0 +1,24 @@
+"""The bytes of tensors."""
+
+from math import prod
+
+from xdsl.dialects.builtin import ComplexType, FixedBitwidthType, TensorType
+from xdsl.ir import Attribute
+
+from sdy.ir.shapes import is_static_tensor
+from sdy.stablehlo.checks.agreement import bit_width
+from sdy.stablehlo.types.quantized import UniformQuantizedType
+
+_BYTE = 8
+_OF_PARTS = {ComplexType, UniformQuantizedType}
+
+
+def num_bytes(type_: Attribute) -> int:
+    """The bytes of a tensor, each element taking at least one; none where its size is not known, or it is no tensor."""
+    if type(type_) is not TensorType or not is_static_tensor(type_):
+        return 0
+    element: Attribute = type_.element_type
+    size = (
+        -(-bit_width(element) // _BYTE) if type(element) in _OF_PARTS or isinstance(element, FixedBitwidthType) else 0
+    )
+    return prod(type_.get_shape()) * size
