@@ -7,6 +7,7 @@
     building.py        operations made from what another one is made of
     editing.py         operations put somewhere, taken away, replaced
     rewriting.py       patterns applied where they can apply
+    companions.py      what is known of a module beside its text, which is copied with it
     families.py        dialects whose definitions are loaded when they are named
     parsing.py         xDSL's parsers, of which each step can be replaced
     printing.py        xDSL's printer, likewise
