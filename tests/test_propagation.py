@@ -21,11 +21,11 @@ from sdy.passes.driver import run_passes
 from sdy.passes.propagation.aggressive_propagate import AggressivePropagatePass
 from sdy.passes.propagation.basic_propagate import BasicPropagatePass
 from sdy.passes.propagation.directions import ALL_STAGES, Direction, Role, directions
-from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.op_priority_propagate import OpPriorityPropagatePass
 from sdy.passes.propagation.propagation_pass import PropagationPass
-from sdy.passes.propagation.reader import read
-from sdy.passes.propagation.step import Kind, Steps, Strategy
+from sdy.passes.propagation.reading.reader import read
+from sdy.passes.propagation.solver import Solver
+from sdy.passes.propagation.step import OperationKind, Steps, Strategy
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.rule import OpShardingRule
 from sdy.sharding import DimSharding, TensorSharding
@@ -103,7 +103,7 @@ ADD = OpShardingRule((16, 8), (((0,), (1,)), ((0,), (1,))), (((0,), (1,)),))
 
 class TestStep:
     def run(
-        self, kind: Kind, strategy: Strategy, *before: TensorSharding | None, stages: int = ALL_STAGES
+        self, kind: OperationKind, strategy: Strategy, *before: TensorSharding | None, stages: int = ALL_STAGES
     ) -> list[TensorSharding | None]:
         """The shardings of the tensors after one step."""
         steps = Steps({"mesh": MESH})
@@ -116,35 +116,39 @@ class TestStep:
 
     def test_a_contracted_factor_goes_sideways(self) -> None:
         lhs = sharding("a", "b")
-        assert self.run(Kind(MATMUL), "basic", lhs, None, None) == [lhs, sharding("b?", "?"), sharding("a?", "?")]
+        assert self.run(OperationKind(MATMUL), "basic", lhs, None, None) == [
+            lhs,
+            sharding("b?", "?"),
+            sharding("a?", "?"),
+        ]
 
     @pytest.mark.parametrize(("strategy", "result"), [("basic", None), ("aggressive", sharding("a?", "?"))])
     def test_only_the_aggressive_strategy_decides_a_conflict(
         self, strategy: Strategy, result: TensorSharding | None
     ) -> None:
         before = sharding("a", ""), sharding("", "a"), None
-        assert self.run(Kind(MATMUL), strategy, *before) == [*before[:2], result]
+        assert self.run(OperationKind(MATMUL), strategy, *before) == [*before[:2], result]
 
     def test_a_closed_tensor_ends_the_list_in_the_basic_strategy(self) -> None:
         before = sharding("a d", "?"), sharding("a", "?"), None
-        assert self.run(Kind(ADD), "basic", *before)[2] == sharding("a?", "?")
+        assert self.run(OperationKind(ADD), "basic", *before)[2] == sharding("a?", "?")
 
     def test_replicated_and_unreduced_axes_are_not_taken(self) -> None:
         kept = sharding("?", "?", unreduced="d"), sharding("?", "?", replicated="a")
         for strategy in ("basic", "aggressive"):
-            assert self.run(Kind(ADD), strategy, sharding("a", "d"), *kept)[1:] == [
+            assert self.run(OperationKind(ADD), strategy, sharding("a", "d"), *kept)[1:] == [
                 sharding("?", "?", unreduced="d") if strategy == "basic" else sharding("a?", "?", unreduced="d"),
                 kept[1] if strategy == "basic" else sharding("?", "d?", replicated="a"),
             ]
 
     def test_operands_of_an_elementwise_operation_get_no_more_than_its_results_take(self) -> None:
         before = sharding("a", "?"), sharding("?", "?"), sharding("", "")
-        assert self.run(Kind(ADD, is_elementwise=True), "aggressive", *before) == list(before)
-        assert self.run(Kind(ADD), "aggressive", *before)[1] == sharding("a?", "?")
+        assert self.run(OperationKind(ADD, is_elementwise=True), "aggressive", *before) == list(before)
+        assert self.run(OperationKind(ADD), "aggressive", *before)[1] == sharding("a?", "?")
 
     def test_sub_axes_are_not_propagated_conservatively(self) -> None:
         before = sharding("b:(1)2", "?"), None, None
-        assert self.run(Kind(ADD, conservative=True), "aggressive", *before) == list(before)
+        assert self.run(OperationKind(ADD, conservative=True), "aggressive", *before) == list(before)
 
     def test_maximal_meshes_and_different_meshes_are_left_alone(self) -> None:
         meshes = {"mesh": MESH, "maximal": Mesh((), (3,)), "other": Mesh.of({"a": 4})}
@@ -152,14 +156,14 @@ class TestStep:
         for before in ([TensorSharding("maximal"), None, None], [sharding("a", ""), other, None]):
             steps = Steps(meshes)
             numbers = tuple(steps.number(tensor) for tensor in before)
-            sets, _, _ = steps.step(Kind(ADD), "aggressive", ALL_STAGES, numbers)
+            sets, _, _ = steps.step(OperationKind(ADD), "aggressive", ALL_STAGES, numbers)
             assert not sets
 
     def test_operands_that_may_be_one_tensor_settle_only_when_they_stay_alike(self) -> None:
         steps = Steps({"mesh": MESH})
         result = steps.number(sharding("a", "b"))
         for rule, expected in ((ADD, True), (MATMUL, False)):
-            sets, settles, _ = steps.step(Kind(rule), "basic", ALL_STAGES, (0, 0, result))
+            sets, settles, _ = steps.step(OperationKind(rule), "basic", ALL_STAGES, (0, 0, result))
             assert len(sets) == 2
             assert settles == expected
 
@@ -232,19 +236,19 @@ def test_a_random_module_is_propagated_as_by_the_oracle(random_seed: int, name: 
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_visits_are_bounded(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each visit but the first of a round needs a change, and a change adds an axis to a tensor."""
-    states: list[FixedPoint] = []
-    run = FixedPoint.run
+    solvers: list[Solver] = []
+    run = Solver.run
 
-    def kept(self: FixedPoint, strategy: Strategy, stages: int) -> None:
-        states.append(self)
+    def kept(self: Solver, strategy: Strategy, stages: int) -> None:
+        solvers.append(self)
         run(self, strategy, stages)
 
-    monkeypatch.setattr(FixedPoint, "run", kept)
+    monkeypatch.setattr(Solver, "run", kept)
     text = random_module(seed, num_operations=100)
     propagated(text, OpPriorityPropagatePass())
-    num_operations = len(read(sdy.parse(text)).operations)
+    num_operations = len(read(sdy.parse(text))[0].kinds)
     num_axes = 4
-    assert 0 < states[-1].visits <= ALL_STAGES * num_operations * (1 + num_axes)
+    assert 0 < solvers[-1].visits <= ALL_STAGES * num_operations * (1 + num_axes)
 
 
 def test_modules_are_saved_between_priorities(tmp_path: Path) -> None:

@@ -45,10 +45,11 @@ class ExportNamedComputationsPass(AnalysisPreservingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
         for computation in innermost_first(operations_of(op, NamedComputationOp)):
-            _export(computation, symbols)
+            succeed(op, _export(computation, symbols), computation)
 
 
-def _export(computation: NamedComputationOp, symbols: Symbols) -> None:
+def _export(computation: NamedComputationOp, symbols: Symbols) -> CallOp:
+    """The call that takes the place of `computation`."""
     arguments, results = computation.body.block.args, computation.results
     in_shardings = edge_shardings(arguments) or _given(computation.in_shardings)
     out_shardings = edge_shardings(results) or _given(computation.out_shardings)
@@ -61,7 +62,7 @@ def _export(computation: NamedComputationOp, symbols: Symbols) -> None:
     if out_shardings is not None:
         set_result_shardings(call, out_shardings)
     replace(computation, call)
-    succeed(call, computation)
+    return call
 
 
 def _given(shardings: TensorShardingPerValueAttr | None) -> Shardings | None:

@@ -29,4 +29,4 @@ class ShardingConstraintToReshardPass(AnalysisPreservingPass):
             reshard.attributes = constraint.attributes.copy()
             reshard.location = constraint.location
             replace(constraint, reshard)
-            succeed(reshard, constraint)
+            succeed(op, reshard, constraint)

@@ -14,9 +14,9 @@ from sdy.dialect.shardings import data_flow_edge_of, get_sharding, set_sharding,
 from sdy.ir.editing import AnalysisPreservingPass, after_value, insert
 from sdy.ir.shapes import rank
 from sdy.ir.walking import innermost_first, invalidate, operations_of
+from sdy.passes.propagation.moves import Move
 from sdy.passes.propagation.provenance.debug_info import DebugInfo
 from sdy.passes.propagation.provenance.history import history_of
-from sdy.passes.propagation.provenance.moves import Move
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from xdsl.dialects.builtin import ModuleOp
-
 from sdy.passes.propagation.directions import ALL_STAGES
-from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.propagation_pass import PropagationPass
+from sdy.passes.propagation.solver import Solver
 from sdy.passes.propagation.step import Strategy
 
 PropagationStrategy = Literal["basic", "aggressive", "basic-then-aggressive"]
@@ -36,10 +34,10 @@ class AggressivePropagatePass(PropagationPass):
     propagation_strategy: PropagationStrategy = "aggressive"
     """Which strategies to bring to their fixed point, one after the other."""
 
-    def propagate(self, state: FixedPoint, module: ModuleOp) -> None:
-        self.propagate_stages(state, ALL_STAGES)
+    def propagate(self, solver: Solver) -> None:
+        self.propagate_stages(solver, ALL_STAGES)
 
-    def propagate_stages(self, state: FixedPoint, stages: int) -> None:
+    def propagate_stages(self, solver: Solver, stages: int) -> None:
         """Propagate through the operations that the first `stages` stages allow."""
         for strategy in _STRATEGIES[self.propagation_strategy]:
-            state.run(strategy, stages)
+            solver.run(strategy, stages)

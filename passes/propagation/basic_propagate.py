@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp
-
 from sdy.passes.propagation.directions import ALL_STAGES
-from sdy.passes.propagation.fixed_point import FixedPoint
 from sdy.passes.propagation.propagation_pass import PropagationPass
+from sdy.passes.propagation.solver import Solver
 
 
 @dataclass(frozen=True)
@@ -28,5 +26,5 @@ class BasicPropagatePass(PropagationPass):
 
     name = "sdy-basic-propagate"
 
-    def propagate(self, state: FixedPoint, module: ModuleOp) -> None:
-        state.run("basic", ALL_STAGES)
+    def propagate(self, solver: Solver) -> None:
+        solver.run("basic", ALL_STAGES)

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp
-
 from sdy.passes.propagation.aggressive_propagate import AggressivePropagatePass
 from sdy.passes.propagation.directions import ALL_STAGES
-from sdy.passes.propagation.fixed_point import FixedPoint
+from sdy.passes.propagation.solver import Solver
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,6 @@ class OpPriorityPropagatePass(AggressivePropagatePass):
     run_op_priority_propagation: bool = True
     """Whether to do so in stages, rather than through all operations at once."""
 
-    def propagate(self, state: FixedPoint, module: ModuleOp) -> None:
+    def propagate(self, solver: Solver) -> None:
         for stages in range(1 if self.run_op_priority_propagation else ALL_STAGES, ALL_STAGES + 1):
-            self.propagate_stages(state, stages)
+            self.propagate_stages(solver, stages)

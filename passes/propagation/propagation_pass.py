@@ -1,27 +1,25 @@
-"""What the four propagation passes share: read the module, propagate, write it back."""
+"""What the propagation passes share: read a snapshot of the module, solve it, write the solution."""
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from operator import ne
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation
 
-from sdy.dialect.attributes import SHARDING, SHARDING_RULE, OpShardingRuleAttr, TensorShardingPerValueAttr
-from sdy.dialect.meshes import named_meshes
-from sdy.dialect.shardings import set_func_arg_shardings, set_func_result_shardings, set_sharding
+from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import operations
-from sdy.passes.propagation.fixed_point import FixedPoint
-from sdy.passes.propagation.graph import Graph
+from sdy.passes.propagation.binding import Binding
 from sdy.passes.propagation.provenance.debug_info import DebugInfo
-from sdy.passes.propagation.provenance.history import Run, history_of
-from sdy.passes.propagation.reader import read
+from sdy.passes.propagation.provenance.history import PropagationRun, history_of
+from sdy.passes.propagation.reading.reader import read
 from sdy.passes.propagation.sharding_groups import synchronize_groups
-from sdy.passes.propagation.step import remembered_steps
+from sdy.passes.propagation.snapshot import Snapshot
+from sdy.passes.propagation.solution import Solution
+from sdy.passes.propagation.solver import Solver
+from sdy.passes.propagation.writing import write
 from sdy.rules import sharding_rules
 from sdy.sharding import TensorSharding
 
@@ -45,54 +43,40 @@ class PropagationPass(AnalysisPreservingPass):
     """Record in the module which step brought each axis."""
 
     @abstractmethod
-    def propagate(self, state: FixedPoint, module: ModuleOp) -> None:
-        """Bring `state`, read from `module`, to its fixed point."""
+    def propagate(self, solver: Solver) -> None:
+        """Bring `solver` to its fixed point."""
+
+    def solve(self, snapshot: Snapshot, given: Mapping[int, TensorSharding | None] | None = None) -> Solution:
+        """The shardings that propagation gives to the nodes of `snapshot`, which may be solved as often as one likes.
+
+        Where nodes are `given` other shardings than they have in the module, or None, these count.
+        """
+        solver = Solver(snapshot, given)
+        self.propagate(solver)
+        return solver.solution()
+
+    def write(self, solution: Solution, binding: Binding, module: ModuleOp) -> None:
+        """Write `solution` into `module`."""
+        write(solution, binding)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         debug_info = DebugInfo(op, self.debug_sharding_origins, self.debug_propagation_edge_sharding)
         synchronize_groups(op)
-        graph = read(op, self.conservative_propagation)
-        state = FixedPoint(graph, remembered_steps(named_meshes(op)))
-        self.propagate(state, op)
-        write_shardings(state)
+        snapshot, binding = read(op, self.conservative_propagation)
+        solution = self.solve(snapshot)
+        self.write(solution, binding, op)
         if self.keep_sharding_rules:
             for rule_owner, rule in sharding_rules(operations(op), self.conservative_propagation):
                 rule_owner.attributes[SHARDING_RULE] = rule
         else:
-            _remove_rules(graph)
-        history_of(op).runs.append(Run(state))
-        debug_info.add_all(state)
+            _remove_rules(binding.given_rules)
+        history_of(op).runs.append(PropagationRun(solution, binding))
+        debug_info.add_all(solution, binding)
         debug_info.write()
 
 
-def write_shardings(state: FixedPoint) -> None:
-    """Write the shardings that changed into the module."""
-    graph, numbers, sharding = state.graph, state.numbers, state.sharding
-    changed = {*compress(range(len(numbers)), map(ne, numbers, state.written))}
-    for func, signature in graph.signatures.items():
-        if not changed.isdisjoint(signature.arguments):
-            set_func_arg_shardings(func, map(sharding, signature.arguments))
-        if not changed.isdisjoint(signature.results):
-            set_func_result_shardings(func, map(sharding, signature.results))
-        changed.difference_update(signature.arguments, signature.results)
-    # All other nodes have a place, and no sharding is ever taken away.
-    places, shardings = cast(list[SSAValue], graph.places), cast(list[TensorSharding], state.steps.shardings)
-    made: dict[int, TensorShardingPerValueAttr] = {}
-    for node in changed:
-        number, attributes = numbers[node], graph.attributes[node]
-        if attributes is None:
-            set_sharding(places[node], shardings[number])
-            continue
-        # As `set_sharding` does it, in a third of the time.
-        attribute = made.get(number)
-        if attribute is None:
-            attribute = made[number] = TensorShardingPerValueAttr.of((shardings[number],))
-        attributes[SHARDING] = attribute
-    state.written = list(numbers)
-
-
-def _remove_rules(graph: Graph) -> None:
-    for op in graph.given_rules:
+def _remove_rules(rule_owners: Sequence[Operation]) -> None:
+    for op in rule_owners:
         rule = op.attributes.get(SHARDING_RULE)
         if isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
             del op.attributes[SHARDING_RULE]

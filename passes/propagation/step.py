@@ -18,7 +18,7 @@ from sdy.factors import Projection, project, unproject
 from sdy.mesh import Mesh
 from sdy.passes.propagation import aggressive, basic
 from sdy.passes.propagation.directions import ALL_STAGES, Direction, Role, directions
-from sdy.passes.propagation.provenance.moves import Move, moves
+from sdy.passes.propagation.moves import Move, moves
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 
@@ -50,7 +50,7 @@ NO_SHARDING = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class OperationKind:
     """Everything about an operation that decides what a step does, save the shardings; compared by identity."""
 
     rule: OpShardingRule
@@ -89,8 +89,8 @@ class Steps:
     """How many steps are remembered."""
     _numbers: dict[TensorSharding, int] = field(default_factory=dict[TensorSharding, int])
     _numbering: Lock = field(default_factory=Lock)
-    _taken: MutableMapping[Kind, dict[tuple[Strategy, tuple[Direction, ...]], Outcomes]] = field(
-        default_factory=WeakKeyDictionary[Kind, dict[tuple[Strategy, tuple[Direction, ...]], Outcomes]]
+    _taken: MutableMapping[OperationKind, dict[tuple[Strategy, tuple[Direction, ...]], Outcomes]] = field(
+        default_factory=WeakKeyDictionary[OperationKind, dict[tuple[Strategy, tuple[Direction, ...]], Outcomes]]
     )
     """Weak, as a kind that only one operation has leads to it, and so to its module."""
 
@@ -131,7 +131,7 @@ class Steps:
                 return None
         return name
 
-    def step(self, kind: Kind, strategy: Strategy, stages: int, shardings: tuple[int, ...]) -> Outcome:
+    def step(self, kind: OperationKind, strategy: Strategy, stages: int, shardings: tuple[int, ...]) -> Outcome:
         """What a visit of an operation of `kind` does when its tensors have `shardings`."""
         taken = self.taken(kind, strategy, stages)
         outcome = taken.get(shardings)
@@ -143,7 +143,12 @@ class Steps:
         return outcome
 
     def _settles(
-        self, kind: Kind, strategy: Strategy, stages: int, before: tuple[int, ...], sets: tuple[SetSharding, ...]
+        self,
+        kind: OperationKind,
+        strategy: Strategy,
+        stages: int,
+        before: tuple[int, ...],
+        sets: tuple[SetSharding, ...],
     ) -> bool:
         """Whether a step that `sets` shardings leaves nothing to do for the next one."""
         new = dict(sets)
@@ -155,11 +160,11 @@ class Steps:
         sets_more, _, _ = self.step(kind, strategy, stages, after)
         return not sets_more
 
-    def taken(self, kind: Kind, strategy: Strategy, stages: int) -> Outcomes:
+    def taken(self, kind: OperationKind, strategy: Strategy, stages: int) -> Outcomes:
         """The steps taken so far at operations of `kind` in rounds that are alike to them."""
         return self._taken.setdefault(kind, {}).setdefault((strategy, kind.directions[stages]), {})
 
-    def moves(self, kind: Kind, occasion: Occasion) -> list[Move]:
+    def moves(self, kind: OperationKind, occasion: Occasion) -> list[Move]:
         """What moved in a step that set something, taken once more."""
         old = self.as_seen(kind, occasion.before)
         mesh_name = self.common_mesh(old)
@@ -169,7 +174,7 @@ class Steps:
         _propagate(kind, occasion.strategy, kind.directions[occasion.stages], after, mesh)
         return moves(kind.rule, before, after, mesh)
 
-    def as_seen(self, kind: Kind, numbers: Sequence[int]) -> list[TensorSharding | None]:
+    def as_seen(self, kind: OperationKind, numbers: Sequence[int]) -> list[TensorSharding | None]:
         """The shardings of an operation's tensors as they look from one side of it."""
         seen = [self.shardings[number] for number in numbers]
         if kind.from_target and seen[-1] is not None:
@@ -181,7 +186,7 @@ class Steps:
         return self.meshes[name] if isinstance(name, str) else name
 
     def _sets(
-        self, kind: Kind, strategy: Strategy, directions: Sequence[Direction], numbers: tuple[int, ...]
+        self, kind: OperationKind, strategy: Strategy, directions: Sequence[Direction], numbers: tuple[int, ...]
     ) -> tuple[SetSharding, ...]:
         if not any(numbers) or not any(directions):
             return ()
@@ -223,7 +228,7 @@ def remembered_steps(meshes: Mapping[str, Mesh]) -> Steps:
 
 
 def _propagate(
-    kind: Kind, strategy: Strategy, directions: Sequence[Direction], projection: Projection, mesh: Mesh
+    kind: OperationKind, strategy: Strategy, directions: Sequence[Direction], projection: Projection, mesh: Mesh
 ) -> set[int]:
     return _STRATEGIES[strategy](
         projection, directions, kind.rule.factor_sizes, mesh, kind.conservative, kind.is_elementwise

@@ -8,9 +8,11 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.axes import mesh_order
 from sdy.mesh import Mesh
 from sdy.passes.common.save_module import SaveModulePass
-from sdy.passes.propagation.fixed_point import FixedPoint
+from sdy.passes.propagation.binding import Binding
 from sdy.passes.propagation.op_priority_propagate import OpPriorityPropagatePass
-from sdy.passes.propagation.propagation_pass import write_shardings
+from sdy.passes.propagation.solution import Solution
+from sdy.passes.propagation.solver import Solver
+from sdy.passes.propagation.writing import write
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.text import context
 
@@ -34,25 +36,31 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
     dump_index: int = 0
     """The number that the files in `module_dump_directory`, one after each priority but the last, start with."""
 
-    def propagate(self, state: FixedPoint, module: ModuleOp) -> None:
-        given = state.graph.given
+    def propagate(self, solver: Solver) -> None:
+        given = solver.given
         ranked = {each for each in set(given.values()) if any(dim.priority is not None for dim in each.dims)}
         for node, sharding in given.items():
             if sharding in ranked:
-                state.assign(node, _initial(sharding, state.steps.mesh_of(sharding)))
-        super().propagate(state, module)
+                solver.assign(node, _initial(sharding, solver.steps.mesh_of(sharding)))
+        super().propagate(solver)
         done = 0
         for priority in sorted({priority for sharding in ranked for priority in _later_priorities(sharding)}):
-            if self.module_dump_directory:
-                write_shardings(state)
-                name = f"propagation_after_user_priority_{done}"
-                SaveModulePass(self.module_dump_directory, name, self.dump_index).apply(context(), module)
+            solver.add_milestone(done)
             for node, sharding in given.items():
-                present = state.sharding(node)
+                present = solver.sharding(node)
                 if present is not None and priority in _later_priorities(sharding):
-                    state.assign(node, _with_priority(present, sharding, priority))
-            super().propagate(state, module)
+                    solver.assign(node, _with_priority(present, sharding, priority))
+            super().propagate(solver)
             done = priority
+
+    def write(self, solution: Solution, binding: Binding, module: ModuleOp) -> None:
+        written = None
+        for priority, milestone in solution.milestones if self.module_dump_directory else ():
+            write(milestone, binding, since=written)
+            written = milestone
+            name = f"propagation_after_user_priority_{priority}"
+            SaveModulePass(self.module_dump_directory, name, self.dump_index).apply(context(), module)
+        write(solution, binding, since=written)
 
 
 def _later_priorities(sharding: TensorSharding) -> Iterator[int]:

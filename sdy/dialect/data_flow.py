@@ -13,7 +13,7 @@ from itertools import takewhile
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 
 from sdy.dialect.attributes import ManualAxesAttr, TensorShardingPerValueAttr
-from sdy.dialect.interfaces import OptionalShardings, ShardableDataFlow
+from sdy.dialect.interfaces import OptionalShardings, ShardableDataFlow, Sides
 from sdy.sharding import DimSharding, TensorSharding
 
 IN_SHARDINGS = "in_shardings"
@@ -99,13 +99,18 @@ class ManualComputationDataFlow(ComputationDataFlow):
         outside = tuple(with_manual_axes(old, new, axes) for old, new in pairs)
         op.properties[IN_SHARDINGS] = TensorShardingPerValueAttr(outside)
 
-    def outside_sharding(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
+    def sides(self, op: Operation, target: SSAValue) -> Sides:
         assert isinstance(target, BlockArgument | OpResult)
         given = self._given(op, IN_SHARDINGS if isinstance(target, BlockArgument) else OUT_SHARDINGS)
-        return with_manual_axes(given[target.index], sharding, self._manual_axes(op))
+        index, axes = target.index, self._manual_axes(op)
 
-    def inside_sharding(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
-        return without_manual_axes(sharding, self._manual_axes(op))
+        def outwards(inside: TensorSharding) -> TensorSharding:
+            return with_manual_axes(given[index], inside, axes)
+
+        def inwards(outside: TensorSharding) -> TensorSharding:
+            return without_manual_axes(outside, axes)
+
+        return Sides(outwards, inwards)
 
     def keeps_owner_shardings_divisible(self, op: Operation) -> bool:
         return True

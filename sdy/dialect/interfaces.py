@@ -9,7 +9,8 @@ should be sharded alike. One target of each edge is its owner, and stands for th
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 from xdsl.traits import OpTrait
@@ -20,6 +21,15 @@ from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 
 OptionalShardings = Sequence[TensorSharding | None]
+
+
+class Sides(NamedTuple):
+    """How a sharding looks from the other side of an operation; neither leads to the operation."""
+
+    outwards: Callable[[TensorSharding], TensorSharding]
+    """What is seen outside of the sharding that is seen inside."""
+    inwards: Callable[[TensorSharding], TensorSharding]
+    """What is seen inside of the sharding that is seen outside."""
 
 
 class Elementwise(OpTrait):
@@ -91,13 +101,19 @@ class ShardableDataFlow(OpTrait, ABC):
         """Give each block argument that owns an edge its sharding."""
         raise NotImplementedError(f"'{op.name}' cannot keep shardings of block arguments")
 
+    def sides(self, op: Operation, target: SSAValue) -> Sides | None:
+        """How shardings of `target` look from the other side of `op`; None where they look alike from both."""
+        return None
+
     def outside_sharding(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
         """`sharding` of `target` as seen outside of `op`: by the sources of a block argument, the users of a result."""
-        return sharding
+        sides = self.sides(op, target)
+        return sharding if sides is None else sides.outwards(sharding)
 
     def inside_sharding(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
         """`sharding` of `target` as seen inside of `op`: by the users of a block argument, the sources of a result."""
-        return sharding
+        sides = self.sides(op, target)
+        return sharding if sides is None else sides.inwards(sharding)
 
     def keeps_owner_shardings_divisible(self, op: Operation) -> bool:
         """Whether the axes of an edge must divide the dimensions of its owner, so that no device holds padding."""

@@ -7,6 +7,7 @@
     building.py        operations made from what another one is made of
     editing.py         operations put somewhere, taken away, replaced
     rewriting.py       patterns applied where they can apply
+    companions.py      what is known of a module beside its text, which is copied with it
     shapes.py          the shapes of values and types
     elements.py        the elements of constants
     captures.py        the values from outside that the regions of an operation use

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from sdy.passes.propagation.fixed_point import SIGNATURE, Change, FixedPoint
+from sdy.passes.propagation.binding import Binding
+from sdy.passes.propagation.moves import Move
 from sdy.passes.propagation.provenance.edge_record import EdgeRecord
-from sdy.passes.propagation.provenance.moves import Move
 from sdy.passes.propagation.provenance.origin_record import OriginRecord
+from sdy.passes.propagation.snapshot import Snapshot
+from sdy.passes.propagation.solution import SIGNATURE, Change, Solution
 
 
 class DebugInfo:
@@ -33,12 +35,12 @@ class DebugInfo:
         if self._origins:
             self._origins.add(tensors, moves)
 
-    def add_all(self, state: FixedPoint) -> None:
+    def add_all(self, solution: Solution, binding: Binding) -> None:
         """Add all steps that propagation took."""
         if self._edges or self._origins:
-            for change in state.changes:
-                moves = state.steps.moves(change.kind, change.occasion)
-                self.add(*_site(state, change), moves)
+            for change in solution.changes:
+                moves = solution.steps.moves(change.kind, change.occasion)
+                self.add(*_site(solution.snapshot, binding, change), moves)
 
     def write(self) -> None:
         """Write the attributes into the module."""
@@ -48,15 +50,14 @@ class DebugInfo:
             self._edges.write()
 
 
-def _site(state: FixedPoint, change: Change) -> tuple[Operation, int, list[list[SSAValue]]]:
-    graph = state.graph
+def _site(snapshot: Snapshot, binding: Binding, change: Change) -> tuple[Operation, int, list[list[SSAValue]]]:
     nodes = change.tensors
     if change.operation == SIGNATURE:
         # A function's result has no value: what is returned stands for it.
         nodes = (change.tensors[0],) * 2
-        operation = graph.main
-        assert operation is not None
+        assert snapshot.main is not None
+        operation: Operation = binding.functions[snapshot.main]
     else:
-        operation = graph.operations[change.operation]
-    places = [[place for member in graph.group(node) if (place := graph.places[member])] for node in nodes]
-    return operation, len(change.kind.rule.operands), places
+        operation = binding.operations[change.operation]
+    values = [[value for member in snapshot.group(node) if (value := binding.values[member])] for node in nodes]
+    return operation, len(change.kind.rule.operands), values

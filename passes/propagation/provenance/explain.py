@@ -1,7 +1,7 @@
 """Why a value has the sharding it has: the way of each axis back to the sharding that the user gave."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -14,9 +14,9 @@ from sdy.dialect.interfaces import defining_op
 from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.dialect.rule_syntax import factor_name
 from sdy.dialect.shardings import get_sharding
-from sdy.passes.common.lineage import predecessor
+from sdy.passes.common.lineage import lineage_of
 from sdy.passes.propagation.provenance.explanation import Chain, Explanation, Hop, Missed, Origin
-from sdy.passes.propagation.provenance.history import Arrival, History, Run, history_of
+from sdy.passes.propagation.provenance.history import Arrival, History, PropagationRun, history_of
 from sdy.passes.propagation.provenance.missed import missed_axes
 from sdy.passes.propagation.provenance.named_value import named_value
 from sdy.passes.propagation.provenance.present_names import PresentNames
@@ -49,7 +49,7 @@ def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
         raise error(value, "the value is not in the module")
     name = names.of_value(value)
     sharding = get_sharding(value)
-    explainer = _Explainer(history, names)
+    explainer = _Explainer(history, lineage_of(module).predecessors, names)
     chains = [
         chain
         for dimension, dim in enumerate(sharding.dims if sharding else ())
@@ -61,8 +61,9 @@ def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
 
 
 class _Explainer:
-    def __init__(self, history: History, names: PresentNames) -> None:
+    def __init__(self, history: History, predecessors: Mapping[SSAValue, SSAValue], names: PresentNames) -> None:
         self.history = history
+        self.predecessors = predecessors
         self.names = names
 
     def chains(self, value: SSAValue, dimension: int, axis: AxisRef) -> Iterator[Chain]:
@@ -81,17 +82,17 @@ class _Explainer:
         run, node = self._find(value, len(self.history.runs))
         return missed_axes(run, node, self.names) if run else ()
 
-    def _find(self, value: SSAValue | None, end: int) -> tuple[Run | None, int]:
+    def _find(self, value: SSAValue | None, end: int) -> tuple[PropagationRun | None, int]:
         """The last of the first `end` propagations that met `value` or one whose place it took, and the node there."""
         while value is not None:
             for run in reversed(self.history.runs[:end]):
-                node = run.state.graph.node_of(value)
+                node = run.binding.node_of(value)
                 if node:
                     return run, node
-            value = predecessor(value)
+            value = self.predecessors.get(value)
         return None, 0
 
-    def _follow(self, run: Run, node: int, axis: AxisRef) -> tuple[tuple[Hop, ...], Origin]:
+    def _follow(self, run: PropagationRun, node: int, axis: AxisRef) -> tuple[tuple[Hop, ...], Origin]:
         """The steps that brought `axis` to `node`, the last one first, and where it began."""
         hops: list[Hop] = []
         step = math.inf
@@ -103,13 +104,13 @@ class _Explainer:
                 node, step = piece.source, piece.step
                 continue
             # What was given to this propagation may come from one before it.
-            earlier, earlier_node = self._find(run.state.graph.places[node], self.history.runs.index(run))
+            earlier, earlier_node = self._find(run.binding.values[node], self.history.runs.index(run))
             if earlier is None or not earlier.pieces(earlier_node, axis):
                 break
             run, node, step = earlier, earlier_node, math.inf
         return tuple(hops), self._origin(run, node)
 
-    def _hop(self, run: Run, node: int, arrival: Arrival) -> Hop:
+    def _hop(self, run: PropagationRun, node: int, arrival: Arrival) -> Hop:
         operation = self.names.operation(run, arrival.change.operation, arrival.change.tensors)
         return Hop(
             target=self.names.of_node(run, node),
@@ -120,18 +121,17 @@ class _Explainer:
             where=location_of(operation),
         )
 
-    def _origin(self, run: Run, node: int) -> Origin:
+    def _origin(self, run: PropagationRun, node: int) -> Origin:
         """The sharding that the user gave to what `node` holds the sharding of."""
-        graph = run.state.graph
-        place = graph.places[node]
-        if place is not None and place in self.history.applied:
-            constraint = self.history.applied[place]
+        value = run.binding.values[node]
+        if value is not None and value in self.history.applied:
+            constraint = self.history.applied[value]
             return Origin(f"asked for by {constraint.name}", location_of(constraint))
-        for func, signature in graph.signatures.items():
-            for kind, nodes in (("argument", signature.arguments), ("result", signature.results)):
+        for func, function in zip(run.binding.functions, run.solution.snapshot.functions, strict=True):
+            for kind, nodes in (("argument", function.arguments), ("result", function.results)):
                 if node in nodes:
-                    text = f"given to {kind} {nodes.index(node)} of @{func.sym_name.data}"
-                    return Origin(text, location_of(place or func))
+                    text = f"given to {kind} {nodes.index(node)} of @{function.name}"
+                    return Origin(text, location_of(value or func))
         owner = run.owner(node)
         op = defining_op(owner)
         text = f"given to {op.name}" if op else "given"

@@ -1,4 +1,4 @@
-"""What was done to the shardings of a module, kept with the module for as long as it lives."""
+"""What was done to the shardings of a module: kept with it and its copies, for as long as they live."""
 
 import math
 from collections.abc import Iterator
@@ -11,10 +11,12 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.dialect.ops import DataFlowEdgeOp
-from sdy.passes.propagation.fixed_point import Change, FixedPoint
-from sdy.passes.propagation.graph import UNSHARDABLE
-from sdy.passes.propagation.provenance.moves import Move
+from sdy.ir.companions import Copies, companion
+from sdy.passes.propagation.binding import Binding
+from sdy.passes.propagation.moves import Move
 from sdy.passes.propagation.provenance.ways import Choice
+from sdy.passes.propagation.snapshot import UNSHARDABLE
+from sdy.passes.propagation.solution import Change, Solution
 
 
 class Arrival(NamedTuple):
@@ -30,11 +32,12 @@ class Arrival(NamedTuple):
         return self.change.tensors[self.move.source]
 
 
-@dataclass
-class Run:
-    """One propagation."""
+@dataclass(frozen=True, eq=False)
+class PropagationRun:
+    """One propagation: its solution, and what the numbers in it stand for in the module."""
 
-    state: FixedPoint
+    solution: Solution
+    binding: Binding
 
     @cached_property
     def arrivals(self) -> dict[int, list[Arrival]]:
@@ -46,24 +49,24 @@ class Run:
         return found
 
     def _arrivals(self) -> Iterator[tuple[int, Arrival]]:
-        for step, change in enumerate(self.state.changes):
-            for move in self.state.steps.moves(change.kind, change.occasion):
-                for node in self.state.graph.group(change.tensors[move.target]):
+        for step, change in enumerate(self.solution.changes):
+            for move in self.solution.steps.moves(change.kind, change.occasion):
+                for node in self.solution.snapshot.group(change.tensors[move.target]):
                     yield node, Arrival(step, change, move)
 
     @cached_property
     def values(self) -> dict[int, list[SSAValue]]:
         """The values whose sharding each node holds."""
         found: dict[int, list[SSAValue]] = {}
-        graph = self.state.graph
-        for value in (*graph.places, *graph.joined):
+        binding = self.binding
+        for value in (*binding.values, *binding.joined):
             if value is not None:
-                found.setdefault(graph.nodes[id(value)], []).append(value)
+                found.setdefault(binding.nodes[id(value)], []).append(value)
         return found
 
     def pieces(self, node: int, axis: AxisRef, before: float = math.inf) -> list[AxisRef | Arrival]:
         """What `axis` was at `node` before a step: the given axis or the arrival that has all of it, or its parts."""
-        given = self.state.graph.given.get(node)
+        given = self.solution.given.get(node)
         found: list[tuple[AxisRef, AxisRef | Arrival]]
         found = [(part, part) for dim in given.dims for part in dim.axes] if given else []
         found += [(arrival.move.axis, arrival) for arrival in self.arrivals.get(node, ()) if arrival.step < before]
@@ -83,20 +86,19 @@ class Run:
 class History:
     """What was done to a module."""
 
-    runs: list[Run] = field(default_factory=list[Run])
+    runs: list[PropagationRun] = field(default_factory=list[PropagationRun])
     """The propagations, in order."""
     choice: Choice | None = None
     """Which of several ways of propagation this one was, where there were several."""
     applied: dict[SSAValue, Operation] = field(default_factory=dict[SSAValue, Operation])
     """The constraint or manual computation that gave a value its sharding before propagation."""
 
-
-_ATTRIBUTE = "_sharding_history"
+    def copied(self, copies: Copies) -> "History":
+        """The history of a copy of the module."""
+        runs = [PropagationRun(run.solution, run.binding.copied(copies)) for run in self.runs]
+        return History(runs, self.choice, {copies.of(value): copies.of(op) for value, op in self.applied.items()})
 
 
 def history_of(module: ModuleOp) -> History:
-    """The history of `module`, empty to begin with.
-
-    It is an attribute of the module in Python: a history leads to its module, so that no other place could let go.
-    """
-    return vars(module).setdefault(_ATTRIBUTE, History())
+    """The history of `module`, empty to begin with."""
+    return companion(module, History)

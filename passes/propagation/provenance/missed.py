@@ -11,14 +11,14 @@ from sdy.diagnostics import location_of
 from sdy.dialect.rule_syntax import factor_name
 from sdy.factors import TensorFactors, project
 from sdy.passes.propagation.directions import ALL_STAGES, Direction
-from sdy.passes.propagation.fixed_point import SIGNATURE
 from sdy.passes.propagation.provenance.explanation import Hop, Missed
-from sdy.passes.propagation.provenance.history import Run
+from sdy.passes.propagation.provenance.history import PropagationRun
 from sdy.passes.propagation.provenance.present_names import PresentNames
-from sdy.passes.propagation.step import Kind
+from sdy.passes.propagation.solution import SIGNATURE
+from sdy.passes.propagation.step import OperationKind
 
 
-def missed_axes(run: Run, node: int, names: PresentNames) -> tuple[Missed, ...]:
+def missed_axes(run: PropagationRun, node: int, names: PresentNames) -> tuple[Missed, ...]:
     """The axes that could have come to `node`, which has none: the first operation that kept each, for each reason."""
     found: dict[tuple[int, AxisRef, str], Missed] = {}
     for surroundings in _surroundings(run, node, names):
@@ -27,15 +27,17 @@ def missed_axes(run: Run, node: int, names: PresentNames) -> tuple[Missed, ...]:
     return tuple(sorted(found.values(), key=lambda missed: missed.dimension))
 
 
-def _surroundings(run: Run, node: int, names: PresentNames) -> "Iterator[_Surroundings]":
+def _surroundings(run: PropagationRun, node: int, names: PresentNames) -> "Iterator[_Surroundings]":
     """The operations around `node`, each with its tensors."""
-    graph, steps = run.state.graph, run.state.steps
-    around = [(number, graph.kinds[number], graph.tensors[number]) for number in dict.fromkeys(graph.readers[node])]
-    returned = [(SIGNATURE, kind, tensors) for kind, tensors in graph.returns if node in tensors]
+    solution = run.solution
+    snapshot, steps = solution.snapshot, solution.steps
+    readers = sorted({*snapshot.readers[node]}.difference(solution.erased))
+    around = [(number, snapshot.kinds[number], snapshot.tensors[number]) for number in readers]
+    returned = [(SIGNATURE, kind, tensors) for kind, tensors in snapshot.returns if node in tensors]
     for number, kind, nodes in (*around, *returned):
         if kind is None:
             continue
-        shardings = steps.as_seen(kind, [run.state.numbers[each] for each in nodes])
+        shardings = steps.as_seen(kind, [steps.number(solution.shardings[each]) for each in nodes])
         mesh = steps.common_mesh(shardings)
         if mesh is not None:
             tensors = project(kind.rule, shardings, steps.mesh(mesh)).tensors
@@ -44,11 +46,11 @@ def _surroundings(run: Run, node: int, names: PresentNames) -> "Iterator[_Surrou
 
 @dataclass(frozen=True)
 class _Surroundings:
-    run: Run
+    run: PropagationRun
     names: PresentNames
     number: int
     """The number of the operation."""
-    kind: Kind
+    kind: OperationKind
     nodes: Sequence[int]
     tensors: Sequence[TensorFactors]
     """How each node is split, by factor."""

@@ -24,7 +24,7 @@ from sdy.dialect.shardings import func_result_sharding, get_sharding, shardable_
 from sdy.ir.walking import operations, operations_inside_out
 from sdy.passes.common.argument_attributes import set_argument_attribute, set_result_attribute
 from sdy.passes.common.data_flow_edges import edge_of
-from sdy.passes.propagation.provenance.moves import Move
+from sdy.passes.propagation.moves import Move
 from sdy.sharding import TensorSharding
 
 Origins = dict[AxisRef, str]

@@ -8,9 +8,9 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.interfaces import defining_op
 from sdy.dialect.ops import DataFlowEdgeOp
-from sdy.passes.common.lineage import predecessor
-from sdy.passes.propagation.fixed_point import SIGNATURE
-from sdy.passes.propagation.provenance.history import Run
+from sdy.passes.common.lineage import lineage_of
+from sdy.passes.propagation.provenance.history import PropagationRun
+from sdy.passes.propagation.solution import SIGNATURE
 from sdy.text.printing.names import Names
 
 
@@ -20,6 +20,7 @@ class PresentNames:
     def __init__(self, module: ModuleOp, viewpoint: SSAValue) -> None:
         self._names = Names(generic=False)
         self._names.add(module)
+        self._predecessors = lineage_of(module).predecessors
         self._function = _function_of(viewpoint)
         self._values: dict[int, dict[int, SSAValue]] = {}
 
@@ -31,29 +32,32 @@ class PresentNames:
         name, function = f"%{self._names.values[value]}", _function_of(value)
         return name if function is None or function is self._function else f"@{function.sym_name.data}:{name}"
 
-    def of_node(self, run: Run, node: int) -> str:
+    def of_node(self, run: PropagationRun, node: int) -> str:
         """The name of what `node` held the sharding of, or words for it where it is no value, or gone."""
         value = self.value(run, node)
         if value is not None:
             return self.of_value(value)
-        for func, signature in run.state.graph.signatures.items():
-            if node in signature.results:
-                return f"result {signature.results.index(node)} of @{func.sym_name.data}"
+        for function in run.solution.snapshot.functions:
+            if node in function.results:
+                return f"result {function.results.index(node)} of @{function.name}"
         op = defining_op(run.owner(node))
         return f"a result of {op.name}" if op else "an argument"
 
-    def operation(self, run: Run, number: int, tensors: Sequence[int]) -> Operation:
+    def operation(self, run: PropagationRun, number: int, tensors: Sequence[int]) -> Operation:
         """The operation of that number, between `tensors`: for a data-flow edge, the one that owns it, as it is now."""
-        graph = run.state.graph
-        operation = graph.main if number == SIGNATURE else graph.operations[number]
-        assert operation is not None
+        if number == SIGNATURE:
+            main = run.solution.snapshot.main
+            assert main is not None
+            operation: Operation = run.binding.functions[main]
+        else:
+            operation = run.binding.operations[number]
         if isinstance(operation, FuncOp):
             return operation.get_return_op() or operation
         if isinstance(operation, DataFlowEdgeOp):
             return defining_op(self.value(run, tensors[-1]) or run.owner(tensors[-1])) or operation
         return operation
 
-    def value(self, run: Run, node: int) -> SSAValue | None:
+    def value(self, run: PropagationRun, node: int) -> SSAValue | None:
         """The first value in the module now that had its sharding at `node`, or took the place of one that had."""
         found = self._values.get(id(run))
         if found is None:
@@ -61,9 +65,9 @@ class PresentNames:
             for value in self._names.values:
                 at: SSAValue | None = value
                 while at is not None:
-                    if seen := run.state.graph.node_of(at):
+                    if seen := run.binding.node_of(at):
                         found.setdefault(seen, value)
-                    at = predecessor(at)
+                    at = self._predecessors.get(at)
         return found.get(node)
 
 

@@ -1,4 +1,4 @@
-"""The fixed point: visit operations until no step changes a sharding.
+"""Solving a snapshot, to the fixed point: visit operations until no step changes a sharding.
 
 Where shardings contend, who comes first wins, so that the order of visits is part of the result. It is that of MLIR's
 greedy rewrite driver going top down, which Shardy uses: all operations are put on a stack, the first of the module on
@@ -10,92 +10,73 @@ operations past `position`. And an operation is passed over when none of its ten
 would surely set nothing: none of their shardings, and none of its directions, changed since its last visit, or that
 visit itself changed them and left nothing to do. So it is for most in all rounds but the first.
 
-The driver also erases operations whose results nobody uses, and so do we: it takes uses away from their operands, and
+The driver also erases operations that are trivially dead, and so do we: it takes uses away from their operands, and
 who reads a tensor alone is propagated through earlier.
+
+All that is asked is the snapshot, which stays as it is: it can be solved for other shardings, without the module.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import compress
 from operator import ne
-from typing import NamedTuple
 
 from sdy.passes.propagation.directions import ALL_STAGES
-from sdy.passes.propagation.graph import UNSHARDABLE, Graph
-from sdy.passes.propagation.step import NO_SHARDING, Kind, Occasion, Outcome, Outcomes, Steps, Strategy
+from sdy.passes.propagation.erasure import Erasure
+from sdy.passes.propagation.snapshot import UNSHARDABLE, Snapshot
+from sdy.passes.propagation.solution import LogEntry, Solution
+from sdy.passes.propagation.step import NO_SHARDING, OperationKind, Outcomes, Strategy, remembered_steps
 from sdy.sharding import TensorSharding
-
-SIGNATURE = -1
-"""In place of an operation's number: the main function's signature, which ties returned values to results."""
 
 _BARE, _STALE, _DONE = None, True, False
 """What an operation is to the next visit: without a sharding around it; to be visited, which alone is true; with
 nothing left to do."""
 
 
-class Change(NamedTuple):
-    """A visit that set shardings: all that it takes to take its step once more."""
+class Solver:
+    """The shardings of a snapshot's nodes as they grow, round by round.
 
-    operation: int
-    """The number of the operation, or `SIGNATURE`."""
-    tensors: Sequence[int]
-    """The nodes of its tensors."""
-    kind: Kind
-    occasion: Occasion
+    Where nodes are `given` other shardings than the snapshot has, or None, these count.
+    """
 
-
-class FixedPoint:
-    """The shardings of a graph's nodes as they grow, round by round."""
-
-    def __init__(self, graph: Graph, steps: Steps) -> None:
-        self.graph = graph
-        self.steps = steps
-        self.numbers = [NO_SHARDING] * len(graph.places)
-        """The number of each node's sharding."""
+    def __init__(self, snapshot: Snapshot, given: Mapping[int, TensorSharding | None] | None = None) -> None:
+        self.snapshot = snapshot
+        changed = {**snapshot.given, **(given or {})}
+        self.given = {node: sharding for node, sharding in changed.items() if sharding is not None}
+        """The shardings that nodes have to begin with."""
+        self.steps = remembered_steps(snapshot.meshes)
         self.visits = 0
         """How many visits of operations it took so far."""
-        self._log: list[tuple[int, Kind, Outcome]] = []
-        """The visits that set something, in order: of an operation, or of the return of value n as `~n`.
-
-        What is only asked for by those who want an explanation is left to be found then: to put it all aside is slow.
-        """
-        self._state: list[bool | None] = [_BARE] * len(graph.kinds)
+        self._numbers = [NO_SHARDING] * snapshot.num_nodes
+        """The number of each node's sharding."""
+        self._kinds = list(snapshot.kinds)
+        """What a step does at each operation, which erasures may change."""
+        self._erasure = Erasure(snapshot.dead_code, self._kinds)
+        self._log: list[LogEntry] = []
+        """What is only asked for by those who want an explanation is left to be found then: to put it aside is slow."""
+        self._milestones: list[tuple[int, Solution]] = []
+        self._state: list[bool | None] = [_BARE] * len(self._kinds)
         """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`."""
-        for node, sharding in graph.given.items():
+        for node, sharding in self.given.items():
             self.assign(node, sharding)
-        for number in graph.dead:
+        for number in snapshot.dead_code.dead:
             self._state[number] = _STALE
-        self.written = list(self.numbers)
-        """The number of the sharding that each node has in the module."""
-        self._numbers_of_kinds: dict[Kind, list[int]] = {}
+        self._numbers_of_kinds: dict[OperationKind, list[int]] = {}
         self._last_round: tuple[Strategy, int] | None = None
-        self._returned = [value for _, (value, _) in graph.returns]
-        self._results = [result for _, (_, result) in graph.returns]
+        self._returned = [value for _, (value, _) in snapshot.returns]
+        self._results = [result for _, (_, result) in snapshot.returns]
         self._reached: dict[int, tuple[int, ...]] = {}
-        self._reaching_further = {UNSHARDABLE, *graph.winding, *graph.groups, *graph.siblings}
-        """The nodes whose change is more than a change of their own that matters to their readers."""
         self._position = 0
         self._stack: list[int] = []
-        self._stacked = [False] * len(graph.kinds)
-
-    @property
-    def changes(self) -> Sequence[Change]:
-        """The visits that set something, in order."""
-        tensors, returns = self.graph.tensors, self.graph.returns
-        return [
-            Change(number, tensors[number], kind, occasion)
-            if number >= 0
-            else Change(SIGNATURE, returns[~number].tensors, kind, occasion)
-            for number, kind, (_, _, occasion) in self._log
-        ]
+        self._stacked = [False] * len(self._kinds)
 
     def sharding(self, node: int) -> TensorSharding | None:
         """The present sharding of `node`."""
-        return self.steps.shardings[self.numbers[node]]
+        return self.steps.shardings[self._numbers[node]]
 
-    def assign(self, node: int, sharding: TensorSharding | None) -> None:
+    def assign(self, node: int, sharding: TensorSharding) -> None:
         """Give `node` a sharding that does not come from propagation."""
-        self.numbers[node] = self.steps.number(sharding)
+        self._numbers[node] = self.steps.number(sharding)
         self._make_readers_stale(node)
 
     def run(self, strategy: Strategy, stages: int) -> None:
@@ -105,9 +86,25 @@ class FixedPoint:
         self._visit_operations(strategy, stages)
         self._visit_returns(strategy)
 
+    def add_milestone(self, priority: int) -> None:
+        """Keep the solution so far, as what it was when this priority was done."""
+        self._milestones.append((priority, self.solution()))
+
+    def solution(self) -> Solution:
+        """The solution so far."""
+        return Solution(
+            self.snapshot,
+            tuple(map(self.steps.shardings.__getitem__, self._numbers)),
+            tuple(self._erasure.erased),
+            self.given,
+            self.steps,
+            tuple(self._log),
+            tuple(self._milestones),
+        )
+
     def _make_readers_stale(self, node: int) -> None:
         state = self._state
-        for reader in self.graph.readers[node]:
+        for reader in self.snapshot.readers[node]:
             state[reader] = _STALE
 
     def _wake(self, strategy: Strategy, stages: int) -> None:
@@ -118,8 +115,8 @@ class FixedPoint:
             return
         last_strategy, last_stages = last_round
         if not self._numbers_of_kinds:
-            of_kinds = defaultdict[Kind, list[int]](list)
-            for number, kind in enumerate(self.graph.kinds):
+            of_kinds = defaultdict[OperationKind, list[int]](list)
+            for number, kind in enumerate(self._kinds):
                 if kind is not None:
                     of_kinds[kind].append(number)
             self._numbers_of_kinds = of_kinds
@@ -131,26 +128,26 @@ class FixedPoint:
                         state[number] = _STALE
 
     def _visit_returns(self, strategy: Strategy) -> None:
-        number_of = self.numbers.__getitem__
+        number_of = self._numbers.__getitem__
         # Between tensors that are split alike nothing moves.
         are_different = map(ne, map(number_of, self._returned), map(number_of, self._results))
-        for index, (kind, tensors) in compress(enumerate(self.graph.returns), are_different):
+        for index, (kind, tensors) in compress(enumerate(self.snapshot.returns), are_different):
             shardings = number_of(tensors[0]), number_of(tensors[1])
             outcome = self.steps.step(kind, strategy, ALL_STAGES, shardings)
             sets, _, _ = outcome
             if sets:
                 self._log.append((~index, kind, outcome))
             for position, sharding in sets:
-                for node in self.graph.group(tensors[position]):
+                for node in self.snapshot.group(tensors[position]):
                     self._set(node, sharding)
 
     def _visit_operations(self, strategy: Strategy, stages: int) -> None:
         """Written to be fast: this loop goes round once for each visit."""
-        graph, numbers, state, stack, stacked = self.graph, self.numbers, self._state, self._stack, self._stacked
-        kinds, tensors_of, dead, readers = graph.kinds, graph.tensors, graph.dead, graph.readers
-        number_of, log = numbers.__getitem__, self._log.append
-        reaching_further = self._reaching_further
-        taken: dict[Kind, Outcomes] = {}
+        snapshot, numbers, state, stack, stacked = self.snapshot, self._numbers, self._state, self._stack, self._stacked
+        kinds, tensors_of, readers_of, routes = self._kinds, snapshot.tensors, snapshot.readers, snapshot.routes
+        dead = self._erasure.dead
+        number_of, log, push = numbers.__getitem__, self._log.append, stack.append
+        taken: dict[OperationKind, Outcomes] = {}
         # What becomes stale on the way is found too, if it is not passed yet.
         stale = compress(range(len(kinds)), state)
         here = -1
@@ -198,26 +195,19 @@ class FixedPoint:
             log((number, kind, outcome))
             for position, sharding in sets:
                 node = tensors[position]
-                if node in reaching_further:
+                if node in routes:
                     self._position = here
                     settles = False
-                    for member in graph.group(node):
+                    for member in snapshot.group(node):
                         self._set(member, sharding)
                         self._push_reached(member, number)
                     continue
                 numbers[node] = sharding
-                reached: list[int] = []
-                for reader in readers[node]:
+                for reader in readers_of[node]:
                     state[reader] = _STALE
                     if reader <= here and reader != number and not stacked[reader]:
-                        reached.append(reader)
-                if reached:
-                    # Their order only matters where there are several.
-                    if len(reached) > 1:
-                        reached = graph.in_order_of_shardy(node, reached)
-                    for reader in reached:
                         stacked[reader] = True
-                    stack += reached
+                        push(reader)
             if settles:
                 state[number] = _DONE
         self.visits += visits
@@ -228,11 +218,28 @@ class FixedPoint:
             if number != visited:
                 self._push(number)
 
+    def _reached_from(self, node: int) -> tuple[int, ...]:
+        """What the change of `node` reaches, as it was when this was first asked for."""
+        found = self._reached.get(node)
+        if found is None:
+            erased = self._erasure.erased
+            reached: dict[int, None] = {}
+            for operations, through, instead_of in self.snapshot.routes.get(node, ()):
+                if all(number in erased for number in instead_of) and not any(number in erased for number in through):
+                    reached.update(dict.fromkeys(operations))
+            found = self._reached[node] = tuple(reached)
+        return found
+
+    def _push(self, number: int) -> None:
+        if number <= self._position and not self._stacked[number]:
+            self._stacked[number] = True
+            self._stack.append(number)
+
     def _set(self, node: int, sharding: int) -> None:
         if node == UNSHARDABLE:
             return
-        before = self.numbers[node]
-        self.numbers[node] = sharding
+        before = self._numbers[node]
+        self._numbers[node] = sharding
         self._make_readers_stale(node)
         if before == NO_SHARDING:
             self._open_siblings(node)
@@ -241,26 +248,16 @@ class FixedPoint:
         """Give the values that keep their shardings with that of `node` open ones, where they have none."""
         sharding = self.sharding(node)
         assert sharding is not None
-        for sibling in self.graph.siblings.get(node, ()):
-            if self.numbers[sibling] == NO_SHARDING:
-                self.assign(sibling, TensorSharding.replicated_open(sharding.mesh, self.graph.rank(sibling)))
-
-    def _reached_from(self, node: int) -> tuple[int, ...]:
-        if node not in self._reached:
-            self._reached[node] = self.graph.reached_from(node)
-        return self._reached[node]
-
-    def _push(self, number: int) -> None:
-        if number <= self._position and not self._stacked[number]:
-            self._stacked[number] = True
-            self._stack.append(number)
+        for sibling in self.snapshot.siblings.get(node, ()):
+            if self._numbers[sibling.node] == NO_SHARDING:
+                self.assign(sibling.node, TensorSharding.replicated_open(sharding.mesh, sibling.rank))
 
     def _erase(self, number: int) -> None:
-        erased = self.graph.erase(number)
+        touched = self._erasure.erase(number)
         self._numbers_of_kinds.clear()
-        for user in erased.left_alone:
+        for user in touched.left_alone:
             self._state[user] = _STALE
-        for neighbour in erased.neighbours:
-            if neighbour in self.graph.dead:
+        for neighbour in touched.neighbours:
+            if neighbour in self._erasure.dead:
                 self._state[neighbour] = _STALE
             self._push(neighbour)

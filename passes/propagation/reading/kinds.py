@@ -1,21 +1,20 @@
-"""Which kind of step each operation is: operations of one kind share their steps, in all modules of the process."""
+"""Of which kind each operation is: operations of one kind share their steps, in all modules of the process."""
 
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from sdy.dialect.attributes import OpShardingRuleAttr
-from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.interfaces import Sides
 from sdy.dialect.ops import PropagationBarrierOp
 from sdy.ir.fields import next_use, operands_of
 from sdy.ir.shapes import is_scalar, is_static_tensor, rank
 from sdy.passes.common.op_properties import is_elementwise
 from sdy.passes.propagation.directions import Direction, Role
-from sdy.passes.propagation.step import Kind
+from sdy.passes.propagation.snapshot import KindsByUse
+from sdy.passes.propagation.step import OperationKind
 from sdy.rules import ByRule, identity_rule
-from sdy.sharding import TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
@@ -30,47 +29,43 @@ _ROLES: dict[type[Operation], Role] = {
 }
 _OFFLOAD_TARGETS = ("MoveToDevice", "MoveToHost")
 
-_kind = lru_cache(2**15)(Kind)
+_kind = lru_cache(2**15)(OperationKind)
 _identity = lru_cache(2**12)(identity_rule)
 
 
-class OperationKinds(NamedTuple):
-    """Which kind an operation with a rule is; None where there is nothing to propagate."""
-
-    alone: Kind | None
-    """What it is if it is the only one to read each of its operands, scalars aside."""
-    reusing: Kind | None
-    """What it is if it reads a tensor that is read elsewhere too: the same where that makes no difference."""
-
-    def of(self, operation: Operation) -> Kind | None:
-        """The kind of `operation`, which these were found for."""
-        return self.reusing if self.alone is not self.reusing and reuses_operand(operation) else self.alone
-
-
-def _operation_kinds(conservative: bool, operation: Operation, rule: OpShardingRuleAttr) -> OperationKinds:
+def _kinds_by_use(conservative: bool, operation: Operation, rule: OpShardingRuleAttr) -> KindsByUse:
     if not rule.data.ties_tensors:
-        return OperationKinds(None, None)
+        return KindsByUse(None, None)
     elementwise = is_elementwise(operation)
     role = Role.PASS_THROUGH if elementwise else _role(operation)
     alone, reusing = (
         _kind(rule.data, role, reuses, is_elementwise=elementwise, conservative=conservative)
         for reuses in (False, True)
     )
-    return OperationKinds(alone, alone if alone.directions == reusing.directions else reusing)
+    return KindsByUse(alone, alone if alone.directions == reusing.directions else reusing)
 
 
-OPERATION_KINDS = {
-    conservative: ByRule(partial(_operation_kinds, conservative), conservative) for conservative in (False, True)
+_KINDS_BY_USE = {
+    conservative: ByRule(partial(_kinds_by_use, conservative), conservative) for conservative in (False, True)
 }
-"""The kinds of each operation that has a rule, by whether rules are conservative."""
 
 
-def kind_of_barrier(barrier: PropagationBarrierOp) -> Kind:
+def kinds_by_use(conservative: bool) -> ByRule[KindsByUse]:
+    """The kinds of each operation that has a rule, where rules are conservative or not."""
+    return _KINDS_BY_USE[conservative]
+
+
+def kind_among(kinds: KindsByUse, operation: Operation) -> OperationKind | None:
+    """The kind of `operation`, of those that were found for it."""
+    return kinds.reusing if kinds.alone is not kinds.reusing and reuses_operand(operation) else kinds.alone
+
+
+def kind_of_barrier(barrier: PropagationBarrierOp) -> OperationKind:
     """The kind of a barrier, open at all stages in the direction that it allows."""
     return _kind(_identity_of(barrier.input.type, 1), is_elementwise=True, direction=Direction(barrier.direction))
 
 
-def kind_of_edge(type_: Attribute, num_sources: int) -> Kind | None:
+def kind_of_edge(type_: Attribute, num_sources: int) -> OperationKind | None:
     """The kind of an edge between tensors of one type, which passes through at all stages.
 
     None for those along which nothing is propagated, which have no dimensions, or some of unknown size.
@@ -78,25 +73,14 @@ def kind_of_edge(type_: Attribute, num_sources: int) -> Kind | None:
     return _kind(_identity_of(type_, num_sources)) if is_static_tensor(type_) and rank(type_) else None
 
 
-def is_seen_otherwise_inside(flow: ShardableDataFlow) -> bool:
-    """Whether the sharding of an edge looks otherwise inside of an operation than outside."""
-    return type(flow).outside_sharding is not ShardableDataFlow.outside_sharding
-
-
-def kind_of_two_sided_edge(owner: SSAValue, flow: ShardableDataFlow, operation: Operation, num_sources: int) -> Kind:
-    """The kind of the data-flow edge of `owner`, a tensor, which looks otherwise inside of `operation` than outside.
+def kind_of_two_sided_edge(owner: SSAValue, sides: Sides, num_sources: int) -> OperationKind:
+    """The kind of the data-flow edge of `owner`, a tensor, which looks otherwise inside of its operation than outside.
 
     The sources see the target's sharding from the other side than its users do. It is the kind of this edge alone.
     """
-
-    def outside(sharding: TensorSharding) -> TensorSharding:
-        return flow.outside_sharding(operation, owner, sharding)
-
-    def inside(sharding: TensorSharding) -> TensorSharding:
-        return flow.inside_sharding(operation, owner, sharding)
-
-    from_target, to_target = (outside, inside) if isinstance(owner, BlockArgument) else (inside, outside)
-    return Kind(_identity_of(owner.type, num_sources), from_target=from_target, to_target=to_target)
+    outwards, inwards = sides
+    from_target, to_target = (outwards, inwards) if isinstance(owner, BlockArgument) else (inwards, outwards)
+    return OperationKind(_identity_of(owner.type, num_sources), from_target=from_target, to_target=to_target)
 
 
 def _identity_of(type_: Attribute, num_sources: int):
@@ -117,3 +101,9 @@ def reuses_operand(operation: Operation) -> bool:
         if use is not None and next_use(use) is not None and not is_scalar(operand):
             return True
     return False
+
+
+def has_several_uses(value: SSAValue) -> bool:
+    """Whether `value` is used more than once."""
+    use = value.first_use
+    return use is not None and next_use(use) is not None

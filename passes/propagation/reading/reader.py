@@ -1,6 +1,6 @@
-"""Reading a module into the graph."""
+"""Reading a module, once: all its operations, in the order of the text."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from xdsl.traits import IsTerminator
 from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING, SHARDING_RULE, TensorShardingPerValueAttr
 from sdy.dialect.interfaces import data_flow_of, defining_op
+from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp
 from sdy.dialect.shardings import (
     func_arg_shardings,
@@ -20,44 +21,54 @@ from sdy.dialect.shardings import (
     keeps_shardings_of_results,
     shardable_value,
 )
-from sdy.dialect.verifiers import verify_func_data_flow_edge
-from sdy.ir.fields import operands_of, type_of
-from sdy.ir.shapes import is_static_tensor
+from sdy.dialect.verifiers import verify_operation
+from sdy.ir.fields import next_use, operands_of, type_of
+from sdy.ir.shapes import is_static_tensor, rank
 from sdy.ir.walking import nesting_operations, operations, operations_of
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.propagation.graph import UNSHARDABLE, Graph, Return, Signature, is_dead, leads_elsewhere
-from sdy.passes.propagation.kinds import (
-    OPERATION_KINDS,
-    OperationKinds,
-    is_seen_otherwise_inside,
+from sdy.passes.propagation.binding import Binding
+from sdy.passes.propagation.reading.dead_code import is_trivially_dead, read_dead_code
+from sdy.passes.propagation.reading.kinds import (
+    kind_among,
     kind_of_barrier,
     kind_of_edge,
     kind_of_two_sided_edge,
+    kinds_by_use,
     reuses_operand,
 )
-from sdy.passes.propagation.step import Kind
+from sdy.passes.propagation.reading.routes import Routes, Surroundings, forwards_operands, in_order_of_use_list
+from sdy.passes.propagation.snapshot import (
+    UNSHARDABLE,
+    FunctionNodes,
+    KindsByUse,
+    Return,
+    Route,
+    Sibling,
+    Snapshot,
+)
+from sdy.passes.propagation.step import OperationKind
 from sdy.sharding import TensorSharding
 
 
 class Plain(NamedTuple):
     """How the operations of a class are read of which `_is_plain` holds."""
 
-    kinds_of: Callable[[Operation], OperationKinds | None]
+    kinds_of: Callable[[Operation], KindsByUse | None]
     """How the kinds of an operation without a given rule are found."""
     nest: bool
     """Whether there are operations of this class that have regions."""
 
 
-Step = tuple[Kind | None, Sequence[int]]
-"""What a step does at an operation: its kind, and the nodes of the tensors that it sees."""
+PropagationStep = tuple[OperationKind | None, Sequence[int]]
+"""What is done at an operation: its kind, and the nodes of the tensors that it sees."""
 
-_NO_STEP: Step = (None, ())
+_NO_STEP: PropagationStep = (None, ())
 
 
-def read(module: ModuleOp, conservative: bool = False) -> Graph:
-    """The graph of `module`.
+def read(module: ModuleOp, conservative: bool = False) -> tuple[Snapshot, Binding]:
+    """What propagation has to know of `module`, and what the numbers in it stand for.
 
     Raises DiagnosticError where there are functions, but none that is the main one; for tensors without a static
     shape; and for tuples.
@@ -67,40 +78,86 @@ def read(module: ModuleOp, conservative: bool = False) -> Graph:
 
 class _Reader:
     def __init__(self, module: ModuleOp, conservative: bool) -> None:
-        self.graph = Graph(OPERATION_KINDS[conservative], Symbols(module))
         self.module = module
-        self.nodes = self.graph.nodes
+        self.conservative = conservative
+        self.kinds_by_use = kinds_by_use(conservative)
+        self.symbols = Symbols(module)
+        self.operations = operations(module)
+        self.calls: dict[Operation | None, list[CallOp]] = {}
+        """The calls of each function."""
+
+        # The parts of the snapshot and of the binding.
+        self.kinds: list[OperationKind | None] = [None] * len(self.operations)
+        self.tensors: list[Sequence[int]] = [()] * len(self.operations)
+        self.readers: list[list[int]] = [[]]
+        self.given: dict[int, TensorSharding] = {}
+        self.siblings: dict[int, tuple[Sibling, ...]] = {}
+        self.groups: dict[int, tuple[int, ...]] = {}
+        self.functions: dict[FuncOp, FunctionNodes] = {}
+        self.nodes: dict[int, int] = {}
+        self.values: list[SSAValue | None] = [None]
+        self.attributes: list[dict[str, Attribute] | None] = [None]
+        self.joined: list[SSAValue] = []
+        self.given_rules: list[Operation] = []
+
+        # What is found on the way.
+        self.surroundings = Surroundings(self.kinds)
+        self.dead: list[int] = []
+        """The operations that are trivially dead."""
+        self.forwarded: set[int] = set()
+        """The nodes whose change may reach other operations than those that it matters to."""
+        self.other_targets: dict[int, Sequence[SSAValue]] = {}
+        """The values besides its owner whose sharding a node holds, where it is that of an edge with several."""
+        self.members: dict[int, list[SSAValue]] = {}
+        """The members of each sharding group."""
+        self.with_several_uses = {UNSHARDABLE}
+        """The nodes of values that are used more than once, and of those that may be."""
         self.is_scalar: dict[int, bool] = {}
         """Whether a type is that of a tensor without dimensions, by the type's `id`, of those met and not refused."""
         self.classes: dict[type[Operation], Plain | None] = {}
         """How the operations of each class are read; None for classes that are not plain."""
         self.nesting_classes = {type(op) for op in nesting_operations(module)}
-        self.edge_kinds: dict[tuple[int, int], Kind | None] = {}
+        self.edge_kinds: dict[tuple[int, int], OperationKind | None] = {}
         """The kind of an edge, by the `id` of the tensors' type and the number of sources."""
-        self.groups: dict[int, list[SSAValue]] = {}
-        """The members of each sharding group."""
 
-    def read(self) -> Graph:
-        graph = self.graph
-        graph.operations = operations(self.module)
-        graph.kinds, graph.tensors = [None] * len(graph.operations), [()] * len(graph.operations)
-        graph.main = main_function(self.module) if any(op.__class__ is FuncOp for op in self.module.ops) else None
+    def read(self) -> tuple[Snapshot, Binding]:
+        main = main_function(self.module) if any(op.__class__ is FuncOp for op in self.module.ops) else None
         for call in operations_of(self.module, CallOp):
-            graph.calls.setdefault(callee(call, graph.symbols), []).append(call)
+            self.calls.setdefault(callee(call, self.symbols), []).append(call)
         self._read_operations()
-        self._read_returns()
+        returns = self._read_returns(main)
         self._read_groups()
-        return graph
+        dead_code = read_dead_code(self.dead, self.operations, self.kinds, self.conservative)
+        routes = self._routes(dead_code.sizes)
+        self._order_readers(routes)
+        functions = list(self.functions)
+        snapshot = Snapshot(
+            named_meshes(self.module),
+            self.given,
+            self.kinds,
+            self.tensors,
+            self.readers,
+            routes,
+            self.siblings,
+            self.groups,
+            tuple(self.functions.values()),
+            None if main is None or main not in self.functions else functions.index(main),
+            returns,
+            dead_code,
+        )
+        return snapshot, Binding(
+            self.operations, self.values, self.attributes, self.joined, self.nodes, functions, self.given_rules
+        )
 
     def _read_operations(self) -> None:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
-        graph, is_scalar, classes = self.graph, self.is_scalar, self.classes
-        nodes, kinds, tensors = self.nodes, graph.kinds, graph.tensors
-        places, attributes, readers, winding = graph.places, graph.attributes, graph.readers, graph.winding
-        node_of, set_default_node = nodes.get, nodes.setdefault
+        is_scalar, classes, nodes, kinds, tensors = self.is_scalar, self.classes, self.nodes, self.kinds, self.tensors
+        values, attributes, readers, forwarded = self.values, self.attributes, self.readers, self.forwarded
+        node_of, set_default_node = nodes.__getitem__, nodes.setdefault
+        with_several_uses = self.with_several_uses
         block: Block | None = None
-        is_winding = False
-        numbered = enumerate(graph.operations)
+        is_inside = False
+        numbered = enumerate(self.operations)
         next(numbered)  # the module
         for number, op in numbered:
             try:
@@ -124,34 +181,36 @@ class _Reader:
             if is_unshardable and not given:
                 node = nodes[id(result)] = UNSHARDABLE
             else:
-                new = len(places)
+                new = len(values)
                 node = set_default_node(id(result), new)
                 if node == new:
                     # As `_new_node` does it.
-                    places.append(result)
+                    values.append(result)
                     attributes.append(given)
                     readers.append([])
                 if given:
                     self._read_attributes(op, node)
-                    kinds_of = graph.operation_kinds.of
+                    kinds_of = self.kinds_by_use.of
             if nest:
                 self._read_regions(number, op)
-            if result.first_use is None and is_dead(op):
-                graph.dead.add(number)
+            use = result.first_use
+            if use is None:
+                if is_trivially_dead(op):
+                    self.dead.append(number)
+            elif next_use(use) is not None:
+                with_several_uses.add(node)
             operands = operands_of(op)
             if not operands:
                 continue
-            together: list[int] = []
-            for operand in operands:
-                other = node_of(id(operand))
-                if other is None:
-                    other = self._node(operand)
-                together.append(other)
+            try:
+                together = [*map(node_of, map(id, operands))]
+            except KeyError:
+                together = self._nodes(operands)
             # Where the result alone can have a sharding nothing is propagated, and no rule need be found.
             if not any(together) or (found := kinds_of(op)) is None:
                 continue
             kind, reusing = found
-            if kind is not reusing and reuses_operand(op):
+            if kind is not reusing and not with_several_uses.isdisjoint(together) and reuses_operand(op):
                 kind = reusing
             if kind is None:
                 continue
@@ -162,15 +221,15 @@ class _Reader:
                 readers[node].append(number)
             if op.parent is not block:
                 block = op.parent
-                is_winding = graph.is_in_what_propagates(block)
-            if is_winding:
-                winding.update(together)
+                is_inside = bool(self.surroundings.around(block))
+            if is_inside:
+                forwarded.update(together)
 
     def _read_class(self, op: Operation) -> Plain | None:
         """How operations of the class of `op` are read; None where these are not plain."""
         plain = None
         if _is_plain(op.__class__):
-            plain = Plain(self.graph.operation_kinds.way_of_class(op), op.__class__ in self.nesting_classes)
+            plain = Plain(self.kinds_by_use.way_of_class(op), op.__class__ in self.nesting_classes)
         self.classes[op.__class__] = plain
         return plain
 
@@ -178,13 +237,13 @@ class _Reader:
         """The sharding and the rule that a plain operation with one result was given."""
         kept = op.attributes.get(SHARDING)
         if isinstance(kept, TensorShardingPerValueAttr):
-            self.graph.given[node] = kept.data[0]
+            self.given[node] = kept.data[0]
         if SHARDING_RULE in op.attributes:
-            self.graph.given_rules.append(op)
+            self.given_rules.append(op)
 
     def _read_regions(self, number: int, op: Operation) -> None:
         """The regions of a plain operation, if it has any, whose arguments cannot have shardings."""
-        self.graph.numbers_in_flow[id(op)] = number
+        self.surroundings.numbers[id(op)] = number
         for region in op.regions:
             block = region.first_block
             while block is not None:
@@ -194,49 +253,49 @@ class _Reader:
 
     def _read_operation(self, number: int, op: Operation) -> None:
         """Any operation at all, with what its regions have."""
-        graph = self.graph
-        graph.numbers_in_flow[id(op)] = number
+        self.surroundings.numbers[id(op)] = number
         if op.attributes and SHARDING_RULE in op.attributes:
-            graph.given_rules.append(op)
+            self.given_rules.append(op)
         for result in op.results:
             if id(result.type) not in self.is_scalar:
                 self._check_type(op, result.type)
         kind, tensors = _way_to_step(op.__class__)(self, op)
-        graph.kinds[number], graph.tensors[number] = kind, tensors
+        self.kinds[number], self.tensors[number] = kind, tensors
         if kind is not None:
             for node in tensors:
-                graph.readers[node].append(number)
-        graph.winding.update(tensors)
-        if is_dead(op):
-            graph.dead.add(number)
+                self.readers[node].append(number)
+        self.forwarded.update(tensors)
+        if is_trivially_dead(op):
+            self.dead.append(number)
 
-    def terminator_step(self, op: Operation) -> Step:
+    def terminator_step(self, op: Operation) -> PropagationStep:
         """None: what a terminator passes on is propagated along edges."""
         block = op.parent
         func = block and block.parent and block.parent.parent
-        # What a function returns that nobody calls leads nowhere, but for `graph.returns`.
-        if func.__class__ is not FuncOp or func in self.graph.calls:
-            self.graph.winding.update(self._nodes(operands_of(op)))
+        # What a function returns that nobody calls leads nowhere, but for what ties its results to them.
+        if func.__class__ is not FuncOp or func in self.calls:
+            self.forwarded.update(self._nodes(operands_of(op)))
         return _NO_STEP
 
-    def function_step(self, func: FuncOp) -> Step:
+    def function_step(self, func: FuncOp) -> PropagationStep:
         """None, but the function's arguments and results are places of their own."""
         if func.is_declaration:
             return _NO_STEP
         arguments = tuple([self._own_node(*each) for each in zip(func.args, func_arg_shardings(func), strict=True)])
         results = tuple([self._new_node(None, sharding) for sharding in func_result_shardings(func)])
-        self.graph.signatures[func] = Signature(arguments, results)
+        self.functions[func] = FunctionNodes(func.sym_name.data, arguments, results)
         return _NO_STEP
 
-    def _read_returns(self) -> None:
+    def _read_returns(self, main: FuncOp | None) -> tuple[Return, ...]:
         """What the main function returns, if it has a body."""
-        graph = self.graph
-        if graph.main is None or (returned := graph.main.get_return_op()) is None:
-            return
-        for value, result in zip(returned.operands, graph.signatures[graph.main].results, strict=False):
+        if main is None or (returned := main.get_return_op()) is None:
+            return ()
+        returns: list[Return] = []
+        for value, result in zip(returned.operands, self.functions[main].results, strict=False):
             kind = self._edge_kind(value.type)
             if kind is not None:
-                graph.returns.append(Return(kind, (self._node(value), result)))
+                returns.append(Return(kind, (self._node(value), result)))
+        return tuple(returns)
 
     def _read_siblings(self, values: Sequence[SSAValue]) -> None:
         """The nodes of values that are defined together, and keep their shardings together if these are their own.
@@ -245,28 +304,53 @@ class _Reader:
         """
         nodes = [(value, self._node(value)) for value in values if edge_of(value) is None]
         if len(nodes) > 1:
-            own = tuple([node for value, node in nodes if self.graph.places[node] is value])
-            self.graph.siblings.update(dict.fromkeys(own, own))
+            own = tuple([Sibling(node, rank(value.type)) for value, node in nodes if self.values[node] is value])
+            self.siblings.update({sibling.node: own for sibling in own})
+
+    def _routes(self, erasable: Iterable[int]) -> dict[int, tuple[Route, ...]]:
+        """The routes from the nodes whose change is more than a change of their own that matters to their readers."""
+        found = Routes(self.operations, self.readers, self.nodes, self.surroundings, self.symbols, self.calls, erasable)
+        routes: dict[int, tuple[Route, ...]] = {UNSHARDABLE: ()}
+        for node in {*self.forwarded, *self.groups, *self.siblings}:
+            if (value := self.values[node]) is not None:
+                routes[node] = found.of(value, self.other_targets.get(node, ()))
+        return routes
+
+    def _order_readers(self, routes: Container[int]) -> None:
+        """Put the readers of each node, which are in the order of the text, in that of the use list of its value."""
+        ops, tensors = self.operations, self.tensors
+        for node in self.with_several_uses:
+            value, readers = self.values[node], self.readers[node]
+            count = len(readers)
+            if count < 2 or value is None or node in routes:
+                continue
+            num_definers = tensors[readers[0]][-1] == node
+            use = value.first_use
+            if count - num_definers == 2 and use is not None and use.operation is ops[readers[-1]]:
+                # As nearly always: the later of two uses is the first in the use list.
+                readers.append(readers.pop(-2))
+            elif count - num_definers > 1:
+                readers[:] = in_order_of_use_list(value, ops, readers)
 
     def _read_groups(self) -> None:
-        for values in self.groups.values():
+        for values in self.members.values():
             nodes = tuple(self._nodes(values))
-            self.graph.groups.update(
-                {node: nodes for node, value in zip(nodes, values, strict=True) if self.graph.places[node] is value}
+            self.groups.update(
+                {node: nodes for node, value in zip(nodes, values, strict=True) if self.values[node] is value}
             )
 
-    def own_step(self, op: Operation) -> Step:
+    def own_step(self, op: Operation) -> PropagationStep:
         """The step at an operation with a rule, and the places in one with data flow."""
         self._read_siblings(op.results)
         for region in op.regions:
             for block in region.blocks:
                 self._read_siblings(block.args)
-        if leads_elsewhere(op.__class__):
-            self.graph.winding.update(self._nodes(op.operands))
-        kinds = self.graph.operation_kinds.of(op)
-        return _NO_STEP if kinds is None else (kinds.of(op), self._nodes((*op.operands, *op.results)))
+        if forwards_operands(op.__class__):
+            self.forwarded.update(self._nodes(op.operands))
+        kinds = self.kinds_by_use.of(op)
+        return _NO_STEP if kinds is None else (kind_among(kinds, op), self._nodes((*op.operands, *op.results)))
 
-    def edge_step(self, edge: DataFlowEdgeOp) -> Step:
+    def edge_step(self, edge: DataFlowEdgeOp) -> PropagationStep:
         """The step at a data-flow edge."""
         (owner,), (result,) = edge.operands, edge.results
         node = self._node(owner)
@@ -276,32 +360,32 @@ class _Reader:
         flow = data_flow_of(op)
         assert flow is not None
         if others := flow.non_owner_targets(op, owner):
-            self.graph.other_targets[node] = others
+            self.other_targets[node] = others
         sources = flow.edge_sources(op, owner)
         if not sources:
             return _NO_STEP
-        if is_seen_otherwise_inside(flow):
-            kind = kind_of_two_sided_edge(owner, flow, op, len(sources))
+        if (sides := flow.sides(op, owner)) is not None:
+            kind = kind_of_two_sided_edge(owner, sides, len(sources))
         elif len(sources) > 1:
             kind = self._edge_kind(owner.type, len(sources))
         return kind, [*[self._node(use.operation.operands[use.index]) for use in sources], self._node(result)]
 
-    def call_step(self, edge: FuncDataFlowEdgeOp) -> Step:
+    def call_step(self, edge: FuncDataFlowEdgeOp) -> PropagationStep:
         """The step at the edge between a function and its calls."""
         sources = self._call_sources(edge)
         kind = self._edge_kind(edge.input.type, len(sources)) if sources else None
         return kind, self._nodes((*sources, edge.result))
 
-    def barrier_step(self, barrier: PropagationBarrierOp) -> Step:
+    def barrier_step(self, barrier: PropagationBarrierOp) -> PropagationStep:
         """The step at a barrier."""
         return kind_of_barrier(barrier), self._nodes((barrier.input, barrier.result))
 
-    def group_step(self, member: ShardingGroupOp) -> Step:
+    def group_step(self, member: ShardingGroupOp) -> PropagationStep:
         """None: what a sharding group does, it does wherever a member changes."""
-        self.groups.setdefault(member.group_id.value.data, []).append(member.input)
+        self.members.setdefault(member.group_id.value.data, []).append(member.input)
         return _NO_STEP
 
-    def _edge_kind(self, type_: Attribute, num_sources: int = 1) -> Kind | None:
+    def _edge_kind(self, type_: Attribute, num_sources: int = 1) -> OperationKind | None:
         key = id(type_), num_sources
         if key not in self.edge_kinds:
             self.edge_kinds[key] = kind_of_edge(type_, num_sources)
@@ -312,15 +396,15 @@ class _Reader:
 
         Raises DiagnosticError where the call was inlined, as the pipeline does, and the edge is that of none.
         """
-        verify_func_data_flow_edge(edge)
+        verify_operation(edge)
         value = edge.input
         if not is_static_tensor(value.type):
             return []
         if isinstance(value, BlockArgument):
-            return [call.arguments[value.index] for call in self.graph.calls.get(defining_op(value), ())]
+            return [call.arguments[value.index] for call in self.calls.get(defining_op(value), ())]
         assert isinstance(value, OpResult)
         assert isinstance(value.op, CallOp)
-        returned = callee(value.op, self.graph.symbols).get_return_op()
+        returned = callee(value.op, self.symbols).get_return_op()
         return [returned.operands[value.index]] if returned else []
 
     def _nodes(self, values: Iterable[SSAValue]) -> list[int]:
@@ -340,7 +424,7 @@ class _Reader:
                 return self._new_node(value, get_sharding(value))
             node = UNSHARDABLE if holder is None else self._node(holder)
         self.nodes[id(value)] = node
-        self.graph.joined.append(value)
+        self.joined.append(value)
         return node
 
     def _own_node(self, value: SSAValue, sharding: TensorSharding | None) -> int:
@@ -348,16 +432,16 @@ class _Reader:
         node = self.nodes.get(id(value))
         return self._new_node(value, sharding) if node is None else node
 
-    def _new_node(self, place: SSAValue | None, sharding: TensorSharding | None) -> int:
-        graph = self.graph
-        node = len(graph.places)
-        graph.places.append(place)
-        graph.readers.append([])
-        graph.attributes.append(None)
+    def _new_node(self, value: SSAValue | None, sharding: TensorSharding | None) -> int:
+        node = len(self.values)
+        self.values.append(value)
+        self.readers.append([])
+        self.attributes.append(None)
+        self.with_several_uses.add(node)
         if sharding is not None:
-            graph.given[node] = sharding
-        if place is not None:
-            self.nodes[id(place)] = node
+            self.given[node] = sharding
+        if value is not None:
+            self.nodes[id(value)] = node
         return node
 
     def _check_type(self, op: Operation, type_: Attribute) -> bool:
@@ -374,7 +458,7 @@ class _Reader:
         return is_scalar
 
 
-_STEPS: dict[type[Operation], Callable[[_Reader, Any], Step]] = {
+_STEPS: dict[type[Operation], Callable[[_Reader, Any], PropagationStep]] = {
     FuncOp: _Reader.function_step,
     DataFlowEdgeOp: _Reader.edge_step,
     FuncDataFlowEdgeOp: _Reader.call_step,
@@ -385,7 +469,7 @@ _STEPS: dict[type[Operation], Callable[[_Reader, Any], Step]] = {
 
 
 @cache
-def _way_to_step(op_class: type[Operation]) -> Callable[[_Reader, Any], Step]:
+def _way_to_step(op_class: type[Operation]) -> Callable[[_Reader, Any], PropagationStep]:
     if op_class.has_trait(IsTerminator, value_if_unregistered=False):
         return _Reader.terminator_step
     return _STEPS.get(op_class, _Reader.own_step)

@@ -1,0 +1,7 @@
+"""From a module to a snapshot, all that asks operations something.
+
+reader.py      all operations, once each, in the order of the text
+kinds.py       what a step does at an operation
+routes.py      what the change of a node reaches, in the order of use lists
+dead_code.py   what is trivially dead, and what erasing it takes away from others
+"""

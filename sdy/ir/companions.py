@@ -1,0 +1,78 @@
+"""What is known of a module beside its text: Python objects that go with it.
+
+A companion is copied when `module.clone()` copies the module, is never printed, and is freed with the module:
+
+    companion(module, History).runs.append(run)
+    companion(module.clone(), History).runs         # the same runs, whose values are those of the clone
+
+xDSL lets an operation have attributes only, which are printed, and tells nobody which value of a clone is which. So a
+module that has companions has a `clone` of its own.
+"""
+
+from types import MethodType
+from typing import Any, Protocol, Self, TypeVar, cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from sdy.ir.walking import operations
+
+_COMPANIONS = "_sdy_companions"
+
+PartT = TypeVar("PartT", bound=Operation | SSAValue)
+
+
+class Copies:
+    """What each part of a module has become in a copy of it."""
+
+    def __init__(self, module: ModuleOp, copy: ModuleOp) -> None:
+        self._copies: dict[int, Operation | SSAValue] = {}
+        copies = self._copies
+        for old, new in zip(operations(module), operations(copy), strict=True):
+            copies[id(old)] = new
+            for old_result, new_result in zip(old.results, new.results, strict=True):
+                copies[id(old_result)] = new_result
+            for old_region, new_region in zip(old.regions, new.regions, strict=True):
+                for old_block, new_block in zip(old_region.blocks, new_region.blocks, strict=True):
+                    for old_argument, new_argument in zip(old_block.args, new_block.args, strict=True):
+                        copies[id(old_argument)] = new_argument
+
+    def of(self, part: PartT) -> PartT:
+        """What `part` has become; itself where it was in the module no more."""
+        return cast(PartT, self._copies.get(id(part), part))
+
+
+class Companion(Protocol):
+    """What can go with a module: it begins empty."""
+
+    def __init__(self) -> None: ...
+
+    def copied(self, copies: Copies) -> Self:
+        """The same for a copy of the module, which changes without this one."""
+        ...
+
+
+CompanionT = TypeVar("CompanionT", bound=Companion)
+
+
+def companion(module: ModuleOp, companion_class: type[CompanionT]) -> CompanionT:
+    """The companion of this class that `module` has, an empty one to begin with."""
+    companions = _companions(module)
+    if companion_class not in companions:
+        companions[companion_class] = companion_class()
+    return companions[companion_class]
+
+
+def _companions(module: ModuleOp) -> dict[type[Any], Any]:
+    parts = vars(module)
+    if _COMPANIONS not in parts:
+        parts[_COMPANIONS] = {}
+        parts["clone"] = MethodType(_clone_with_companions, module)
+    return parts[_COMPANIONS]
+
+
+def _clone_with_companions(module: ModuleOp, *arguments: Any, **options: Any) -> ModuleOp:
+    copy = type(module).clone(module, *arguments, **options)
+    copies = Copies(module, copy)
+    _companions(copy).update({kind: kept.copied(copies) for kind, kept in _companions(module).items()})
+    return copy
