@@ -7,8 +7,8 @@ The program is the training step of examples/transformer.py with that many layer
 process, and the whole process from a file to a file: `sdy-opt` beside a Python program that does the same through
 jaxlib. The two take turns, and each time is the least of several. A process remembers rules and steps, so that only the
 first turn in process has to find them out; a whole process always has to. The table is Markdown, each row printed when
-it is measured. Last comes how long it takes to solve the snapshot of the module once more, for another sharding of an argument, as
-a ratio to the first time, which is the pass. The exit status is 1 where a module differs from the C++ one.
+it is measured. Last comes how long it takes to solve the snapshot of the module once more, for another sharding of an
+argument, as a ratio to the first time, which is the pass. The exit status is 1 where a module differs from the C++ one.
 """
 
 # jax does not declare all of its types.
