@@ -9,11 +9,12 @@ xDSL lets an operation have attributes only, which are printed, and tells nobody
 module that has companions has a `clone` of its own.
 """
 
+from collections.abc import Sequence
 from types import MethodType
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from sdy.ir.walking import operations
 
@@ -27,19 +28,40 @@ class Copies:
 
     def __init__(self, module: ModuleOp, copy: ModuleOp) -> None:
         self._copies: dict[int, Operation | SSAValue] = {}
-        copies = self._copies
+        """By `id`."""
         for old, new in zip(operations(module), operations(copy), strict=True):
-            copies[id(old)] = new
-            for old_result, new_result in zip(old.results, new.results, strict=True):
-                copies[id(old_result)] = new_result
-            for old_region, new_region in zip(old.regions, new.regions, strict=True):
-                for old_block, new_block in zip(old_region.blocks, new_region.blocks, strict=True):
-                    for old_argument, new_argument in zip(old_block.args, new_block.args, strict=True):
-                        copies[id(old_argument)] = new_argument
+            self._add(old, new)
 
     def of(self, part: PartT) -> PartT:
-        """What `part` has become; itself where it was in the module no more."""
-        return cast(PartT, self._copies.get(id(part), part))
+        """What `part` has become; a copy that stands alone where it was in the module no more."""
+        if id(part) not in self._copies:
+            self._add_gone(part)
+        return cast(PartT, self._copies[id(part)])
+
+    def _add(self, old: Operation, new: Operation) -> None:
+        self._copies[id(old)] = new
+        self._add_values(old.results, new.results)
+        for old_region, new_region in zip(old.regions, new.regions, strict=True):
+            for old_block, new_block in zip(old_region.blocks, new_region.blocks, strict=True):
+                self._add_values(old_block.args, new_block.args)
+
+    def _add_values(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
+        self._copies.update(zip(map(id, old), new, strict=True))
+
+    def _add_gone(self, part: Operation | SSAValue) -> None:
+        """Add what was erased, without operands or what is in its regions: all that would lead to the module."""
+        if isinstance(part, BlockArgument) and part.block.parent_op() is None:
+            self._add_values(part.block.args, Block(arg_types=part.block.arg_types).args)
+            return
+        old: Operation | Block | None = part if isinstance(part, Operation) else part.owner
+        if isinstance(old, Block):
+            old = old.parent_op()
+        assert old is not None
+        new = old.clone_without_regions(clone_operands=False)
+        for old_region, new_region in zip(old.regions, new.regions, strict=True):
+            for block in old_region.blocks:
+                new_region.add_block(Block(arg_types=block.arg_types))
+        self._add(old, new)
 
 
 class Companion(Protocol):

@@ -39,7 +39,7 @@ def _surroundings(run: PropagationRun, node: int, names: PresentNames) -> "Itera
             continue
         shardings = steps.as_seen(kind, [steps.number(solution.shardings[each]) for each in nodes])
         mesh = steps.common_mesh(shardings)
-        if mesh is not None:
+        if mesh is not None and not steps.mesh(mesh).is_maximal:
             tensors = project(kind.rule, shardings, steps.mesh(mesh)).tensors
             yield _Surroundings(run, names, number, kind, nodes, tensors)
 

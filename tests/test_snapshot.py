@@ -1,0 +1,181 @@
+"""A snapshot of a module, solved without the module, as often as one likes, and written into it."""
+
+import gc
+import weakref
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import pytest
+from sdy.passes.common.tensors import rank
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+import sdy
+from propagation_modules import MODULES
+from random_modules import random_module
+from sdy.axes import AxisRef
+from sdy.dialect.meshes import named_meshes
+from sdy.dialect.shardings import set_sharding
+from sdy.ir.walking import operations
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.driver import run_passes
+from sdy.passes.propagation.provenance.history import history_of
+from sdy.passes.propagation.reading.reader import read
+from sdy.passes.propagation.snapshot import Snapshot
+from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
+from sdy.passes.propagation.writing import write
+from sdy.passes.spec import parse_pipeline
+from sdy.sharding import DimSharding, TensorSharding
+from sdy.text.printing.names import Names
+
+PROPAGATE = UserPriorityPropagatePass()
+PREPARATION = (
+    "sdy-import-pipeline,sdy-flatten-call-graph,symbol-dce,sdy-import-func-calls,symbol-dce,"
+    "sdy-apply-sharding-constraints,sdy-sharding-group-import,sdy-pre-order-funcs"
+)
+TEXTS = MODULES | {
+    f"random {seed}": random_module(seed, num_operations=30, priorities=seed % 3 == 0) for seed in range(12)
+}
+WITHOUT_GROUPS = {name: text for name, text in TEXTS.items() if "sharding_group" not in text}
+"""Members of a group are given the sharding of each other before a module is read."""
+
+
+def prepared(text: str) -> ModuleOp:
+    """A module as propagation gets it."""
+    module = sdy.parse(text)
+    if "edge" not in text:
+        run_passes(module, parse_pipeline(PREPARATION))
+    return module
+
+
+def contents(snapshot: Snapshot) -> Sequence[str]:
+    """All that a snapshot holds."""
+    return [repr(getattr(snapshot, field.name)) for field in fields(snapshot)] + [
+        repr(vars(snapshot.dead_code)),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::sdy.ShardingWarning")
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_solving_a_snapshot_touches_neither_it_nor_the_module(text: str) -> None:
+    module = prepared(text)
+    before = sdy.format(module)
+    snapshot, _ = read(module)
+    held = contents(snapshot)
+    first = PROPAGATE.solve(snapshot)
+    assert sdy.format(module) == before
+    assert contents(snapshot) == held
+    second = PROPAGATE.solve(snapshot)
+    assert second == first
+    assert second.changes == first.changes
+
+
+@pytest.mark.filterwarnings("ignore::sdy.ShardingWarning")
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_a_snapshot_is_solved_when_its_module_is_gone(text: str) -> None:
+    module = prepared(text)
+    operations = [weakref.ref(op) for op in module.walk()]
+    snapshot, binding = read(module)
+    first = PROPAGATE.solve(snapshot)
+    del module, binding
+    gc.collect()
+    assert not any(operation() for operation in operations)
+    assert PROPAGATE.solve(snapshot) == first
+
+
+def split_along(module: ModuleOp, axis: int) -> tuple[SSAValue, TensorSharding]:
+    """The first argument of a module's main function, and its sharding with an axis of the mesh along dimension 0."""
+    argument = main_function(module).args[0]
+    name, mesh = next(iter(named_meshes(module).items()))
+    open_ = TensorSharding.replicated_open(name, rank(argument.type))
+    first = DimSharding((AxisRef(mesh.axes[axis][0]),), is_closed=True)
+    return argument, replace(open_, dims=(first, *open_.dims[1:]))
+
+
+@pytest.mark.filterwarnings("ignore::sdy.ShardingWarning")
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("text", WITHOUT_GROUPS.values(), ids=WITHOUT_GROUPS)
+def test_another_given_sharding_is_as_if_it_had_been_read(text: str, axis: int) -> None:
+    expected = prepared(text)
+    set_sharding(*split_along(expected, axis))
+    run_passes(expected, [PROPAGATE])
+    module = prepared(text)
+    snapshot, binding = read(module)
+    PROPAGATE.solve(snapshot)
+    argument, sharding = split_along(module, axis)
+    node = binding.node_of(argument)
+    assert node is not None
+    assert snapshot.main is not None
+    assert node == snapshot.functions[snapshot.main].arguments[0]
+    write(PROPAGATE.solve(snapshot, {node: sharding}), binding)
+    assert sdy.format(module) == sdy.format(expected)
+
+
+def test_a_given_sharding_can_be_taken_away() -> None:
+    module = prepared(MODULES["chain"])
+    snapshot, binding = read(module)
+    (main,) = snapshot.functions
+    write(PROPAGATE.solve(snapshot, dict.fromkeys(main.arguments)), binding)
+    assert "#sdy.sharding" not in sdy.format(module)
+
+
+def test_dead_code_is_erased_when_a_solution_is_written() -> None:
+    module = prepared(MODULES["dead operations"])
+    before = len(operations(module))
+    snapshot, binding = read(module)
+    solution = PROPAGATE.solve(snapshot)
+    assert solution.erased
+    assert len(operations(module)) == before
+    write(solution, binding)
+    assert len(operations(module)) == before - len(solution.erased)
+
+
+def test_what_it_was_after_each_priority_is_kept() -> None:
+    snapshot, _ = read(prepared(MODULES["priorities"]))
+    solution = PROPAGATE.solve(snapshot)
+    assert [priority for priority, _ in solution.milestones] == [0, 1]
+    assert all(milestone != solution for _, milestone in solution.milestones)
+
+
+@pytest.mark.filterwarnings("ignore::sdy.ShardingWarning")
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_a_clone_is_explained_as_the_module(text: str) -> None:
+    module = sdy.parse(text)
+    run_passes(module, parse_pipeline("sdy-propagation-pipeline" if "edge" not in text else PROPAGATE.name))
+    expected = explanations(module)
+    clone = module.clone()
+    gone = weakref.ref(module)
+    del module
+    gc.collect()
+    assert gone() is None
+    assert explanations(clone) == expected
+    assert explanations(clone.clone()) == expected
+
+
+def explanations(module: ModuleOp) -> list[str]:
+    """Why each value of a module has its sharding."""
+    names = Names(generic=False)
+    names.add(module)
+    return [str(sdy.explain(module, value)) for value in names.values]
+
+
+def test_a_clone_has_a_history_of_its_own() -> None:
+    module = sdy.parse(MODULES["chain"])
+    sdy.propagate(module)
+    clone = module.clone()
+    assert sdy.format(clone) == sdy.format(module)
+    sdy.propagate(clone)
+    assert [len(history_of(each).runs) for each in (module, clone)] == [1, 2]
+
+
+def test_a_solution_is_freed_with_the_module_that_it_explains() -> None:
+    module = sdy.parse(MODULES["chain"])
+    sdy.propagate(module)
+    solution = weakref.ref(history_of(module).runs[0].solution)
+    clone = module.clone()
+    del module
+    gc.collect()
+    assert solution() is not None
+    del clone
+    gc.collect()
+    assert solution() is None
