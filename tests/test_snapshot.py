@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 
 import pytest
-from sdy.passes.common.tensors import rank
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
@@ -16,6 +15,7 @@ from random_modules import random_module
 from sdy.axes import AxisRef
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import set_sharding
+from sdy.ir.shapes import rank
 from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import run_passes

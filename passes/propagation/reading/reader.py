@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
 from xdsl.dialects.func import CallOp, FuncOp
@@ -110,8 +110,9 @@ class _Reader:
         """The values besides its owner whose sharding a node holds, where it is that of an edge with several."""
         self.members: dict[int, list[SSAValue]] = {}
         """The members of each sharding group."""
-        self.with_several_uses = {UNSHARDABLE}
-        """The nodes of values that are used more than once, and of those that may be."""
+        self.with_several_uses: dict[int, tuple[int, Operation | None]] = {UNSHARDABLE: (0, None)}
+        """The nodes of values that are used more than once, and of those that may be: the number of the operation that
+        defines the value, and the first user in the use list, where these are known."""
         self.is_scalar: dict[int, bool] = {}
         """Whether a type is that of a tensor without dimensions, by the type's `id`, of those met and not refused."""
         self.classes: dict[type[Operation], Plain | None] = {}
@@ -153,8 +154,9 @@ class _Reader:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
         is_scalar, classes, nodes, kinds, tensors = self.is_scalar, self.classes, self.nodes, self.kinds, self.tensors
         values, attributes, readers, forwarded = self.values, self.attributes, self.readers, self.forwarded
-        node_of, set_default_node = nodes.__getitem__, nodes.setdefault
-        with_several_uses = self.with_several_uses
+        node_of = cast(Callable[[int], int], nodes.get)  # checked where there may be none
+        set_default_node = nodes.setdefault
+        with_several_uses, nodes_with_several_uses = self.with_several_uses, self.with_several_uses.keys()
         block: Block | None = None
         is_inside = False
         numbered = enumerate(self.operations)
@@ -198,19 +200,18 @@ class _Reader:
                 if is_trivially_dead(op):
                     self.dead.append(number)
             elif next_use(use) is not None:
-                with_several_uses.add(node)
+                with_several_uses[node] = number, use.operation
             operands = operands_of(op)
             if not operands:
                 continue
-            try:
-                together = [*map(node_of, map(id, operands))]
-            except KeyError:
+            together = [*map(node_of, map(id, operands))]
+            if None in together:  # pyright: ignore[reportUnnecessaryContains]
                 together = self._nodes(operands)
             # Where the result alone can have a sharding nothing is propagated, and no rule need be found.
             if not any(together) or (found := kinds_of(op)) is None:
                 continue
             kind, reusing = found
-            if kind is not reusing and not with_several_uses.isdisjoint(together) and reuses_operand(op):
+            if kind is not reusing and not nodes_with_several_uses.isdisjoint(together) and reuses_operand(op):
                 kind = reusing
             if kind is None:
                 continue
@@ -318,18 +319,18 @@ class _Reader:
 
     def _order_readers(self, routes: Container[int]) -> None:
         """Put the readers of each node, which are in the order of the text, in that of the use list of its value."""
-        ops, tensors = self.operations, self.tensors
-        for node in self.with_several_uses:
-            value, readers = self.values[node], self.readers[node]
-            count = len(readers)
-            if count < 2 or value is None or node in routes:
+        ops, values, all_readers = self.operations, self.values, self.readers
+        for node, (definer, first_user) in self.with_several_uses.items():
+            if node in routes:
                 continue
-            num_definers = tensors[readers[0]][-1] == node
-            use = value.first_use
-            if count - num_definers == 2 and use is not None and use.operation is ops[readers[-1]]:
-                # As nearly always: the later of two uses is the first in the use list.
+            readers = all_readers[node]
+            num_users = len(readers) - (readers[0] == definer) if readers else 0
+            if num_users < 2:
+                continue
+            if num_users == 2 and ops[readers[-1]] is first_user:
+                # As nearly always: the later of two users is the first in the use list.
                 readers.append(readers.pop(-2))
-            elif count - num_definers > 1:
+            elif (value := values[node]) is not None:
                 readers[:] = in_order_of_use_list(value, ops, readers)
 
     def _read_groups(self) -> None:
@@ -437,7 +438,7 @@ class _Reader:
         self.values.append(value)
         self.readers.append([])
         self.attributes.append(None)
-        self.with_several_uses.add(node)
+        self.with_several_uses[node] = 0, None
         if sharding is not None:
             self.given[node] = sharding
         if value is not None:
