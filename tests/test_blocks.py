@@ -21,8 +21,8 @@ from sdy.blocks import (
 from sdy.box import Box
 from sdy.diagnostics import capture
 from sdy.mesh import Mesh
-from sdy.passes.spmd.halo.slides import Slide
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.ops.windows.strides import Slide
 from sdy.rule import FactorKind
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding

@@ -22,7 +22,7 @@ from sdy.passes.common.tensors import shape
 from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.reshards.collective_plan import plan_collectives
 from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Step
-from sdy.passes.spmd.reshards.made_anew import made_anew
+from sdy.passes.spmd.reshards.rematerialize import made_anew
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 
 Planner = Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh, bool], tuple[Step, ...]]

@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from sdy.diagnostics import DiagnosticError
 from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.passes.spmd.elements import bounds
-from sdy.passes.spmd.halo.resolution import captures
+from sdy.passes.spmd.resolution import captures
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp
