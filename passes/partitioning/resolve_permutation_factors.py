@@ -19,7 +19,7 @@ from sdy.passes.spmd.target import Channels, device_id_op, first_free_channel
 
 @dataclass(frozen=True)
 class ResolvePermutationFactorsPass(ModulePass):
-    """Let devices exchange what windows, pads, slices, reverses and uneven reshapes need of other parts of a tensor.
+    """Let devices exchange what windows, shifts and uneven reshapes need of other parts of a tensor.
 
     Before::
 

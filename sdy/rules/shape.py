@@ -8,7 +8,7 @@ from xdsl.traits import ConstantLike
 from sdy.dialect.ops import ConstantOp
 from sdy.rule import FactorKind
 from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, Factors, RuleBuilder, shape_of
-from sdy.rules.registry import register
+from sdy.rules.registry import register, register_movement
 
 if TYPE_CHECKING:
     from sdy.stablehlo.broadcast import BroadcastInDimOp
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 
 
-@register("stablehlo.broadcast_in_dim")
+@register_movement("stablehlo.broadcast_in_dim")
 def broadcast_in_dim(op: "BroadcastInDimOp", rule: Factors) -> None:
     """`([i, k])->([i, j, k])`. A dimension of size 1 that is expanded in place is apart from the one it becomes."""
     operand, result = shape_of(op.operand), shape_of(op.result)
@@ -33,7 +33,7 @@ def broadcast_in_dim(op: "BroadcastInDimOp", rule: Factors) -> None:
             rule.add(size, {}, {0: result_dim})
 
 
-@register("stablehlo.transpose")
+@register_movement("stablehlo.transpose")
 def transpose(op: "TransposeOp", rule: Factors) -> None:
     """`([i, j])->([j, i])`, numbered in the result's order."""
     operand = shape_of(op.operand)
@@ -41,10 +41,16 @@ def transpose(op: "TransposeOp", rule: Factors) -> None:
         rule.add(operand[dim], {0: dim}, {0: result_dim})
 
 
-@register("stablehlo.reverse")
-def reverse(op: "ReverseOp", rule: RuleBuilder) -> None:
+@register_movement("stablehlo.reverse")
+def reverse(op: "ReverseOp", rule: Factors) -> None:
     """Reversed dimensions are permuted between devices."""
-    rule.add_pointwise(shape_of(op.result), kinds=dict.fromkeys(op.dimensions.get_values(), PERMUTATION))
+    reversed_dims = op.dimensions.get_values()
+    for dim, size in enumerate(shape_of(op.result)):
+        if dim in reversed_dims:
+            rule.add(size, {0: dim}, {0: dim}, PERMUTATION)
+            rule.read_backwards(0, dim)
+        else:
+            rule.add(size, {0: dim}, {0: dim})
 
 
 @register("stablehlo.slice", "stablehlo.pad")
