@@ -22,7 +22,7 @@ from sdy.box import Box
 from sdy.diagnostics import capture
 from sdy.mesh import Mesh
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.ops.windows.strides import Slide
+from sdy.passes.spmd.ops.windows.sliding_window import SlidingWindow
 from sdy.rule import FactorKind
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
@@ -209,7 +209,7 @@ def test_partitioning_exchanges_the_halo_of_the_projection(
     assert places is not None
     block = window_block(size, along, places)
     operand, result = (split_layout(extent, parts) for extent in (size, places))
-    reach, _ = Slide(along, 0, 0).part(operand, result)
+    reach, _ = SlidingWindow(along, 0, 0).part(operand, result)
     of_part = -(-places // parts)
     for part in range(-(-places // of_part)):
         index = Box.of([part * of_part], [min((part + 1) * of_part, places)])

@@ -20,7 +20,7 @@ from sdy.passes.spmd.layouts import Layouts
 from sdy.passes.spmd.local_module import is_local, mark_local
 from sdy.passes.spmd.obstacles import obstacle_to_parts
 from sdy.passes.spmd.ops import partitioning_of
-from sdy.passes.spmd.parts import on_leader
+from sdy.passes.spmd.parts import mask_to_first_shard
 from sdy.passes.spmd.replicate import Obstacle, replicate_along
 from sdy.passes.spmd.site import Site
 from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_channel
@@ -125,7 +125,7 @@ def _make_partial(site: Site[Operation]) -> None:
         if layout.sharding is not None and layout.sharding.unreduced and result.uses:
             emit = site.after()
             users = [use.operation for use in result.uses]
-            partial = on_leader(emit, result, 0, layout.sharding.unreduced, layout.mesh)
+            partial = mask_to_first_shard(emit, result, 0, layout.sharding.unreduced, layout.mesh)
             result.replace_uses_with_if(partial, lambda use, users=users: use.operation in users)
 
 

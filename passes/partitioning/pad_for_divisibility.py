@@ -24,7 +24,7 @@ from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.layouts import Layouts
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.padded_site import PaddedSite
-from sdy.passes.spmd.padding import Padding, Place
+from sdy.passes.spmd.padding import Insertion, Padding
 from sdy.passes.spmd.reshards.scattered_elements import rule_by_elements
 from sdy.passes.spmd.site import Site
 from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_channel
@@ -135,7 +135,7 @@ def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None,
         warn_of_whole(op, "is computed whole along the dimensions that its axes do not divide", before, after)
     for index, (operand, layout) in enumerate(zip(op.operands, site.operands, strict=True)):
         if layout.uneven_dims:
-            op.operands[index] = padding.take_off(Place.before(op), operand, layout)
+            op.operands[index] = padding.take_off(Insertion.before(op), operand, layout)
     for result, layout in zip(op.results, site.results, strict=True):
         if layout.uneven_dims:
             users = list(result.uses)
@@ -143,7 +143,7 @@ def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None,
             sharding = layout.without(layout.uneven_dims).sharding
             assert sharding is not None
             set_sharding(whole, sharding)
-            _let_use(users, padding.put_on(Place.after(op), whole, layout))
+            _let_use(users, padding.put_on(Insertion.after(op), whole, layout))
 
 
 def _local_bytes(layout: Layout) -> int:

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
-from sdy.passes.spmd.exchange_builder import Body
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Exchange, Piece, Reach
 from sdy.sharding import TensorSharding
@@ -31,14 +31,14 @@ class Filler:
 class DimExchange:
     """An exchange along dimension `dim` of a tensor, in the body of a manual computation."""
 
-    body: Body
+    builder: ExchangeBuilder
     sharding: TensorSharding
     dim: int
     filler: Filler
 
     @property
     def _emit(self) -> Emitter:
-        return self.body.tensors(self.sharding)
+        return self.builder.tensors(self.sharding)
 
     @property
     def _axes(self) -> tuple[AxisRef, ...]:
@@ -57,7 +57,7 @@ class DimExchange:
         starts, limits = [0] * len(shape_of(value)), list(shape_of(value))
         starts[self.dim], limits[self.dim] = piece.start, piece.limit
         rows = value if piece.size == shape_of(value)[self.dim] else self._emit.slice(value, starts, limits)
-        return rows if piece.is_own else self.body.permute(self._emit, rows, self._axes, piece.senders)
+        return rows if piece.is_own else self.builder.permute(self._emit, rows, self._axes, piece.senders)
 
     def _pad(self, buffer: SSAValue, exchange: Exchange) -> SSAValue:
         low, high, interior = ([0] * len(shape_of(buffer)) for _ in range(3))
@@ -74,16 +74,16 @@ class DimExchange:
             starts[self.dim] = offset
             limits = [start + size for start, size in zip(starts, sizes, strict=True)]
             return buffer if tuple(sizes) == shape_of(buffer) else self._emit.slice(buffer, starts, limits)
-        place = self.body.by_part(self._axes, exchange.offsets)
-        zero = self.body.scalars.integers([0], ())
-        place = self.body.scalars.binary(MaxOp, place, zero)
+        place = self.builder.by_part(self._axes, exchange.offsets)
+        zero = self.builder.scalars.integers([0], ())
+        place = self.builder.scalars.binary(MaxOp, place, zero)
         indices = [place if dim == self.dim else zero for dim in range(len(sizes))]
         return self._emit.dynamic_slice(buffer, indices, sizes)
 
     def _fill_outside(self, found: SSAValue, reach: Reach) -> SSAValue:
         """`found` with the filler at places before the first row and after the last."""
-        scalars, places = self.body.scalars, TensorType(i64, (reach.length,))
-        place = self.body.places(self._axes, reach.starts, reach.length)
+        scalars, places = self.builder.scalars, TensorType(i64, (reach.length,))
+        place = self.builder.places(self._axes, reach.starts, reach.length)
         last = scalars.filled(places, (reach.size - 1) * reach.dilation)
         inside = scalars.binary(
             AndOp,

@@ -55,7 +55,7 @@ class Devices:
     channels: Channels
 
 
-class Body:
+class ExchangeBuilder:
     """The body of a manual computation over `manual_axes` while it is made, because of the operation `source`."""
 
     def __init__(self, source: Operation, tensors: Sequence[Tensor], manual_axes: Collection[str], devices: Devices):

@@ -13,7 +13,7 @@ from typing import Any, Generic
 from xdsl.ir import SSAValue
 
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.padding import Padding, Place
+from sdy.passes.spmd.padding import Insertion, Padding
 from sdy.passes.spmd.site import OpT, Site
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.stablehlo.broadcast import BroadcastInDimOp
@@ -49,7 +49,7 @@ class PaddedSite(Generic[OpT]):
         """Fill the padding of an operand along `dims`."""
         op = self.site.op
         value = op.operands[operand]
-        op.operands[operand] = self.padding.fill(Place.before(op), value, self.operands[operand], dims, element)
+        op.operands[operand] = self.padding.fill(Insertion.before(op), value, self.operands[operand], dims, element)
 
     def reduced_dims(self, operand: int) -> list[int]:
         """The uneven dimensions of an operand that are reduced."""

@@ -25,19 +25,19 @@ from sdy.stablehlo.emitter import Emitter
 from sdy.stablehlo.padding import PadOp
 
 
-class Place(NamedTuple):
+class Insertion(NamedTuple):
     """Where to insert operations, and the operation because of which that is done."""
 
     point: InsertPoint
     source: Operation
 
     @classmethod
-    def before(cls, op: Operation) -> "Place":
+    def before(cls, op: Operation) -> "Insertion":
         """In front of `op`."""
         return cls(InsertPoint.before(op), op)
 
     @classmethod
-    def after(cls, op: Operation) -> "Place":
+    def after(cls, op: Operation) -> "Insertion":
         """Behind `op`."""
         return cls(InsertPoint.after(op), op)
 
@@ -45,8 +45,8 @@ class Place(NamedTuple):
 class ShardedEmitter(Emitter):
     """Inserts operations, and gives each result of the rank of a sharding that sharding; notes what it inserted."""
 
-    def __init__(self, place: Place, sharding: TensorSharding | None, inserted: list[Operation]):
-        super().__init__(place.point, place.source)
+    def __init__(self, at: Insertion, sharding: TensorSharding | None, inserted: list[Operation]):
+        super().__init__(at.point, at.source)
         self._sharding = sharding
         self._inserted = inserted
 
@@ -70,10 +70,10 @@ class Padding:
         self._filled: dict[SSAValue, float | SSAValue] = {}
         self._inserted: list[Operation] = []
 
-    def resize(self, place: Place, value: SSAValue, layout: Layout, shape: Sequence[int]) -> SSAValue:
+    def resize(self, at: Insertion, value: SSAValue, layout: Layout, shape: Sequence[int]) -> SSAValue:
         """`value`, whose layout splits no dimension of another size, with its end cut off or zeros added there."""
         old = tensor_type(value).get_shape()
-        emit = self.emitter(place, layout)
+        emit = self.emitter(at, layout)
         smaller = tuple(map(min, old, shape))
         if smaller != old:
             cut = emit.slice(value, [0] * len(old), smaller)
@@ -88,54 +88,54 @@ class Padding:
             value = padded
         return value
 
-    def gather(self, place: Place, value: SSAValue, layout: Layout, dims: Collection[int]) -> SSAValue:
+    def gather(self, at: Insertion, value: SSAValue, layout: Layout, dims: Collection[int]) -> SSAValue:
         """`value` with the dimensions `dims` whole on each device, in their padded size."""
         if not dims or layout.sharding is None:
             return value
         axes = [axes if dim in dims else () for dim, axes in enumerate(layout.sharding.dim_axes)]
         after = sharding_without_partials(layout.without(dims))
         assert after is not None
-        return self.emitter(place, layout).insert(AllGatherOp(value, axes, after))
+        return self.emitter(at, layout).insert(AllGatherOp(value, axes, after))
 
-    def split(self, place: Place, value: SSAValue, layout: Layout, dims: Collection[int]) -> SSAValue:
+    def split(self, at: Insertion, value: SSAValue, layout: Layout, dims: Collection[int]) -> SSAValue:
         """The inverse: `value`, whole along `dims` and of padded size there, laid out as `layout` says."""
         if not dims or layout.sharding is None:
             return value
         axes = [axes if dim in dims else () for dim, axes in enumerate(layout.sharding.dim_axes)]
         sharding = sharding_without_partials(layout)
         assert sharding is not None
-        part = self.emitter(place, layout).insert(AllSliceOp(value, axes, sharding))
+        part = self.emitter(at, layout).insert(AllSliceOp(value, axes, sharding))
         if value in self._filled:
             self._filled[part] = self._filled[value]
         return part
 
-    def take_off(self, place: Place, value: SSAValue, layout: Layout) -> SSAValue:
+    def take_off(self, at: Insertion, value: SSAValue, layout: Layout) -> SSAValue:
         """`value` without padding, its uneven dimensions whole on each device."""
         dims = layout.uneven_dims
-        block = place.source.parent
+        block = at.source.parent
         if value in self._put_on:
             return self._put_on[value]
         if (value, block) not in self._taken_off:
-            gathered = self.gather(place, value, layout, dims)
-            self._taken_off[value, block] = self.resize(place, gathered, layout.without(dims), layout.shape)
+            gathered = self.gather(at, value, layout, dims)
+            self._taken_off[value, block] = self.resize(at, gathered, layout.without(dims), layout.shape)
         return self._taken_off[value, block]
 
-    def put_on(self, place: Place, value: SSAValue, layout: Layout) -> SSAValue:
+    def put_on(self, at: Insertion, value: SSAValue, layout: Layout) -> SSAValue:
         """The inverse: `value`, without padding and whole along the uneven dimensions, laid out as `layout` says."""
         dims = layout.uneven_dims
-        padded = self.resize(place, value, layout.without(dims), layout.padded_shape)
-        part = self.split(place, padded, layout, dims)
+        padded = self.resize(at, value, layout.without(dims), layout.padded_shape)
+        part = self.split(at, padded, layout, dims)
         self._put_on[part] = value
         return part
 
     def fill(
-        self, place: Place, value: SSAValue, layout: Layout, dims: Collection[int], element: float | SSAValue
+        self, at: Insertion, value: SSAValue, layout: Layout, dims: Collection[int], element: float | SSAValue
     ) -> SSAValue:
         """The padded `value` with its padding along `dims` filled with `element`, a number or a scalar."""
         dims = [dim for dim in dims if dim in layout.uneven_dims]
         if not dims or self.holds(value, element):
             return value
-        emit = self.emitter(place, layout)
+        emit = self.emitter(at, layout)
         if not isinstance(element, SSAValue):
             filler = emit.filled(TensorType(tensor_type(value).element_type, ()), element)
         else:
@@ -170,9 +170,9 @@ class Padding:
                 op.detach()
                 op.erase()
 
-    def emitter(self, place: Place, layout: Layout) -> ShardedEmitter:
+    def emitter(self, at: Insertion, layout: Layout) -> ShardedEmitter:
         """Inserts operations whose results are laid out as `layout` says."""
-        return ShardedEmitter(place, sharding_without_partials(layout), self._inserted)
+        return ShardedEmitter(at, sharding_without_partials(layout), self._inserted)
 
 
 def sharding_without_partials(layout: Layout) -> TensorSharding | None:

@@ -17,7 +17,7 @@ from sdy.passes.common.computed_whole import Held, warn_of_whole
 from sdy.passes.spmd.communication import gather
 from sdy.passes.spmd.compatibility import combined_axes, users_behind_padding
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.parts import on_leader, take_part
+from sdy.passes.spmd.parts import mask_to_first_shard, take_part
 from sdy.passes.spmd.site import Site
 
 
@@ -72,7 +72,7 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
         users = list(result.uses)
         value: SSAValue = Rewriter.replace_value_with_new_type(result, kept.local_type(result))
         if axes:
-            value = on_leader(emit, value, 0, axes, site.mesh)
+            value = mask_to_first_shard(emit, value, 0, axes, site.mesh)
         if layout.axes != kept.axes:
             value = take_part(emit, value, _given_up(layout, kept), layout.mesh)
         for use in users:

@@ -15,9 +15,9 @@ from collections.abc import Collection, Sequence
 from xdsl.ir import SSAValue
 
 from sdy.passes.spmd.exchange import DimExchange, Filler
-from sdy.passes.spmd.exchange_builder import Body, Devices
+from sdy.passes.spmd.exchange_builder import Devices, ExchangeBuilder
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.padding import Place, sharding_without_partials
+from sdy.passes.spmd.padding import Insertion, sharding_without_partials
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Reach, needed_rows
 from sdy.passes.spmd.resolution import zero_filler
@@ -27,7 +27,7 @@ from sdy.stablehlo.emitter import with_shape
 
 
 def resplit(
-    place: Place, value: SSAValue, layout: Layout, dims: Collection[int], shape: Sequence[int], target: Target
+    at: Insertion, value: SSAValue, layout: Layout, dims: Collection[int], shape: Sequence[int], target: Target
 ) -> SSAValue | None:
     """`value` with the sizes that `shape` says along its split dimensions `dims`, by exchanging rows.
 
@@ -38,16 +38,16 @@ def resplit(
     sharding = sharding_without_partials(layout)
     if sharding is None or not all(exchange.pays for exchange in exchanges.values()):
         return None
-    filler = zero_filler(place.source, value)
+    filler = zero_filler(at.source, value)
     scalar = TensorSharding.replicated_open(sharding.mesh, 0)
     names = {axis.name for axes in layout.axes for axis in axes}
     devices = Devices(layout.mesh, target.device_id, target.channels)
-    body = Body(place.source, [(value, sharding), (filler.value, scalar)], names, devices)
-    part, zero = body.arguments
+    builder = ExchangeBuilder(at.source, [(value, sharding), (filler.value, scalar)], names, devices)
+    part, zero = builder.arguments
     for dim, exchange in exchanges.items():
-        part = DimExchange(body, sharding, dim, Filler(zero, is_zero=True)).run(part, exchange)
+        part = DimExchange(builder, sharding, dim, Filler(zero, is_zero=True)).run(part, exchange)
     sizes = [shape[dim] if dim in dims else size for dim, size in enumerate(old)]
-    [result] = body.finish([part], [with_shape(value, sizes)], [sharding], place.point)
+    [result] = builder.finish([part], [with_shape(value, sizes)], [sharding], at.point)
     return result
 
 

@@ -29,7 +29,7 @@ class FamilyDialect(Dialect):
     @cached_property
     def _files(self) -> dict[str, list[str]]:
         """The modules that define something of a name, which their text says: to import them all would take long."""
-        says_name = re.compile(rf'^    name = "({re.escape(self.name)}\.[\w.-]+)"$', re.MULTILINE)
+        says_name = re.compile(rf'\n    name = "({re.escape(self.name)}\.[\w.-]+)"\n')
         [folder] = map(Path, import_module(self._package).__path__)
         files: dict[str, list[str]] = {}
         for path in sorted(folder.rglob("*.py")):

@@ -25,14 +25,14 @@ from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.layout import Layout, round_up
 from sdy.passes.spmd.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
-from sdy.passes.spmd.padding import Padding, Place
+from sdy.passes.spmd.padding import Insertion, Padding
 from sdy.passes.spmd.parts import (
     AxesOfDims,
     dims_with_axes,
     flat,
+    mask_to_first_shard,
     merge_front,
     offsets,
-    on_leader,
     parts_in_front,
     shape_of,
     take_part,
@@ -80,7 +80,7 @@ def _share_first_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesO
         return op.tensor, gathered
     emit = site.before()
     value = emit.slice(op.tensor, [0] * len(shape), shape)
-    value = on_leader(emit, value, _zero(tensor_type(value)), flat(first), layout.mesh)
+    value = mask_to_first_shard(emit, value, _zero(tensor_type(value)), flat(first), layout.mesh)
     value = all_reduce(emit, value, flat(first), "sum", layout, site.target)
     return value, [() if done else axes for axes, done in zip(gathered, first, strict=True)]
 
@@ -197,32 +197,32 @@ def _pad(padded: PaddedSite[CollectiveOp]) -> bool:
     [before], [after], target = padded.operands, padded.results, padded.site.target
     sizes = map(max, before.padded_shape, after.padded_shape)
     shape = [round_up(size, lcm(before.parts(dim), after.parts(dim))) for dim, size in enumerate(sizes)]
-    op.operands[0] = _resized(Place.before(op), op.tensor, before, shape, padding, target)
+    op.operands[0] = _resized(Insertion.before(op), op.tensor, before, shape, padding, target)
     users = list(op.result.uses)
     result = Rewriter.replace_value_with_new_type(op.result, op.tensor.type)
     if isinstance(op, _MOVES_ELEMENTS) or padding.holds(op.tensor, 0):
         padding.mark_filled(result, op.tensor)
-    resized = _resized(Place.after(op), result, after, after.padded_shape, padding, target)
+    resized = _resized(Insertion.after(op), result, after, after.padded_shape, padding, target)
     for use in users:
         use.operation.operands[use.index] = resized
     return True
 
 
 def _resized(
-    place: Place, value: SSAValue, layout: Layout, shape: Sequence[int], padding: Padding, target: Target
+    at: Insertion, value: SSAValue, layout: Layout, shape: Sequence[int], padding: Padding, target: Target
 ) -> SSAValue:
     """`value` with another size of its padding.
 
     Where that moves elements between parts, they are exchanged, or the dimension is made whole on the way.
     """
     dims = [dim for dim in layout.split_dims if tensor_type(value).get_shape()[dim] != shape[dim]]
-    if dims and target.least_communication and (parts := resplit(place, value, layout, dims, shape, target)):
-        return padding.resize(place, parts, layout, shape)
+    if dims and target.least_communication and (parts := resplit(at, value, layout, dims, shape, target)):
+        return padding.resize(at, parts, layout, shape)
     if dims:
         what = f"moves dimensions {dims} whole: their parts before and after differ"
-        warn_of_whole(place.source, what, Held(layout.local_bytes, 0), Held(layout.without(dims).local_bytes, 0))
-    gathered = padding.gather(place, value, layout, dims)
-    return padding.split(place, padding.resize(place, gathered, layout.without(dims), shape), layout, dims)
+        warn_of_whole(at.source, what, Held(layout.local_bytes, 0), Held(layout.without(dims).local_bytes, 0))
+    gathered = padding.gather(at, value, layout, dims)
+    return padding.split(at, padding.resize(at, gathered, layout.without(dims), shape), layout, dims)
 
 
 def _pad_permute_of_devices(site: PaddedSite[hlo.CollectivePermuteOp]) -> bool:
@@ -246,7 +246,7 @@ def _permutes_like_parts(op: hlo.CollectivePermuteOp, operand: Layout, result: L
 
 def _lower_replicated_to_unreduced(site: Site[dialect.ReplicatedToUnreducedOp]) -> None:
     op = site.op
-    site.replace(on_leader(site.before(), op.tensor, 0, op.axes.data, site.results[0].mesh))
+    site.replace(mask_to_first_shard(site.before(), op.tensor, 0, op.axes.data, site.results[0].mesh))
 
 
 def _lower_sharded_to_unreduced(site: Site[dialect.ShardedToUnreducedOp]) -> None:

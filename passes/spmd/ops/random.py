@@ -7,7 +7,7 @@ from sdy.passes.common.tensors import num_bytes
 from sdy.passes.spmd.communication import all_reduce
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.parts import on_leader, take_part
+from sdy.passes.spmd.parts import mask_to_first_shard, take_part
 from sdy.passes.spmd.replicate import replicate
 from sdy.passes.spmd.site import Site
 from sdy.sharding import TensorSharding
@@ -28,7 +28,7 @@ def _lower_numbers(site: Site[RngOp]) -> None:
     drawn = emit.insert(RngOp.create(operands=op.operands, properties=op.properties, result_types=[result.type]))
     axes = list(map(AxisRef, mesh))
     everywhere = Layout(result.type, TensorSharding.replicated_closed(name, len(result.shape)), mesh)
-    numbers = all_reduce(emit, on_leader(emit, drawn, 0, axes, mesh), axes, "sum", everywhere, site.target)
+    numbers = all_reduce(emit, mask_to_first_shard(emit, drawn, 0, axes, mesh), axes, "sum", everywhere, site.target)
     site.replace(take_part(emit, numbers, result.axes, result.mesh) if result.is_split else numbers)
 
 

@@ -1,13 +1,13 @@
 """Operations whose results are partial where a dimension that they reduce is split.
 
-What the reduction starts from must then count once: one device of those that hold partial results, the leader, starts
-from it, the others from the identity of the reduction.
+What the reduction starts from must then count once: the first of the devices that hold partial results starts from it,
+the others from the identity of the reduction.
 """
 
 from sdy.passes.spmd.neutral import identities_of, is_constant
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
-from sdy.passes.spmd.parts import on_leader
+from sdy.passes.spmd.parts import mask_to_first_shard
 from sdy.passes.spmd.replicate import replicate
 from sdy.passes.spmd.site import Site
 from sdy.rule import FactorKind
@@ -26,7 +26,7 @@ def _lower(site: Site[ReduceOp]) -> None:
         return
     for index, identity in enumerate(identities, len(op.inputs)):
         if not is_constant(op.operands[index], identity):
-            op.operands[index] = on_leader(site.before(), op.operands[index], identity, axes, site.mesh)
+            op.operands[index] = mask_to_first_shard(site.before(), op.operands[index], identity, axes, site.mesh)
 
 
 def _pad(site: PaddedSite[ReduceOp]) -> bool:

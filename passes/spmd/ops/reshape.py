@@ -20,7 +20,7 @@ from sdy.axes import AxisRef, merge_sub_axes, subtract
 from sdy.dialect.reshard_reuse import strides
 from sdy.passes.spmd.compatibility import factors_made, why_not_by_rule
 from sdy.passes.spmd.exchange import DimExchange, Filler
-from sdy.passes.spmd.exchange_builder import Body
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import carries
@@ -191,14 +191,16 @@ def _reshape_parts(op: ReshapeOp, sides: _Sides, exchanges: dict[int, Exchange],
     operand = filled_up(op, op.operand, before.padded_shape, filler, before.sharding)
     names = {axis.name for axis in sides.axes([group for group in sides.groups if sides.is_uneven(group)])}
     scalar = TensorSharding.replicated_open(before.sharding.mesh, 0)
-    body = Body(op, [(operand, before.sharding), (filler.value, scalar)], names, resolution.devices(before.mesh))
-    value, inner_filler = body.arguments
+    builder = ExchangeBuilder(
+        op, [(operand, before.sharding), (filler.value, scalar)], names, resolution.devices(before.mesh)
+    )
+    value, inner_filler = builder.arguments
     for dim, exchange in exchanges.items():
-        value = DimExchange(body, before.sharding, dim, Filler(inner_filler, is_zero=True)).run(value, exchange)
+        value = DimExchange(builder, before.sharding, dim, Filler(inner_filler, is_zero=True)).run(value, exchange)
     type_ = after.padded_type()
-    local = body.local_type(type_, after.sharding)
-    value = body.tensors(after.sharding).insert(ReshapeOp.create(operands=[value], result_types=[local]))
-    [result] = body.finish([value], [type_], [after.sharding])
+    local = builder.local_type(type_, after.sharding)
+    value = builder.tensors(after.sharding).insert(ReshapeOp.create(operands=[value], result_types=[local]))
+    [result] = builder.finish([value], [type_], [after.sharding])
     Rewriter.replace_op(op, [], [cut_off(op, result, after.shape, after.sharding)])
 
 

@@ -17,7 +17,7 @@ from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp, ReshardOp
 from sdy.mesh import Mesh
 from sdy.passes.spmd.compatibility import why_not_by_rule
-from sdy.passes.spmd.exchange_builder import Body, TensorEmitter
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import carries
@@ -79,20 +79,22 @@ def _filler_to_front(
     sharding = layout.sharding
     assert sharding is not None
     names = {axis.name for dim in dims for axis in layout.axes[dim]}
-    body = Body(op, [(value, sharding)], names, resolution.devices(layout.mesh))
-    part: SSAValue = body.arguments[0]
+    builder = ExchangeBuilder(op, [(value, sharding)], names, resolution.devices(layout.mesh))
+    part: SSAValue = builder.arguments[0]
     for dim in dims:
         amount = shape_of(value)[dim] - layout.shape[dim]
-        part = _shifted(body, part, sharding, dim, amount, resolution.least_communication)
-    return body.finish([part], [value.type], [sharding])[0]
+        part = _shifted(builder, part, sharding, dim, amount, resolution.least_communication)
+    return builder.finish([part], [value.type], [sharding])[0]
 
 
-def _shifted(body: Body, value: SSAValue, sharding: TensorSharding, dim: int, amount: int, trimmed: bool) -> SSAValue:
+def _shifted(
+    builder: ExchangeBuilder, value: SSAValue, sharding: TensorSharding, dim: int, amount: int, trimmed: bool
+) -> SSAValue:
     """The parts of a dimension with all elements moved by `amount` to the end, first to the parts that they come from.
 
     With `trimmed` only the elements that are needed are sent, else whole parts.
     """
-    emit, axes, shape = body.tensors(sharding), sharding.dims[dim].axes, shape_of(value)
+    emit, axes, shape = builder.tensors(sharding), sharding.dims[dim].axes, shape_of(value)
     hops, rest = divmod(amount, shape[dim])
 
     def rows(of: SSAValue, start: int, limit: int) -> SSAValue:
@@ -101,10 +103,10 @@ def _shifted(body: Body, value: SSAValue, sharding: TensorSharding, dim: int, am
         return emit.slice(of, starts, limits)
 
     def received(of: SSAValue, hop: int) -> SSAValue:
-        parts = total_size(axes, body.devices.mesh)
+        parts = total_size(axes, builder.devices.mesh)
         if hop >= parts:
             return emit.filled(tensor_type(of), 0)
-        return of if hop == 0 else body.permute(emit, of, axes, {part: part - hop for part in range(hop, parts)})
+        return of if hop == 0 else builder.permute(emit, of, axes, {part: part - hop for part in range(hop, parts)})
 
     front, back = (hops + 1, shape[dim] - rest, shape[dim]), (hops, 0, shape[dim] - rest)
     if trimmed:

@@ -16,7 +16,7 @@ from sdy.device_groups import shard_indices
 from sdy.diagnostics import warn
 from sdy.passes.spmd.compatibility import why_not_by_dims
 from sdy.passes.spmd.exchange import DimExchange, Filler
-from sdy.passes.spmd.exchange_builder import Body, TensorEmitter
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
@@ -142,12 +142,12 @@ def _resize(
     operand = filled_up(op, op.operand, before.padded_shape, filler, sharding)
     scalar = TensorSharding.replicated_open(sharding.mesh, 0)
     names = {axis.name for axes in before.axes for axis in axes}
-    body = Body(op, [(operand, sharding), (filler.value, scalar)], names, resolution.devices(before.mesh))
-    value, inner_filler = body.arguments
+    builder = ExchangeBuilder(op, [(operand, sharding), (filler.value, scalar)], names, resolution.devices(before.mesh))
+    value, inner_filler = builder.arguments
     for dim, exchange in exchanges.items():
-        value = DimExchange(body, sharding, dim, Filler(inner_filler, filler.is_zero)).run(value, exchange)
-    value = resize_whole_dims(body.tensors(sharding), value, inner_filler)
-    [result] = body.finish([value], [after.padded_type()], [sharding])
+        value = DimExchange(builder, sharding, dim, Filler(inner_filler, filler.is_zero)).run(value, exchange)
+    value = resize_whole_dims(builder.tensors(sharding), value, inner_filler)
+    [result] = builder.finish([value], [after.padded_type()], [sharding])
     Rewriter.replace_op(op, [], [cut_off(op, result, after.shape, sharding)])
     return True
 

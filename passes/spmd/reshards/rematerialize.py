@@ -17,7 +17,7 @@ from sdy.stablehlo.constants import ConstantOp, IotaOp
 _MADE_OF_NOTHING = (ConstantOp, IotaOp, ShardedConstantOp)
 
 
-def made_anew(value: SSAValue, sharding: TensorSharding, at: InsertPoint) -> SSAValue | None:
+def rematerialize(value: SSAValue, sharding: TensorSharding, at: InsertPoint) -> SSAValue | None:
     """`value` computed once more, split as `sharding` says; None where that takes more than each device has."""
     ops = _ops_behind(value)
     if ops is None:

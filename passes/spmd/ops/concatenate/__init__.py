@@ -15,12 +15,12 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.mesh import Mesh
 from sdy.passes.spmd.compatibility import why_not_by_dims
-from sdy.passes.spmd.exchange_builder import Body, Tensor
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.ops.concatenate.origins import Rows, rows_of
-from sdy.passes.spmd.ops.concatenate.part import JoinedPart
-from sdy.passes.spmd.ops.concatenate.redistribution import Message, Run, messages, rounds
+from sdy.passes.spmd.ops.concatenate.part import ConcatenatedPart
+from sdy.passes.spmd.ops.concatenate.redistribution import Message, Segment, messages, rounds
 from sdy.passes.spmd.padded_site import carries
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.replication import replicate_permuted, reshard_around
@@ -44,7 +44,7 @@ def _exchange(op: ConcatenateOp, resolution: Resolution) -> bool:
     target = op.result if is_split or not resolution.least_communication else _resharded_to(op.result)
     if not layout_of(target).axes[dim]:
         return True
-    plan = _Plan.of(op, target)
+    plan = _Redistribution.of(op, target)
     if plan is not None and plan.pays(resolution):
         plan.carry_out(resolution)
         return True
@@ -52,7 +52,7 @@ def _exchange(op: ConcatenateOp, resolution: Resolution) -> bool:
 
 
 def _is_no_shift(op: ConcatenateOp) -> bool:
-    """Whether other tensors are joined than slices, so that the operation can as well be split along others only."""
+    """Whether these are other tensors than slices, so that the operation can as well be split along others only."""
     return concatenation_kind(op) is FactorKind.NEED_REPLICATION
 
 
@@ -74,7 +74,7 @@ def _resharded_to(value: SSAValue) -> SSAValue:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _Redistribution:
     """How devices get the rows of `target`, laid out as `layout`, which is what `op` makes, or that resharded.
 
     Of `sources`, those that are `split` are exchanged in rounds; each device has `kept` of them already.
@@ -89,7 +89,7 @@ class _Plan:
     exchanged: Sequence[Sequence[Message]]
 
     @classmethod
-    def of(cls, op: ConcatenateOp, target: SSAValue) -> "_Plan | None":
+    def of(cls, op: ConcatenateOp, target: SSAValue) -> "_Redistribution | None":
         """The plan, if all devices have their parts of what it takes."""
         dim, layout = op.dimension.value.data, layout_of(target)
         parts = layout.parts(dim)
@@ -101,10 +101,12 @@ class _Plan:
         sources = dict.fromkeys(each.source for each in rows)
         split = [source for source in sources if _is_split(source, dim, parts)]
         shards = [-(-shape_of(source)[dim] // parts) for source in split]
-        runs = [
-            Run(split.index(each.source), each.start, each.place, each.size) for each in rows if each.source in split
+        segments = [
+            Segment(split.index(each.source), each.start, each.place, each.size)
+            for each in rows
+            if each.source in split
         ]
-        found = list(messages(runs, shards, -(-layout.shape[dim] // parts)))
+        found = list(messages(segments, shards, -(-layout.shape[dim] // parts)))
         kept = [message for message in found if message.sender == message.receiver]
         exchanged = rounds([message for message in found if message.sender != message.receiver])
         return cls(op, target, layout, rows, split, kept, exchanged)
@@ -158,22 +160,22 @@ class _Plan:
             _laid_out(op, source, sharding if source in self.split else self._whole, self.layout.mesh, names)
             for source in sources
         ]
-        body = Body(op, tensors, names, resolution.devices(self.layout.mesh))
-        joined = JoinedPart(body, sharding, dim, parts, length)
-        arguments = dict(zip(sources, body.arguments, strict=True))
+        builder = ExchangeBuilder(op, tensors, names, resolution.devices(self.layout.mesh))
+        part_of_result = ConcatenatedPart(builder, sharding, dim, parts, length)
+        arguments = dict(zip(sources, builder.arguments, strict=True))
         if self.split:
-            pool = body.tensors(sharding).concatenate([arguments[source] for source in self.split], dim)
+            pool = builder.tensors(sharding).concatenate([arguments[source] for source in self.split], dim)
             for kept in rounds(self.kept):
-                joined.keep(pool, kept)
+                part_of_result.keep(pool, kept)
             for each in self.exchanged:
-                joined.exchange(pool, each)
+                part_of_result.exchange(pool, each)
         for each in self.rows:
             if each.source not in self.split:
                 begins = [part * length - each.place for part in range(parts)]
                 places = [range(max(0, -begin), max(0, min(length, each.size - begin))) for begin in begins]
-                joined.put(arguments[each.source], [begin + each.start for begin in begins], places)
+                part_of_result.put(arguments[each.source], [begin + each.start for begin in begins], places)
         shape = padded_over(self.layout, names)
-        [outside] = body.finish([joined.rows()], [with_shape(op.result, shape)], [sharding])
+        [outside] = builder.finish([part_of_result.rows()], [with_shape(op.result, shape)], [sharding])
         self.target.replace_all_uses_with(cut_off(op, outside, self.layout.shape, sharding))
         _erase_unused(self.target)
 

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
-from sdy.passes.spmd.exchange_builder import Body, TensorEmitter
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
 from sdy.passes.spmd.ops.concatenate.redistribution import Message
 from sdy.passes.spmd.parts import shape_of
 from sdy.sharding import TensorSharding
@@ -51,10 +51,10 @@ class _Put:
 
 
 @dataclass
-class JoinedPart:
+class ConcatenatedPart:
     """The `length` rows that a device has of the result along `dim`; of `parts` devices, each takes others."""
 
-    body: Body
+    builder: ExchangeBuilder
     sharding: TensorSharding
     dim: int
     parts: int
@@ -63,7 +63,7 @@ class JoinedPart:
 
     @property
     def _emit(self) -> TensorEmitter:
-        return self.body.tensors(self.sharding)
+        return self.builder.tensors(self.sharding)
 
     @property
     def _axes(self) -> Sequence[AxisRef]:
@@ -92,7 +92,7 @@ class JoinedPart:
             places[message.receiver] = range(message.place, message.place + message.size)
         sent = self._slice(pool, starts, size)
         senders = {message.receiver: message.sender for message in messages}
-        self.put(self.body.permute(self._emit, sent, self._axes, senders), begins, places)
+        self.put(self.builder.permute(self._emit, sent, self._axes, senders), begins, places)
 
     def rows(self) -> SSAValue:
         """The rows, all of which have been put there."""
@@ -118,7 +118,7 @@ class JoinedPart:
             within = [range(places.start - at, places.stop - at) for places, at in zip(put.places, starts, strict=True)]
             old = self._slice(value, starts, sizes[self.dim])
             rows = self._emit.select(self._among(within, old), rows, old)
-        zero, place = self.body.scalars.integers([0], ()), self._of_part(starts)
+        zero, place = self.builder.scalars.integers([0], ()), self._of_part(starts)
         return self._emit.dynamic_update_slice(
             value, rows, [place if dim == self.dim else zero for dim in range(len(sizes))]
         )
@@ -135,7 +135,7 @@ class JoinedPart:
         if before or behind:
             low, high, interior = ([0] * self.sharding.rank for _ in range(3))
             low[self.dim], high[self.dim] = before, behind
-            zero = self.body.scalars.filled(TensorType(tensor_type(rows).element_type, ()), 0)
+            zero = self.builder.scalars.filled(TensorType(tensor_type(rows).element_type, ()), 0)
             rows = self._emit.insert(PadOp(rows, zero, low, high, interior))
         return self._slice(rows, [begin + before for begin in begins], self.length)
 
@@ -147,7 +147,7 @@ class JoinedPart:
             firsts = [starts[0] if dim == self.dim else 0 for dim in range(self.sharding.rank)]
             limits = [starts[0] + size if dim == self.dim else whole for dim, whole in enumerate(shape_of(rows))]
             return self._emit.slice(rows, firsts, limits)
-        zero = self.body.scalars.integers([0], ())
+        zero = self.builder.scalars.integers([0], ())
         start = self._of_part(starts)
         sizes = [size if dim == self.dim else whole for dim, whole in enumerate(shape_of(rows))]
         return self._emit.dynamic_slice(rows, [start if dim == self.dim else zero for dim in range(len(sizes))], sizes)
@@ -155,12 +155,12 @@ class JoinedPart:
     def _of_part(self, numbers: Sequence[int]) -> SSAValue:
         """The one of `numbers` that belongs to the running device."""
         if len(set(numbers)) == 1:
-            return self.body.scalars.integers(numbers[:1], ())
-        return self.body.by_part(self._axes, numbers)
+            return self.builder.scalars.integers(numbers[:1], ())
+        return self.builder.by_part(self._axes, numbers)
 
     def _among(self, places: Sequence[range], like: SSAValue) -> SSAValue:
         """For each element of `like` whether its place is among those of the running device."""
-        scalars, shape = self.body.scalars, (shape_of(like)[self.dim],)
+        scalars, shape = self.builder.scalars, (shape_of(like)[self.dim],)
         place = scalars.insert(IotaOp(0, TensorType(i64, shape)))
         first, end = (
             scalars.broadcast(self._of_part(bounds), (), shape)

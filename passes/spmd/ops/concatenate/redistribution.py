@@ -18,7 +18,7 @@ from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Segment:
     """The `size` rows from row `start` of tensor `source` on, which begin at `place` in the result."""
 
     source: int
@@ -41,19 +41,19 @@ class Message:
     size: int
 
 
-def messages(runs: Sequence[Run], shards: Sequence[int], result_shard: int) -> Iterator[Message]:
+def messages(segments: Sequence[Segment], shards: Sequence[int], result_shard: int) -> Iterator[Message]:
     """All that is to be sent so that each device has its `result_shard` rows of the result.
 
     Of each tensor it has as many rows as `shards` says. What a device sends to itself is among it.
     """
     bases = [0, *accumulate(shards)]
-    for run in runs:
-        own, row = shards[run.source], run.start
-        while row < run.start + run.size:
+    for segment in segments:
+        own, row = shards[segment.source], segment.start
+        while row < segment.start + segment.size:
             sender, start = divmod(row, own)
-            receiver, place = divmod(run.place + row - run.start, result_shard)
-            size = min(run.start + run.size - row, own - start, result_shard - place)
-            yield Message(sender, receiver, bases[run.source] + start, place, size)
+            receiver, place = divmod(segment.place + row - segment.start, result_shard)
+            size = min(segment.start + segment.size - row, own - start, result_shard - place)
+            yield Message(sender, receiver, bases[segment.source] + start, place, size)
             row += size
 
 

@@ -17,8 +17,8 @@ from sdy.passes.spmd.neutral import identities_of
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.ops.gather_scatter.index_vectors import IndexVectors, all_of_vectors
 from sdy.passes.spmd.padded_site import PaddedSite
-from sdy.passes.spmd.padding import Place
-from sdy.passes.spmd.parts import offsets, on_leader, shape_of
+from sdy.passes.spmd.padding import Insertion
+from sdy.passes.spmd.parts import mask_to_first_shard, offsets, shape_of
 from sdy.passes.spmd.replicate import replicate
 from sdy.passes.spmd.site import Site
 from sdy.rule import FactorKind
@@ -109,7 +109,7 @@ def _lower_scatter(site: Site[ScatterOp]) -> None:
             replicate(site, "what it updates would count several times")
             return
         for index, identity in enumerate(identities):
-            op.operands[index] = on_leader(emit, op.operands[index], identity, batch_axes, site.mesh)
+            op.operands[index] = mask_to_first_shard(emit, op.operands[index], identity, batch_axes, site.mesh)
     sizes = op.update_sizes(updates.shape)
     counted = [
         dim
@@ -178,7 +178,7 @@ def _pad_gather(site: PaddedSite[GatherOp]) -> bool:
     if set(site.reduced_dims(0)) & set(numbers.start_index_map):
         last = [operand.shape[dim] - sizes[dim] for dim in numbers.start_index_map]
         along = (numbers.index_vector_dim,) if numbers.index_vector_dim < len(indices.shape) else ()
-        op.operands[1] = clamped(site.padding.emitter(Place.before(op), indices), op.start_indices, last, along)
+        op.operands[1] = clamped(site.padding.emitter(Insertion.before(op), indices), op.start_indices, last, along)
     for dim in operand.uneven_dims:
         if dim not in site.reduced_dims(0) and dim not in numbers.operand_batching_dims:
             sizes[dim] = operand.padded_shape[dim]
@@ -197,7 +197,7 @@ def _pad_scatter(site: PaddedSite[ScatterOp]) -> bool:
         return False
     if dims:
         # Unsigned indices have no number that is always outside.
-        op.operands[place] = site.padding.emitter(Place.before(op), site.operands[place]).convert(
+        op.operands[place] = site.padding.emitter(Insertion.before(op), site.operands[place]).convert(
             op.scatter_indices, i64
         )
         site.fill(place, dims, -1)

@@ -15,12 +15,12 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.spmd.compatibility import why_not_by_dims
 from sdy.passes.spmd.exchange import DimExchange, Filler
-from sdy.passes.spmd.exchange_builder import Body
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.neutral import identities_of
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.ops.select_and_scatter.edges import Edges
-from sdy.passes.spmd.ops.windows.strides import windows_stay
+from sdy.passes.spmd.ops.windows.sliding_window import windows_stay
 from sdy.passes.spmd.padded_site import carries
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Exchange, Reach
@@ -141,10 +141,10 @@ class _Along:
     rows: Exchange
     elements: Exchange
 
-    def edges(self, body: Body, sharding: TensorSharding, dim: int) -> Edges:
+    def edges(self, builder: ExchangeBuilder, sharding: TensorSharding, dim: int) -> Edges:
         """The edges of the operand that windows reach over."""
         before, behind = self.window.padding
-        return Edges(body, sharding, dim, self.rows.reach, before > 0, behind > 0)
+        return Edges(builder, sharding, dim, self.rows.reach, before > 0, behind > 0)
 
 
 def _compute(op: SelectAndScatterOp, layout: Layout, along: dict[int, _Along], resolution: Resolution) -> None:
@@ -158,11 +158,11 @@ def _compute(op: SelectAndScatterOp, layout: Layout, along: dict[int, _Along], r
     scalar = TensorSharding.replicated_open(sharding.mesh, 0)
     names = {axis.name for dim in along for axis in layout.axes[dim]}
     scalars = [(op.init_value, scalar), (filler.value, scalar)]
-    body = Body(op, [*tensors, *scalars], names, resolution.devices(layout.mesh))
-    rows, elements, init, zero = body.arguments
+    builder = ExchangeBuilder(op, [*tensors, *scalars], names, resolution.devices(layout.mesh))
+    rows, elements, init, zero = builder.arguments
     for dim, each in along.items():
-        exchange = DimExchange(body, sharding, dim, Filler(zero, is_zero=True))
-        rows = each.edges(body, sharding, dim).repeated(exchange.run(rows, each.rows))
+        exchange = DimExchange(builder, sharding, dim, Filler(zero, is_zero=True))
+        rows = each.edges(builder, sharding, dim).repeated(exchange.run(rows, each.rows))
         elements = exchange.run(elements, each.elements)
     padding = [(0, 0) if dim in along else pair for dim, pair in enumerate(padding_pairs(op.padding))]
     local = SelectAndScatterOp.create(
@@ -171,16 +171,16 @@ def _compute(op: SelectAndScatterOp, layout: Layout, along: dict[int, _Along], r
         result_types=[rows.type],
         regions=[op.detach_region(region) for region in list(op.regions)],
     )
-    body.compute(local, [sharding])
+    builder.compute(local, [sharding])
     own: SSAValue = local.result
     combine = cast(type[CommutativeElementwiseOp], type(local.scatter.block.first_op))
     for dim, each in along.items():
-        own = each.edges(body, sharding, dim).brought_back(own, combine)
-        own = _own_rows(body, sharding, own, zero, dim, each.rows.reach)
+        own = each.edges(builder, sharding, dim).brought_back(own, combine)
+        own = _own_rows(builder, sharding, own, zero, dim, each.rows.reach)
     if not filler_of(op.init_value).is_zero:
-        emit = body.tensors(sharding)
+        emit = builder.tensors(sharding)
         own = emit.binary(combine, emit.broadcast(init, (), shape_of(own)), own)
-    [result] = body.finish([own], [with_shape(op.result, padded_along(op.result, along))], [sharding])
+    [result] = builder.finish([own], [with_shape(op.result, padded_along(op.result, along))], [sharding])
     reshard = op.source.owner
     Rewriter.replace_op(op, [], [cut_off(op, result, layout.shape, sharding)])
     if isinstance(reshard, ReshardOp) and not reshard.result.uses:
@@ -198,22 +198,22 @@ def _split_source(op: SelectAndScatterOp, sharding: TensorSharding) -> SSAValue:
 
 
 def _own_rows(
-    body: Body, sharding: TensorSharding, value: SSAValue, zero: SSAValue, dim: int, reach: Reach
+    builder: ExchangeBuilder, sharding: TensorSharding, value: SSAValue, zero: SSAValue, dim: int, reach: Reach
 ) -> SSAValue:
     """Of the rows that windows reach those of the device's part; those that no window reaches are zero."""
     offsets = [part * reach.shard - start for part, start in enumerate(reach.starts)]
     low, high, interior = ([0] * sharding.rank for _ in range(3))
     low[dim] = max(0, -min(offsets))
     high[dim] = max(0, max(offsets) + reach.shard - reach.length)
-    emit = body.tensors(sharding)
+    emit = builder.tensors(sharding)
     if low[dim] or high[dim]:
         value = emit.insert(PadOp(value, zero, low, high, interior))
     sizes = list(shape_of(value))
     if sizes[dim] == reach.shard:
         return value
     sizes[dim] = reach.shard
-    place = body.by_part(sharding.dims[dim].axes, [low[dim] + offset for offset in offsets])
-    zero = body.scalars.integers([0], ())
+    place = builder.by_part(sharding.dims[dim].axes, [low[dim] + offset for offset in offsets])
+    zero = builder.scalars.integers([0], ())
     return emit.dynamic_slice(value, [place if each == dim else zero for each in range(sharding.rank)], sizes)
 
 

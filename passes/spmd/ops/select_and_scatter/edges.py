@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
-from sdy.passes.spmd.exchange_builder import Body
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Reach
 from sdy.sharding import TensorSharding
@@ -23,7 +23,7 @@ from sdy.stablehlo.elementwise import CommutativeElementwiseOp
 class Edges:
     """The first row along `dim`, if windows leave the tensor there, and the last; a device has the rows of `reach`."""
 
-    body: Body
+    builder: ExchangeBuilder
     sharding: TensorSharding
     dim: int
     reach: Reach
@@ -32,10 +32,10 @@ class Edges:
 
     def repeated(self, rows: SSAValue) -> SSAValue:
         """`rows` with the edge in the place of each row beyond it."""
-        emit = self.body.tensors(self.sharding)
+        emit = self.builder.tensors(self.sharding)
         for edge, beyond in self._edges():
-            place = self.body.by_part(self._axes, [edge - start for start in self.reach.starts])
-            zero = self.body.scalars.integers([0], ())
+            place = self.builder.by_part(self._axes, [edge - start for start in self.reach.starts])
+            zero = self.builder.scalars.integers([0], ())
             starts = [place if dim == self.dim else zero for dim in range(self.sharding.rank)]
             sizes = [1 if dim == self.dim else size for dim, size in enumerate(shape_of(rows))]
             row = emit.dynamic_slice(rows, starts, sizes)
@@ -45,9 +45,9 @@ class Edges:
 
     def brought_back(self, rows: SSAValue, combine: type[CommutativeElementwiseOp]) -> SSAValue:
         """`rows` with those beyond an edge combined into it by an operation to which zeros are nothing."""
-        emit = self.body.tensors(self.sharding)
+        emit = self.builder.tensors(self.sharding)
         other_dims = [dim for dim in range(self.sharding.rank) if dim != self.dim]
-        without_dim = self.body.tensors(
+        without_dim = self.builder.tensors(
             replace(self.sharding, dims=tuple(self.sharding.dims[dim] for dim in other_dims))
         )
         for edge, beyond in self._edges():
@@ -68,7 +68,7 @@ class Edges:
 
     def _where(self, direction: ComparisonDirection, row: int, like: SSAValue) -> SSAValue:
         """For each element of `like` whether its row stands in a relation to `row`."""
-        places = self.body.places(self._axes, self.reach.starts, self.reach.length)
-        bound = self.body.scalars.integers([row], (self.reach.length,))
-        found = self.body.scalars.compare(direction, places, bound)
-        return self.body.tensors(self.sharding).broadcast(found, (self.dim,), shape_of(like))
+        places = self.builder.places(self._axes, self.reach.starts, self.reach.length)
+        bound = self.builder.scalars.integers([row], (self.reach.length,))
+        found = self.builder.scalars.compare(direction, places, bound)
+        return self.builder.tensors(self.sharding).broadcast(found, (self.dim,), shape_of(like))

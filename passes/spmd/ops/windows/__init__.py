@@ -23,12 +23,12 @@ from sdy.mesh import Mesh
 from sdy.passes.common.tensors import rank
 from sdy.passes.spmd.compatibility import factors_made, why_not_by_dims, why_not_by_rule
 from sdy.passes.spmd.exchange import DimExchange, Filler
-from sdy.passes.spmd.exchange_builder import Body, Tensor
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.ops.windows.strides import Slide, windows_stay
+from sdy.passes.spmd.ops.windows.sliding_window import SlidingWindow, windows_stay
 from sdy.passes.spmd.padded_site import PaddedSite, carries
-from sdy.passes.spmd.padding import Place
+from sdy.passes.spmd.padding import Insertion
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Exchange
 from sdy.passes.spmd.replication import permuting_rule, replicate_factors, replicate_permuted
@@ -54,8 +54,8 @@ from sdy.stablehlo.reduce_window import ReduceWindowOp
 
 def _exchange_for_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> bool:
     """What is outside of an input counts as its init value."""
-    slides = [Slide(window, dim, dim) for dim, window in enumerate(op.window())]
-    return _Windows(op, op.inputs, op.init_values, slides, "base_dilations").resolve(resolution)
+    sliding_windows = [SlidingWindow(window, dim, dim) for dim, window in enumerate(op.window())]
+    return _Windows(op, op.inputs, op.init_values, sliding_windows, "base_dilations").resolve(resolution)
 
 
 def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
@@ -66,26 +66,28 @@ def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool
     """
     numbers, kernel = op.dimension_numbers.data, layout_of(op.rhs)
     spatial = numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, numbers.kernel_spatial_dimensions
-    slides = [
-        Slide(window, before, after, within if kernel.axes[within] else None)
+    sliding_windows = [
+        SlidingWindow(window, before, after, within if kernel.axes[within] else None)
         for window, before, after, within in zip(op.window(op.padding), *spatial, strict=True)
     ]
-    windows_split = [slide for slide in slides if slide.within is not None]
+    windows_split = [sliding for sliding in sliding_windows if sliding.within is not None]
     if windows_split and not (resolution.least_communication and _splits_alike(op, windows_split)):
         return False
-    windows = _Windows(op, (op.lhs,), (), slides, "lhs_dilation", leaves_parts=not resolution.least_communication)
+    windows = _Windows(
+        op, (op.lhs,), (), sliding_windows, "lhs_dilation", leaves_parts=not resolution.least_communication
+    )
     return windows.resolve(resolution)
 
 
-def _splits_alike(op: ConvolutionOp, slides: Sequence[Slide]) -> bool:
+def _splits_alike(op: ConvolutionOp, sliding_windows: Sequence[SlidingWindow]) -> bool:
     """Whether devices have elements of the windows in the order in which they have rows of the input."""
     lhs, kernel, result = map(layout_of, (op.lhs, op.rhs, op.result))
     reverses = op.window_reversal is not None and any(op.window_reversal.get_values())
     return not reverses and all(
-        slide.within is not None
-        and kernel.axes[slide.within] == lhs.axes[slide.before]
-        and not result.axes[slide.after]
-        for slide in slides
+        sliding.within is not None
+        and kernel.axes[sliding.within] == lhs.axes[sliding.before]
+        and not result.axes[sliding.after]
+        for sliding in sliding_windows
     )
 
 
@@ -100,7 +102,7 @@ class _Windows:
     op: ReduceWindowOp | ConvolutionOp
     operands: Sequence[SSAValue]
     outside: Sequence[SSAValue]
-    slides: Sequence[Slide]
+    sliding_windows: Sequence[SlidingWindow]
     dilation: str
     leaves_parts: bool = True
 
@@ -108,30 +110,37 @@ class _Windows:
         """Let devices exchange what their windows cover; False if they cannot, or that is too much."""
         operands, results = ([layout_of(value) for value in values] for values in (self.operands, self.op.results))
         operand, result = operands[0], results[0]
-        moving = [slide for slide in self.slides if operand.axes[slide.before] or result.axes[slide.after]]
+        moving = [
+            sliding for sliding in self.sliding_windows if operand.axes[sliding.before] or result.axes[sliding.after]
+        ]
         if (
             any(layout.axes != operand.axes for layout in operands)
             or any(layout.axes != result.axes for layout in results)
-            or any(slide.within is None and operand.axes[slide.before] != result.axes[slide.after] for slide in moving)
+            or any(
+                sliding.within is None and operand.axes[sliding.before] != result.axes[sliding.after]
+                for sliding in moving
+            )
             or any(layout.mesh != operand.mesh for layout in map(layout_of, self._tensors) if layout.is_split)
             or 0 in (*operand.shape, *result.shape)
             or captures(self.op)
         ):
             return False
-        parts = {slide: slide.part(operand, result) for slide in moving}
+        parts = {sliding: sliding.part(operand, result) for sliding in moving}
         exchanges = {
-            slide: resolution.plan(reach)
-            for slide, (reach, _) in parts.items()
+            sliding: resolution.plan(reach)
+            for sliding, (reach, _) in parts.items()
             if not (self.leaves_parts and reach.is_identity)
-            or slide.before in operand.uneven_dims
-            or slide.after in result.uneven_dims
+            or sliding.before in operand.uneven_dims
+            or sliding.after in result.uneven_dims
         }
         # Where windows are split, they would have to be whole as well.
-        pays = all(exchange.pays or slide.within is not None for slide, exchange in exchanges.items())
+        pays = all(exchange.pays or sliding.within is not None for sliding, exchange in exchanges.items())
         if not pays or self._shares_axes(exchanges):
             return False
         if exchanges:
-            windows = [parts[slide][1] if slide in exchanges else slide.window for slide in self.slides]
+            windows = [
+                parts[sliding][1] if sliding in exchanges else sliding.window for sliding in self.sliding_windows
+            ]
             self._compute(exchanges, windows, resolution)
         return True
 
@@ -139,11 +148,11 @@ class _Windows:
     def _tensors(self) -> Sequence[SSAValue]:
         return (*self.op.operands, *self.op.results)
 
-    def _axis_names(self, exchanges: Mapping[Slide, Exchange]) -> set[str]:
+    def _axis_names(self, exchanges: Mapping[SlidingWindow, Exchange]) -> set[str]:
         axes = layout_of(self.operands[0]).axes
-        return {axis.name for slide in exchanges for axis in axes[slide.before]}
+        return {axis.name for sliding in exchanges for axis in axes[sliding.before]}
 
-    def _shares_axes(self, exchanges: Mapping[Slide, Exchange]) -> bool:
+    def _shares_axes(self, exchanges: Mapping[SlidingWindow, Exchange]) -> bool:
         """Whether an axis along which there is an exchange, or a part of it, splits another dimension as well."""
         names = self._axis_names(exchanges)
         return any(
@@ -152,16 +161,16 @@ class _Windows:
             for dim, axes in enumerate(layout_of(value).axes)
         )
 
-    def _slid_dims(self, slides: Collection[Slide]) -> list[tuple[SSAValue, set[int]]]:
+    def _slid_dims(self, sliding_windows: Collection[SlidingWindow]) -> list[tuple[SSAValue, set[int]]]:
         """Operands and results, and the dimensions of each along which these windows slide over it or are split."""
-        before, after = {slide.before for slide in slides}, {slide.after for slide in slides}
-        within = {slide.within for slide in slides if slide.within is not None}
+        before, after = {sliding.before for sliding in sliding_windows}, {sliding.after for sliding in sliding_windows}
+        within = {sliding.within for sliding in sliding_windows if sliding.within is not None}
         others = len(self.op.operands) - len(self.operands)
         dims = [before] * len(self.operands) + [within] * others + [after] * len(self.op.results)
         return list(zip(self._tensors, dims, strict=True))
 
     def _compute(
-        self, exchanges: Mapping[Slide, Exchange], windows: Sequence[WindowDimension], resolution: Resolution
+        self, exchanges: Mapping[SlidingWindow, Exchange], windows: Sequence[WindowDimension], resolution: Resolution
     ) -> None:
         op, given = self.op, get_sharding(self.operands[0])
         assert given is not None
@@ -173,26 +182,26 @@ class _Windows:
         scalar = TensorSharding.replicated_open(given.mesh, 0)
         devices = resolution.devices(layout_of(self.operands[0]).mesh)
         all_tensors = [*tensors, *((filler.value, scalar) for filler in fillers)]
-        body = Body(op, all_tensors, self._axis_names(exchanges), devices)
+        builder = ExchangeBuilder(op, all_tensors, self._axis_names(exchanges), devices)
         count = len(op.operands)
-        operands, inner_fillers = list(body.arguments[:count]), body.arguments[count:]
+        operands, inner_fillers = list(builder.arguments[:count]), builder.arguments[count:]
         for index, (filler, inner) in enumerate(zip(fillers, inner_fillers, strict=True)):
-            for slide, exchange in exchanges.items():
-                dim_exchange = DimExchange(body, tensors[index][1], slide.before, Filler(inner, filler.is_zero))
+            for sliding, exchange in exchanges.items():
+                dim_exchange = DimExchange(builder, tensors[index][1], sliding.before, Filler(inner, filler.is_zero))
                 operands[index] = dim_exchange.run(operands[index], exchange)
         types = [
-            with_shape(result, padded_along(result, [slide.after for slide in exchanges])) for result in op.results
+            with_shape(result, padded_along(result, [sliding.after for sliding in exchanges])) for result in op.results
         ]
         shardings = [_sharding(result, given.mesh) for result in op.results]
         local = type(op).create(
             operands=operands,
             properties=op.properties | self._properties(windows),
             attributes={name: value for name, value in op.attributes.items() if name != SHARDING},
-            result_types=[body.local_type(*each) for each in zip(types, shardings, strict=True)],
+            result_types=[builder.local_type(*each) for each in zip(types, shardings, strict=True)],
             regions=[op.detach_region(region) for region in op.regions],
         )
-        body.compute(local, shardings)
-        outside = body.finish(local.results, types, shardings)
+        builder.compute(local, shardings)
+        outside = builder.finish(local.results, types, shardings)
         results = zip(outside, op.results, shardings, strict=True)
         Rewriter.replace_op(op, [], [cut_off(op, value, shape_of(old), sharding) for value, old, sharding in results])
 
@@ -262,7 +271,7 @@ def _pad_convolution(site: PaddedSite[ConvolutionOp]) -> bool:
     if tuple(made) != wanted:
         users = list(op.result.uses)
         whole = Rewriter.replace_value_with_new_type(op.result, with_shape(op.result, made))
-        cut = site.padding.resize(Place.after(op), whole, result, wanted)
+        cut = site.padding.resize(Insertion.after(op), whole, result, wanted)
         for use in users:
             use.operation.operands[use.index] = cut
     return True

@@ -28,7 +28,7 @@ from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
 
 
 @dataclass(frozen=True)
-class Slide:
+class SlidingWindow:
     """A window along dimension `before` of the operands that windows slide over, and dimension `after` of results.
 
     `within` is the dimension of a kernel that has the elements of the window, where these are split.

@@ -1,4 +1,4 @@
-"""Maps, which have no sharding rule: elements stay where they are. Other elementwise operations say so by a trait."""
+"""Maps, which have no sharding rule: elements stay where they are."""
 
 from collections.abc import Sequence
 
