@@ -25,8 +25,19 @@ def _tables() -> dict[type[Operation], OperationPartitioning]:
     tables = dict[type[Operation], OperationPartitioning]()
     for found in iter_modules(__path__):
         family: PartitioningTable = import_module(f"{__name__}.{found.name}").PARTITIONING
-        tables.update(family)
+        for op_class, partitioning in family.items():
+            _enter(tables, op_class, partitioning)
     return tables
+
+
+def _enter(
+    tables: dict[type[Operation], OperationPartitioning],
+    op_class: type[Operation],
+    partitioning: OperationPartitioning,
+) -> None:
+    if op_class in tables:
+        raise ValueError(f"how operations called '{op_class.name}' are partitioned is said already")
+    tables[op_class] = partitioning
 
 
 def partitioning_of(op: Operation) -> OperationPartitioning:
@@ -36,6 +47,4 @@ def partitioning_of(op: Operation) -> OperationPartitioning:
 
 def register_partitioning(op_class: type[Operation], partitioning: OperationPartitioning) -> None:
     """Say how operations of a class are partitioned. Raises ValueError if that is said already."""
-    if op_class in _tables():
-        raise ValueError(f"how operations called '{op_class.name}' are partitioned is said already")
-    _tables()[op_class] = partitioning
+    _enter(_tables(), op_class, partitioning)
