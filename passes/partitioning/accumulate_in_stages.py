@@ -16,7 +16,7 @@ from sdy.passes.common.tensors import is_static_tensor, shape
 from sdy.passes.spmd.exchange_builder import TensorEmitter
 from sdy.passes.spmd.neutral import has_neutral_starts
 from sdy.passes.spmd.pointwise import applied, is_pointwise
-from sdy.passes.spmd.replication import reshard_around
+from sdy.passes.spmd.replicated_factors import reshard_around
 from sdy.passes.spmd.resolution import layout_of
 from sdy.passes.spmd.stages import Cut, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent

@@ -56,7 +56,7 @@ class Devices:
 
 
 class ExchangeBuilder:
-    """The body of a manual computation over `manual_axes` while it is made, because of the operation `source`."""
+    """Makes a manual computation over `manual_axes`, operation by operation, because of the operation `source`."""
 
     def __init__(self, source: Operation, tensors: Sequence[Tensor], manual_axes: Collection[str], devices: Devices):
         mesh = devices.mesh

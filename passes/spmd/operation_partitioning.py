@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.padded_site import PaddedSite
-from sdy.passes.spmd.replication import replicate_permuted
+from sdy.passes.spmd.replicated_factors import replicate_permuted
 from sdy.passes.spmd.resolution import Resolution
 from sdy.passes.spmd.site import Site
 

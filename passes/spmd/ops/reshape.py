@@ -25,7 +25,7 @@ from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import carries
 from sdy.passes.spmd.reach import Exchange, Reach
-from sdy.passes.spmd.replication import reshard_around
+from sdy.passes.spmd.replicated_factors import reshard_around
 from sdy.passes.spmd.resolution import Resolution, cut_off, filled_up, layout_of, zero_filler
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.shape import ReshapeOp

@@ -22,7 +22,7 @@ from sdy.passes.spmd.operation_partitioning import OperationPartitioning, Partit
 from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Reach, whole_shards
-from sdy.passes.spmd.replication import permuting_rule, replicate_factors
+from sdy.passes.spmd.replicated_factors import permuting_rule, replicate_factors
 from sdy.passes.spmd.resolution import (
     Resolution,
     cut_off,

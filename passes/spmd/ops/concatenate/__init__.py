@@ -23,7 +23,7 @@ from sdy.passes.spmd.ops.concatenate.part import ConcatenatedPart
 from sdy.passes.spmd.ops.concatenate.redistribution import Message, Segment, messages, rounds
 from sdy.passes.spmd.padded_site import carries
 from sdy.passes.spmd.parts import shape_of
-from sdy.passes.spmd.replication import replicate_permuted, reshard_around
+from sdy.passes.spmd.replicated_factors import replicate_permuted, reshard_around
 from sdy.passes.spmd.reshards.collective_cost import local_elements
 from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
 from sdy.passes.spmd.reshards.reshard_cost import elements_around, elements_behind, elements_resharded

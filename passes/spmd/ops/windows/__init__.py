@@ -31,7 +31,7 @@ from sdy.passes.spmd.padded_site import PaddedSite, carries
 from sdy.passes.spmd.padding import Insertion
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Exchange
-from sdy.passes.spmd.replication import permuting_rule, replicate_factors, replicate_permuted
+from sdy.passes.spmd.replicated_factors import permuting_rule, replicate_factors, replicate_permuted
 from sdy.passes.spmd.resolution import (
     Resolution,
     captures,
