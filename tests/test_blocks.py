@@ -6,6 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
+from xdsl.utils.test_value import create_ssa_value
 
 from jax_programs import PROGRAMS, lowered
 from random_operations import programs
@@ -24,7 +26,8 @@ from sdy.mesh import Mesh
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.ops.windows.sliding_window import SlidingWindow
 from sdy.rule import FactorKind
-from sdy.rules import sharding_rule
+from sdy.rules import register_movement, shape_of, sharding_rule
+from sdy.rules.builder import Factors
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.windows import WindowDimension
 from sdy.text import parse
@@ -165,6 +168,34 @@ def test_halo_of_windows(block: BlockOperation, before: list[int], after: list[i
 def test_halo_of_a_reversal_is_the_other_end():
     block = blocks_of("%r = stablehlo.reverse %0, dims = [0] : tensor<8xf32>", "8xf32")
     assert [part.tolist() for part in halo(block, 0, 0, 4)] == [[-6, -2, 2, 6], [6, 2, -2, -6]]
+
+
+@irdl_op_definition
+class TurnedOp(IRDLOperation):
+    name = "ours.turned"
+    input = operand_def(TensorType)
+    result = result_def(TensorType)
+
+
+def test_what_only_moves_elements_is_a_block_operation_by_its_rule():
+    @register_movement(TurnedOp.name)
+    def turned(op: TurnedOp, rule: Factors) -> None:
+        """Rows become columns, the last one first."""
+        rows, columns = shape_of(op.input)
+        rule.add(columns, {0: 1}, {0: 0})
+        rule.add(rows, {0: 0}, {0: 1}, FactorKind.PERMUTATION)
+        rule.read_backwards(0, 0)
+
+    operand = create_ssa_value(TensorType(f32, [3, 4]))
+    op = TurnedOp.create(operands=[operand], result_types=[TensorType(f32, [4, 3])])
+    block, rule = block_operation(op), sharding_rule(op)
+    assert block is not None
+    assert rule is not None
+    assert derived_rule(block) == rule
+    assert rule.permutation == (1,)
+    projection = block.operands[0].projection
+    assert projection.offset.tolist() == [2, 0]
+    assert projection.matrix.tolist() == [[0, 1], [-1, 0]]
 
 
 def test_halo_along_an_axis_that_the_operand_does_not_have():
