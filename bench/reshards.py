@@ -43,7 +43,14 @@ from sdy.mesh import Mesh
 from sdy.passes.jax.hlo_received import bytes_received
 from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.reshards.collective_cost import elements_received
-from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, CollectivePermute, Step
+from sdy.passes.spmd.reshards.collective_steps import (
+    AllGather,
+    AllSlice,
+    AllToAll,
+    AxesPerDim,
+    Collective,
+    CollectivePermute,
+)
 from sdy.text import parse
 
 _BYTES = 4
@@ -82,7 +89,7 @@ class Kind:
                     found[tuple(merge_sub_axes(order[start:end], self.mesh) for start, end in bounds)] = None
         return list(itertools.product(found, found))
 
-    def cost(self, steps: Sequence[Step], pair: Pair) -> float:
+    def cost(self, steps: Sequence[Collective], pair: Pair) -> float:
         """The bytes that a device receives in `steps`, which carry out the reshard `pair`."""
         return elements_received(steps, pair[0], self.shape, self.mesh) * _BYTES / _DEVICES
 
@@ -138,7 +145,7 @@ def sharding(axes_per_dim: AxesPerDim) -> str:
     return f"<@mesh, [{', '.join('{' + ', '.join(map(str, axes)) + '}' for axes in axes_per_dim)}]>"
 
 
-def steps(function: FuncOp) -> Iterator[Step]:
+def steps(function: FuncOp) -> Iterator[Collective]:
     """The collectives of `function` as steps of a plan."""
     for op in function.body.block.ops:
         match op:

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
+from xdsl.utils.test_value import create_ssa_value
 
 from jax_programs import PROGRAMS, lowered
 from random_operations import programs
@@ -21,10 +23,11 @@ from sdy.blocks import (
 from sdy.box import Box
 from sdy.diagnostics import capture
 from sdy.mesh import Mesh
-from sdy.passes.spmd.halo.slides import Slide
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.ops.windows.sliding_window import SlidingWindow
 from sdy.rule import FactorKind
-from sdy.rules import sharding_rule
+from sdy.rules import register_movement, shape_of, sharding_rule
+from sdy.rules.builder import Factors
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.windows import WindowDimension
 from sdy.text import parse
@@ -167,6 +170,34 @@ def test_halo_of_a_reversal_is_the_other_end():
     assert [part.tolist() for part in halo(block, 0, 0, 4)] == [[-6, -2, 2, 6], [6, 2, -2, -6]]
 
 
+@irdl_op_definition
+class TurnedOp(IRDLOperation):
+    name = "ours.turned"
+    input = operand_def(TensorType)
+    result = result_def(TensorType)
+
+
+def test_what_only_moves_elements_is_a_block_operation_by_its_rule():
+    @register_movement(TurnedOp.name)
+    def turned(op: TurnedOp, rule: Factors) -> None:
+        """Rows become columns, the last one first."""
+        rows, columns = shape_of(op.input)
+        rule.add(columns, {0: 1}, {0: 0})
+        rule.add(rows, {0: 0}, {0: 1}, FactorKind.PERMUTATION)
+        rule.read_backwards(0, 0)
+
+    operand = create_ssa_value(TensorType(f32, [3, 4]))
+    op = TurnedOp.create(operands=[operand], result_types=[TensorType(f32, [4, 3])])
+    block, rule = block_operation(op), sharding_rule(op)
+    assert block is not None
+    assert rule is not None
+    assert derived_rule(block) == rule
+    assert rule.permutation == (1,)
+    projection = block.operands[0].projection
+    assert projection.offset.tolist() == [2, 0]
+    assert projection.matrix.tolist() == [[0, 1], [-1, 0]]
+
+
 def test_halo_along_an_axis_that_the_operand_does_not_have():
     with pytest.raises(ValueError, match=r"operand 1 of 'stablehlo.dot' is not cut along axis 0"):
         halo(MATMUL, 1, 0, 2)
@@ -209,7 +240,7 @@ def test_partitioning_exchanges_the_halo_of_the_projection(
     assert places is not None
     block = window_block(size, along, places)
     operand, result = (split_layout(extent, parts) for extent in (size, places))
-    reach, _ = Slide(along, 0, 0).part(operand, result)
+    reach, _ = SlidingWindow(along, 0, 0).part(operand, result)
     of_part = -(-places // parts)
     for part in range(-(-places // of_part)):
         index = Box.of([part * of_part], [min((part + 1) * of_part, places)])

@@ -19,8 +19,8 @@ from sdy.passes.spmd.reshards.collective_steps import (
     AllSlice,
     AllToAll,
     AxesPerDim,
+    Collective,
     CollectivePermute,
-    Step,
 )
 from sdy.passes.spmd.reshards.common_sharding import common_axes
 from sdy.rule import OpShardingRule
@@ -62,7 +62,7 @@ def joined(axes: tuple[AxisRef, ...], more: tuple[AxisRef, ...], mesh: Mesh) -> 
     return merge_sub_axes((*axes, *more), mesh)
 
 
-def carry_out(step: Step, before: AxesPerDim, mesh: Mesh) -> None:
+def carry_out(step: Collective, before: AxesPerDim, mesh: Mesh) -> None:
     """Check that `step` does what its kind of collective can do."""
     match step:
         case AllSlice(axes, after):
@@ -81,7 +81,7 @@ def carry_out(step: Step, before: AxesPerDim, mesh: Mesh) -> None:
 @pytest.mark.parametrize("planner", [plan_collectives, cheapest_plan])
 @pytest.mark.parametrize(("mesh", "pieces", "shape"), SAMPLES)
 def test_plans_lead_from_source_to_target(
-    planner: Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh], tuple[Step, ...]],
+    planner: Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh], tuple[Collective, ...]],
     mesh: Mesh,
     pieces: list[AxisRef],
     shape: tuple[int, ...],
@@ -97,7 +97,7 @@ def test_plans_lead_from_source_to_target(
 
 
 def test_the_cost_of_each_collective():
-    def cost(source: AxesPerDim, step: Step) -> int:
+    def cost(source: AxesPerDim, step: Collective) -> int:
         return elements_received([step], source, (8, 8), CUBE)
 
     assert cost(((X,), ()), AllSlice(((Y,), ()), ((X, Y), ()))) == 0
@@ -132,7 +132,7 @@ def text_of(axes: AxesPerDim) -> str:
     return f"[{', '.join('{' + ', '.join(map(str, dim)) + '}' for dim in axes)}]"
 
 
-def text_of_step(step: Step) -> str:
+def text_of_step(step: Collective) -> str:
     after = text_of(step.after)
     match step:
         case AllSlice(axes):

@@ -13,14 +13,12 @@ from sdy.box import Box
 from sdy.ir.shapes import shape
 from sdy.passes.blocks.graph import Part, Tensor
 from sdy.projection import Projection
+from sdy.rules import movement
 from sdy.stablehlo import (
-    BroadcastInDimOp,
     ConcatenateOp,
     PadOp,
     ReshapeOp,
-    ReverseOp,
     SliceOp,
-    TransposeOp,
 )
 
 Parts = tuple[Part, ...]
@@ -28,7 +26,7 @@ Parts = tuple[Part, ...]
 
 def view_parts(op: Operation, operands: Sequence[Tensor]) -> Parts | None:
     """What the result of `op` is made of, None where it is to be computed."""
-    find = _VIEWS.get(type(op))
+    find = _VIEWS.get(type(op)) or (_moved if movement(op.name) else None)
     return None if find is None or 0 in shape(op.results[0].type) else find(op, operands)
 
 
@@ -103,9 +101,6 @@ def _reshaped(op: ReshapeOp, operands: Sequence[Tensor]) -> Parts | None:
 
 
 _VIEWS: dict[type[Operation], Callable[[Any, Sequence[Tensor]], Parts | None]] = {
-    BroadcastInDimOp: _moved,
-    TransposeOp: _moved,
-    ReverseOp: _moved,
     SliceOp: _moved,
     ConcatenateOp: _concatenated,
     PadOp: _padded,

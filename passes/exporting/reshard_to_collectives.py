@@ -21,11 +21,11 @@ from sdy.mesh import Mesh
 from sdy.passes.common.propagation_barriers import before_barriers
 from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.reshards.collective_plan import plan_collectives
-from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Step
-from sdy.passes.spmd.reshards.made_anew import made_anew
+from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
+from sdy.passes.spmd.reshards.rematerialize import rematerialize
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 
-Planner = Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh, bool], tuple[Step, ...]]
+Planner = Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh, bool], tuple[Collective, ...]]
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class ReshardToCollectivesPass(ModulePass):
 
 
 def _anew(reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
-    """The resharded value made anew, if all devices can make it."""
+    """The resharded value rematerialized, if all devices can make it."""
     ends = [sharding for sharding in (source, reshard.sharding.data) if sharding is not None]
     if any(sharding.unreduced or mesh_of(sharding, reshard).is_maximal for sharding in ends):
         return None
-    return made_anew(reshard.input, reshard.sharding.data, InsertPoint.before(reshard))
+    return rematerialize(reshard.input, reshard.sharding.data, InsertPoint.before(reshard))
 
 
 def _by_collectives(reshard: ReshardOp, source: TensorSharding | None, plan: Planner) -> SSAValue | None:
@@ -116,7 +116,7 @@ def _closed(like: TensorSharding, axes_per_dim: AxesPerDim) -> TensorSharding:
     return replace(like, dims=tuple(DimSharding(axes) for axes in axes_per_dim))
 
 
-def _collective(step: Step, value: SSAValue, after: TensorSharding) -> Operation:
+def _collective(step: Collective, value: SSAValue, after: TensorSharding) -> Operation:
     match step:
         case AllGather(axes):
             return AllGatherOp(value, axes, after)

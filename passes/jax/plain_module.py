@@ -14,7 +14,7 @@ from sdy.ir.walking import operations
 from sdy.passes.common.inline_meshes import InlineMeshesPass
 from sdy.passes.common.regions import inline_body
 from sdy.passes.partitioning.inline_operators import InlineOperatorsPass
-from sdy.passes.spmd.local.replica_groups import groups_as_lists
+from sdy.passes.spmd.replica_groups import groups_as_lists
 from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.replica_group_meshes import axes_and_mesh

@@ -13,11 +13,11 @@ from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
-from sdy.passes.spmd.halo.body import TensorEmitter
-from sdy.passes.spmd.halo.replication import reshard_around
-from sdy.passes.spmd.halo.resolution import layout_of
+from sdy.passes.spmd.exchange_builder import TensorEmitter
 from sdy.passes.spmd.neutral import has_neutral_starts
 from sdy.passes.spmd.pointwise import applied, is_pointwise
+from sdy.passes.spmd.replicated_factors import reshard_around
+from sdy.passes.spmd.resolution import layout_of
 from sdy.passes.spmd.stages import Cut, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.attributes.operation_attributes import i64_array

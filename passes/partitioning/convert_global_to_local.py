@@ -14,28 +14,16 @@ from sdy.diagnostics import error, warn
 from sdy.dialect.interfaces import data_flow_of
 from sdy.ir.traits import is_terminator
 from sdy.ir.walking import cached_walks, operations
+from sdy.passes.spmd.compatibility import INCOMPATIBLE_SHARDINGS
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.layouts import Layouts
-from sdy.passes.spmd.local.collectives import COLLECTIVES
-from sdy.passes.spmd.local.compatibility import MISFIT
-from sdy.passes.spmd.local.constants import CONSTANTS
-from sdy.passes.spmd.local.indexing import INDEXING
-from sdy.passes.spmd.local.operators import OPERATORS
-from sdy.passes.spmd.local.random_numbers import RANDOM_BITS, RANDOM_NUMBERS
-from sdy.passes.spmd.local.reductions import REDUCTIONS
-from sdy.passes.spmd.local.shapes import SHAPES
-from sdy.passes.spmd.local.sharded_ops import SHARDED_OPS
-from sdy.passes.spmd.local.shifts import SHIFTS
-from sdy.passes.spmd.local.whole import Obstacle, compute_whole_along, obstacle_to_parts
 from sdy.passes.spmd.local_module import is_local, mark_local
-from sdy.passes.spmd.parts import on_leader
-from sdy.passes.spmd.site import Lowerings, Site, unless_empty
+from sdy.passes.spmd.obstacles import obstacle_to_parts
+from sdy.passes.spmd.ops import partitioning_of
+from sdy.passes.spmd.parts import mask_to_first_shard
+from sdy.passes.spmd.replicate import Obstacle, replicate_along
+from sdy.passes.spmd.site import Site
 from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_channel
-
-_ALWAYS = Lowerings({**unless_empty(COLLECTIVES), **unless_empty(CONSTANTS), **RANDOM_NUMBERS, **SHARDED_OPS})
-_WHERE_SPLIT = Lowerings(
-    {**_ALWAYS, **INDEXING, **OPERATORS, **RANDOM_BITS, **REDUCTIONS, **SHAPES, **unless_empty(SHIFTS)}
-)
 
 
 @dataclass(frozen=True)
@@ -110,7 +98,7 @@ def _obstacle(site: Site[Operation]) -> Obstacle | None:
     """Why an operation has to be whole along some axes; None if it has not, or if this is not asked of it."""
     op = site.op
     passes_values_on = isinstance(op, CallOp) or data_flow_of(op) is not None or is_terminator(op)
-    if passes_values_on or type(op) in _ALWAYS:
+    if passes_values_on or partitioning_of(op).always_lowered:
         return None
     return obstacle_to_parts(site)
 
@@ -123,12 +111,12 @@ def _lower(site: Site[Operation], obstacle: Obstacle | None) -> None:
             f"{obstacle.reason}; run sdy-insert-explicit-reshards first, or ask for preserve-semantics",
         )
     elif obstacle is not None:
-        site = compute_whole_along(site, obstacle)
+        site = replicate_along(site, obstacle)
     if not site.op.operands:
         _make_partial(site)
-    lowerings = _WHERE_SPLIT if site.is_split else _ALWAYS
-    if (lowering := lowerings.get(type(site.op))) is not None:
-        lowering(site)
+    partitioning = partitioning_of(site.op)
+    if partitioning.lower is not None and (partitioning.always_lowered or site.is_split):
+        partitioning.lower(site)
 
 
 def _make_partial(site: Site[Operation]) -> None:
@@ -137,12 +125,12 @@ def _make_partial(site: Site[Operation]) -> None:
         if layout.sharding is not None and layout.sharding.unreduced and result.uses:
             emit = site.after()
             users = [use.operation for use in result.uses]
-            partial = on_leader(emit, result, 0, layout.sharding.unreduced, layout.mesh)
+            partial = mask_to_first_shard(emit, result, 0, layout.sharding.unreduced, layout.mesh)
             result.replace_uses_with_if(partial, lambda use, users=users: use.operation in users)
 
 
 def _is_left_as_it_is(obstacle: Obstacle, target: Target) -> bool:
-    return obstacle.reason == MISFIT and not (target.compute_whole or target.preserve_semantics)
+    return obstacle.reason == INCOMPATIBLE_SHARDINGS and not (target.compute_whole or target.preserve_semantics)
 
 
 def _check_edges(op: Operation, functions: dict[str, FuncOp]) -> None:

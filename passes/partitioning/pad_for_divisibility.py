@@ -1,8 +1,7 @@
 """`sdy-pad-for-divisibility`: dimensions that their axes do not divide are padded until they do."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from math import lcm
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -13,41 +12,23 @@ from xdsl.rewriter import Rewriter
 
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect.collectives import (
-    AllGatherOp,
     AllReduceOp,
-    AllSliceOp,
-    AllToAllOp,
-    CollectiveOp,
-    CollectivePermuteOp,
     ReduceScatterOp,
 )
 from sdy.dialect.interfaces import data_flow_of
-from sdy.dialect.ops import (
-    DataFlowEdgeOp,
-    ManualComputationOp,
-    PropagationBarrierOp,
-    ReshardOp,
-    ShardingConstraintOp,
-    ShardingGroupOp,
-)
 from sdy.dialect.shardings import set_sharding
 from sdy.ir.traits import is_terminator
 from sdy.ir.walking import operations
 from sdy.passes.common.computed_whole import Held, warn_of_whole
-from sdy.passes.spmd.layout import Layout, round_up
+from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.layouts import Layouts
-from sdy.passes.spmd.padded.operations import pad_operation
-from sdy.passes.spmd.padded.padding import Padding, Place
-from sdy.passes.spmd.padded.resplitting import resplit
-from sdy.passes.spmd.padded.site import PaddedSite
+from sdy.passes.spmd.ops import partitioning_of
+from sdy.passes.spmd.padded_site import PaddedSite
+from sdy.passes.spmd.padding import Insertion, Padding
 from sdy.passes.spmd.reshards.scattered_elements import rule_by_elements
 from sdy.passes.spmd.site import Site
 from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_channel
 from sdy.rule import OpShardingRule
-from sdy.stablehlo.checks.shape_checks import tensor_type
-
-_SAME_LAYOUT = (DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp, ShardingGroupOp)
-_MOVES_ELEMENTS = (AllGatherOp, AllSliceOp, AllToAllOp, CollectivePermuteOp)
 
 
 @dataclass(frozen=True)
@@ -132,51 +113,14 @@ def _has_uneven_dims(site: Site[Operation]) -> bool:
 
 def _pad(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -> None:
     """Make one operation right for the padded types that its values have by now."""
-    op = site.op
-    if isinstance(op, ManualComputationOp) and any(_splits_unevenly(op, layout) for layout in site.layouts):
-        raise op_error(op, "has an operand or result with a non-divisible sharding")
-    passes_values_on = isinstance(op, (CallOp, *_SAME_LAYOUT)) or data_flow_of(op) is not None or is_terminator(op)
-    if passes_values_on:
-        return
-    if isinstance(op, CollectiveOp):
-        _pad_collective(op, site, padding)
-    elif not pad_operation(PaddedSite(site, rule, padding)):
+    pad = partitioning_of(site.op).pad
+    is_padded = pad is not None and pad(PaddedSite(site, rule, padding))
+    if not is_padded and not _passes_values_on(site.op):
         _compute_without_padding(site, rule, padding)
 
 
-def _splits_unevenly(op: ManualComputationOp, layout: Layout) -> bool:
-    """Whether a dimension is uneven that manual axes split: the others are so inside as well, and are padded alike."""
-    return any(axis.name in op.manual_axes.data for dim in layout.uneven_dims for axis in layout.axes[dim])
-
-
-def _pad_collective(op: CollectiveOp, site: Site[Operation], padding: Padding) -> None:
-    """Let a collective work on a size that the parts before it and those after it both divide."""
-    [before], [after], target = site.operands, site.results, site.target
-    sizes = map(max, before.padded_shape, after.padded_shape)
-    shape = [round_up(size, lcm(before.parts(dim), after.parts(dim))) for dim, size in enumerate(sizes)]
-    op.operands[0] = _resized(Place.before(op), op.tensor, before, shape, padding, target)
-    users = list(op.result.uses)
-    result = Rewriter.replace_value_with_new_type(op.result, op.tensor.type)
-    if isinstance(op, _MOVES_ELEMENTS) or padding.holds(op.tensor, 0):
-        padding.mark_filled(result, op.tensor)
-    _let_use(users, _resized(Place.after(op), result, after, after.padded_shape, padding, target))
-
-
-def _resized(
-    place: Place, value: SSAValue, layout: Layout, shape: Sequence[int], padding: Padding, target: Target
-) -> SSAValue:
-    """`value` with another size of its padding.
-
-    Where that moves elements between parts, they are exchanged, or the dimension is made whole on the way.
-    """
-    dims = [dim for dim in layout.split_dims if tensor_type(value).get_shape()[dim] != shape[dim]]
-    if dims and target.least_communication and (parts := resplit(place, value, layout, dims, shape, target)):
-        return padding.resize(place, parts, layout, shape)
-    if dims:
-        what = f"moves dimensions {dims} whole: their parts before and after differ"
-        warn_of_whole(place.source, what, Held(layout.local_bytes, 0), Held(layout.without(dims).local_bytes, 0))
-    gathered = padding.gather(place, value, layout, dims)
-    return padding.split(place, padding.resize(place, gathered, layout.without(dims), shape), layout, dims)
+def _passes_values_on(op: Operation) -> bool:
+    return isinstance(op, CallOp) or data_flow_of(op) is not None or is_terminator(op)
 
 
 def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -> None:
@@ -191,7 +135,7 @@ def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None,
         warn_of_whole(op, "is computed whole along the dimensions that its axes do not divide", before, after)
     for index, (operand, layout) in enumerate(zip(op.operands, site.operands, strict=True)):
         if layout.uneven_dims:
-            op.operands[index] = padding.take_off(Place.before(op), operand, layout)
+            op.operands[index] = padding.take_off(Insertion.before(op), operand, layout)
     for result, layout in zip(op.results, site.results, strict=True):
         if layout.uneven_dims:
             users = list(result.uses)
@@ -199,7 +143,7 @@ def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None,
             sharding = layout.without(layout.uneven_dims).sharding
             assert sharding is not None
             set_sharding(whole, sharding)
-            _let_use(users, padding.put_on(Place.after(op), whole, layout))
+            _let_use(users, padding.put_on(Insertion.after(op), whole, layout))
 
 
 def _local_bytes(layout: Layout) -> int:

@@ -24,7 +24,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from sdy.diagnostics import DiagnosticError
-from sdy.dialect.constants import constant_elements
+from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.ir.captures import captured_values
 from sdy.passes.spmd.elements import bounds
 from sdy.stablehlo.broadcast import BroadcastInDimOp
@@ -76,7 +76,7 @@ def _has(element_type: Attribute, element: float) -> bool:
     return isinstance(element_type, IntegerType | ComplexType)
 
 
-def is_filled(value: SSAValue, element: float) -> bool:
+def is_constant(value: SSAValue, element: float) -> bool:
     """Whether all elements of `value` are known to be this one; a complex number is a pair."""
     elements = _constant_elements(value)
     return elements is not None and all(each in (element, (element, 0)) for each in elements.get_values())
@@ -91,7 +91,7 @@ def neutral_starts(op: ReduceOp | ReduceWindowOp) -> Sequence[SSAValue] | None:
     if identities is None:
         return op.init_values if _starts_are_idempotent(op) else None
     return [
-        start if is_filled(start, identity) else before(op).filled(tensor_type(start), identity)
+        start if is_constant(start, identity) else before(op).filled(tensor_type(start), identity)
         for start, identity in zip(op.init_values, identities, strict=True)
     ]
 
@@ -101,7 +101,7 @@ def has_neutral_starts(op: ReduceOp | ReduceWindowOp) -> bool:
     identities = _identities(op)
     if identities is None:
         return _starts_are_idempotent(op)
-    return all(is_filled(start, identity) for start, identity in zip(op.init_values, identities, strict=True))
+    return all(is_constant(start, identity) for start, identity in zip(op.init_values, identities, strict=True))
 
 
 def _identities(op: ReduceOp | ReduceWindowOp) -> list[float] | None:
@@ -135,4 +135,5 @@ def _starts_are_idempotent(op: ReduceOp | ReduceWindowOp) -> bool:
 def _constant_elements(value: SSAValue) -> DenseIntOrFPElementsAttr | None:
     while isinstance(value.owner, BroadcastInDimOp) and value.type == value.owner.operand.type:
         value = value.owner.operand
-    return constant_elements(value)
+    elements = value.owner.value if isinstance(value.owner, ConstantOp | ShardedConstantOp) else None
+    return elements if isinstance(elements, DenseIntOrFPElementsAttr) else None

@@ -32,14 +32,16 @@ def take_part(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Me
     return emit.dynamic_slice(value, starts, shape)
 
 
-def on_leader(emit: Emitter, value: SSAValue, identity: float, axes: Sequence[AxisRef], mesh: Mesh) -> SSAValue:
+def mask_to_first_shard(
+    emit: Emitter, value: SSAValue, identity: float, axes: Sequence[AxisRef], mesh: Mesh
+) -> SSAValue:
     """`value` on the first device along `axes`, and tensors filled with `identity` on the others."""
     shape = shape_of(value)
     filler = emit.filled(TensorType(tensor_type(value).element_type, ()), identity)
-    is_leader = emit.entry_of_device([index == 0 for index in shard_indices(axes, mesh)], i1)
+    is_first = emit.entry_of_device([index == 0 for index in shard_indices(axes, mesh)], i1)
     if not shape:
-        return emit.select(emit.reshape(is_leader, ()), value, filler)
-    return emit.select(emit.broadcast(is_leader, (0,), shape), value, emit.broadcast(filler, (), shape))
+        return emit.select(emit.reshape(is_first, ()), value, filler)
+    return emit.select(emit.broadcast(is_first, (0,), shape), value, emit.broadcast(filler, (), shape))
 
 
 def parts_in_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:

@@ -8,7 +8,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from sdy.dialect.interfaces import Elementwise
 from sdy.ir.shapes import is_scalar, shape
 from sdy.ir.traits import has_trait
-from sdy.passes.spmd.local.constants import splat_of_type
+from sdy.passes.spmd.ops.constants import splat_of_type
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.control_flow import ReturnOp
 from sdy.stablehlo.emitter import Emitter, with_shape

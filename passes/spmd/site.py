@@ -1,8 +1,4 @@
-"""One operation to be made local, and tables of what that takes for those that need more than other types.
-
-Most operations only need the types of their operands and results replaced. A lowering is called with the others, after
-that was done to all values of the module, and changes or replaces the operation.
-"""
+"""One operation to be made local, after the types of all values of the module have become those of one device."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,33 +59,14 @@ class Site(Generic[OpT]):
         Rewriter.replace_op(self.op, [], values)
 
 
-Lowering = Callable[[Site[Any]], None]
+def unless_empty(lower: Callable[[Site[Any]], None]) -> Callable[[Site[Any]], None]:
+    """A decorator: a result without elements is a constant instead, for which nothing is sent."""
 
+    def or_constant(site: Site[Any]) -> None:
+        (result,) = map(tensor_type, site.op.results)
+        if 0 in result.get_shape():
+            site.replace(site.before().filled(result, 0))
+        else:
+            lower(site)
 
-class Lowerings(dict[type[Operation], Lowering]):
-    """Lowerings by the class of the operation."""
-
-    def of(self, *op_classes: type[Operation]) -> Callable[[Callable[[Site[Any]], None]], Lowering]:
-        """A decorator that enters a function as the lowering of operations of these classes."""
-
-        def enter(lowering: Lowering) -> Lowering:
-            self.update(dict.fromkeys(op_classes, lowering))
-            return lowering
-
-        return enter
-
-
-def unless_empty(lowerings: Lowerings) -> Lowerings:
-    """The same for results that have elements; one without any is a constant, for which nothing is sent."""
-
-    def or_constant(lowering: Lowering) -> Lowering:
-        def lower(site: Site[Any]) -> None:
-            (result,) = map(tensor_type, site.op.results)
-            if 0 in result.get_shape():
-                site.replace(site.before().filled(result, 0))
-            else:
-                lowering(site)
-
-        return lower
-
-    return Lowerings({op: or_constant(lowering) for op, lowering in lowerings.items()})
+    return or_constant

@@ -80,6 +80,12 @@ class BlockBuilder:
         """Along `dim`, a step writes `region` elements from `offset` on."""
         _see(self._results[result], dim, region, offset, spacing=1)
 
+    def read_backwards(self, operand: int, dim: int) -> None:
+        """The axes along `dim` of an operand, which read all of it, read it from the last element on."""
+        tensor = self._operands[operand]
+        tensor.strides.update({place: -stride for place, stride in tensor.strides.items() if place[1] == dim})
+        tensor.offsets[dim] = tensor.shape[dim] - 1
+
     def build(self, flops_per_step: float = 0) -> BlockOperation:
         """The operation."""
         rank = len(self._axes)

@@ -1,37 +1,14 @@
-"""Operations that move elements: broadcast, transpose, reverse, slice, pad, concatenate."""
+"""Slices, pads and concatenations: elements are moved to other places, and some are left out or stand in between.
+
+Operations whose rule says where each element comes from, as transposes, are block operations without being told.
+"""
 
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.registry import register
-from sdy.ir.shapes import shape_of
 from sdy.rule import FactorKind
 from sdy.rules import shape as rules
-from sdy.stablehlo import BroadcastInDimOp, ConcatenateOp, PadOp, ReverseOp, SliceOp, TransposeOp
-
-
-@register("stablehlo.broadcast_in_dim")
-def broadcast_in_dim(op: BroadcastInDimOp, block: BlockBuilder) -> float:
-    """Each element of the result is read from one; those of an expanded dimension all from the same."""
-    rules.broadcast_in_dim(op, block)
-    return 0
-
-
-@register("stablehlo.transpose")
-def transpose(op: TransposeOp, block: BlockBuilder) -> float:
-    """Each element of the result is read from one."""
-    rules.transpose(op, block)
-    return 0
-
-
-@register("stablehlo.reverse")
-def reverse(op: ReverseOp, block: BlockBuilder) -> float:
-    """Reversed dimensions are read backwards, from the last element on."""
-    reversed_dims = op.dimensions.get_values()
-    for dim, size in enumerate(shape_of(op.result)):
-        backwards = dim in reversed_dims
-        block.add(size, {0: (dim, -1 if backwards else 1)}, {0: dim}, FactorKind.PERMUTATION if backwards else None)
-        if backwards:
-            block.see_operand(0, dim, offset=size - 1)
-    return 0
+from sdy.rules.builder import shape_of
+from sdy.stablehlo import ConcatenateOp, PadOp, SliceOp
 
 
 @register("stablehlo.slice")

@@ -8,6 +8,7 @@ from xdsl.ir import Operation
 
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.operation import BlockOperation
+from sdy.rules.registry import movement
 
 BlockFunction = Callable[[Any, BlockBuilder], float]
 """Adds an operation's axes to a builder made for it, and returns the arithmetic operations of a step.
@@ -40,9 +41,21 @@ def register(*names: str) -> Callable[[BlockFunction], BlockFunction]:
     return add
 
 
+def _movement(name: str) -> BlockFunction | None:
+    """What only moves elements, as its sharding rule says it, costs nothing."""
+    move = movement(name)
+
+    def function(op: Operation, block: BlockBuilder) -> float:
+        assert move is not None
+        move(op, block)
+        return 0
+
+    return None if move is None else function
+
+
 def block_operation(op: Operation) -> BlockOperation | None:
     """`op` as a block operation, or None where it is not one, or where a shape is dynamic."""
-    function = _functions.get(op.name)
+    function = _functions.get(op.name) or _movement(op.name)
     types = (*op.operand_types, *op.result_types)
     if function is None or any(isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape() for type_ in types):
         return None

@@ -1,18 +1,16 @@
 """Dialects in families: what a file defines is loaded with that file, when something of it is first named.
 
-    STABLEHLO = FamilyDialect(
-        "stablehlo",
-        __name__,
-        operations={"dot": "dot dot_general", "sort": "sort"},
-        attributes={"attributes.precision": "precision"},
-    )
+    STABLEHLO = FamilyDialect("stablehlo", __name__)
 
-A program that names `stablehlo.dot` loads `dot.py` beside the table, and not `sort.py`. To whom asks for all that the
-dialect has, as xDSL's own tools do, it is a dialect like any other.
+A program that names `stablehlo.dot` loads `dot.py`, the file of the package that says `name = "stablehlo.dot"`, and not
+`sort.py`. To whom asks for all that the dialect has, as xDSL's own tools do, it is a dialect like any other.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
+from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import TypeVar
 
 from xdsl.context import Context
@@ -24,34 +22,49 @@ T = TypeVar("T")
 
 
 class FamilyDialect(Dialect):
-    """A dialect whose definitions are in the files of `package`: their names, without the dialect's, by file."""
+    """A dialect whose definitions are in the files of `package`, each with its name written out in its class."""
 
-    def __init__(self, name: str, package: str, operations: Mapping[str, str], attributes: Mapping[str, str]):
+    def __init__(self, name: str, package: str):
         super().__init__(name)
-        self._operation_files = _files(name, package, operations)
-        self._attribute_files = _files(name, package, attributes)
+        self._package = package
+
+    @cached_property
+    def _files(self) -> dict[str, list[str]]:
+        """The modules that define something of a name, which their text says: to import them all would take long."""
+        says_name = re.compile(rf'\n    name = "({re.escape(self.name)}\.[\w.-]+)"\n')
+        [folder] = map(Path, import_module(self._package).__path__)
+        files: dict[str, list[str]] = {}
+        for path in sorted(folder.rglob("*.py")):
+            module = ".".join((self._package, *path.relative_to(folder).with_suffix("").parts))
+            for name in says_name.findall(path.read_text(encoding="utf-8")):
+                files.setdefault(name, []).append(module)
+        return files
 
     @property
     def operations(self) -> Iterator[type[Operation]]:
-        """All operations; this loads all files that have some."""
-        for file in dict.fromkeys(self._operation_files.values()):
-            yield from _defined(file, Operation)
+        """All operations; this loads all files."""
+        return self._all(Operation)
 
     @property
     def attributes(self) -> Iterator[type[Attribute]]:
-        """All attributes and types; this loads all files that have some."""
-        for file in dict.fromkeys(self._attribute_files.values()):
-            yield from _defined(file, Attribute)
+        """All attributes and types; this loads all files."""
+        return self._all(Attribute)
 
     def operations_with(self, name: str) -> Iterator[type[Operation]]:
         """The operations of the family to which the one called `name` belongs; none if the dialect has none such."""
-        file = self._operation_files.get(name)
-        return iter(()) if file is None else _defined(file, Operation)
+        return self._with(name, Operation)
 
     def attributes_with(self, name: str) -> Iterator[type[Attribute]]:
         """As `operations_with`, for attributes and types."""
-        file = self._attribute_files.get(name)
-        return iter(()) if file is None else _defined(file, Attribute)
+        return self._with(name, Attribute)
+
+    def _all(self, kind: type[T]) -> Iterator[type[T]]:
+        for file in dict.fromkeys(file for files in self._files.values() for file in files):
+            yield from _defined(file, kind)
+
+    def _with(self, name: str, kind: type[T]) -> Iterator[type[T]]:
+        for file in self._files.get(name, ()):
+            yield from _defined(file, kind)
 
 
 class FamilyContext(Context):
@@ -107,11 +120,6 @@ class FamilyContext(Context):
         namespace, dot, _ = name.partition(".")
         dialect = self.get_optional_dialect(namespace) if dot else None
         return dialect if isinstance(dialect, FamilyDialect) else None
-
-
-def _files(dialect: str, package: str, families: Mapping[str, str]) -> dict[str, str]:
-    """The module in which each name of the dialect is defined."""
-    return {f"{dialect}.{name}": f"{package}.{file}" for file, names in families.items() for name in names.split()}
 
 
 def _defined(file: str, kind: type[T]) -> Iterator[type[T]]:

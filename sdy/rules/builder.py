@@ -22,6 +22,9 @@ class Factors(Protocol):
     ) -> None:
         """Add a factor of `size` along `{operand: dimension}` and `{result: dimension}`."""
 
+    def read_backwards(self, operand: int, dim: int, /) -> None:
+        """Say that what was added along dimension `dim` of an operand reads it from the last element on."""
+
 
 class RuleBuilder:
     """The factors of one operation as they are found.
@@ -70,6 +73,9 @@ class RuleBuilder:
                 factors = tensors[tensor][dim]
                 if size != 1 or not factors:
                     factors.append(factor)
+
+    def read_backwards(self, operand: int, dim: int) -> None:
+        """A sharding rule says which dimensions factors are along, not which way: that is in their kind."""
 
     def add_to_operands(self, dim: int, size: int, kind: FactorKind = PASS_THROUGH) -> None:
         """Add a factor of `size` to dimension `dim` of each operand that has it."""

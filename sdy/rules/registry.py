@@ -26,13 +26,18 @@ from sdy.ir.operation_key import Remembered, RememberedByResult
 from sdy.ir.traits import has_trait, is_terminator, trait_of
 from sdy.outside import outside_dialect
 from sdy.rule import OpShardingRule
-from sdy.rules.builder import RuleBuilder
+from sdy.rules.builder import Factors, RuleBuilder
 from sdy.warning_categories import UnknownOperationWarning
 
 RuleFunction = Callable[[Any, RuleBuilder], None]
 """Adds an operation's factors to a builder made for it, or raises `NoRule`."""
 
 RuleFunctionT = TypeVar("RuleFunctionT", bound=RuleFunction)
+
+Movement = Callable[[Any, Factors], None]
+"""The rule of an operation whose result has at each place one element of the operand; it says which one as well."""
+
+MovementT = TypeVar("MovementT", bound=Movement)
 
 RuleMaker = Callable[[Any, bool], OpShardingRule | None]
 """(operation, conservative) -> its rule."""
@@ -54,6 +59,7 @@ _makers: dict[str, RuleMaker] = {}
 _looks_around: set[str] = set()
 _by_result: set[str] = set()
 _elementwise: set[str] = set()
+_movements: dict[str, Movement] = {}
 _without_rule: set[str] = set()
 _warned: set[str] = set()
 
@@ -99,6 +105,24 @@ def register_maker(names: Iterable[str], maker: RuleMaker, looks_around: bool = 
 def register_without_rule(*names: str) -> None:
     """Declare that nothing is propagated through operations called `names`, so that nobody need be warned."""
     _without_rule.update(names)
+
+
+def register_movement(*names: str) -> Callable[[MovementT], MovementT]:
+    """As `register`, for operations that compute nothing: each place of the result has one element of the operand.
+
+    From the function they get their block operation too, and are known to be views.
+    """
+
+    def add(function: MovementT) -> MovementT:
+        _movements.update(dict.fromkeys(names, function))
+        return register(*names)(function)
+
+    return add
+
+
+def movement(name: str) -> Movement | None:
+    """What is registered by `register_movement` for operations called `name`, None if nothing is."""
+    return _movements.get(name)
 
 
 def is_registered_elementwise(op: Operation) -> bool:

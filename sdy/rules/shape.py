@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.traits import ConstantLike
 
-from sdy.dialect.constants import is_constant
-from sdy.ir.shapes import shape_of
+from sdy.dialect.ops import ConstantOp
 from sdy.rule import FactorKind
-from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, Factors, RuleBuilder
-from sdy.rules.registry import register
+from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, Factors, RuleBuilder, shape_of
+from sdy.rules.registry import register, register_movement
 
 if TYPE_CHECKING:
     from sdy.stablehlo.broadcast import BroadcastInDimOp
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 
 
-@register("stablehlo.broadcast_in_dim")
+@register_movement("stablehlo.broadcast_in_dim")
 def broadcast_in_dim(op: "BroadcastInDimOp", rule: Factors) -> None:
     """`([i, k])->([i, j, k])`. A dimension of size 1 that is expanded in place is apart from the one it becomes."""
     operand, result = shape_of(op.operand), shape_of(op.result)
@@ -33,7 +33,7 @@ def broadcast_in_dim(op: "BroadcastInDimOp", rule: Factors) -> None:
             rule.add(size, {}, {0: result_dim})
 
 
-@register("stablehlo.transpose")
+@register_movement("stablehlo.transpose")
 def transpose(op: "TransposeOp", rule: Factors) -> None:
     """`([i, j])->([j, i])`, numbered in the result's order."""
     operand = shape_of(op.operand)
@@ -41,10 +41,16 @@ def transpose(op: "TransposeOp", rule: Factors) -> None:
         rule.add(operand[dim], {0: dim}, {0: result_dim})
 
 
-@register("stablehlo.reverse")
-def reverse(op: "ReverseOp", rule: RuleBuilder) -> None:
+@register_movement("stablehlo.reverse")
+def reverse(op: "ReverseOp", rule: Factors) -> None:
     """Reversed dimensions are permuted between devices."""
-    rule.add_pointwise(shape_of(op.result), kinds=dict.fromkeys(op.dimensions.get_values(), PERMUTATION))
+    reversed_dims = op.dimensions.get_values()
+    for dim, size in enumerate(shape_of(op.result)):
+        if dim in reversed_dims:
+            rule.add(size, {0: dim}, {0: dim}, PERMUTATION)
+            rule.read_backwards(0, dim)
+        else:
+            rule.add(size, {0: dim}, {0: dim})
 
 
 @register("stablehlo.slice", "stablehlo.pad")
@@ -65,7 +71,7 @@ def dynamic_update_slice(op: "DynamicUpdateSliceOp", rule: RuleBuilder) -> None:
 
     The update is then needed whole, unless it is known where it goes.
     """
-    known = all(is_constant(index) for index in op.start_indices)
+    known = all(_is_constant(index) for index in op.start_indices)
     for dim, (size, update_size) in enumerate(zip(shape_of(op.operand), shape_of(op.update), strict=True)):
         if size == update_size:
             rule.add(size, {0: dim, 1: dim}, {0: dim})
@@ -104,3 +110,9 @@ def _add_resized(op: Operation, rule: RuleBuilder, kind: FactorKind, blocked: bo
 def _before_slice(value: SSAValue) -> SSAValue:
     owner = value.owner
     return owner.operands[0] if isinstance(owner, Operation) and owner.name == "stablehlo.slice" else value
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and (
+        isinstance(value.owner, ConstantOp) or value.owner.has_trait(ConstantLike)
+    )

@@ -3,275 +3,42 @@
 Other code imports what it uses from the file of its family, so that it does not load the rest.
 """
 
-from sdy.stablehlo.asynchronous import AsyncDoneOp, AsyncStartOp
-from sdy.stablehlo.attributes.conv_dimensions import ConvDimensionNumbers, ConvDimensionNumbersAttr
-from sdy.stablehlo.attributes.dot_algorithm import DotAlgorithm, DotAlgorithmAttr
-from sdy.stablehlo.attributes.enums import (
-    ComparisonDirection,
-    ComparisonDirectionAttr,
-    ComparisonType,
-    ComparisonTypeAttr,
-    FftType,
-    FftTypeAttr,
-    Precision,
-    PrecisionAttr,
-    ResultAccuracyModeAttr,
-    RngAlgorithm,
-    RngAlgorithmAttr,
-    RngDistribution,
-    RngDistributionAttr,
-    Transpose,
-    TransposeAttr,
-)
-from sdy.stablehlo.attributes.operation_attributes import (
-    BoundsAttr,
-    ChannelHandle,
-    ChannelHandleAttr,
-    DotDimensionNumbers,
-    DotDimensionNumbersAttr,
-    GatherDimensionNumbers,
-    GatherDimensionNumbersAttr,
-    I64Array,
-    OutputOperandAliasAttr,
-    ResultAccuracyAttr,
-    ScatterDimensionNumbers,
-    ScatterDimensionNumbersAttr,
-)
-from sdy.stablehlo.attributes.replica_groups import AxisRefAttr, MeshAttr, MeshAxisAttr, ReplicaGroupMeshAxesAttr
-from sdy.stablehlo.batch_norm import BatchNormGradOp, BatchNormInferenceOp, BatchNormTrainingOp
-from sdy.stablehlo.broadcast import BroadcastInDimOp, BroadcastOp, DynamicBroadcastInDimOp
-from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
-from sdy.stablehlo.composite import CompositeOp
-from sdy.stablehlo.constants import ConstantOp, IotaOp, PartitionIdOp, ReplicaIdOp
-from sdy.stablehlo.control_flow import CaseOp, IfOp, OptimizationBarrierOp, ReturnOp, WhileOp
-from sdy.stablehlo.convolution import ConvolutionOp, DynamicConvOp
-from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.stablehlo.dot import DotGeneralOp, DotOp
-from sdy.stablehlo.dynamic_shape import DynamicIotaOp, DynamicReshapeOp, GetDimensionSizeOp, SetDimensionSizeOp
-from sdy.stablehlo.einsum import EinsumOp, UnaryEinsumOp
-from sdy.stablehlo.elementwise import (
-    AbsOp,
-    AddOp,
-    AndOp,
-    Atan2Op,
-    BinaryElementwiseOp,
-    CbrtOp,
-    CeilOp,
-    ClzOp,
-    CommutativeElementwiseOp,
-    ConvertOp,
-    CosineOp,
-    DivOp,
-    Expm1Op,
-    ExpOp,
-    FloorOp,
-    ImagOp,
-    Log1pOp,
-    LogisticOp,
-    LogOp,
-    MaxOp,
-    MinOp,
-    MulOp,
-    NegOp,
-    NotOp,
-    OrOp,
-    PopulationCountOp,
-    PowOp,
-    RealOp,
-    RemOp,
-    RoundNearestEvenOp,
-    RoundOp,
-    RsqrtOp,
-    ShiftLeftOp,
-    ShiftRightArithmeticOp,
-    ShiftRightLogicalOp,
-    SignOp,
-    SineOp,
-    SqrtOp,
-    SubtractOp,
-    TanhOp,
-    TanOp,
-    UnaryElementwiseOp,
-    XorOp,
-)
-from sdy.stablehlo.fft import FftOp
-from sdy.stablehlo.gather import DynamicGatherOp, GatherOp, TorchIndexSelectOp
-from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
-from sdy.stablehlo.mapping import MapOp
-from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, ComplexOp, IsFiniteOp, ReducePrecisionOp, SelectOp
-from sdy.stablehlo.padding import DynamicPadOp, PadOp
-from sdy.stablehlo.quantize import UniformDequantizeOp, UniformQuantizeOp
-from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
-from sdy.stablehlo.reduce_window import ReduceWindowOp
-from sdy.stablehlo.reducing_collectives import AllReduceOp, CollectiveReduceOp, CrossReplicaSumOp, ReduceScatterOp
-from sdy.stablehlo.reduction import ReduceOp
-from sdy.stablehlo.scatter import ScatterOp
-from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
-from sdy.stablehlo.shape import BitcastConvertOp, ConcatenateOp, ReshapeOp, ReverseOp, TransposeOp
-from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, RealDynamicSliceOp, SliceOp
-from sdy.stablehlo.sort import SortOp
-from sdy.stablehlo.tokens import AfterAllOp, CreateTokenOp, InfeedOp, OutfeedOp, RecvOp, SendOp
-from sdy.stablehlo.tuples import GetTupleElementOp, TupleOp
-from sdy.stablehlo.types.special import TOKEN, FutureType, TokenType
+# ruff: noqa: F403
 
-__all__ = [
-    "TOKEN",
-    "AbsOp",
-    "AddOp",
-    "AfterAllOp",
-    "AllGatherOp",
-    "AllReduceOp",
-    "AllToAllOp",
-    "AndOp",
-    "AsyncDoneOp",
-    "AsyncStartOp",
-    "Atan2Op",
-    "AxisRefAttr",
-    "BatchNormGradOp",
-    "BatchNormInferenceOp",
-    "BatchNormTrainingOp",
-    "BinaryElementwiseOp",
-    "BitcastConvertOp",
-    "BoundsAttr",
-    "BroadcastInDimOp",
-    "BroadcastOp",
-    "CaseOp",
-    "CbrtOp",
-    "CeilOp",
-    "ChannelHandle",
-    "ChannelHandleAttr",
-    "CholeskyOp",
-    "ClampOp",
-    "ClzOp",
-    "CollectiveBroadcastOp",
-    "CollectivePermuteOp",
-    "CollectiveReduceOp",
-    "CommutativeElementwiseOp",
-    "CompareOp",
-    "ComparisonDirection",
-    "ComparisonDirectionAttr",
-    "ComparisonType",
-    "ComparisonTypeAttr",
-    "ComplexOp",
-    "CompositeOp",
-    "ConcatenateOp",
-    "ConstantOp",
-    "ConvDimensionNumbers",
-    "ConvDimensionNumbersAttr",
-    "ConvertOp",
-    "ConvolutionOp",
-    "CosineOp",
-    "CreateTokenOp",
-    "CrossReplicaSumOp",
-    "CustomCallOp",
-    "DivOp",
-    "DotAlgorithm",
-    "DotAlgorithmAttr",
-    "DotDimensionNumbers",
-    "DotDimensionNumbersAttr",
-    "DotGeneralOp",
-    "DotOp",
-    "DynamicBroadcastInDimOp",
-    "DynamicConvOp",
-    "DynamicGatherOp",
-    "DynamicIotaOp",
-    "DynamicPadOp",
-    "DynamicReshapeOp",
-    "DynamicSliceOp",
-    "DynamicUpdateSliceOp",
-    "EinsumOp",
-    "ExpOp",
-    "Expm1Op",
-    "FftOp",
-    "FftType",
-    "FftTypeAttr",
-    "FloorOp",
-    "FutureType",
-    "GatherDimensionNumbers",
-    "GatherDimensionNumbersAttr",
-    "GatherOp",
-    "GetDimensionSizeOp",
-    "GetTupleElementOp",
-    "I64Array",
-    "IfOp",
-    "ImagOp",
-    "InfeedOp",
-    "IotaOp",
-    "IsFiniteOp",
-    "Log1pOp",
-    "LogOp",
-    "LogisticOp",
-    "MapOp",
-    "MaxOp",
-    "MeshAttr",
-    "MeshAxisAttr",
-    "MinOp",
-    "MulOp",
-    "NegOp",
-    "NotOp",
-    "OptimizationBarrierOp",
-    "OrOp",
-    "OutfeedOp",
-    "OutputOperandAliasAttr",
-    "PadOp",
-    "PartitionIdOp",
-    "PopulationCountOp",
-    "PowOp",
-    "Precision",
-    "PrecisionAttr",
-    "RealDynamicSliceOp",
-    "RealOp",
-    "RecvOp",
-    "ReduceOp",
-    "ReducePrecisionOp",
-    "ReduceScatterOp",
-    "ReduceWindowOp",
-    "RemOp",
-    "ReplicaGroupMeshAxesAttr",
-    "ReplicaIdOp",
-    "ReshapeOp",
-    "ResultAccuracyAttr",
-    "ResultAccuracyModeAttr",
-    "ReturnOp",
-    "ReverseOp",
-    "RngAlgorithm",
-    "RngAlgorithmAttr",
-    "RngBitGeneratorOp",
-    "RngDistribution",
-    "RngDistributionAttr",
-    "RngOp",
-    "RoundNearestEvenOp",
-    "RoundOp",
-    "RsqrtOp",
-    "ScatterDimensionNumbers",
-    "ScatterDimensionNumbersAttr",
-    "ScatterOp",
-    "SelectAndScatterOp",
-    "SelectOp",
-    "SendOp",
-    "SetDimensionSizeOp",
-    "ShiftLeftOp",
-    "ShiftRightArithmeticOp",
-    "ShiftRightLogicalOp",
-    "SignOp",
-    "SineOp",
-    "SliceOp",
-    "SortOp",
-    "SqrtOp",
-    "SubtractOp",
-    "TanOp",
-    "TanhOp",
-    "TokenType",
-    "TorchIndexSelectOp",
-    "Transpose",
-    "TransposeAttr",
-    "TransposeOp",
-    "TriangularSolveOp",
-    "TupleOp",
-    "UnaryEinsumOp",
-    "UnaryElementwiseOp",
-    "UniformDequantizeOp",
-    "UniformQuantizeOp",
-    "WhileOp",
-    "XorOp",
-]
+from sdy.stablehlo.asynchronous import *
+from sdy.stablehlo.attributes.conv_dimensions import *
+from sdy.stablehlo.attributes.dot_algorithm import *
+from sdy.stablehlo.attributes.enums import *
+from sdy.stablehlo.attributes.operation_attributes import *
+from sdy.stablehlo.attributes.replica_groups import *
+from sdy.stablehlo.batch_norm import *
+from sdy.stablehlo.broadcast import *
+from sdy.stablehlo.collectives import *
+from sdy.stablehlo.composite import *
+from sdy.stablehlo.constants import *
+from sdy.stablehlo.control_flow import *
+from sdy.stablehlo.convolution import *
+from sdy.stablehlo.custom_call import *
+from sdy.stablehlo.dot import *
+from sdy.stablehlo.dynamic_shape import *
+from sdy.stablehlo.einsum import *
+from sdy.stablehlo.elementwise import *
+from sdy.stablehlo.fft import *
+from sdy.stablehlo.gather import *
+from sdy.stablehlo.linear_algebra import *
+from sdy.stablehlo.mapping import *
+from sdy.stablehlo.mixed_elementwise import *
+from sdy.stablehlo.padding import *
+from sdy.stablehlo.quantize import *
+from sdy.stablehlo.random import *
+from sdy.stablehlo.reduce_window import *
+from sdy.stablehlo.reducing_collectives import *
+from sdy.stablehlo.reduction import *
+from sdy.stablehlo.scatter import *
+from sdy.stablehlo.select_and_scatter import *
+from sdy.stablehlo.shape import *
+from sdy.stablehlo.slicing import *
+from sdy.stablehlo.sort import *
+from sdy.stablehlo.tokens import *
+from sdy.stablehlo.tuples import *
+from sdy.stablehlo.types.special import *

@@ -4,6 +4,8 @@ Values live from the operation that makes them to the last one that uses them. W
 from few others is taken to be fused into what uses it, and then needs no memory of its own.
 """
 
+from collections.abc import Collection
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -11,12 +13,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.sizes import value_bytes
+from sdy.rules import movement
 from sdy.rules.elementwise import POINTWISE
 
-_MOVING = "bitcast_convert broadcast_in_dim clamp constant iota pad reshape reverse select slice transpose"
+_MOVING = "bitcast_convert clamp constant iota pad reshape select slice"
 
 _FUSED = frozenset(f"stablehlo.{name}" for names in (POINTWISE, _MOVING) for name in names.split())
-"""Operations that are computed as part of what uses their result."""
+"""Operations that, beside those that only move elements, are computed as part of what uses their result."""
 
 _FUSES = _FUSED | {"stablehlo.reduce", "func.return", "stablehlo.return"}
 """Operations that compute their operands as they go."""
@@ -71,6 +74,10 @@ def _is_fused(value: SSAValue) -> bool:
     owner = value.owner
     return (
         isinstance(owner, Operation)
-        and owner.name in _FUSED
-        and all(use.operation.name in _FUSES for use in value.uses)
+        and _fuses(owner.name, _FUSED)
+        and all(_fuses(use.operation.name, _FUSES) for use in value.uses)
     )
+
+
+def _fuses(name: str, others: Collection[str]) -> bool:
+    return name in others or movement(name) is not None

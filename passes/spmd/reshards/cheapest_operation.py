@@ -26,7 +26,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
 from sdy.passes.spmd.reshards.collective_cost import local_elements
-from sdy.passes.spmd.reshards.operation_plan import Meshes, Plan, Tensors, plan_operation, summed_axes
+from sdy.passes.spmd.reshards.operation_plan import Meshes, OperationShardings, Tensors, plan_operation, summed_axes
 from sdy.passes.spmd.reshards.reshard_cost import elements_in_all_turns, turns, turns_of_operand
 from sdy.sharding import TensorSharding
 
@@ -34,7 +34,9 @@ _WORK = 1000
 """So many products a device adds up in about the time in which it receives an element."""
 
 
-def cheapest_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool) -> Plan:
+def cheapest_operation(
+    op: Operation, tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool
+) -> OperationShardings:
     """As `plan_operation`, or another plan that costs less: sums are not split, or axes go nowhere.
 
     `tensors` are those of `op`.
@@ -52,14 +54,14 @@ def cheapest_operation(op: Operation, tensors: Tensors, mesh_name: str | Mesh, m
     return plan if len(plans) == 1 else min(plans, key=lambda each: _cost(op, tensors, each, mesh))
 
 
-def _gathers_before_a_loop(op: Operation, plan: Plan) -> bool:
+def _gathers_before_a_loop(op: Operation, plan: OperationShardings) -> bool:
     """Whether operands are resharded for `op` less often than it runs."""
     often = turns(op)
     operands = dict.fromkeys(value for value, new in zip(op.operands, plan.shardings, strict=False) if new is not None)
     return often > 1 and any(turns_of_operand(op, value) < often for value in operands)
 
 
-def _cost(op: Operation, tensors: Tensors, plan: Plan, mesh: Mesh) -> float:
+def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
     """The elements that all devices receive, and those that they could receive while they compute."""
     shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
     summed = sum(
@@ -70,7 +72,7 @@ def _cost(op: Operation, tensors: Tensors, plan: Plan, mesh: Mesh) -> float:
     return elements_in_all_turns(op, shardings) + turns(op) * (summed + work)
 
 
-def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, plan: Plan, mesh: Mesh) -> float:
+def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, plan: OperationShardings, mesh: Mesh) -> float:
     """The elements that all devices receive where partial results are added up: half where each needs a part only."""
     sizes, wanted = shape(result.type), get_sharding(result)
     local = local_elements(sharding.dim_axes, sizes, mesh) if sharding else math.prod(sizes)

@@ -20,9 +20,16 @@ from sdy.axes import total_size
 from sdy.mesh import Mesh
 from sdy.passes.spmd.reshards.collective_cost import elements_received
 from sdy.passes.spmd.reshards.collective_plan import plan_collectives
-from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, CollectivePermute, Step
+from sdy.passes.spmd.reshards.collective_steps import (
+    AllGather,
+    AllSlice,
+    AllToAll,
+    AxesPerDim,
+    Collective,
+    CollectivePermute,
+)
 
-Steps = tuple[Step, ...]
+Steps = tuple[Collective, ...]
 _MOST_DIMS_IN_ANY_ORDER = 3
 
 
@@ -70,7 +77,7 @@ def _plan_in_order(
     def restored(axes: AxesPerDim) -> AxesPerDim:
         return tuple(axes[at] for at in place)
 
-    steps: list[Step] = []
+    steps: list[Collective] = []
     for step in plan_collectives(source, target, sizes, mesh, move_first=move_first):
         after = restored(step.after)
         match step:
@@ -88,7 +95,7 @@ def _plan_in_order(
 def _backwards(steps: Steps, start: AxesPerDim) -> Steps:
     """What leads back to `start`, from which `steps` lead away."""
     befores = [start, *(step.after for step in steps)]
-    undone: list[Step] = []
+    undone: list[Collective] = []
     for step, before in zip(reversed(steps), reversed(befores[:-1]), strict=True):
         match step:
             case AllSlice(axes):

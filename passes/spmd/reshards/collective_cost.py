@@ -7,10 +7,10 @@ from itertools import chain
 from sdy.axes import total_size
 from sdy.device_groups import places
 from sdy.mesh import MOST_DEVICES, Mesh
-from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Step
+from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
 
 
-def elements_received(steps: Iterable[Step], source: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
+def elements_received(steps: Iterable[Collective], source: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
     """The elements of a tensor of `shape`, split over `source` at first, that all devices receive in all `steps`.
 
     Of devices that are too many to be listed, all are taken to receive something where they permute what they have.
@@ -23,7 +23,7 @@ def elements_received(steps: Iterable[Step], source: AxesPerDim, shape: Sequence
     return received
 
 
-def _received(step: Step, before: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
+def _received(step: Collective, before: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
     local = local_elements(before, shape, mesh)
     match step:
         case AllSlice():

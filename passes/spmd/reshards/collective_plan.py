@@ -27,8 +27,8 @@ from itertools import combinations
 
 from sdy.axes import AxisRef, merge_sub_axes
 from sdy.mesh import Mesh
-from sdy.passes.spmd.reshards.collective_state import Plan
-from sdy.passes.spmd.reshards.collective_steps import AllGather, AllToAll, AxesPerDim, Step
+from sdy.passes.spmd.reshards.collective_state import CollectivePlan
+from sdy.passes.spmd.reshards.collective_steps import AllGather, AllToAll, AxesPerDim, Collective
 from sdy.passes.spmd.reshards.permute_plan import collective_permute
 from sdy.passes.spmd.reshards.slice_plan import all_slice
 
@@ -40,7 +40,7 @@ def plan_collectives(
     mesh: Mesh,
     reorder_devices: bool = False,
     move_first: bool = False,
-) -> tuple[Step, ...]:
+) -> tuple[Collective, ...]:
     """The steps from the sharding with axes `source` to the one with axes `target`, in order; () if they are the same.
 
     `shape` is that of the whole tensor, in elements. `reorder_devices` asks for a permute in any case, as is needed
@@ -48,7 +48,7 @@ def plan_collectives(
     does so before any permute. A plan from one sharding to another of the same tensor always exists: in the worst
     case everything misplaced is gathered and everything wanted is sliced.
     """
-    plan = Plan(source, target, shape, mesh, reorder_devices)
+    plan = CollectivePlan(source, target, shape, mesh, reorder_devices)
     if move_first:
         all_slice(plan)
         _all_to_alls(plan)
@@ -62,26 +62,26 @@ def plan_collectives(
     all_slice(plan)
     if any(map(_has_conflicts, plan.steps)):
         # Where sub-axes cannot be cut into common pieces, as "x":(1)2 and "x":(1)3, no axis is to be passed over.
-        plan = Plan(source, target, shape, mesh, reorder_devices)
+        plan = CollectivePlan(source, target, shape, mesh, reorder_devices)
         _all_gather(plan, keep_wanted=False)
         collective_permute(plan)
         all_slice(plan)
     return tuple(plan.steps)
 
 
-def _has_conflicts(step: Step) -> bool:
+def _has_conflicts(step: Collective) -> bool:
     """Whether what a step gives is split over axes that no sharding can have together."""
     axes = [axis for axes in step.after for axis in axes]
     return any(one.conflicts_with(other) for one, other in combinations(axes, 2))
 
 
-def _all_to_alls(plan: Plan) -> None:
+def _all_to_alls(plan: CollectivePlan) -> None:
     """Move groups of axes from the ends of dimensions to those that want them, first those that come into place."""
     for only_into_place in (True, False):
         _move_groups(plan, only_into_place)
 
 
-def _move_groups(plan: Plan, only_into_place: bool) -> None:
+def _move_groups(plan: CollectivePlan, only_into_place: bool) -> None:
     """Move groups of axes from the ends of dimensions to those that want them, or only to where they are wanted."""
     for d, dim in enumerate(plan.dims):
         while move := _movable(plan, d):
@@ -95,7 +95,7 @@ def _move_groups(plan: Plan, only_into_place: bool) -> None:
             plan.steps.append(AllToAll(merge_sub_axes(axes, plan.mesh), d, to, plan.current()))
 
 
-def _movable(plan: Plan, d: int) -> tuple[list[AxisRef], int] | None:
+def _movable(plan: CollectivePlan, d: int) -> tuple[list[AxisRef], int] | None:
     """The longest group at the end of dimension `d` that goes to one other dimension, and that dimension."""
     misplaced = plan.dims[d].misplaced
     destinations = plan.destinations()
@@ -108,7 +108,7 @@ def _movable(plan: Plan, d: int) -> tuple[list[AxisRef], int] | None:
     return misplaced[start:], to
 
 
-def _all_gather(plan: Plan, keep_wanted: bool) -> None:
+def _all_gather(plan: CollectivePlan, keep_wanted: bool) -> None:
     """Gather what is misplaced at the end of dimensions, up to the last axis that some dimension wants."""
     destinations = plan.destinations()
     gathered: list[list[AxisRef]] = []

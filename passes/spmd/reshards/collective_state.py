@@ -6,7 +6,7 @@ from itertools import chain
 
 from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.mesh import Mesh
-from sdy.passes.spmd.reshards.collective_steps import AxesPerDim, Step
+from sdy.passes.spmd.reshards.collective_steps import AxesPerDim, Collective
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Dim:
 
 
 @dataclass(slots=True)
-class Plan:
+class CollectivePlan:
     """What has been planned so far, and what there is still to do."""
 
     source: AxesPerDim
@@ -38,7 +38,7 @@ class Plan:
     mesh: Mesh
     reorder_devices: bool
     dims: list[Dim] = field(init=False)
-    steps: list[Step] = field(init=False, default_factory=list[Step])
+    steps: list[Collective] = field(init=False, default_factory=list[Collective])
 
     def __post_init__(self) -> None:
         # Axes are cut until any two that overlap are equal, so that they can be looked up as if they were whole.

@@ -41,4 +41,4 @@ class AllGather:
     after: AxesPerDim
 
 
-Step = AllSlice | CollectivePermute | AllToAll | AllGather
+Collective = AllSlice | CollectivePermute | AllToAll | AllGather

@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 from sdy.axes import subtract
 from sdy.mesh import Mesh
 from sdy.passes.common.computed_whole import Held, shardings_around, warn_of_whole
-from sdy.passes.spmd.reshards.operation_plan import Plan
+from sdy.passes.spmd.reshards.operation_plan import OperationShardings
 from sdy.rule import FactorKind, OpShardingRule, factors_in
 from sdy.sharding import TensorSharding
 
@@ -19,7 +19,9 @@ def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
     return rule.with_whole([factor for factor in range(rule.num_factors) if factor not in passes])
 
 
-def warn_of_what_is_whole(op: Operation, plan: Plan, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> None:
+def warn_of_what_is_whole(
+    op: Operation, plan: OperationShardings, shardings: Sequence[TensorSharding | None], mesh: Mesh
+) -> None:
     """Tell along which of the axes that `shardings` split its tensors over `op`, now resharded as planned, is whole."""
     kept = [axis for axes in plan.axes_per_factor for axis in axes]
     given = [axis for sharding in shardings if sharding for axes in sharding.dim_axes for axis in axes]

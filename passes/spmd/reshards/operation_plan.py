@@ -31,7 +31,7 @@ class Tensors:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class OperationShardings:
     """What to do about one operation.
 
     `shardings` has for each operand and result the sharding with which the operation is to run: an operand is resharded
@@ -46,7 +46,7 @@ class Plan:
 
 def plan_operation(
     tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool, moves_axes: bool = True
-) -> Plan:
+) -> OperationShardings:
     """The shardings with which an operation can run on one mesh without any communication but reductions.
 
     `reshapes` says that the operation only renames places, so that axes may move between factors of a dimension. With
@@ -65,13 +65,13 @@ def _plan_operation(
     elsewhere: frozenset[str | Mesh],
     reshapes: bool,
     moves_axes: bool,
-) -> Plan:
+) -> OperationShardings:
     """As `plan_operation`, `elsewhere` being the meshes that have the devices in another order."""
     rule = tensors.rule
     projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
     overflows = [any(factor.overflow for factor in tensor.factors.values()) for tensor in projection.tensors]
-    deal_anew = reshapes and any(overflows)
-    if deal_anew:
+    redistributes = reshapes and any(overflows)
+    if redistributes:
         axes_per_factor = _axes_of_reshape(tensors, projection, mesh_name, mesh)
     else:
         axes_per_factor = common_axes(_axes_per_tensor(projection), rule, tensors.sizes, mesh, moves_axes)
@@ -83,14 +83,14 @@ def _plan_operation(
         new = unproject(
             with_axes(tensor, mapping, dict(enumerate(axes_per_factor))), mapping, rule.factor_sizes, mesh_name, mesh
         )
-        if deal_anew:
+        if redistributes:
             changes = not equivalent(new, sharding)
         else:
             changes = overflow or any(part.axes != axes_per_factor[f] for f, part in tensor.factors.items())
         other_devices = sharding is not None and sharding.mesh in elsewhere and not sharding.is_fully_replicated
         planned.append(new if changes or other_devices else None)
     reduction_axes = tuple(axis for factor in rule.reduction for axis in axes_per_factor[factor])
-    return Plan(tuple(planned), axes_per_factor, reduction_axes)
+    return OperationShardings(tuple(planned), axes_per_factor, reduction_axes)
 
 
 def summed_axes(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Axes | None:
@@ -161,11 +161,11 @@ def _axes_of_reshape(tensors: Tensors, projection: Projection, mesh_name: str | 
     operand, result = projection.tensors
     kept = operand if _splits(operand, mesh) >= _splits(result, mesh) else result
     axes = [axis for factor in sorted(kept.factors) for axis in _all_axes(kept.factors[factor])]
-    dealt = [
+    redistributed = [
         unproject(_deal(axes, tensor, mapping, rule, mesh), mapping, rule.factor_sizes, mesh_name, mesh)
         for tensor, mapping in zip(projection.tensors, rule.tensors, strict=True)
     ]
-    first, second = (tensor.factors for tensor in project(rule, dealt, mesh).tensors)
+    first, second = (tensor.factors for tensor in project(rule, redistributed, mesh).tensors)
     axes_per_factor: list[Axes] = []
     for factor in range(rule.num_factors):
         sides = [side[factor].axes for side in (first, second) if factor in side]
@@ -190,7 +190,7 @@ def _deal(
     """
     factors = [factor for dim in mapping for factor in dim if factor in tensor.factors]
     rooms = {factor: rule.factor_sizes[factor] for factor in factors}
-    dealt: dict[int, list[AxisRef]] = {factor: [] for factor in factors}
+    redistributed: dict[int, list[AxisRef]] = {factor: [] for factor in factors}
     overflow: Axes = ()
     for index, axis in enumerate(axes):
         rest: AxisRef | None = axis
@@ -199,14 +199,14 @@ def _deal(
             if rooms[factor] == 1 or (shared == 1 and rest.size_in(mesh) != 1):
                 continue
             piece, rest = rest.split(shared, mesh) if shared < rest.size_in(mesh) else (rest, None)
-            dealt[factor].append(piece)
+            redistributed[factor].append(piece)
             rooms[factor] //= shared
             if rest is None:
                 break
         if rest is not None:
             overflow = merge_sub_axes((rest, *axes[index + 1 :]), mesh)
             break
-    merged = {factor: merge_sub_axes(axes, mesh) for factor, axes in dealt.items()}
+    merged = {factor: merge_sub_axes(axes, mesh) for factor, axes in redistributed.items()}
     new = with_axes(tensor, mapping, merged).factors
     if factors and overflow:
         new[factors[-1]].overflow = overflow

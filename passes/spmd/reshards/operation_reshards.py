@@ -22,7 +22,13 @@ from sdy.passes.spmd.reshards.concatenated_parts import rule_of_exchange
 from sdy.passes.spmd.reshards.convolution_factors import rule_of_convolution
 from sdy.passes.spmd.reshards.custom_rules import warn_of_what_is_whole, whole_unless_passing_through
 from sdy.passes.spmd.reshards.dot_plan import plan_dot_result
-from sdy.passes.spmd.reshards.operation_plan import Plan, Tensors, choose_mesh, plan_operation, summed_axes
+from sdy.passes.spmd.reshards.operation_plan import (
+    OperationShardings,
+    Tensors,
+    choose_mesh,
+    plan_operation,
+    summed_axes,
+)
 from sdy.passes.spmd.reshards.reduction_kinds import operation_reduction
 from sdy.passes.spmd.reshards.scattered_elements import rule_of_scatter
 from sdy.passes.spmd.reshards.single_device import insert_single_device_reshards, runs_on_one_device
@@ -126,7 +132,7 @@ def _combine_operands(op: Operation) -> None:
         combine_for_use(Use(op, index), results[0], InsertPoint.before(op))
 
 
-def _reshard_operation(op: Operation, plan: Plan, mesh_name: str | Mesh) -> None:
+def _reshard_operation(op: Operation, plan: OperationShardings, mesh_name: str | Mesh) -> None:
     """Reshard operands and results so that they go together, as `plan` says."""
     if not any(plan.shardings):
         return

@@ -3,11 +3,11 @@
 from itertools import chain
 
 from sdy.axes import AxisRef
-from sdy.passes.spmd.reshards.collective_state import Dim, Plan, divide
+from sdy.passes.spmd.reshards.collective_state import CollectivePlan, Dim, divide
 from sdy.passes.spmd.reshards.collective_steps import CollectivePermute
 
 
-def collective_permute(plan: Plan) -> None:
+def collective_permute(plan: CollectivePlan) -> None:
     """Replace what is misplaced by what is wanted, or bring it in an order in which it can be moved on."""
     permuted = _should_permute(plan) and _permute(plan)
     if not permuted and not plan.reorder_devices:
@@ -16,7 +16,7 @@ def collective_permute(plan: Plan) -> None:
     plan.steps.append(CollectivePermute(plan.current()))
 
 
-def _should_permute(plan: Plan) -> bool:
+def _should_permute(plan: CollectivePlan) -> bool:
     destinations = plan.destinations()
     if any(_has_replacement(plan, dim) or _is_tangled(plan, d, destinations) for d, dim in enumerate(plan.dims)):
         return True
@@ -26,14 +26,14 @@ def _should_permute(plan: Plan) -> bool:
     return bool(incoming and outgoing) and divide(incoming[-1].size_in(plan.mesh), outgoing[-1].size_in(plan.mesh))
 
 
-def _has_replacement(plan: Plan, dim: Dim) -> bool:
+def _has_replacement(plan: CollectivePlan, dim: Dim) -> bool:
     """Whether the first misplaced axis can be replaced by the first one wanted, or by a part of it."""
     if not dim.misplaced or not dim.wanted:
         return False
     return divide(dim.misplaced[0].size_in(plan.mesh), dim.wanted[0].size_in(plan.mesh))
 
 
-def _is_tangled(plan: Plan, d: int, destinations: dict[AxisRef, tuple[int, int]]) -> bool:
+def _is_tangled(plan: CollectivePlan, d: int, destinations: dict[AxisRef, tuple[int, int]]) -> bool:
     """Whether the misplaced axes of dimension `d` cannot leave it from the end, in groups that stay in order."""
     dim = plan.dims[d]
     seen: set[int] = set()
@@ -52,7 +52,7 @@ def _is_tangled(plan: Plan, d: int, destinations: dict[AxisRef, tuple[int, int]]
     return False
 
 
-def _permute(plan: Plan) -> bool:
+def _permute(plan: CollectivePlan) -> bool:
     """Choose new axes for what is misplaced, each dimension staying as split as it is; False where none do.
 
     Axes that a dimension wants come first, in place. Axes wanted elsewhere go to the end of any dimension with

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from sdy.axes import AxisRef
-from sdy.passes.spmd.reshards.collective_state import Plan
+from sdy.passes.spmd.reshards.collective_state import CollectivePlan
 from sdy.passes.spmd.reshards.collective_steps import AllSlice
 
 
-def all_slice(plan: Plan) -> None:
+def all_slice(plan: CollectivePlan) -> None:
     """Slice along free axes that are wanted, where they are wanted or else anywhere there is room for them.
 
     A dimension has room for as many further splits as the target splits it more. More would have to be undone by
@@ -46,7 +46,7 @@ def all_slice(plan: Plan) -> None:
         plan.steps.append(AllSlice(plan.merged(sliced), plan.current()))
 
 
-def _slices_before_all_to_all(plan: Plan, rooms: list[int]) -> list[list[AxisRef]]:
+def _slices_before_all_to_all(plan: CollectivePlan, rooms: list[int]) -> list[list[AxisRef]]:
     """Slice where an all-to-all will start, for axes that are wanted right behind those it is going to move.
 
     Moving "x" from dimension 0 to dimension 1, which wants {"x", "y"}, is best done after slicing "y" behind "x"
@@ -64,7 +64,7 @@ def _slices_before_all_to_all(plan: Plan, rooms: list[int]) -> list[list[AxisRef
     return sliced
 
 
-def _extended_move(plan: Plan, d: int) -> tuple[int, list[AxisRef]]:
+def _extended_move(plan: CollectivePlan, d: int) -> tuple[int, list[AxisRef]]:
     """A dimension, and the axes that an all-to-all from dimension `d` to it can bring straight into place.
 
     The first of them stand at the end of `d`, the others are free. There are none unless `d` wants nothing else,

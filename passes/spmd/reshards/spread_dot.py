@@ -24,12 +24,14 @@ from sdy.factors import project, unproject
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
 from sdy.passes.spmd.reshards.collective_cost import local_elements
-from sdy.passes.spmd.reshards.operation_plan import Axes, Plan, Tensors, closed_if_missing, with_axes
+from sdy.passes.spmd.reshards.operation_plan import Axes, OperationShardings, Tensors, closed_if_missing, with_axes
 from sdy.passes.spmd.reshards.reshard_cost import elements_around
 from sdy.sharding import TensorSharding, equivalent
 
 
-def spread(op: Operation, tensors: Tensors, plan: Plan, mesh_name: str | Mesh, mesh: Mesh) -> Plan:
+def spread(
+    op: Operation, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
+) -> OperationShardings:
     """`plan`, or one that splits another factor of the product `op` over unused axes and lets no more be received."""
     if not any(plan.shardings[: len(op.operands)]):
         return plan
@@ -37,7 +39,7 @@ def spread(op: Operation, tensors: Tensors, plan: Plan, mesh_name: str | Mesh, m
     return min((*others, plan), key=lambda each: _received(op, tensors, each, mesh)) if others else plan
 
 
-def _received(op: Operation, tensors: Tensors, plan: Plan, mesh: Mesh) -> float:
+def _received(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
     """The elements that all devices receive in reshards and where partial products are added up."""
     shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
     return elements_around(op, shardings) + _received_in_sum(op.results[0], shardings[-1], plan.reduction_axes, mesh)
@@ -55,7 +57,9 @@ def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, axes: Ax
     return (1 if scattered else 2) * local_elements(before, sizes, mesh) * mesh.size * (parts - 1) / parts
 
 
-def _spread_plans(tensors: Tensors, plan: Plan, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[Plan]:
+def _spread_plans(
+    tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
+) -> Iterator[OperationShardings]:
     """Plans in which one factor of the result is split over all the axes that nothing is in `plan`."""
     used = [axis for axes in plan.axes_per_factor for axis in axes]
     unused = tuple(axis for axis in map(AxisRef, mesh.axis_names) if not any(axis.overlaps(other) for other in used))
@@ -69,7 +73,9 @@ def _spread_plans(tensors: Tensors, plan: Plan, mesh_name: str | Mesh, mesh: Mes
             yield _with_factor(factor, (*axes, *unused), tensors, plan, mesh_name, mesh)
 
 
-def _with_factor(factor: int, axes: Axes, tensors: Tensors, plan: Plan, mesh_name: str | Mesh, mesh: Mesh) -> Plan:
+def _with_factor(
+    factor: int, axes: Axes, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
+) -> OperationShardings:
     rule = tensors.rule
     axes_per_factor = tuple(axes if each == factor else old for each, old in enumerate(plan.axes_per_factor))
     projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)

@@ -14,7 +14,7 @@ from sdy.passes.spmd.reshards.unreduced_plan import (
     AllReduce,
     ReplicatedToUnreduced,
     Reshard,
-    Step,
+    UnreductionStep,
     plan_reduction,
     plan_unreduction,
 )
@@ -57,7 +57,7 @@ def _one_mesh(use: Use, source: TensorSharding, target: TensorSharding | None) -
     return mesh
 
 
-def _operation(step: Step, value: SSAValue, source: TensorSharding) -> Operation:
+def _operation(step: UnreductionStep, value: SSAValue, source: TensorSharding) -> Operation:
     match step:
         case AllReduce(axes, after):
             return AllReduceOp(value, axes, after, source.reduction)

@@ -46,7 +46,7 @@ class ShardedToUnreduced:
     after: TensorSharding
 
 
-Step = AllReduce | Reshard | ReplicatedToUnreduced | ShardedToUnreduced
+UnreductionStep = AllReduce | Reshard | ReplicatedToUnreduced | ShardedToUnreduced
 
 
 def plan_reduction(source: TensorSharding, target: TensorSharding | None, mesh: Mesh) -> AllReduce | None:
@@ -58,7 +58,7 @@ def plan_reduction(source: TensorSharding, target: TensorSharding | None, mesh: 
     return AllReduce(axes, replace(source, unreduced=subtract(source.unreduced, axes, mesh)))
 
 
-def plan_unreduction(source: TensorSharding, target: TensorSharding, mesh: Mesh) -> tuple[Step, ...]:
+def plan_unreduction(source: TensorSharding, target: TensorSharding, mesh: Mesh) -> tuple[UnreductionStep, ...]:
     """The steps from `source` to `target`, both on `mesh`, which has more unreduced axes; () if it has not.
 
     An axis that ends a dimension of `source` and becomes unreduced leaves that dimension last of all. The axes of other
@@ -77,7 +77,7 @@ def plan_unreduction(source: TensorSharding, target: TensorSharding, mesh: Mesh)
         padded.append(dropped if not subtract(dropped, added, mesh) else ())
         dims.append(old if padded[-1] else new)
 
-    steps: list[Step] = []
+    steps: list[UnreductionStep] = []
     if any(old.axes != dim.axes for old, dim in zip(source.dims, dims, strict=True)):
         steps.append(Reshard(replace(source, dims=tuple(dims))))
     masked = subtract(added, (axis for axes in padded for axis in axes), mesh)

@@ -1,0 +1,157 @@
+"""Whether an operation can be computed in parts, each device using its own parts of the operands only."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from sdy.axes import AxisRef, subtract
+from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ManualComputationOp, ReduceScatterOp
+from sdy.factors import project
+from sdy.ir.traits import is_terminator
+from sdy.mesh import Mesh
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.reshards.common_sharding import agreed_axes
+from sdy.passes.spmd.reshards.scattered_elements import rule_by_elements
+from sdy.rule import FactorKind, OpShardingRule, TensorMapping, factors_in
+from sdy.sharding import DimSharding, TensorSharding
+from sdy.stablehlo.collectives import CollectivePermuteOp
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.shape import ConcatenateOp
+from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
+
+INCOMPATIBLE_SHARDINGS = "its tensors are split in ways that do not fit together"
+"""The reason that sdy-insert-explicit-reshards does away with."""
+
+_DIFFERENT_MESHES = "its tensors are split over different meshes"
+
+Axes = tuple[AxisRef, ...]
+
+_CHANGES_PADDING = (AllGatherOp, AllSliceOp, CollectivePermuteOp, DynamicSliceOp, PadOp, SliceOp)
+"""With concatenations, what padding is put on and taken off by, and what exchanges rows where parts change with it."""
+
+
+def why_not_by_rule(
+    op: Operation,
+    operands: Sequence[Layout],
+    results: Sequence[Layout],
+    also_whole: Callable[[Any, OpShardingRule], Collection[int]] = lambda op, rule: (),
+) -> str | None:
+    """Why `op` cannot be computed in parts as far as its sharding rule knows; None if it can.
+
+    It can where all its tensors split each factor of the rule alike, factors that are needed whole, as `also_whole`
+    are, or whose parts need data of other devices are not split, and what is partial as a consequence is combined. What
+    is of another dialect and has no results looks at what the device has.
+    """
+    layouts = (*operands, *results)
+    mesh = _common_mesh(layouts)
+    if mesh is None:
+        return _DIFFERENT_MESHES
+    rule = rule_by_elements(op)
+    if rule is None:
+        return "it has no sharding rule" if results or op.dialect_name() == "stablehlo" else None
+    axes = _axes_of_factors(rule, tuple(layout.axes for layout in layouts), mesh)
+    if isinstance(axes, str):
+        return axes
+    if any(axes[factor] for factor in (*_factors_needed_whole(rule), *also_whole(op, rule))):
+        return "a device would need data of others"
+    partial = [axis for factor in rule.reduction for axis in axes[factor]]
+    if partial and not all(_is_combined(*each, partial, mesh) for each in zip(op.results, results, strict=True)):
+        return "nothing combines the partial results"
+    return None
+
+
+def why_not_by_dims(
+    operands: Sequence[Layout],
+    results: Sequence[Layout],
+    stays: Callable[[int, int, Sequence[int]], bool],
+    why_not: str = ", and a device would need data of others",
+) -> str | None:
+    """Why an operation, whose tensors all have the same dimensions, cannot be computed in parts; None if it can.
+
+    It can where along each dimension, of as many parts, `stays` is true: each part of the result comes from the same
+    part of the operands. Given are the size of a part of each tensor, operands first. Tensors of another rank than the
+    first are not looked at.
+    """
+    layouts = (*operands, *results)
+    if _common_mesh(layouts) is None:
+        return _DIFFERENT_MESHES
+    tensors = [layout for layout in layouts if len(layout.shape) == len(layouts[0].shape)]
+    for dim, axes in enumerate(layouts[0].axes):
+        if any(layout.axes[dim] != axes for layout in tensors):
+            return f"dimension {dim} is sharded in ways that do not fit together"
+        parts = layouts[0].parts(dim)
+        if parts > 1 and not stays(dim, parts, [layout.shape[dim] // parts for layout in tensors]):
+            return f"dimension {dim} is sharded{why_not}"
+    return None
+
+
+def _common_mesh(layouts: Sequence[Layout]) -> Mesh | None:
+    """The mesh over which all tensors are split that are split, None where there are several."""
+    meshes = [layout.mesh for layout in layouts if layout.is_split]
+    return meshes[0] if all(mesh == meshes[0] for mesh in meshes) else None
+
+
+@lru_cache(maxsize=2**12)
+def _axes_of_factors(
+    rule: OpShardingRule, axes_of_tensors: Sequence[Sequence[Axes]], mesh: Mesh
+) -> tuple[Axes, ...] | str:
+    """The axes that split each factor in all tensors alike, or why there are none."""
+    shardings = [TensorSharding(mesh, tuple(map(DimSharding, axes))) for axes in axes_of_tensors]
+    tensors = project(rule, shardings, mesh).tensors
+    without_factor = any(map(_split_without_factor, axes_of_tensors, rule.tensors))
+    if without_factor or any(factor.overflow for tensor in tensors for factor in tensor.factors.values()):
+        return "a dimension is split where the operation does not allow it"
+    agreed = agreed_axes([{index: part.axes for index, part in tensor.factors.items()} for tensor in tensors], rule)
+    return INCOMPATIBLE_SHARDINGS if agreed is None else agreed
+
+
+def _split_without_factor(axes_of_dims: Sequence[Axes], dims: TensorMapping) -> bool:
+    return any(axes and not factors for axes, factors in zip(axes_of_dims, dims, strict=True))
+
+
+@lru_cache(maxsize=2**12)
+def _factors_needed_whole(rule: OpShardingRule) -> frozenset[int]:
+    """The factors that take data of other devices, or go in but not out."""
+    goes_in, comes_out = factors_in(rule.operands), factors_in(rule.results)
+    goes_in_only = {factor for factor in goes_in - comes_out if rule.kind(factor) is FactorKind.PASS_THROUGH}
+    return frozenset(rule.permutation) | goes_in_only
+
+
+def factors_made(rule: OpShardingRule) -> frozenset[int]:
+    """The factors that come out of an operation but do not go in."""
+    return frozenset(factors_in(rule.results) - factors_in(rule.operands))
+
+
+def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
+    """Whether what is partial along `axes` is meant to be, or is combined by collectives before it is used."""
+    rest = subtract(axes, layout.sharding.unreduced, mesh) if layout.sharding is not None else axes
+    return not rest or all(_combines(user, rest, mesh) for user in users_behind_padding(result))
+
+
+def users_behind_padding(value: SSAValue) -> Iterator[Operation]:
+    """The users of `value`, behind what only gives it the padding that they need, takes it off, or passes it on."""
+    for use in value.uses:
+        if isinstance(use.operation, ConcatenateOp) or (use.index == 0 and isinstance(use.operation, _CHANGES_PADDING)):
+            yield from users_behind_padding(use.operation.results[0])
+        elif isinstance(use.operation, ManualComputationOp):
+            yield from users_behind_padding(use.operation.body.block.args[use.index])
+        elif isinstance(computation := use.operation.parent_op(), ManualComputationOp) and is_terminator(use.operation):
+            yield from users_behind_padding(computation.outputs[use.index])
+        else:
+            yield use.operation
+
+
+def _combines(op: Operation, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
+    if not isinstance(op, (AllReduceOp, ReduceScatterOp)):
+        return False
+    remaining = subtract(axes, combined_axes(op), mesh)
+    return not remaining or all(_combines(user, remaining, mesh) for user in users_behind_padding(op.result))
+
+
+def combined_axes(op: AllReduceOp | ReduceScatterOp) -> list[AxisRef]:
+    """The axes along which a collective combines partial results."""
+    if isinstance(op, AllReduceOp):
+        return list(op.reduction_axes.data)
+    return [axis for axes in op.reduce_scatter_axes.data for axis in axes]

@@ -1,0 +1,41 @@
+"""What keeps an operation from being computed in parts, and along which axes that would have to be done whole."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from xdsl.ir import Operation
+
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.ops import partitioning_of
+from sdy.passes.spmd.replicate import Obstacle, axes_of
+from sdy.passes.spmd.site import Site
+
+
+def obstacle_to_parts(site: Site[Any]) -> Obstacle | None:
+    """What keeps an operation whose values still have the types of the whole from being computed in parts, if anything.
+
+    Its axes are the fewest that are enough.
+    """
+    reason = why_not_in_parts(site.op, site.operands, site.results)
+    if reason is None:
+        return None
+    axes = axes_of(site)
+    for count in range(1, len(axes)):
+        for some in combinations(axes, count):
+            operands, results = (
+                [layout.without_axes(some) for layout in layouts] for layouts in (site.operands, site.results)
+            )
+            if why_not_in_parts(site.op, operands, results) is None:
+                return Obstacle(reason, some)
+    return Obstacle(reason, axes)
+
+
+def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+    """Why `op`, whose values still have the types of the whole, cannot be computed in parts; None if it can.
+
+    It can where no device needs data of others, and what is partial as a consequence is combined.
+    """
+    if not any(layout.is_split for layout in (*operands, *results)):
+        return None
+    return partitioning_of(op).why_not(op, operands, results)

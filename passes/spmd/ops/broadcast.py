@@ -1,0 +1,19 @@
+"""Broadcasts, one of which names the sizes that it adds."""
+
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.padded_site import carries
+from sdy.passes.spmd.site import Site
+from sdy.stablehlo.attributes.operation_attributes import i64_array
+from sdy.stablehlo.broadcast import BroadcastInDimOp, BroadcastOp
+from sdy.stablehlo.checks.shape_checks import tensor_type
+
+
+def _lower_broadcast(site: Site[BroadcastOp]) -> None:
+    sizes = site.op.broadcast_sizes
+    site.op.broadcast_sizes = i64_array(*tensor_type(site.op.result).get_shape()[: len(sizes)])
+
+
+PARTITIONING: PartitioningTable = {
+    BroadcastInDimOp: OperationPartitioning(pad=carries),
+    BroadcastOp: OperationPartitioning(lower=_lower_broadcast),
+}

@@ -1,0 +1,276 @@
+"""SDY's collectives, which speak of axes, as StableHLO's, which speak of groups of devices.
+
+A collective on one dimension has a counterpart. One on several dimensions at once can still be one collective of
+StableHLO, along a new leading dimension into which the parts of all dimensions are moved.
+"""
+
+import math
+from collections.abc import Sequence
+from math import lcm
+from typing import Any, cast
+
+from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, TensorType, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
+
+from sdy import dialect
+from sdy import stablehlo as hlo
+from sdy.axes import AxisRef, total_size
+from sdy.device_groups import places, shard_indices
+from sdy.dialect.collectives import CollectiveOp
+from sdy.mesh import Mesh
+from sdy.passes.common.computed_whole import Held, warn_of_whole
+from sdy.passes.spmd.communication import all_reduce, between, gather, reducer
+from sdy.passes.spmd.compatibility import why_not_by_rule
+from sdy.passes.spmd.layout import Layout, round_up
+from sdy.passes.spmd.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.padded_site import PaddedSite
+from sdy.passes.spmd.padding import Insertion, Padding
+from sdy.passes.spmd.parts import (
+    AxesOfDims,
+    dims_with_axes,
+    flat,
+    mask_to_first_shard,
+    merge_front,
+    offsets,
+    parts_in_front,
+    shape_of,
+    take_part,
+)
+from sdy.passes.spmd.replica_groups import device_list, replica_groups
+from sdy.passes.spmd.resplitting import resplit
+from sdy.passes.spmd.site import Site, unless_empty
+from sdy.passes.spmd.target import Target
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.emitter import with_shape
+from sdy.stablehlo.slicing import DynamicUpdateSliceOp, SliceOp
+
+
+@unless_empty
+def _lower_all_gather(site: Site[dialect.AllGatherOp]) -> None:
+    op = site.op
+    value, axes_of_dims = op.tensor, op.gathering_axes.data
+    if site.target.least_communication:
+        value, axes_of_dims = _share_first_parts(site)
+    site.replace(gather(site.before(), value, axes_of_dims, site.results[0], site.target))
+
+
+_MOVES_ELEMENTS = (dialect.AllGatherOp, dialect.AllSliceOp, dialect.AllToAllOp, dialect.CollectivePermuteOp)
+
+
+def _share_first_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDims]:
+    """The operand after its first parts were given to all where only these are used, and the axes left to gather.
+
+    A dimension of one element over eight devices is padded to eight, of which the first device has what matters. It is
+    sent to all by an all-reduce in which the others have what changes no sum:
+
+        all-gather    a device receives seven parts, to use the first of eight
+        all-reduce    a device receives as much as 2 * 7/8 parts
+    """
+    op, layout = site.op, site.results[0]
+    gathered, local = op.gathering_axes.data, shape_of(op.tensor)
+    if not op.result.uses or not all(isinstance(use.operation, SliceOp) for use in op.result.uses):
+        return op.tensor, gathered
+    used = _limits(op.result)
+    first = [axes if used[dim] <= local[dim] else () for dim, axes in enumerate(gathered)]
+    shape = [used[dim] if axes else local[dim] for dim, axes in enumerate(first)]
+    parts = total_size(flat(first), layout.mesh)
+    element_type = tensor_type(op.tensor).element_type
+    if not 0 < 2 * math.prod(shape) < parts * math.prod(local) or isinstance(element_type, ComplexType):
+        return op.tensor, gathered
+    emit = site.before()
+    value = emit.slice(op.tensor, [0] * len(shape), shape)
+    value = mask_to_first_shard(emit, value, _zero(tensor_type(value)), flat(first), layout.mesh)
+    value = all_reduce(emit, value, flat(first), "sum", layout, site.target)
+    return value, [() if done else axes for axes, done in zip(gathered, first, strict=True)]
+
+
+def _limits(value: SSAValue) -> list[int]:
+    """Where all that is used of a tensor ends, whose users are slices."""
+    slices = [use.operation for use in value.uses if isinstance(use.operation, SliceOp)]
+    return [max(limits) for limits in zip(*(op.limit_indices.get_values() for op in slices), strict=True)]
+
+
+def _zero(type_: TensorType[Any]) -> float:
+    """What changes no other number where it is added, -0.0 included."""
+    return -0.0 if isinstance(type_.element_type, AnyFloat) else 0
+
+
+@unless_empty
+def _lower_all_slice(site: Site[dialect.AllSliceOp]) -> None:
+    op = site.op
+    site.replace(take_part(site.before(), op.tensor, op.slicing_axes.data, site.results[0].mesh))
+
+
+@unless_empty
+def _lower_all_reduce(site: Site[dialect.AllReduceOp]) -> None:
+    op = site.op
+    axes, layout = op.reduction_axes.data, site.results[0]
+    site.replace(all_reduce(site.before(), op.tensor, axes, op.reduction, layout, site.target))
+
+
+@unless_empty
+def _lower_reduce_scatter(site: Site[dialect.ReduceScatterOp]) -> None:
+    """On several dimensions, reducing all and taking a part takes no rearranging, but sends twice as much."""
+    op, target, layout, emit = site.op, site.target, site.results[0], site.before()
+    axes_of_dims = op.reduce_scatter_axes.data
+    dims = dims_with_axes(axes_of_dims)
+
+    def scatter(value: SSAValue, dim: int, shape: Sequence[int]) -> SSAValue:
+        properties = {"scatter_dimension": IntegerAttr(dim, i64), **between(flat(axes_of_dims), layout, target)}
+        return emit.insert(
+            hlo.ReduceScatterOp.create(
+                operands=[value],
+                properties=properties,
+                result_types=[with_shape(value, shape)],
+                regions=[reducer(value, op.reduction)],
+            )
+        )
+
+    local = shape_of(op.results[0])
+    if len(dims) == 1:
+        site.replace(scatter(op.tensor, dims[0], local))
+    elif target.combine_multi_dimension_reduce_scatter:
+        parts = parts_in_front(emit, op.tensor, dims, [total_size(axes_of_dims[dim], layout.mesh) for dim in dims])
+        site.replace(emit.reshape(scatter(parts, 0, (1, *local)), local))
+    else:
+        reduced = all_reduce(emit, op.tensor, flat(axes_of_dims), op.reduction, layout, target)
+        site.replace(take_part(emit, reduced, axes_of_dims, layout.mesh))
+
+
+@unless_empty
+def _lower_all_to_all(site: Site[dialect.AllToAllOp]) -> None:
+    op, layout, emit = site.op, site.results[0], site.before()
+    params = sorted(op.params.data, key=lambda param: param.tgt_dim)
+    sizes = [total_size(param.axes, layout.mesh) for param in params]
+    groups = replica_groups([axis for param in params for axis in param.axes], layout, site.target)
+
+    def exchange(value: SSAValue, split_dim: int, concat_dim: int, shape: Sequence[int]) -> SSAValue:
+        properties: dict[str, Attribute] = {
+            "split_dimension": IntegerAttr(split_dim, i64),
+            "concat_dimension": IntegerAttr(concat_dim, i64),
+            "split_count": IntegerAttr(math.prod(sizes), i64),
+            "replica_groups": groups,
+            "channel_handle": site.target.channels.next(),
+        }
+        return emit.insert(
+            hlo.AllToAllOp.create(operands=[value], properties=properties, result_types=[with_shape(value, shape)])
+        )
+
+    if len(params) == 1:
+        param = params[0]
+        site.replace(exchange(op.tensor, param.tgt_dim, param.src_dim, shape_of(op.results[0])))
+        return
+    parts = parts_in_front(emit, op.tensor, [param.tgt_dim for param in params], sizes)
+    received = exchange(parts, 0, 0, shape_of(parts))
+    site.replace(merge_front(emit, received, [param.src_dim for param in params], sizes))
+
+
+@unless_empty
+def _lower_collective_permute(site: Site[dialect.CollectivePermuteOp]) -> None:
+    """Each device of the result's layout gets its part from the one that has it; among equals, the order decides.
+
+    Along manual axes no two devices are equal: what they have are parts of different tensors.
+    """
+    op, manual_axes = site.op, [AxisRef(name) for name in site.manual_axes]
+    sources, targets = (
+        _device_of_index([*manual_axes, *flat(layout.sharding.dim_axes if layout.sharding else ())], layout.mesh)
+        for layout in (site.operands[0], site.results[0])
+    )
+    pairs = sorted(zip(sources, targets, strict=True))
+    properties = {
+        "source_target_pairs": device_list([number for pair in pairs for number in pair], (len(pairs), 2)),
+        "channel_handle": site.target.channels.next(),
+    }
+    permute = hlo.CollectivePermuteOp.create(operands=[op.tensor], properties=properties, result_types=[op.tensor.type])
+    site.replace(site.before().insert(permute))
+
+
+def _device_of_index(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
+    """The devices in the order of their places along `axes` and then along all other axes."""
+    return sorted(range(mesh.size), key=places(axes, mesh).__getitem__)
+
+
+def _pad(padded: PaddedSite[CollectiveOp]) -> bool:
+    """Let a collective work on a size that the parts before it and those after it both divide."""
+    op, padding = padded.op, padded.padding
+    [before], [after], target = padded.operands, padded.results, padded.site.target
+    sizes = map(max, before.padded_shape, after.padded_shape)
+    shape = [round_up(size, lcm(before.parts(dim), after.parts(dim))) for dim, size in enumerate(sizes)]
+    op.operands[0] = _resized(Insertion.before(op), op.tensor, before, shape, padding, target)
+    users = list(op.result.uses)
+    result = Rewriter.replace_value_with_new_type(op.result, op.tensor.type)
+    if isinstance(op, _MOVES_ELEMENTS) or padding.holds(op.tensor, 0):
+        padding.mark_filled(result, op.tensor)
+    resized = _resized(Insertion.after(op), result, after, after.padded_shape, padding, target)
+    for use in users:
+        use.operation.operands[use.index] = resized
+    return True
+
+
+def _resized(
+    at: Insertion, value: SSAValue, layout: Layout, shape: Sequence[int], padding: Padding, target: Target
+) -> SSAValue:
+    """`value` with another size of its padding.
+
+    Where that moves elements between parts, they are exchanged, or the dimension is made whole on the way.
+    """
+    dims = [dim for dim in layout.split_dims if tensor_type(value).get_shape()[dim] != shape[dim]]
+    if dims and target.least_communication and (parts := resplit(at, value, layout, dims, shape, target)):
+        return padding.resize(at, parts, layout, shape)
+    if dims:
+        what = f"moves dimensions {dims} whole: their parts before and after differ"
+        warn_of_whole(at.source, what, Held(layout.local_bytes, 0), Held(layout.without(dims).local_bytes, 0))
+    gathered = padding.gather(at, value, layout, dims)
+    return padding.split(at, padding.resize(at, gathered, layout.without(dims), shape), layout, dims)
+
+
+def _pad_permute_of_devices(site: PaddedSite[hlo.CollectivePermuteOp]) -> bool:
+    return site.operands[0].padded_shape == site.results[0].padded_shape
+
+
+def _why_not_permuted(op: hlo.CollectivePermuteOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+    return None if _permutes_like_parts(op, operands[0], results[0]) else why_not_by_rule(op, operands, results)
+
+
+def _permutes_like_parts(op: hlo.CollectivePermuteOp, operand: Layout, result: Layout) -> bool:
+    """Whether each device sends to one that has the same part."""
+    numbers = cast(Sequence[int], op.source_target_pairs.get_values())
+    parts = [shard_indices(axes, operand.mesh) for axes in operand.axes]
+    return operand.axes == result.axes and all(
+        part[source] == part[target]
+        for source, target in zip(numbers[::2], numbers[1::2], strict=True)
+        for part in parts
+    )
+
+
+def _lower_replicated_to_unreduced(site: Site[dialect.ReplicatedToUnreducedOp]) -> None:
+    op = site.op
+    site.replace(mask_to_first_shard(site.before(), op.tensor, 0, op.axes.data, site.results[0].mesh))
+
+
+def _lower_sharded_to_unreduced(site: Site[dialect.ShardedToUnreducedOp]) -> None:
+    """Each device's part stays in its place, among zeros."""
+    op, emit, mesh = site.op, site.before(), site.results[0].mesh
+    zeros = emit.filled(tensor_type(op.result), 0)
+    shape = tensor_type(op.tensor).get_shape()
+    starts = [emit.of_device(offsets(axes, size, mesh)) for axes, size in zip(op.axes.data, shape, strict=True)]
+    update = DynamicUpdateSliceOp.create(operands=[zeros, op.tensor, *starts], result_types=[zeros.type])
+    site.replace(emit.insert(update))
+
+
+_LOWERINGS: dict[type[CollectiveOp], Lower] = {
+    dialect.AllGatherOp: _lower_all_gather,
+    dialect.AllReduceOp: _lower_all_reduce,
+    dialect.AllSliceOp: _lower_all_slice,
+    dialect.AllToAllOp: _lower_all_to_all,
+    dialect.CollectivePermuteOp: _lower_collective_permute,
+    dialect.ReduceScatterOp: _lower_reduce_scatter,
+    dialect.ReplicatedToUnreducedOp: _lower_replicated_to_unreduced,
+    dialect.ShardedToUnreducedOp: _lower_sharded_to_unreduced,
+}
+
+PARTITIONING: PartitioningTable = {
+    hlo.CollectivePermuteOp: OperationPartitioning(pad=_pad_permute_of_devices, why_not=_why_not_permuted),
+    **{op: OperationPartitioning(pad=_pad, lower=lower, always_lowered=True) for op, lower in _LOWERINGS.items()},
+}

@@ -1,0 +1,225 @@
+"""Tensors put together along a split dimension: each device receives the rows of its part, from wherever these are.
+
+An operand that all devices have whole is read from there, and a slice from what it is a slice of. So it is where the
+reshards around a concatenation, which lead to and from a way to compute it without any exchange, cost more than this.
+"""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.mesh import Mesh
+from sdy.passes.spmd.compatibility import why_not_by_dims
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.ops.concatenate.origins import Rows, rows_of
+from sdy.passes.spmd.ops.concatenate.part import ConcatenatedPart
+from sdy.passes.spmd.ops.concatenate.redistribution import Message, Segment, messages, rounds
+from sdy.passes.spmd.padded_site import carries
+from sdy.passes.spmd.parts import shape_of
+from sdy.passes.spmd.replicated_factors import replicate_permuted, reshard_around
+from sdy.passes.spmd.reshards.collective_cost import local_elements
+from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
+from sdy.passes.spmd.reshards.reshard_cost import elements_around, elements_behind, elements_resharded
+from sdy.passes.spmd.resolution import Resolution, cut_off, filled_up, layout_of, padded_over, zero_filler
+from sdy.rule import FactorKind
+from sdy.rules import sharding_rule
+from sdy.rules.shape import concatenation_kind
+from sdy.sharding import DimSharding, TensorSharding
+from sdy.stablehlo.emitter import before, with_shape
+from sdy.stablehlo.shape import ConcatenateOp
+from sdy.stablehlo.slicing import SliceOp
+
+
+def _exchange(op: ConcatenateOp, resolution: Resolution) -> bool:
+    """Let devices exchange rows, if the result is split along the dimension, or what alone it is resharded to."""
+    dim = op.dimension.value.data
+    is_split = bool(layout_of(op.result).axes[dim])
+    target = op.result if is_split or not resolution.least_communication else _resharded_to(op.result)
+    if not layout_of(target).axes[dim]:
+        return True
+    plan = _Redistribution.of(op, target)
+    if plan is not None and plan.pays(resolution):
+        plan.carry_out(resolution)
+        return True
+    return not is_split
+
+
+def _is_no_shift(op: ConcatenateOp) -> bool:
+    """Whether these are other tensors than slices, so that the operation can as well be split along others only."""
+    return concatenation_kind(op) is FactorKind.NEED_REPLICATION
+
+
+def _split_otherwise(op: ConcatenateOp) -> Sequence[TensorSharding | None]:
+    """Shardings, of operands and then of the result, with which each device joins its parts; None is the one it has."""
+    result, rule, values = layout_of(op.result), sharding_rule(op), (*op.operands, op.result)
+    assert result.sharding is not None
+    assert rule is not None
+    tensors = Tensors(rule, tuple(map(get_sharding, values)), tuple(math.prod(shape_of(value)) for value in values))
+    name = result.sharding.mesh
+    return plan_operation(tensors, name, {name: result.mesh}, reshapes=False).shardings
+
+
+def _resharded_to(value: SSAValue) -> SSAValue:
+    """What becomes of `value` in reshards, each of which is the only use of what is before it."""
+    while isinstance(user := value.get_user_of_unique_use(), ReshardOp):
+        value = user.result
+    return value
+
+
+@dataclass(frozen=True)
+class _Redistribution:
+    """How devices get the rows of `target`, laid out as `layout`, which is what `op` makes, or that resharded.
+
+    Of `sources`, those that are `split` are exchanged in rounds; each device has `kept` of them already.
+    """
+
+    op: ConcatenateOp
+    target: SSAValue
+    layout: Layout
+    rows: Sequence[Rows]
+    split: Sequence[SSAValue]
+    kept: Sequence[Message]
+    exchanged: Sequence[Sequence[Message]]
+
+    @classmethod
+    def of(cls, op: ConcatenateOp, target: SSAValue) -> "_Redistribution | None":
+        """The plan, if all devices have their parts of what it takes."""
+        dim, layout = op.dimension.value.data, layout_of(target)
+        parts = layout.parts(dim)
+        names = {axis.name for axis in layout.axes[dim]}
+        elsewhere = {axis.name for other, axes in enumerate(layout.axes) if other != dim for axis in axes}
+        rows = rows_of(op, dim, layout)
+        if rows is None or 0 in layout.shape or layout.shape[dim] < parts or names & elsewhere:
+            return None
+        sources = dict.fromkeys(each.source for each in rows)
+        split = [source for source in sources if _is_split(source, dim, parts)]
+        shards = [-(-shape_of(source)[dim] // parts) for source in split]
+        segments = [
+            Segment(split.index(each.source), each.start, each.place, each.size)
+            for each in rows
+            if each.source in split
+        ]
+        found = list(messages(segments, shards, -(-layout.shape[dim] // parts)))
+        kept = [message for message in found if message.sender == message.receiver]
+        exchanged = rounds([message for message in found if message.sender != message.receiver])
+        return cls(op, target, layout, rows, split, kept, exchanged)
+
+    @property
+    def _whole(self) -> TensorSharding:
+        """The sharding of the result, but for the dimension of the concatenation, which is whole."""
+        assert self.layout.sharding is not None
+        dims = (DimSharding() if dim == self._dim else split for dim, split in enumerate(self.layout.sharding.dims))
+        return replace(self.layout.sharding, dims=tuple(dims))
+
+    @property
+    def _dim(self) -> int:
+        return self.op.dimension.value.data
+
+    @property
+    def _parts(self) -> int:
+        return self.layout.parts(self._dim)
+
+    @property
+    def _length(self) -> int:
+        """The number of rows that a device has of the result."""
+        return -(-self.layout.shape[self._dim] // self._parts)
+
+    def pays(self, resolution: Resolution) -> bool:
+        """Whether devices receive no more than if the sources were whole, or else the tensors were split otherwise.
+
+        What takes nothing otherwise stays so.
+        """
+        if not resolution.least_communication or not _is_no_shift(self.op):
+            whole = (self._parts - 1) * sum(-(-shape_of(source)[self._dim] // self._parts) for source in self.split)
+            return sum(each[0].size for each in self.exchanged) <= whole
+        row = local_elements(self.layout.axes, self.layout.shape, self.layout.mesh) // self._length
+        moved = sum(each[0].size * len(each) for each in self.exchanged) * row * self.layout.mesh.size // self._parts
+        for source in {each.source for each in self.rows}.difference(self.split):
+            moved += elements_resharded(source, get_sharding(source), self._whole, self.op)
+        given = [get_sharding(value) for value in (*self.op.operands, self.op.result)]
+        if self.target is not self.op.result:
+            return moved < elements_around(self.op, given)
+        others = [new or old for new, old in zip(_split_otherwise(self.op), given, strict=True)]
+        otherwise = elements_around(self.op, others)
+        return otherwise > 0 and moved + elements_behind(self.op.result, given[-1]) <= otherwise
+
+    def carry_out(self, resolution: Resolution) -> None:
+        """Replace the operation by the exchange."""
+        op, dim, parts, length, sharding = self.op, self._dim, self._parts, self._length, self.layout.sharding
+        assert sharding is not None
+        sources = list(dict.fromkeys(each.source for each in self.rows))
+        names = {axis.name for axis in self.layout.axes[dim]}
+        tensors = [
+            _laid_out(op, source, sharding if source in self.split else self._whole, self.layout.mesh, names)
+            for source in sources
+        ]
+        builder = ExchangeBuilder(op, tensors, names, resolution.devices(self.layout.mesh))
+        part_of_result = ConcatenatedPart(builder, sharding, dim, parts, length)
+        arguments = dict(zip(sources, builder.arguments, strict=True))
+        if self.split:
+            pool = builder.tensors(sharding).concatenate([arguments[source] for source in self.split], dim)
+            for kept in rounds(self.kept):
+                part_of_result.keep(pool, kept)
+            for each in self.exchanged:
+                part_of_result.exchange(pool, each)
+        for each in self.rows:
+            if each.source not in self.split:
+                begins = [part * length - each.place for part in range(parts)]
+                places = [range(max(0, -begin), max(0, min(length, each.size - begin))) for begin in begins]
+                part_of_result.put(arguments[each.source], [begin + each.start for begin in begins], places)
+        shape = padded_over(self.layout, names)
+        [outside] = builder.finish([part_of_result.rows()], [with_shape(op.result, shape)], [sharding])
+        self.target.replace_all_uses_with(cut_off(op, outside, self.layout.shape, sharding))
+        _erase_unused(self.target)
+
+
+def _is_split(value: SSAValue, dim: int, parts: int) -> bool:
+    """Whether `value` is taken in parts; one of fewer rows than there are parts is rather taken whole."""
+    return bool(layout_of(value).axes[dim]) and shape_of(value)[dim] >= parts
+
+
+def _laid_out(op: ConcatenateOp, value: SSAValue, wanted: TensorSharding, mesh: Mesh, names: Collection[str]) -> Tensor:
+    """`value` with the sharding `wanted`, padded so that each device has as much along the axes of these names."""
+    given = get_sharding(value)
+    if given is None or given.dim_axes != wanted.dim_axes:
+        value = before(op).insert(ReshardOp(value, wanted))
+    shape = padded_over(Layout(value.type, wanted, mesh), names)
+    if tuple(shape) != shape_of(value):
+        value = filled_up(op, value, shape, zero_filler(op, value), wanted)
+    return value, wanted
+
+
+def _erase_unused(value: SSAValue) -> None:
+    """Erase what makes `value`, which nobody uses, if that only moves elements."""
+    op = value.owner
+    if isinstance(op, ReshardOp | ConcatenateOp | SliceOp) and not value.uses:
+        operands = list(op.operands)
+        Rewriter.erase_op(op)
+        for operand in dict.fromkeys(operands):
+            _erase_unused(operand)
+
+
+def _replicate(op: ConcatenateOp, resolution: Resolution) -> bool:
+    if resolution.least_communication and _is_no_shift(op):
+        reshard_around(op, _split_otherwise(op))
+        return False
+    return replicate_permuted(op, resolution)
+
+
+def _why_not(op: ConcatenateOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+    dim = op.dimension.value.data
+    return why_not_by_dims(
+        operands, results, lambda other, parts, sizes: other != dim, " but the concatenation is on this dimension."
+    )
+
+
+PARTITIONING: PartitioningTable = {
+    ConcatenateOp: OperationPartitioning(_exchange, _replicate, carries, _why_not, absorbs_operands=True),
+}

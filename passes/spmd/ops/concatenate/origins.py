@@ -1,0 +1,76 @@
+"""Where the rows of a concatenation are to be had: in its operands, or in what these are slices or reshards of."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from sdy.dialect.ops import ReshardOp
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.parts import shape_of
+from sdy.passes.spmd.resolution import layout_of
+from sdy.stablehlo.shape import ConcatenateOp
+from sdy.stablehlo.slicing import SliceOp
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of the result from `place` on, which are `size` rows of `source` from row `start` on."""
+
+    source: SSAValue
+    start: int
+    place: int
+    size: int
+
+
+def rows_of(op: ConcatenateOp, dim: int, result: Layout) -> list[Rows] | None:
+    """Where the rows of the result come from; None if something would have to be resharded first."""
+    place = 0
+    choices: list[list[Rows]] = []
+    for operand in op.operands:
+        size = shape_of(operand)[dim]
+        at_hand = [
+            Rows(value, start, place, size)
+            for value, start in _origins(operand, dim)
+            if _is_at_hand(value, dim, result)
+        ]
+        if not at_hand:
+            return None
+        if size:
+            choices.append(at_hand)
+        place += size
+    wanted = Counter[SSAValue]()
+    for first, *_ in choices:
+        wanted[first.source] += first.size
+
+    def is_worth_it(rows: Rows) -> bool:
+        """Whether what is not needed of the source is less than what is."""
+        return 2 * wanted[rows.source] >= shape_of(rows.source)[dim]
+
+    return [next(filter(is_worth_it, at_hand), at_hand[-1]) for at_hand in choices]
+
+
+def _origins(value: SSAValue, dim: int) -> Iterator[tuple[SSAValue, int]]:
+    """What `value` is rows of, and the row that they begin with: what it is a slice or a reshard of, and itself."""
+    op = value.owner
+    if isinstance(op, ReshardOp):
+        yield from _origins(op.input, dim)
+    elif isinstance(op, SliceOp):
+        kept = zip(op.ranges(), shape_of(op.operand), strict=True)
+        first, _, stride = op.ranges()[dim]
+        if stride == 1 and all(each == (0, size, 1) for other, (each, size) in enumerate(kept) if other != dim):
+            yield from ((source, first + start) for source, start in _origins(op.operand, dim))
+    yield value, 0
+
+
+def _is_at_hand(value: SSAValue, dim: int, result: Layout) -> bool:
+    """Whether devices have their parts of `value` that they have of the result, along `dim` maybe all of it."""
+    layout = layout_of(value)
+    if not layout.is_split:
+        return True
+    if layout.mesh != result.mesh:
+        return False
+    if layout.axes[dim]:
+        return layout.axes == result.axes
+    return all(axes in ((), others) for axes, others in zip(layout.axes, result.axes, strict=True))

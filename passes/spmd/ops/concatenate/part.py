@@ -1,0 +1,174 @@
+"""A device's part of tensors that are put one after the other, while it is put together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import TensorType, i64
+from xdsl.ir import SSAValue
+
+from sdy.axes import AxisRef
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
+from sdy.passes.spmd.ops.concatenate.redistribution import Message
+from sdy.passes.spmd.parts import shape_of
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.constants import IotaOp
+from sdy.stablehlo.elementwise import AndOp
+from sdy.stablehlo.padding import PadOp
+
+
+@dataclass(frozen=True)
+class _Put:
+    """Place p of part t, if it is among `places[t]`, is row `begins[t] + p` of `rows`."""
+
+    rows: SSAValue
+    begins: Sequence[int]
+    places: Sequence[range]
+
+    @property
+    def begin(self) -> int | None:
+        """The one of `begins` that all parts have for which it matters, None where they differ."""
+        begins = {begin for begin, places in zip(self.begins, self.places, strict=True) if places}
+        return begins.pop() if len(begins) == 1 else None
+
+    @property
+    def reach(self) -> range:
+        """From the first place in any part to the last."""
+        used = [places for places in self.places if places]
+        return range(min(places.start for places in used), max(places.stop for places in used))
+
+    @property
+    def all_begins(self) -> list[int]:
+        """`begins`, those of parts for which it does not matter being the least of the others."""
+        least = min(begin for begin, places in zip(self.begins, self.places, strict=True) if places)
+        return [begin if places else least for begin, places in zip(self.begins, self.places, strict=True)]
+
+    def fits(self, length: int, dim: int) -> bool:
+        """Whether all of `rows` are fewer than the `length` rows of a part, and lie in it."""
+        count = shape_of(self.rows)[dim]
+        return count < length and all(0 <= -begin <= length - count for begin in self.all_begins)
+
+
+@dataclass
+class ConcatenatedPart:
+    """The `length` rows that a device has of the result along `dim`; of `parts` devices, each takes others."""
+
+    builder: ExchangeBuilder
+    sharding: TensorSharding
+    dim: int
+    parts: int
+    length: int
+    puts: list[_Put] = field(default_factory=list[_Put])
+
+    @property
+    def _emit(self) -> TensorEmitter:
+        return self.builder.tensors(self.sharding)
+
+    @property
+    def _axes(self) -> Sequence[AxisRef]:
+        return self.sharding.dims[self.dim].axes
+
+    def put(self, rows: SSAValue, begins: Sequence[int], places: Sequence[range]) -> None:
+        """Let place p of part t, if it is among `places[t]`, be row `begins[t] + p` of the `rows` that it has."""
+        self.puts.append(_Put(rows, begins, places))
+
+    def keep(self, pool: SSAValue, messages: Sequence[Message]) -> None:
+        """Take rows of each device's own `pool`: a device takes one message at most."""
+        begins, places = [0] * self.parts, [range(0)] * self.parts
+        for message in messages:
+            begins[message.receiver] = message.start - message.place
+            places[message.receiver] = range(message.place, message.place + message.size)
+        self.put(pool, begins, places)
+
+    def exchange(self, pool: SSAValue, messages: Sequence[Message]) -> None:
+        """Send rows of each device's `pool`: a device sends one message at most and receives one at most."""
+        size, count = max(message.size for message in messages), shape_of(pool)[self.dim]
+        starts = [min(messages[0].start, count - size)] * self.parts
+        begins, places = [0] * self.parts, [range(0)] * self.parts
+        for message in messages:
+            start = starts[message.sender] = min(message.start, count - size)
+            begins[message.receiver] = message.start - start - message.place
+            places[message.receiver] = range(message.place, message.place + message.size)
+        sent = self._slice(pool, starts, size)
+        senders = {message.receiver: message.sender for message in messages}
+        self.put(self.builder.permute(self._emit, sent, self._axes, senders), begins, places)
+
+    def rows(self) -> SSAValue:
+        """The rows, all of which have been put there."""
+        puts = sorted(self.puts, key=lambda put: put.reach.start)
+        bounds = [0, *(put.reach.stop for put in puts)]
+        is_alike = bounds[-1] == self.length and [put.reach.start for put in puts] == bounds[:-1]
+        if is_alike and all(put.begin is not None for put in puts):
+            return self._emit.concatenate([self._run(put) for put in puts], self.dim)
+        value = self._taken(puts[0])  # where it has nothing to say, another one has
+        for put in puts[1:]:
+            value = self._updated(value, put) if put.fits(self.length, self.dim) else self._selected(value, put)
+        return value
+
+    def _selected(self, value: SSAValue, put: _Put) -> SSAValue:
+        """`value` with what is put there, in its place in a part of its own."""
+        taken = self._taken(put)
+        return self._emit.select(self._among(put.places, taken), taken, value)
+
+    def _updated(self, value: SSAValue, put: _Put) -> SSAValue:
+        """`value` with what is put there, written into it."""
+        rows, sizes, starts = put.rows, shape_of(put.rows), [-begin for begin in put.all_begins]
+        if any(len(places) < sizes[self.dim] for places in put.places):
+            within = [range(places.start - at, places.stop - at) for places, at in zip(put.places, starts, strict=True)]
+            old = self._slice(value, starts, sizes[self.dim])
+            rows = self._emit.select(self._among(within, old), rows, old)
+        zero, place = self.builder.scalars.integers([0], ()), self._of_part(starts)
+        return self._emit.dynamic_update_slice(
+            value, rows, [place if dim == self.dim else zero for dim in range(len(sizes))]
+        )
+
+    def _run(self, put: _Put) -> SSAValue:
+        """What is put into all parts alike."""
+        assert put.begin is not None
+        return self._slice(put.rows, [put.begin + put.reach.start] * self.parts, len(put.reach))
+
+    def _taken(self, put: _Put) -> SSAValue:
+        """As many rows as the part has, those that are put there in their places."""
+        rows, begins, count = put.rows, put.all_begins, shape_of(put.rows)[self.dim]
+        before, behind = max(0, -min(begins)), max(0, max(begins) + self.length - count)
+        if before or behind:
+            low, high, interior = ([0] * self.sharding.rank for _ in range(3))
+            low[self.dim], high[self.dim] = before, behind
+            zero = self.builder.scalars.filled(TensorType(tensor_type(rows).element_type, ()), 0)
+            rows = self._emit.insert(PadOp(rows, zero, low, high, interior))
+        return self._slice(rows, [begin + before for begin in begins], self.length)
+
+    def _slice(self, rows: SSAValue, starts: Sequence[int], size: int) -> SSAValue:
+        """`size` rows from the one of `starts` on that belongs to the running device."""
+        if size == shape_of(rows)[self.dim]:
+            return rows
+        if len(set(starts)) == 1:
+            firsts = [starts[0] if dim == self.dim else 0 for dim in range(self.sharding.rank)]
+            limits = [starts[0] + size if dim == self.dim else whole for dim, whole in enumerate(shape_of(rows))]
+            return self._emit.slice(rows, firsts, limits)
+        zero = self.builder.scalars.integers([0], ())
+        start = self._of_part(starts)
+        sizes = [size if dim == self.dim else whole for dim, whole in enumerate(shape_of(rows))]
+        return self._emit.dynamic_slice(rows, [start if dim == self.dim else zero for dim in range(len(sizes))], sizes)
+
+    def _of_part(self, numbers: Sequence[int]) -> SSAValue:
+        """The one of `numbers` that belongs to the running device."""
+        if len(set(numbers)) == 1:
+            return self.builder.scalars.integers(numbers[:1], ())
+        return self.builder.by_part(self._axes, numbers)
+
+    def _among(self, places: Sequence[range], like: SSAValue) -> SSAValue:
+        """For each element of `like` whether its place is among those of the running device."""
+        scalars, shape = self.builder.scalars, (shape_of(like)[self.dim],)
+        place = scalars.insert(IotaOp(0, TensorType(i64, shape)))
+        first, end = (
+            scalars.broadcast(self._of_part(bounds), (), shape)
+            for bounds in ([each.start for each in places], [each.stop for each in places])
+        )
+        among = scalars.binary(
+            AndOp,
+            scalars.compare(ComparisonDirection.GE, place, first),
+            scalars.compare(ComparisonDirection.LT, place, end),
+        )
+        return self._emit.broadcast(among, (self.dim,), shape_of(like))

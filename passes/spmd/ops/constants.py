@@ -1,0 +1,78 @@
+"""Tensors whose elements are known: each device makes its own part."""
+
+from typing import Any
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+
+from sdy.diagnostics import op_error
+from sdy.dialect import ConstantOp as ShardedConstantOp
+from sdy.ir.elements import dense, splat
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.padded_site import PaddedSite, carries
+from sdy.passes.spmd.parts import offsets, take_part
+from sdy.passes.spmd.site import Site, unless_empty
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.constants import ConstantOp, IotaOp
+from sdy.stablehlo.dynamic_shape import GetDimensionSizeOp
+
+
+@unless_empty
+def _lower_constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
+    """A constant of one element everywhere is made in its local shape; of any other, each device takes its part."""
+    op, layout = site.op, site.results[0]
+    emit = site.before()
+    if not layout.is_split:
+        site.replace(emit.insert(ConstantOp.create(properties={"value": op.value}, result_types=op.result_types)))
+        return
+    if not isinstance(op.value, DenseIntOrFPElementsAttr):
+        raise op_error(op, "a constant that is kept apart from the text cannot be split")
+    if (element := splat(op.value)) is not None:
+        site.replace(emit.constant(splat_of_type(element, tensor_type(op.results[0]))))
+    else:
+        site.replace(take_part(emit, emit.constant(op.value), layout.axes, layout.mesh))
+
+
+def splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Any]) -> DenseIntOrFPElementsAttr:
+    """A constant of this type whose elements are all that of `value`, which has one element everywhere."""
+    return dense(type_, value.data.data[: value.get_element_type().compile_time_size])
+
+
+@unless_empty
+def _lower_iota(site: Site[IotaOp]) -> None:
+    """Along a split dimension, counting begins at the place of the device's part."""
+    op, layout, emit = site.op, site.results[0], site.before()
+    type_ = tensor_type(op.output)
+    dim = op.iota_dimension.value.data
+    indices = emit.insert(IotaOp(dim, type_))
+    if not layout.axes[dim]:
+        site.replace(indices)
+        return
+    start = emit.of_device(offsets(layout.axes[dim], type_.get_shape()[dim], layout.mesh))
+    start = emit.broadcast(emit.convert(start, type_.element_type), (), type_.get_shape())
+    site.replace(emit.add(indices, start))
+
+
+@unless_empty
+def _lower_get_dimension_size(site: Site[GetDimensionSizeOp]) -> None:
+    """The size is that of the whole."""
+    op = site.op
+    size = site.operands[0].shape[op.dimension.value.data]
+    site.replace(site.before().filled(tensor_type(op.result), size))
+
+
+def _pad_constant(site: PaddedSite[ConstantOp] | PaddedSite[ShardedConstantOp]) -> bool:
+    value = splat(site.op.value)
+    if value is None:
+        return False
+    site.op.value = splat_of_type(value, tensor_type(site.op.results[0]))
+    return True
+
+
+_CONSTANT = OperationPartitioning(pad=_pad_constant, lower=_lower_constant, always_lowered=True)
+
+PARTITIONING: PartitioningTable = {
+    ConstantOp: _CONSTANT,
+    GetDimensionSizeOp: OperationPartitioning(lower=_lower_get_dimension_size, always_lowered=True),
+    IotaOp: OperationPartitioning(pad=carries, lower=_lower_iota, always_lowered=True),
+    ShardedConstantOp: _CONSTANT,
+}

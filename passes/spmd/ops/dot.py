@@ -1,0 +1,18 @@
+"""Products of matrices."""
+
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.padded_site import PaddedSite
+from sdy.rule import FactorKind
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
+
+
+def _pad(site: PaddedSite[DotGeneralOp] | PaddedSite[DotOp]) -> bool:
+    """Both sides are filled with zeros: a zero on one side only would not make up for a NaN on the other."""
+    if not site.carries(FactorKind.REDUCTION):
+        return False
+    for operand in (0, 1):
+        site.fill(operand, site.reduced_dims(operand), 0)
+    return True
+
+
+PARTITIONING: PartitioningTable = dict.fromkeys((DotGeneralOp, DotOp), OperationPartitioning(pad=_pad))

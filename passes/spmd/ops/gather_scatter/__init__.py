@@ -1,0 +1,210 @@
+"""Gather and scatter where the places that they index are split over devices.
+
+Each device has the places from its offset on. It takes the offset off the indices; those that then lie outside its part
+are another device's. A gather yields zero for them, so that the sum over the devices is the whole result; a scatter
+ignores them by itself, as it does indices outside the whole.
+"""
+
+from dataclasses import replace
+from functools import reduce
+
+from xdsl.dialects.builtin import TensorType, i64
+from xdsl.ir import OpResult, SSAValue
+
+from sdy.passes.spmd.inside import clamped
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.neutral import identities_of
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.ops.gather_scatter.index_vectors import IndexVectors, all_of_vectors
+from sdy.passes.spmd.padded_site import PaddedSite
+from sdy.passes.spmd.padding import Insertion
+from sdy.passes.spmd.parts import mask_to_first_shard, offsets, shape_of
+from sdy.passes.spmd.replicate import replicate
+from sdy.passes.spmd.site import Site
+from sdy.rule import FactorKind
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.attributes.operation_attributes import ScatterDimensionNumbersAttr, i64_array
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
+from sdy.stablehlo.elementwise import AndOp
+from sdy.stablehlo.emitter import Emitter
+from sdy.stablehlo.gather import GatherOp
+from sdy.stablehlo.scatter import ScatterOp
+
+
+def _lower_gather(site: Site[GatherOp]) -> None:
+    """Slices as long as a split dimension are read in parts; those of one element by the device that has it."""
+    op, operand = site.op, site.operands[0]
+    batching = op.dimension_numbers.data.operand_batching_dims
+    local = shape_of(op.operand)
+    sizes = list(op.slice_sizes.get_values())
+    single = [dim for dim in operand.split_dims if sizes[dim] == 1 and dim not in batching]
+    op.slice_sizes = i64_array(*(min(size, part) for size, part in zip(sizes, local, strict=True)))
+    if not single:
+        return
+    users = list(op.result.uses)
+    is_mine = _is_mine(site, single)
+    emit, result = site.after(), tensor_type(op.result)
+    if shape_of(is_mine):
+        is_mine = all_of_vectors(emit, is_mine, op.dimension_numbers.data.index_vector_dim)
+        batch_dims = [dim for dim in range(len(result.shape)) if dim not in op.dimension_numbers.data.offset_dims]
+    else:
+        batch_dims = []
+    is_mine = emit.broadcast(is_mine, batch_dims, result.get_shape())
+    mine = emit.select(is_mine, op.result, emit.filled(result, 0))
+    for use in users:
+        use.operation.operands[use.index] = mine
+
+
+def _is_mine(site: Site[GatherOp], single: list[int]) -> SSAValue:
+    """Let the operation read from the device's part, and return what of the index vectors is there, or one answer."""
+    op, operand, emit = site.op, site.operands[0], site.before()
+    numbers = op.dimension_numbers.data
+    others = [dim for dim in single if dim not in numbers.start_index_map]
+    if len(others) == len(single):
+        return _has_first(emit, others, site)
+    indices = IndexVectors(
+        emit,
+        op.start_indices,
+        numbers.start_index_map,
+        numbers.index_vector_dim,
+        operand,
+        shape_of(op.operand),
+        single,
+    )
+    indices.clamp()
+    is_mine = indices.split_by_part()
+    if others:
+        has_first = emit.broadcast(_has_first(emit, others, site), (), shape_of(is_mine))
+        is_mine = emit.binary(AndOp, is_mine, has_first)
+    op.operands[1] = indices.value
+    return is_mine
+
+
+def _has_first(emit: Emitter, dims: list[int], site: Site[GatherOp]) -> SSAValue:
+    """Whether the device has the first place along `dims`, which is read where a dimension is not indexed."""
+    operand, local = site.operands[0], shape_of(site.op.operand)
+    firsts: list[SSAValue] = []
+    for dim in dims:
+        offset = emit.of_device(offsets(operand.axes[dim], local[dim], operand.mesh))
+        firsts.append(emit.compare(ComparisonDirection.EQ, offset, emit.integers([0], ())))
+    return reduce(lambda condition, first: emit.binary(AndOp, condition, first), firsts)
+
+
+def _lower_scatter(site: Site[ScatterOp]) -> None:
+    op, emit = site.op, site.before()
+    count = len(op.inputs)
+    input_, updates = site.operands[0], site.operands[count + 1]
+    numbers = op.scatter_dimension_numbers.data
+    batch_axes = [
+        axis
+        for dim in updates.split_dims
+        if dim not in numbers.update_window_dims
+        for axis in updates.axes[dim]
+        if not any(axis in axes for axes in input_.axes)
+    ]
+    if batch_axes:
+        identities = identities_of(op.update_computation, [tensor_type(each).element_type for each in op.inputs])
+        if identities is None:
+            replicate(site, "what it updates would count several times")
+            return
+        for index, identity in enumerate(identities):
+            op.operands[index] = mask_to_first_shard(emit, op.operands[index], identity, batch_axes, site.mesh)
+    sizes = op.update_sizes(updates.shape)
+    counted = [
+        dim
+        for dim in input_.split_dims
+        if dim in numbers.inserted_window_dims
+        or (dim in numbers.scatter_dims_to_operand_dims and sizes[dim] < input_.shape[dim])
+    ]
+    if counted:
+        _count_from_part(site, emit, counted)
+
+
+def _count_from_part(site: Site[ScatterOp], emit: Emitter, dims: list[int]) -> None:
+    """Let the index vectors count from the beginning of the device's part along `dims`, which are split."""
+    op, indices = site.op, site.operands[len(site.op.inputs)]
+    may_be_slice = isinstance(op.inputs[0], OpResult) or site.target.preserve_semantics
+    if may_be_slice and _is_single_vector(indices, op.scatter_dimension_numbers.data.index_vector_dim):
+        # XLA reads and writes a slice instead, whose limits it forgets where the input is a slice itself. An argument
+        # is one where a caller says so.
+        op.operands[0] = emit.insert(
+            OptimizationBarrierOp.create(operands=[op.inputs[0]], result_types=[op.inputs[0].type])
+        )
+    _index_all(op, emit, dims)
+    numbers = op.scatter_dimension_numbers.data
+    vectors = IndexVectors(
+        emit,
+        op.scatter_indices,
+        numbers.scatter_dims_to_operand_dims,
+        numbers.index_vector_dim,
+        site.operands[0],
+        shape_of(op.inputs[0]),
+        dims,
+    )
+    vectors.count_from_part()
+    op.operands[len(op.inputs)] = vectors.value
+
+
+def _index_all(op: ScatterOp, emit: Emitter, dims: list[int]) -> None:
+    """Let the index vectors have a component for each of `dims`: 0 for those that had none, which means the same."""
+    numbers = op.scatter_dimension_numbers.data
+    missing = [dim for dim in dims if dim not in numbers.scatter_dims_to_operand_dims]
+    if not missing:
+        return
+    vectors, vector_dim = op.scatter_indices, numbers.index_vector_dim
+    shape = list(shape_of(vectors))
+    if vector_dim == len(shape):
+        shape.append(1)
+        vectors = emit.reshape(vectors, shape)
+    shape[vector_dim] = len(missing)
+    zeros = emit.filled(TensorType(tensor_type(vectors).element_type, shape), 0)
+    op.operands[len(op.inputs)] = emit.concatenate([vectors, zeros], vector_dim)
+    indexed = (*numbers.scatter_dims_to_operand_dims, *missing)
+    op.scatter_dimension_numbers = ScatterDimensionNumbersAttr(replace(numbers, scatter_dims_to_operand_dims=indexed))
+
+
+def _is_single_vector(indices: Layout, vector_dim: int) -> bool:
+    return all(size == 1 for dim, size in enumerate(indices.shape) if dim != vector_dim)
+
+
+def _pad_gather(site: PaddedSite[GatherOp]) -> bool:
+    """Indices are clamped to the unpadded operand first."""
+    op, operand, indices = site.op, site.operands[0], site.operands[1]
+    numbers = op.dimension_numbers.data
+    if not site.carries(FactorKind.REDUCTION):
+        return False
+    sizes = list(op.slice_sizes.get_values())
+    if set(site.reduced_dims(0)) & set(numbers.start_index_map):
+        last = [operand.shape[dim] - sizes[dim] for dim in numbers.start_index_map]
+        along = (numbers.index_vector_dim,) if numbers.index_vector_dim < len(indices.shape) else ()
+        op.operands[1] = clamped(site.padding.emitter(Insertion.before(op), indices), op.start_indices, last, along)
+    for dim in operand.uneven_dims:
+        if dim not in site.reduced_dims(0) and dim not in numbers.operand_batching_dims:
+            sizes[dim] = operand.padded_shape[dim]
+    op.slice_sizes = i64_array(*sizes)
+    return True
+
+
+def _pad_scatter(site: PaddedSite[ScatterOp]) -> bool:
+    """Index vectors in the padding are filled with -1, so that their updates are ignored."""
+    op = site.op
+    place = len(op.inputs)
+    dims = site.reduced_dims(place)
+    if not site.carries(FactorKind.REDUCTION) or (
+        dims and not op.scatter_dimension_numbers.data.scatter_dims_to_operand_dims
+    ):
+        return False
+    if dims:
+        # Unsigned indices have no number that is always outside.
+        op.operands[place] = site.padding.emitter(Insertion.before(op), site.operands[place]).convert(
+            op.scatter_indices, i64
+        )
+        site.fill(place, dims, -1)
+    return True
+
+
+PARTITIONING: PartitioningTable = {
+    GatherOp: OperationPartitioning(pad=_pad_gather, lower=_lower_gather),
+    ScatterOp: OperationPartitioning(pad=_pad_scatter, lower=_lower_scatter),
+}

@@ -1,0 +1,15 @@
+"""Maps, which have no sharding rule: elements stay where they are."""
+
+from collections.abc import Sequence
+
+from sdy.passes.spmd.compatibility import why_not_by_dims
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.stablehlo.mapping import MapOp
+
+
+def _why_not(op: MapOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+    return why_not_by_dims(operands, results, lambda dim, parts, sizes: True)
+
+
+PARTITIONING: PartitioningTable = {MapOp: OperationPartitioning(why_not=_why_not)}

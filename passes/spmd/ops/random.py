@@ -1,0 +1,43 @@
+"""Random numbers: those of a part depend on the whole."""
+
+from sdy.axes import AxisRef
+from sdy.dialect.meshes import enclosing_module, named_meshes
+from sdy.passes.common.computed_whole import Held, warn_of_whole
+from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.spmd.communication import all_reduce
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.parts import mask_to_first_shard, take_part
+from sdy.passes.spmd.replicate import replicate
+from sdy.passes.spmd.site import Site
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
+
+
+def _lower_numbers(site: Site[RngOp]) -> None:
+    """Each device draws from a generator of its own, so one draws for all."""
+    op, result = site.op, site.results[0]
+    module = enclosing_module(op)
+    meshes = named_meshes(module) if module is not None else {}
+    name = next((name for name, mesh in meshes.items() if mesh.size > 1), None)
+    if name is None:
+        return
+    sent = Held(num_bytes(result.type), 0)
+    warn_of_whole(op, "is computed on one device, which sends the numbers to all others", Held(0, 0), sent)
+    mesh, emit = meshes[name], site.before()
+    drawn = emit.insert(RngOp.create(operands=op.operands, properties=op.properties, result_types=[result.type]))
+    axes = list(map(AxisRef, mesh))
+    everywhere = Layout(result.type, TensorSharding.replicated_closed(name, len(result.shape)), mesh)
+    numbers = all_reduce(emit, mask_to_first_shard(emit, drawn, 0, axes, mesh), axes, "sum", everywhere, site.target)
+    site.replace(take_part(emit, numbers, result.axes, result.mesh) if result.is_split else numbers)
+
+
+def _lower_bits(site: Site[RngBitGeneratorOp]) -> None:
+    """Parts made apart would all hold the same bits, the first of the whole."""
+    replicate(site, "the random numbers of a part depend on the whole")
+
+
+PARTITIONING: PartitioningTable = {
+    RngBitGeneratorOp: OperationPartitioning(lower=_lower_bits),
+    RngOp: OperationPartitioning(lower=_lower_numbers, always_lowered=True),
+}

@@ -1,0 +1,46 @@
+"""Operations whose results are partial where a dimension that they reduce is split.
+
+What the reduction starts from must then count once: the first of the devices that hold partial results starts from it,
+the others from the identity of the reduction.
+"""
+
+from sdy.passes.spmd.neutral import identities_of, is_constant
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.padded_site import PaddedSite
+from sdy.passes.spmd.parts import mask_to_first_shard
+from sdy.passes.spmd.replicate import replicate
+from sdy.passes.spmd.site import Site
+from sdy.rule import FactorKind
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.reduction import ReduceOp
+
+
+def _lower(site: Site[ReduceOp]) -> None:
+    op = site.op
+    axes = [axis for dim in op.dimensions.get_values() for axis in site.operands[0].axes[dim]]
+    if not axes:
+        return
+    identities = identities_of(op.body, [tensor_type(value).element_type for value in op.inputs])
+    if identities is None:
+        replicate(site, "what it starts from would count several times")
+        return
+    for index, identity in enumerate(identities, len(op.inputs)):
+        if not is_constant(op.operands[index], identity):
+            op.operands[index] = mask_to_first_shard(site.before(), op.operands[index], identity, axes, site.mesh)
+
+
+def _pad(site: PaddedSite[ReduceOp]) -> bool:
+    op = site.op
+    if not site.carries(FactorKind.REDUCTION):
+        return False
+    if not any(site.reduced_dims(operand) for operand in range(len(op.inputs))):
+        return True
+    identities = identities_of(op.body, [tensor_type(value).element_type for value in op.inputs])
+    if identities is None:
+        return False
+    for operand, identity in enumerate(identities):
+        site.fill(operand, site.reduced_dims(operand), identity)
+    return True
+
+
+PARTITIONING: PartitioningTable = {ReduceOp: OperationPartitioning(pad=_pad, lower=_lower)}

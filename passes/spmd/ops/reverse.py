@@ -1,0 +1,156 @@
+"""Reversal along split dimensions: each device reverses its part, and the parts change places.
+
+The parts, reversed, lie as those of a tensor on a mesh whose devices stand in the opposite order; a reshard to the mesh
+itself moves them. What fills up the last part of an uneven dimension is moved to the front before, so that it ends up
+at the end again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from sdy.axes import AxisRef, total_size
+from sdy.device_groups import device_groups, shard_indices
+from sdy.dialect.meshes import named_meshes
+from sdy.dialect.ops import MeshOp, ReshardOp
+from sdy.mesh import Mesh
+from sdy.passes.spmd.compatibility import why_not_by_rule
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.padded_site import carries
+from sdy.passes.spmd.parts import shape_of
+from sdy.passes.spmd.resolution import (
+    Resolution,
+    cut_off,
+    filled_up,
+    layout_of,
+    padded_along,
+    zero_filler,
+)
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.emitter import before
+from sdy.stablehlo.shape import ReverseOp
+
+
+def _exchange(op: ReverseOp, resolution: Resolution) -> bool:
+    """Reverse the parts, and then their order."""
+    layout, after = layout_of(op.operand), layout_of(op.result)
+    sharding = layout.sharding
+    if sharding is None or after.sharding is None or layout.axes != after.axes or 0 in layout.shape:
+        return False
+    dims = [dim for dim in layout.split_dims if dim in op.dimensions.get_values()]
+    if not dims:
+        return True
+    if resolution.least_communication and not _pays(layout, dims):
+        return False
+    value: SSAValue = op.operand
+    if uneven := [dim for dim in dims if dim in layout.uneven_dims]:
+        filled = filled_up(op, value, padded_along(value, uneven), zero_filler(op, value), sharding)
+        value = _filler_to_front(op, filled, layout, uneven, resolution)
+    axes = [axis for dim in dims for axis in layout.axes[dim]]
+    mirrored = replace(sharding, mesh=_mirrored(sharding.mesh, layout.mesh, axes, resolution))
+    emit = TensorEmitter(InsertPoint.before(op), op, mirrored)
+    parts = emit.insert(
+        ReverseOp.create(operands=[value], properties={"dimensions": op.dimensions}, result_types=[value.type])
+    )
+    moved = before(op).insert(ReshardOp(parts, after.sharding))
+    Rewriter.replace_op(op, [], [cut_off(op, moved, layout.shape, sharding)])
+    return True
+
+
+def _pays(layout: Layout, dims: Sequence[int]) -> bool:
+    """Whether no more is sent than when the dimensions are gathered: parts once, and before that the filler."""
+    parts, sent = 1, 1.0
+    for dim in dims:
+        parts *= layout.parts(dim)
+        shard = -(-layout.shape[dim] // layout.parts(dim))
+        sent += (shard * layout.parts(dim) - layout.shape[dim]) / shard
+    return sent <= parts - 1
+
+
+def _filler_to_front(
+    op: ReverseOp, value: SSAValue, layout: Layout, dims: Sequence[int], resolution: Resolution
+) -> SSAValue:
+    """`value` with the elements along `dims` moved to the end, from one part to the next."""
+    sharding = layout.sharding
+    assert sharding is not None
+    names = {axis.name for dim in dims for axis in layout.axes[dim]}
+    builder = ExchangeBuilder(op, [(value, sharding)], names, resolution.devices(layout.mesh))
+    part: SSAValue = builder.arguments[0]
+    for dim in dims:
+        amount = shape_of(value)[dim] - layout.shape[dim]
+        part = _shifted(builder, part, sharding, dim, amount, resolution.least_communication)
+    return builder.finish([part], [value.type], [sharding])[0]
+
+
+def _shifted(
+    builder: ExchangeBuilder, value: SSAValue, sharding: TensorSharding, dim: int, amount: int, trimmed: bool
+) -> SSAValue:
+    """The parts of a dimension with all elements moved by `amount` to the end, first to the parts that they come from.
+
+    With `trimmed` only the elements that are needed are sent, else whole parts.
+    """
+    emit, axes, shape = builder.tensors(sharding), sharding.dims[dim].axes, shape_of(value)
+    hops, rest = divmod(amount, shape[dim])
+
+    def rows(of: SSAValue, start: int, limit: int) -> SSAValue:
+        starts, limits = [0] * len(shape), list(shape)
+        starts[dim], limits[dim] = start, limit
+        return emit.slice(of, starts, limits)
+
+    def received(of: SSAValue, hop: int) -> SSAValue:
+        parts = total_size(axes, builder.devices.mesh)
+        if hop >= parts:
+            return emit.filled(tensor_type(of), 0)
+        return of if hop == 0 else builder.permute(emit, of, axes, {part: part - hop for part in range(hop, parts)})
+
+    front, back = (hops + 1, shape[dim] - rest, shape[dim]), (hops, 0, shape[dim] - rest)
+    if trimmed:
+        pieces = [received(rows(value, start, limit), hop) for hop, start, limit in (front, back) if start < limit]
+    else:
+        whole = {hop: received(value, hop) for hop in (hops, hops + 1)}
+        pieces = [rows(whole[hop], start, limit) for hop, start, limit in (front, back)]
+    return emit.concatenate(pieces, dim)
+
+
+def _mirrored(name: str | Mesh, mesh: Mesh, axes: Sequence[AxisRef], resolution: Resolution) -> str | Mesh:
+    """The mesh whose devices stand in the opposite order along `axes`.
+
+    It is one that the module has, or a new one as in Shardy. Where meshes are written out, or the module is about to
+    become the program of one device on one mesh, it has no name.
+    """
+    opposite = {device: group[-1 - index] for group in device_groups(axes, mesh) for index, device in enumerate(group)}
+    mirrored = Mesh(mesh.axes, tuple(opposite[device] for device in mesh.device_order()))
+    if isinstance(name, Mesh) or resolution.least_communication:
+        return mirrored
+    module = resolution.symbols.module
+    known = {mesh: name for name, mesh in named_meshes(module).items()}
+    if mirrored in known:
+        return known[mirrored]
+    new = MeshOp(f"{name}_reversed", mirrored)
+    Rewriter.insert_op(new, InsertPoint.at_start(module.body.block))
+    return resolution.symbols.insert(new)
+
+
+def _why_not(op: ReverseOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+    return None if _reverses_parts(op, operands[0], results[0]) else why_not_by_rule(op, operands, results)
+
+
+def _reverses_parts(op: ReverseOp, operand: Layout, result: Layout) -> bool:
+    """Whether each device's part of the result is, reversed, its part of the operand."""
+    reversed_dims = op.dimensions.get_values()
+    return operand.mesh.axes == result.mesh.axes and all(
+        shard_indices(after, result.mesh)
+        == [
+            operand.parts(dim) - 1 - index if dim in reversed_dims else index
+            for index in shard_indices(before, operand.mesh)
+        ]
+        for dim, (before, after) in enumerate(zip(operand.axes, result.axes, strict=True))
+    )
+
+
+PARTITIONING: PartitioningTable = {ReverseOp: OperationPartitioning(_exchange, pad=carries, why_not=_why_not)}

@@ -1,0 +1,226 @@
+"""The gradient of a window's maximum along split dimensions: each window's element goes to the place that it selects.
+
+A device computes all windows that reach into its part, those at its border together with its neighbours, and keeps of
+the result what lies in its part.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.ir import Region, SSAValue
+from xdsl.rewriter import Rewriter
+
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.captures import captured_values
+from sdy.passes.spmd.compatibility import why_not_by_dims
+from sdy.passes.spmd.exchange import DimExchange, Filler
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.neutral import identities_of
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.ops.select_and_scatter.edges import Edges
+from sdy.passes.spmd.ops.windows.sliding_window import windows_stay
+from sdy.passes.spmd.padded_site import carries
+from sdy.passes.spmd.parts import shape_of
+from sdy.passes.spmd.reach import Exchange, Reach
+from sdy.passes.spmd.resolution import (
+    Resolution,
+    cut_off,
+    filled_up,
+    filler_of,
+    layout_of,
+    padded_along,
+    zero_filler,
+)
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.checks.windows import WindowDimension, padding_elements, padding_pairs, window_dimensions
+from sdy.stablehlo.elementwise import CommutativeElementwiseOp
+from sdy.stablehlo.emitter import before, with_shape
+from sdy.stablehlo.mixed_elementwise import CompareOp
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """The windows along a dimension: of those, part t needs `count` from number `firsts[t]` on.
+
+    The first window begins `low` places before the first row.
+    """
+
+    firsts: tuple[int, ...]
+    count: int
+    stride: int
+    width: int
+    low: int
+
+    @classmethod
+    def of(cls, window: WindowDimension, size: int, parts: int) -> "_Windows":
+        """Those that reach into the parts of a dimension of `size`."""
+        assert window.size is not None
+        shard = -(-size // parts)
+        begins = [part * shard for part in range(parts)]
+        low, _ = window.padding
+        firsts = tuple(-((window.size - 1 - begin - low) // window.stride) for begin in begins)
+        ends = [-(-(begin + low + shard) // window.stride) for begin in begins]
+        count = max(1, *(end - first for first, end in zip(firsts, ends, strict=True)))
+        return cls(firsts, count, window.stride, window.size, low)
+
+    def elements(self, size: int) -> Reach:
+        """What each part needs of a source that has an element for each of `size` windows."""
+        everything = (range(self.count),) * len(self.firsts)
+        return Reach(size, -(-size // len(self.firsts)), self.firsts, everything, self.count)
+
+    def rows(self, size: int) -> Reach:
+        """What each part needs of an operand of `size` rows."""
+        length = (self.count - 1) * self.stride + self.width
+        starts = tuple(first * self.stride - self.low for first in self.firsts)
+        return Reach(size, -(-size // len(starts)), starts, (range(length),) * len(starts), length)
+
+
+def _exchange(op: SelectAndScatterOp, resolution: Resolution) -> bool:
+    """Exchange rows of the operand and of the source."""
+    operand, source, result = layout_of(op.operand), layout_of(op.source), layout_of(op.result)
+    sizes = op.window_dimensions.get_values() if op.window_dimensions else [1] * len(operand.shape)
+    windows = window_dimensions(sizes, op.window_strides, padding_pairs(op.padding))
+    moving = [dim for dim in operand.split_dims if windows[dim] != WindowDimension(1)]
+    names = {axis.name for dim in moving for axis in operand.axes[dim]}
+    if not moving:
+        return True
+    if (
+        operand.axes != result.axes
+        or 0 in (*operand.shape, *source.shape)
+        or tensor_type(op.operand).element_type != tensor_type(op.result).element_type
+        or captured_values(op)
+        or not all(_is_within_reach(windows[dim], op) for dim in moving)
+        or any(axis.name in names for dim, axes in enumerate(operand.axes) if dim not in moving for axis in axes)
+        or identities_of(op.scatter, [tensor_type(op.source).element_type]) != [0]
+    ):
+        return False
+    along: dict[int, _Along] = {}
+    for dim in moving:
+        each = _Windows.of(windows[dim], operand.shape[dim], operand.parts(dim))
+        plans = [resolution.plan(reach) for reach in (each.rows(operand.shape[dim]), each.elements(source.shape[dim]))]
+        along[dim] = _Along(windows[dim], *plans)
+    if not all(each.rows.pays and each.elements.pays for each in along.values()):
+        return False
+    _compute(op, operand, along, resolution)
+    return True
+
+
+def _is_within_reach(window: WindowDimension, op: SelectAndScatterOp) -> bool:
+    """Whether each window reaches a row, and may find the row at the edge where it leaves the tensor."""
+    assert window.size is not None
+    outside = max(window.padding)
+    return outside <= 0 or (outside < window.size and _chooses_by_order(op.select))
+
+
+def _chooses_by_order(select: Region) -> bool:
+    """Whether `select` says which of its two elements is the greater or the less one."""
+    compare, *rest = select.block.ops
+    return (
+        isinstance(compare, CompareOp)
+        and len(rest) == 1
+        and set(compare.operands) == set(select.block.args)
+        and compare.comparison_direction.data in _ORDERS
+    )
+
+
+_ORDERS = {ComparisonDirection.GE, ComparisonDirection.GT, ComparisonDirection.LE, ComparisonDirection.LT}
+
+
+@dataclass(frozen=True)
+class _Along:
+    """A dimension: the window, and how devices get rows of the operand and elements of the source."""
+
+    window: WindowDimension
+    rows: Exchange
+    elements: Exchange
+
+    def edges(self, builder: ExchangeBuilder, sharding: TensorSharding, dim: int) -> Edges:
+        """The edges of the operand that windows reach over."""
+        before, behind = self.window.padding
+        return Edges(builder, sharding, dim, self.rows.reach, before > 0, behind > 0)
+
+
+def _compute(op: SelectAndScatterOp, layout: Layout, along: dict[int, _Along], resolution: Resolution) -> None:
+    sharding = layout.sharding
+    assert sharding is not None
+    filler = zero_filler(op, op.operand)
+    source = _split_source(op, sharding)
+    tensors = [
+        (filled_up(op, value, padded_along(value, along), filler, sharding), sharding) for value in (op.operand, source)
+    ]
+    scalar = TensorSharding.replicated_open(sharding.mesh, 0)
+    names = {axis.name for dim in along for axis in layout.axes[dim]}
+    scalars = [(op.init_value, scalar), (filler.value, scalar)]
+    builder = ExchangeBuilder(op, [*tensors, *scalars], names, resolution.devices(layout.mesh))
+    rows, elements, init, zero = builder.arguments
+    for dim, each in along.items():
+        exchange = DimExchange(builder, sharding, dim, Filler(zero, is_zero=True))
+        rows = each.edges(builder, sharding, dim).repeated(exchange.run(rows, each.rows))
+        elements = exchange.run(elements, each.elements)
+    padding = [(0, 0) if dim in along else pair for dim, pair in enumerate(padding_pairs(op.padding))]
+    local = SelectAndScatterOp.create(
+        operands=[rows, elements, zero],
+        properties={**op.properties, "padding": padding_elements(padding)} if padding else op.properties,
+        result_types=[rows.type],
+        regions=[op.detach_region(region) for region in list(op.regions)],
+    )
+    builder.compute(local, [sharding])
+    own: SSAValue = local.result
+    combine = cast(type[CommutativeElementwiseOp], type(local.scatter.block.first_op))
+    for dim, each in along.items():
+        own = each.edges(builder, sharding, dim).brought_back(own, combine)
+        own = _own_rows(builder, sharding, own, zero, dim, each.rows.reach)
+    if not filler_of(op.init_value).is_zero:
+        emit = builder.tensors(sharding)
+        own = emit.binary(combine, emit.broadcast(init, (), shape_of(own)), own)
+    [result] = builder.finish([own], [with_shape(op.result, padded_along(op.result, along))], [sharding])
+    reshard = op.source.owner
+    Rewriter.replace_op(op, [], [cut_off(op, result, layout.shape, sharding)])
+    if isinstance(reshard, ReshardOp) and not reshard.result.uses:
+        Rewriter.erase_op(reshard)
+
+
+def _split_source(op: SelectAndScatterOp, sharding: TensorSharding) -> SSAValue:
+    """The source, which the operation has whole, split like the operand: as it was before, if it was."""
+    reshard = op.source.owner
+    if isinstance(reshard, ReshardOp):
+        given = get_sharding(reshard.input)
+        if given is not None and (given.mesh, given.dim_axes) == (sharding.mesh, sharding.dim_axes):
+            return reshard.input
+    return before(op).insert(ReshardOp(op.source, sharding))
+
+
+def _own_rows(
+    builder: ExchangeBuilder, sharding: TensorSharding, value: SSAValue, zero: SSAValue, dim: int, reach: Reach
+) -> SSAValue:
+    """Of the rows that windows reach those of the device's part; those that no window reaches are zero."""
+    offsets = [part * reach.shard - start for part, start in enumerate(reach.starts)]
+    low, high, interior = ([0] * sharding.rank for _ in range(3))
+    low[dim] = max(0, -min(offsets))
+    high[dim] = max(0, max(offsets) + reach.shard - reach.length)
+    emit = builder.tensors(sharding)
+    if low[dim] or high[dim]:
+        value = emit.insert(PadOp(value, zero, low, high, interior))
+    sizes = list(shape_of(value))
+    if sizes[dim] == reach.shard:
+        return value
+    sizes[dim] = reach.shard
+    place = builder.by_part(sharding.dims[dim].axes, [low[dim] + offset for offset in offsets])
+    zero = builder.scalars.integers([0], ())
+    return emit.dynamic_slice(value, [place if each == dim else zero for each in range(sharding.rank)], sizes)
+
+
+def _why_not(op: SelectAndScatterOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+    return why_not_by_dims(operands, results, lambda dim, parts, sizes: windows_stay(op, dim, sizes))
+
+
+PARTITIONING: PartitioningTable = {
+    SelectAndScatterOp: OperationPartitioning(exchange=_exchange, pad=carries, why_not=_why_not),
+}

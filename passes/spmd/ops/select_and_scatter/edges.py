@@ -1,0 +1,74 @@
+"""What windows find beyond the first and the last row of a tensor, where they are to find nothing.
+
+There they find the row at the edge again: whatever they choose of its elements, they could have chosen at the edge, and
+there it is brought back to. So no number has to be found that is never chosen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.ir import SSAValue
+
+from sdy.axes import AxisRef
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder
+from sdy.passes.spmd.parts import shape_of
+from sdy.passes.spmd.reach import Reach
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.elementwise import CommutativeElementwiseOp
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The first row along `dim`, if windows leave the tensor there, and the last; a device has the rows of `reach`."""
+
+    builder: ExchangeBuilder
+    sharding: TensorSharding
+    dim: int
+    reach: Reach
+    first: bool
+    last: bool
+
+    def repeated(self, rows: SSAValue) -> SSAValue:
+        """`rows` with the edge in the place of each row beyond it."""
+        emit = self.builder.tensors(self.sharding)
+        for edge, beyond in self._edges():
+            place = self.builder.by_part(self._axes, [edge - start for start in self.reach.starts])
+            zero = self.builder.scalars.integers([0], ())
+            starts = [place if dim == self.dim else zero for dim in range(self.sharding.rank)]
+            sizes = [1 if dim == self.dim else size for dim, size in enumerate(shape_of(rows))]
+            row = emit.dynamic_slice(rows, starts, sizes)
+            repeated = emit.broadcast(row, range(self.sharding.rank), shape_of(rows))
+            rows = emit.select(self._where(beyond, edge, rows), repeated, rows)
+        return rows
+
+    def brought_back(self, rows: SSAValue, combine: type[CommutativeElementwiseOp]) -> SSAValue:
+        """`rows` with those beyond an edge combined into it by an operation to which zeros are nothing."""
+        emit = self.builder.tensors(self.sharding)
+        other_dims = [dim for dim in range(self.sharding.rank) if dim != self.dim]
+        without_dim = self.builder.tensors(
+            replace(self.sharding, dims=tuple(self.sharding.dims[dim] for dim in other_dims))
+        )
+        for edge, beyond in self._edges():
+            gone = emit.select(self._where(beyond, edge, rows), rows, emit.filled(tensor_type(rows), 0))
+            total = without_dim.reduce(gone, [self.dim], combine, 0)
+            combined = emit.binary(combine, rows, emit.broadcast(total, other_dims, shape_of(rows)))
+            rows = emit.select(self._where(ComparisonDirection.EQ, edge, rows), combined, rows)
+        return rows
+
+    @property
+    def _axes(self) -> Sequence[AxisRef]:
+        return self.sharding.dims[self.dim].axes
+
+    def _edges(self) -> list[tuple[int, ComparisonDirection]]:
+        """The numbers of the rows at the edges, and in which relation to them rows beyond stand."""
+        edges = [(self.first, 0, ComparisonDirection.LT), (self.last, self.reach.size - 1, ComparisonDirection.GT)]
+        return [(edge, beyond) for is_left, edge, beyond in edges if is_left]
+
+    def _where(self, direction: ComparisonDirection, row: int, like: SSAValue) -> SSAValue:
+        """For each element of `like` whether its row stands in a relation to `row`."""
+        places = self.builder.places(self._axes, self.reach.starts, self.reach.length)
+        bound = self.builder.scalars.integers([row], (self.reach.length,))
+        found = self.builder.scalars.compare(direction, places, bound)
+        return self.builder.tensors(self.sharding).broadcast(found, (self.dim,), shape_of(like))

@@ -1,0 +1,262 @@
+"""Pads and slices along split dimensions: what each part of the result is made of begins at a known place.
+
+Where that is the same part of the operand, devices exchange nothing:
+
+    slice [0:8:2]           0 1 2 3 | 4 5 6 7   ->   0 2 | 4 6
+    pad by -1 at each end   0 1 2 3 | 4 5 6 7   ->   1 2 3 | 4 5 6
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from sdy.device_groups import shard_indices
+from sdy.diagnostics import warn
+from sdy.passes.spmd.compatibility import why_not_by_dims
+from sdy.passes.spmd.exchange import DimExchange, Filler
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.padded_site import PaddedSite
+from sdy.passes.spmd.parts import shape_of
+from sdy.passes.spmd.reach import Reach, whole_shards
+from sdy.passes.spmd.replicated_factors import permuting_rule, replicate_factors
+from sdy.passes.spmd.resolution import (
+    Resolution,
+    cut_off,
+    filled_up,
+    filler_of,
+    layout_of,
+    zero_filler,
+)
+from sdy.passes.spmd.site import Site, unless_empty
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.attributes.operation_attributes import i64_array
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.slicing import SliceOp
+
+
+@dataclass(frozen=True)
+class _Dim:
+    """A dimension of the result: each `stride`-th place from `-low` on, where rows stand `dilation` places apart."""
+
+    low: int
+    dilation: int = 1
+    stride: int = 1
+
+    def reach(self, size: int, result_size: int, parts: int) -> Reach:
+        shard = -(-result_size // parts)
+        length, total = ((count - 1) * self.stride + 1 for count in (shard, result_size))
+        return Reach.steady(size, parts, self.low, shard * self.stride, length, total, self.dilation)
+
+
+def _replicate(op: PadOp | SliceOp, resolution: Resolution) -> bool:
+    """Make dimensions whole along which a part of the result has, as Shardy reckons, rows of another part."""
+    if (rule := permuting_rule(op)) is None:
+        return False
+
+    def stays(reach: Reach) -> bool:
+        if isinstance(op, SliceOp):
+            return reach.is_identity
+        return reach.dilation == 1 and len(whole_shards(reach).pieces) == 1
+
+    staying = [dim for dim, reach in _reaches(op).items() if stays(reach)]
+    factors = set(rule.permutation) - {factor for dim in staying for factor in rule.operands[0][dim]}
+    return bool(factors) and replicate_factors(op, rule, factors)
+
+
+def _why_not(op: PadOp | SliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+    def stays(dim: int, parts: int, sizes: Sequence[int]) -> bool:
+        before, after = sizes
+        return _dims(op)[dim].reach(before * parts, after * parts, parts).stays
+
+    return why_not_by_dims(operands, results, stays)
+
+
+def _reaches(op: PadOp | SliceOp) -> dict[int, Reach]:
+    before, after = layout_of(op.operand), layout_of(op.result)
+    dims = _dims(op)
+    return {dim: dims[dim].reach(before.shape[dim], after.shape[dim], before.parts(dim)) for dim in before.split_dims}
+
+
+def _dims(op: PadOp | SliceOp) -> list[_Dim]:
+    if isinstance(op, SliceOp):
+        return [_Dim(-start, stride=stride) for start, _, stride in op.ranges()]
+    low, interior = op.edge_padding_low.get_values(), op.interior_padding.get_values()
+    return [_Dim(before, between + 1) for before, between in zip(low, interior, strict=True)]
+
+
+def _exchange_for_pad(op: PadOp, resolution: Resolution) -> bool:
+    """Pads along split dimensions place each row where it belongs; along others they are done by each device."""
+    columns = [column.get_values() for column in (op.edge_padding_low, op.edge_padding_high, op.interior_padding)]
+    whole = _whole_dims(op)
+
+    def pad_whole_dims(emit: TensorEmitter, value: SSAValue, filler: SSAValue) -> SSAValue:
+        low, high, interior = ([size if dim in whole else 0 for dim, size in enumerate(column)] for column in columns)
+        return emit.insert(PadOp(value, filler, low, high, interior)) if any((*low, *high, *interior)) else value
+
+    return _resize(op, filler_of(op.padding_value), pad_whole_dims, resolution)
+
+
+def _exchange_for_slice(op: SliceOp, resolution: Resolution) -> bool:
+    """Slices of split dimensions: each device gets what is between the first and the last row of its part."""
+    whole = _whole_dims(op)
+
+    def slice_whole_dims(emit: TensorEmitter, value: SSAValue, _: SSAValue) -> SSAValue:
+        ranges = [
+            (start, limit, stride) if dim in whole else (0, size, stride)
+            for dim, (size, (start, limit, stride)) in enumerate(zip(shape_of(value), op.ranges(), strict=True))
+        ]
+        if all(each == (0, size, 1) for each, size in zip(ranges, shape_of(value), strict=True)):
+            return value
+        starts, limits, strides = zip(*ranges, strict=True)
+        return emit.slice(value, starts, limits, strides)
+
+    return _resize(op, None, slice_whole_dims, resolution)
+
+
+def _whole_dims(op: PadOp | SliceOp) -> set[int]:
+    layout = layout_of(op.operand)
+    return {dim for dim in range(len(layout.shape)) if dim not in layout.split_dims}
+
+
+def _resize(
+    op: PadOp | SliceOp,
+    filler: Filler | None,
+    resize_whole_dims: Callable[[TensorEmitter, SSAValue, SSAValue], SSAValue],
+    resolution: Resolution,
+) -> bool:
+    before, after = layout_of(op.operand), layout_of(op.result)
+    sharding = before.sharding
+    if sharding is None or after.sharding is None or before.axes != after.axes or 0 in (*before.shape, *after.shape):
+        return False
+    reaches = _reaches(op)
+    exchanges = {dim: resolution.plan(reach) for dim, reach in reaches.items() if not reach.is_identity}
+    if not exchanges or not (resolution.least_communication or any(plan.moves for plan in exchanges.values())):
+        return True
+    if not all(plan.pays for plan in exchanges.values()):
+        return False
+    filler = filler or zero_filler(op, op.operand)
+    operand = filled_up(op, op.operand, before.padded_shape, filler, sharding)
+    scalar = TensorSharding.replicated_open(sharding.mesh, 0)
+    names = {axis.name for axes in before.axes for axis in axes}
+    builder = ExchangeBuilder(op, [(operand, sharding), (filler.value, scalar)], names, resolution.devices(before.mesh))
+    value, inner_filler = builder.arguments
+    for dim, exchange in exchanges.items():
+        value = DimExchange(builder, sharding, dim, Filler(inner_filler, filler.is_zero)).run(value, exchange)
+    value = resize_whole_dims(builder.tensors(sharding), value, inner_filler)
+    [result] = builder.finish([value], [after.padded_type()], [sharding])
+    Rewriter.replace_op(op, [], [cut_off(op, result, after.shape, sharding)])
+    return True
+
+
+def _pad_slice(site: PaddedSite[SliceOp]) -> bool:
+    """The padding of the result is what follows in the operand, if there is enough."""
+    op, operand, result = site.op, site.operands[0], site.results[0]
+    limits = list(op.limit_indices.get_values())
+    for dim in result.uneven_dims:
+        start, stride = op.start_indices.get_values()[dim], op.strides.get_values()[dim]
+        limits[dim] = start + (result.padded_shape[dim] - 1) * stride + 1
+        if limits[dim] > operand.padded_shape[dim]:
+            return False
+    op.limit_indices = i64_array(*limits)
+    return True
+
+
+def _pad_pad(site: PaddedSite[PadOp]) -> bool:
+    """The padding of the operand is in the place of what is put at the end, and so filled with that.
+
+    Shardy fills it where less is then put at the end than before, which is not always needed and not always enough.
+    """
+    op, operand, result = site.op, site.operands[0], site.results[0]
+    low, high, interior = (
+        list(each.get_values()) for each in (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
+    )
+    padded, padded_result = operand.padded_shape, result.padded_shape
+    for dim in {*operand.uneven_dims, *result.uneven_dims}:
+        step = interior[dim] + 1
+        before, high[dim] = high[dim], padded_result[dim] - low[dim] - ((padded[dim] - 1) * step + 1)
+        shows = dim in operand.uneven_dims and low[dim] + operand.shape[dim] * step < result.shape[dim]
+        if shows if site.site.target.preserve_semantics else high[dim] < before:
+            site.fill(0, [dim], op.padding_value)
+        elif shows:
+            warn(
+                op,
+                f"'{op.name}' op shows what its operand is padded with along dimension {dim}, in the place of its own "
+                "padding: ask for preserve-semantics to have it masked",
+            )
+    op.edge_padding_high = i64_array(*high)
+    return True
+
+
+@unless_empty
+def _lower_slice(site: Site[SliceOp]) -> None:
+    """Where the slice begins at different places of the parts, all is taken that it runs over first."""
+    op, operand, emit = site.op, site.operands[0], site.before()
+    shape, result, strides = shape_of(op.operand), shape_of(op.result), op.strides.get_values()
+    firsts = _of_devices(
+        operand,
+        [
+            [start + part * (after * stride - before) for part in range(operand.parts(dim))]
+            for dim, (start, stride, before, after) in enumerate(
+                zip(op.start_indices.get_values(), strides, shape, result, strict=True)
+            )
+        ],
+    )
+    reach = [(after - 1) * stride + 1 for after, stride in zip(result, strides, strict=True)]
+    if all(len(set(of_dim)) == 1 for of_dim in firsts):
+        starts = [of_dim[0] for of_dim in firsts]
+        limits = [
+            (before if limit == whole else start + size) if axes else limit
+            for whole, axes, limit, before, start, size in zip(
+                operand.shape, operand.axes, op.limit_indices.get_values(), shape, starts, reach, strict=True
+            )
+        ]
+        site.replace(emit.slice(op.operand, starts, limits, strides))
+        return
+    run = emit.dynamic_slice(op.operand, [emit.of_device(of_dim) for of_dim in firsts], reach)
+    site.replace(emit.slice(run, [0] * len(reach), reach, strides) if any(each > 1 for each in strides) else run)
+
+
+@unless_empty
+def _lower_pad(site: Site[PadOp]) -> None:
+    """Where the parts are padded by different amounts, all are padded by the most, and what is too much is cut off."""
+    op, operand, emit = site.op, site.operands[0], site.before()
+    shape, result = shape_of(op.operand), shape_of(op.result)
+    interior = op.interior_padding.get_values()
+    lows = _of_devices(
+        operand,
+        [
+            [low + part * (before * (between + 1) - after) for part in range(operand.parts(dim))]
+            for dim, (low, between, before, after) in enumerate(
+                zip(op.edge_padding_low.get_values(), interior, shape, result, strict=True)
+            )
+        ],
+    )
+    spread = [max(before - 1, 0) * between + before for before, between in zip(shape, interior, strict=True)]
+    if all(len(set(of_dim)) == 1 for of_dim in lows):
+        low = [of_dim[0] for of_dim in lows]
+        high = [after - size - start for after, size, start in zip(result, spread, low, strict=True)]
+        site.replace(emit.insert(PadOp(op.operand, op.padding_value, low, high, interior)))
+        return
+    low = [max(0, *of_dim) for of_dim in lows]
+    high = [max(0, after - min(of_dim) - size) for after, of_dim, size in zip(result, lows, spread, strict=True)]
+    padded = emit.insert(PadOp(op.operand, op.padding_value, low, high, interior))
+    starts = [emit.of_device([most - each for each in of_dim]) for most, of_dim in zip(low, lows, strict=True)]
+    site.replace(emit.dynamic_slice(padded, starts, result))
+
+
+def _of_devices(layout: Layout, of_parts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """For each dimension, a number for each device, from those for each part."""
+    return [
+        [numbers[index] for index in shard_indices(axes, layout.mesh)]
+        for axes, numbers in zip(layout.axes, of_parts, strict=True)
+    ]
+
+
+PARTITIONING: PartitioningTable = {
+    PadOp: OperationPartitioning(_exchange_for_pad, _replicate, _pad_pad, _why_not, _lower_pad),
+    SliceOp: OperationPartitioning(_exchange_for_slice, _replicate, _pad_slice, _why_not, _lower_slice),
+}

@@ -1,0 +1,318 @@
+"""Windows that slide along split dimensions: reductions of windows and convolutions.
+
+Each device computes the windows of its part of the result, or what its part of all windows contributes to the result.
+What these cover of the operand, padding and the holes that dilation makes included, is brought together first, so that
+there the windows of the device have neither.
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import I64, IntegerAttr, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
+
+from sdy.axes import subtract
+from sdy.diagnostics import op_error
+from sdy.dialect.attributes import SHARDING, AxisRefListAttr
+from sdy.dialect.collectives import AllReduceOp
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.captures import captured_values
+from sdy.ir.shapes import rank
+from sdy.mesh import Mesh
+from sdy.passes.spmd.compatibility import factors_made, why_not_by_dims, why_not_by_rule
+from sdy.passes.spmd.exchange import DimExchange, Filler
+from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.ops.windows.sliding_window import SlidingWindow, windows_stay
+from sdy.passes.spmd.padded_site import PaddedSite, carries
+from sdy.passes.spmd.padding import Insertion
+from sdy.passes.spmd.parts import shape_of
+from sdy.passes.spmd.reach import Exchange
+from sdy.passes.spmd.replicated_factors import permuting_rule, replicate_factors, replicate_permuted
+from sdy.passes.spmd.resolution import (
+    Resolution,
+    cut_off,
+    filled_up,
+    filler_of,
+    layout_of,
+    padded_along,
+    zero_filler,
+)
+from sdy.passes.spmd.site import Site
+from sdy.rule import FactorKind, OpShardingRule
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.attributes.operation_attributes import i64_array
+from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.emitter import with_shape
+from sdy.stablehlo.reduce_window import ReduceWindowOp
+
+
+def _exchange_for_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> bool:
+    """What is outside of an input counts as its init value."""
+    sliding_windows = [SlidingWindow(window, dim, dim) for dim, window in enumerate(op.window())]
+    return _Windows(op, op.inputs, op.init_values, sliding_windows, "base_dilations").resolve(resolution)
+
+
+def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
+    """What is outside of the input is zero, and so is what an uneven kernel is padded with.
+
+    With least communication, the windows may be split like the input. Then, and where windows stay in their part, it is
+    only here that the operation is known to need no more of others: its sharding rule does not say so.
+    """
+    numbers, kernel = op.dimension_numbers.data, layout_of(op.rhs)
+    spatial = numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, numbers.kernel_spatial_dimensions
+    sliding_windows = [
+        SlidingWindow(window, before, after, within if kernel.axes[within] else None)
+        for window, before, after, within in zip(op.window(op.padding), *spatial, strict=True)
+    ]
+    windows_split = [sliding for sliding in sliding_windows if sliding.within is not None]
+    if windows_split and not (resolution.least_communication and _splits_alike(op, windows_split)):
+        return False
+    windows = _Windows(
+        op, (op.lhs,), (), sliding_windows, "lhs_dilation", leaves_parts=not resolution.least_communication
+    )
+    return windows.resolve(resolution)
+
+
+def _splits_alike(op: ConvolutionOp, sliding_windows: Sequence[SlidingWindow]) -> bool:
+    """Whether devices have elements of the windows in the order in which they have rows of the input."""
+    lhs, kernel, result = map(layout_of, (op.lhs, op.rhs, op.result))
+    reverses = op.window_reversal is not None and any(op.window_reversal.get_values())
+    return not reverses and all(
+        sliding.within is not None
+        and kernel.axes[sliding.within] == lhs.axes[sliding.before]
+        and not result.axes[sliding.after]
+        for sliding in sliding_windows
+    )
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """An operation, the operands that its windows slide over, and what is outside of each: zero where none is given.
+
+    `dilation` is the name of the property that says how far apart the rows of these operands stand. `leaves_parts` says
+    that the operation is left as it is where each device has what it needs.
+    """
+
+    op: ReduceWindowOp | ConvolutionOp
+    operands: Sequence[SSAValue]
+    outside: Sequence[SSAValue]
+    sliding_windows: Sequence[SlidingWindow]
+    dilation: str
+    leaves_parts: bool = True
+
+    def resolve(self, resolution: Resolution) -> bool:
+        """Let devices exchange what their windows cover; False if they cannot, or that is too much."""
+        operands, results = ([layout_of(value) for value in values] for values in (self.operands, self.op.results))
+        operand, result = operands[0], results[0]
+        moving = [
+            sliding for sliding in self.sliding_windows if operand.axes[sliding.before] or result.axes[sliding.after]
+        ]
+        if (
+            any(layout.axes != operand.axes for layout in operands)
+            or any(layout.axes != result.axes for layout in results)
+            or any(
+                sliding.within is None and operand.axes[sliding.before] != result.axes[sliding.after]
+                for sliding in moving
+            )
+            or any(layout.mesh != operand.mesh for layout in map(layout_of, self._tensors) if layout.is_split)
+            or 0 in (*operand.shape, *result.shape)
+            or captured_values(self.op)
+        ):
+            return False
+        parts = {sliding: sliding.part(operand, result) for sliding in moving}
+        exchanges = {
+            sliding: resolution.plan(reach)
+            for sliding, (reach, _) in parts.items()
+            if not (self.leaves_parts and reach.is_identity)
+            or sliding.before in operand.uneven_dims
+            or sliding.after in result.uneven_dims
+        }
+        # Where windows are split, they would have to be whole as well.
+        pays = all(exchange.pays or sliding.within is not None for sliding, exchange in exchanges.items())
+        if not pays or self._shares_axes(exchanges):
+            return False
+        if exchanges:
+            windows = [
+                parts[sliding][1] if sliding in exchanges else sliding.window for sliding in self.sliding_windows
+            ]
+            self._compute(exchanges, windows, resolution)
+        return True
+
+    @property
+    def _tensors(self) -> Sequence[SSAValue]:
+        return (*self.op.operands, *self.op.results)
+
+    def _axis_names(self, exchanges: Mapping[SlidingWindow, Exchange]) -> set[str]:
+        axes = layout_of(self.operands[0]).axes
+        return {axis.name for sliding in exchanges for axis in axes[sliding.before]}
+
+    def _shares_axes(self, exchanges: Mapping[SlidingWindow, Exchange]) -> bool:
+        """Whether an axis along which there is an exchange, or a part of it, splits another dimension as well."""
+        names = self._axis_names(exchanges)
+        return any(
+            dim not in slid and any(axis.name in names for axis in axes)
+            for value, slid in self._slid_dims(exchanges)
+            for dim, axes in enumerate(layout_of(value).axes)
+        )
+
+    def _slid_dims(self, sliding_windows: Collection[SlidingWindow]) -> list[tuple[SSAValue, set[int]]]:
+        """Operands and results, and the dimensions of each along which these windows slide over it or are split."""
+        before, after = {sliding.before for sliding in sliding_windows}, {sliding.after for sliding in sliding_windows}
+        within = {sliding.within for sliding in sliding_windows if sliding.within is not None}
+        others = len(self.op.operands) - len(self.operands)
+        dims = [before] * len(self.operands) + [within] * others + [after] * len(self.op.results)
+        return list(zip(self._tensors, dims, strict=True))
+
+    def _compute(
+        self, exchanges: Mapping[SlidingWindow, Exchange], windows: Sequence[WindowDimension], resolution: Resolution
+    ) -> None:
+        op, given = self.op, get_sharding(self.operands[0])
+        assert given is not None
+        fillers = [filler_of(value) for value in self.outside] or [zero_filler(op, self.operands[0])]
+        tensors: list[Tensor] = []
+        for (value, slid), filler in zip(self._slid_dims(exchanges), fillers * 2, strict=False):
+            sharding = _sharding(value, given.mesh)
+            tensors.append((filled_up(op, value, padded_along(value, slid), filler, sharding), sharding))
+        scalar = TensorSharding.replicated_open(given.mesh, 0)
+        devices = resolution.devices(layout_of(self.operands[0]).mesh)
+        all_tensors = [*tensors, *((filler.value, scalar) for filler in fillers)]
+        builder = ExchangeBuilder(op, all_tensors, self._axis_names(exchanges), devices)
+        count = len(op.operands)
+        operands, inner_fillers = list(builder.arguments[:count]), builder.arguments[count:]
+        for index, (filler, inner) in enumerate(zip(fillers, inner_fillers, strict=True)):
+            for sliding, exchange in exchanges.items():
+                dim_exchange = DimExchange(builder, tensors[index][1], sliding.before, Filler(inner, filler.is_zero))
+                operands[index] = dim_exchange.run(operands[index], exchange)
+        types = [
+            with_shape(result, padded_along(result, [sliding.after for sliding in exchanges])) for result in op.results
+        ]
+        shardings = [_sharding(result, given.mesh) for result in op.results]
+        local = type(op).create(
+            operands=operands,
+            properties=op.properties | self._properties(windows),
+            attributes={name: value for name, value in op.attributes.items() if name != SHARDING},
+            result_types=[builder.local_type(*each) for each in zip(types, shardings, strict=True)],
+            regions=[op.detach_region(region) for region in op.regions],
+        )
+        builder.compute(local, shardings)
+        outside = builder.finish(local.results, types, shardings)
+        results = zip(outside, op.results, shardings, strict=True)
+        Rewriter.replace_op(op, [], [cut_off(op, value, shape_of(old), sharding) for value, old, sharding in results])
+
+    def _properties(self, windows: Sequence[WindowDimension]) -> dict[str, Attribute]:
+        return {
+            "padding": padding_elements([window.padding for window in windows]),
+            self.dilation: i64_array(*(window.base_dilation for window in windows)),
+        }
+
+
+def _sharding(value: SSAValue, mesh: str | Mesh) -> TensorSharding:
+    """The sharding of a value; that on `mesh` of one that each device has whole, where there is none."""
+    return get_sharding(value) or TensorSharding.replicated_closed(mesh, rank(value.type))
+
+
+def _replicate_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
+    """Let it run without axes along which it moves elements, and with least communication with its windows whole."""
+    rule = permuting_rule(op)
+    if rule is None:
+        return False
+    windows = resolution.least_communication and _replicate_windows(op, rule)
+    return replicate_permuted(op, resolution) or windows
+
+
+def _replicate_windows(op: ConvolutionOp, rule: OpShardingRule) -> bool:
+    """Let a convolution run with its windows whole, and the all-reduces behind it combine what is partial still."""
+    kernel, dims = layout_of(op.rhs), op.dimension_numbers.data.kernel_spatial_dimensions
+    axes = [axis for dim in dims for axis in kernel.axes[dim]]
+    if not axes:
+        return False
+    replicate_factors(op, rule, {factor for dim in dims for factor in rule.operands[1][dim]})
+    for combined in [use.operation for use in op.result.uses]:
+        if not isinstance(combined, AllReduceOp):
+            raise op_error(op, "is used before its partial results are combined, and its windows cannot be split")
+        left = subtract(combined.reduction_axes.data, axes, kernel.mesh)
+        if left:
+            combined.reduction_axes = AxisRefListAttr(left)
+        else:
+            Rewriter.replace_op(combined, [], [combined.tensor])
+    return True
+
+
+def _pad_convolution(site: PaddedSite[ConvolutionOp]) -> bool:
+    """Along a spatial dimension the padding holds zeros, as what is beyond the border does, and makes more windows.
+
+    A padded dimension of groups, each of which has one element of it, has more groups.
+    """
+    op, lhs, result = site.op, site.operands[0], site.results[0]
+    dims = op.dimension_numbers.data
+    moved = {0: dims.input_spatial_dimensions, 2: dims.output_spatial_dimensions}
+    if set(site.operands[1].uneven_dims) & set(dims.kernel_spatial_dimensions):
+        return False
+    if not site.carries(FactorKind.REDUCTION, moved=moved):
+        return False
+    made, wanted = list(op.output_shape(op.window(op.padding))), result.padded_shape
+    has_more_batch_groups = dims.input_batch_dimension in lhs.uneven_dims and op.batch_group_count.value.data > 1
+    if has_more_batch_groups:
+        made[dims.output_batch_dimension] = 1
+    if any(axes and made[dim] != wanted[dim] for dim, axes in enumerate(result.axes)):
+        return False
+    if has_more_batch_groups:
+        op.batch_group_count = IntegerAttr(lhs.padded_shape[dims.input_batch_dimension], i64)
+    if dims.input_feature_dimension in lhs.uneven_dims and op.feature_group_count.value.data > 1:
+        op.feature_group_count = IntegerAttr(lhs.padded_shape[dims.input_feature_dimension], i64)
+    for operand in (0, 1):
+        site.fill(operand, [*site.reduced_dims(operand), *moved.get(operand, ())], 0)
+    if tuple(made) != wanted:
+        users = list(op.result.uses)
+        whole = Rewriter.replace_value_with_new_type(op.result, with_shape(op.result, made))
+        cut = site.padding.resize(Insertion.after(op), whole, result, wanted)
+        for use in users:
+            use.operation.operands[use.index] = cut
+    return True
+
+
+def _also_whole(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
+    """The factors of windows, and those of the result that are none of an operand."""
+    kernel = rule.operands[1]
+    windows = {factor for dim in op.dimension_numbers.data.kernel_spatial_dimensions for factor in kernel[dim]}
+    return windows | factors_made(rule)
+
+
+def _why_not_convolution(op: ConvolutionOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+    return why_not_by_rule(op, operands, results, _also_whole)
+
+
+def _why_not_reduce_window(op: ReduceWindowOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+    return why_not_by_dims(operands, results, lambda dim, parts, sizes: windows_stay(op, dim, sizes))
+
+
+def _lower_convolution(site: Site[ConvolutionOp]) -> None:
+    """A device that has a part of the groups of features or of batches computes these groups."""
+    op, (lhs, rhs) = site.op, site.operands
+    dims = op.dimension_numbers.data
+    properties = {
+        **op.properties,
+        "feature_group_count": _local_groups(op.feature_group_count, rhs.parts(dims.kernel_output_feature_dimension)),
+        "batch_group_count": _local_groups(op.batch_group_count, lhs.parts(dims.input_batch_dimension)),
+    }
+    local = ConvolutionOp.create(operands=op.operands, properties=properties, result_types=op.result_types)
+    site.replace(site.before().insert(local))
+
+
+def _local_groups(groups: IntegerAttr[Any], parts: int) -> IntegerAttr[I64]:
+    count = groups.value.data
+    return IntegerAttr(count // math.gcd(count, parts), i64)
+
+
+PARTITIONING: PartitioningTable = {
+    ConvolutionOp: OperationPartitioning(
+        _exchange_for_convolution, _replicate_convolution, _pad_convolution, _why_not_convolution, _lower_convolution
+    ),
+    ReduceWindowOp: OperationPartitioning(_exchange_for_reduce_window, pad=carries, why_not=_why_not_reduce_window),
+}

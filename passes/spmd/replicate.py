@@ -1,0 +1,105 @@
+"""Computing an operation whole on every device: what is always right where computing it in parts is not known how.
+
+Often it is enough that the operation is whole along some axes. Of matrices whose rows are split over "model" and whose
+batch is split over "data", a factorisation takes a gather along "model", and each device still has its own matrices.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import DiagnosticError, error, op_error
+from sdy.dialect import AllReduceOp, ReduceScatterOp
+from sdy.passes.common.computed_whole import Held, warn_of_whole
+from sdy.passes.spmd.communication import gather
+from sdy.passes.spmd.compatibility import combined_axes, users_behind_padding
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.parts import mask_to_first_shard, take_part
+from sdy.passes.spmd.site import Site
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why an operation cannot be computed in parts, and the axes along which it has to be whole."""
+
+    reason: str
+    axes: tuple[AxisRef, ...]
+
+
+def axes_of(site: Site[Any]) -> tuple[AxisRef, ...]:
+    """The axes that split a tensor of the operation."""
+    return tuple(dict.fromkeys(axis for layout in site.layouts for axes in layout.axes for axis in axes))
+
+
+def replicate(site: Site[Any], reason: str) -> None:
+    """As `replicate_along` all axes that split a tensor of the operation."""
+    replicate_along(site, Obstacle(reason, axes_of(site)))
+
+
+def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
+    """Gather the operands along the obstacle's axes, and take each device's part of the results; warn of it.
+
+    The site that is returned is that of the operation in between. Where a collective behind adds up what devices have
+    of a result, one of them gives it all and the others give zeros. Raises DiagnosticError where the target wants
+    everything computed in parts, and where only some users of a result expect it to be partial.
+    """
+    op = site.op
+    if not site.target.compute_whole:
+        illegal = error(op, f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
+        raise DiagnosticError(op_error(op, obstacle.reason).diagnostic, illegal.diagnostic)
+    larger = Site(
+        op,
+        tuple(layout.without_axes(obstacle.axes) for layout in site.operands),
+        tuple(layout.without_axes(obstacle.axes) for layout in site.results),
+        site.target,
+    )
+    summed_axes = [
+        [axis for axis in _summed_axes(result, obstacle.reason) if any(axis.overlaps(each) for each in obstacle.axes)]
+        for result in op.results
+    ]
+    warn_of_whole(op, f"is computed whole {_where(obstacle, larger)}: {obstacle.reason}", _held(site), _held(larger))
+    emit = site.before()
+    for index, (layout, kept) in enumerate(zip(site.operands, larger.operands, strict=True)):
+        if layout.axes != kept.axes:
+            op.operands[index] = gather(emit, op.operands[index], _given_up(layout, kept), layout, site.target)
+    emit = site.after()
+    for result, layout, kept, axes in zip(op.results, site.results, larger.results, summed_axes, strict=True):
+        if layout.axes == kept.axes and not axes:
+            continue
+        users = list(result.uses)
+        value: SSAValue = Rewriter.replace_value_with_new_type(result, kept.local_type(result))
+        if axes:
+            value = mask_to_first_shard(emit, value, 0, axes, site.mesh)
+        if layout.axes != kept.axes:
+            value = take_part(emit, value, _given_up(layout, kept), layout.mesh)
+        for use in users:
+            use.operation.operands[use.index] = value
+    return larger
+
+
+def _held(site: Site[Any]) -> Held:
+    return Held(*(sum(layout.local_bytes for layout in layouts) for layouts in (site.operands, site.results)))
+
+
+def _given_up(layout: Layout, kept: Layout) -> list[tuple[AxisRef, ...]]:
+    """The axes of each dimension that are minor to those that are kept."""
+    return [axes[len(major) :] for axes, major in zip(layout.axes, kept.axes, strict=True)]
+
+
+def _where(obstacle: Obstacle, larger: Site[Any]) -> str:
+    return f"along {', '.join(map(str, obstacle.axes))}" if larger.is_split else "on every device"
+
+
+def _summed_axes(result: OpResult, reason: str) -> list[AxisRef]:
+    """The axes along which collectives behind `result` add up what devices have of it."""
+    users = list(users_behind_padding(result))
+    collectives = [user for user in users if isinstance(user, (AllReduceOp, ReduceScatterOp))]
+    if not collectives:
+        return []
+    if len(collectives) < len(users):
+        raise op_error(result.op, f"cannot be computed in parts, as the collective behind it expects: {reason}")
+    first = collectives[0]
+    return [*(combined_axes(first) if first.reduction == "sum" else ()), *_summed_axes(first.result, reason)]

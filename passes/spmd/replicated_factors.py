@@ -1,0 +1,80 @@
+"""The fallback: a dimension along which elements would have to move between devices is made whole on each of them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from xdsl.ir import Operation, Use
+from xdsl.rewriter import InsertPoint
+
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.factors import TensorFactors, project, unproject
+from sdy.ir.editing import insert_for_other_uses, insert_for_use
+from sdy.ir.shapes import rank
+from sdy.passes.spmd.layout import mesh_of_devices
+from sdy.passes.spmd.reshards.operation_plan import choose_mesh
+from sdy.passes.spmd.resolution import Resolution
+from sdy.rule import OpShardingRule
+from sdy.rules import sharding_rule
+from sdy.sharding import TensorSharding
+
+
+def replicate_permuted(op: Operation, resolution: Resolution) -> bool:
+    """Let `op` run without axes along which it moves elements between devices; whether there are any."""
+    rule = permuting_rule(op)
+    return rule is not None and bool(rule.permutation) and replicate_factors(op, rule, rule.permutation)
+
+
+def permuting_rule(op: Operation) -> OpShardingRule | None:
+    """The sharding rule of `op`, None where it has none or one of its program, which says what it does itself."""
+    rule = sharding_rule(op)
+    return None if rule is None or rule.is_custom else rule
+
+
+def replicate_factors(op: Operation, rule: OpShardingRule, factors: Collection[int]) -> bool:
+    """Let `op` run with `factors` split on none of its tensors, by reshards around it; whether any was needed."""
+    values = (*op.operands, *op.results)
+    shardings = [get_sharding(value) for value in values]
+    meshes = {sharding.mesh: mesh_of_devices(sharding, op) for sharding in shardings if sharding is not None}
+    name = choose_mesh(shardings, meshes)
+    if name is None:
+        return False
+    mesh = meshes[name]
+    missing = [TensorSharding.replicated_closed(name, rank(value.type)) for value in values]
+    given = [sharding or whole for sharding, whole in zip(shardings, missing, strict=True)]
+    wanted = [
+        unproject(_without(tensor, factors), mapping, rule.factor_sizes, name, mesh).close()
+        if any(tensor.factors[factor].axes for factor in tensor.factors.keys() & set(factors))
+        else None
+        for tensor, mapping in zip(project(rule, given, mesh).tensors, rule.tensors, strict=True)
+    ]
+    return reshard_around(op, wanted)
+
+
+def reshard_around(op: Operation, shardings: Sequence[TensorSharding | None]) -> bool:
+    """Let `op` run with these shardings of its operands, then its results, None being the one that is there.
+
+    Reshards before and after it lead to and from them; whether there are any is the answer.
+    """
+    for index, sharding in enumerate(shardings):
+        if sharding is None:
+            continue
+        if index < len(op.operands):
+            insert_for_use(Use(op, index), ReshardOp(op.operands[index], sharding), InsertPoint.before(op))
+            continue
+        result = op.results[index - len(op.operands)]
+        outside = get_sharding(result)
+        assert outside is not None
+        insert_for_other_uses(result, ReshardOp(result, outside), InsertPoint.after(op))
+        set_sharding(result, sharding)
+    return any(sharding is not None for sharding in shardings)
+
+
+def _without(tensor: TensorFactors, factors: Collection[int]) -> TensorFactors:
+    return replace(
+        tensor,
+        factors={
+            factor: replace(part, axes=(), overflow=()) if factor in factors else part
+            for factor, part in tensor.factors.items()
+        },
+    )

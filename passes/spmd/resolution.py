@@ -1,0 +1,103 @@
+"""What resolving an operation needs to know of the module around it, and the edits that frame a manual computation."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from sdy.dialect.ops import ConstantOp as ShardedConstantOp
+from sdy.dialect.shardings import get_sharding
+from sdy.mesh import Mesh
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.spmd.exchange import Filler
+from sdy.passes.spmd.exchange_builder import Devices, TensorEmitter
+from sdy.passes.spmd.layout import Layout, mesh_of_devices
+from sdy.passes.spmd.parts import shape_of
+from sdy.passes.spmd.reach import Exchange, Reach, needed_rows, whole_shards
+from sdy.passes.spmd.target import Channels
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.constants import ConstantOp, DeviceIdOp
+from sdy.stablehlo.emitter import before
+from sdy.stablehlo.padding import PadOp
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The module's symbols, and how devices communicate in it."""
+
+    symbols: Symbols
+    device_id: type[DeviceIdOp]
+    channels: Channels
+    least_communication: bool
+
+    def devices(self, mesh: Mesh) -> Devices:
+        """The devices of `mesh`."""
+        return Devices(mesh, self.device_id, self.channels)
+
+    def plan(self, reach: Reach, furthest: int | None = None) -> Exchange:
+        """How each part of a dimension gets what it needs."""
+        return needed_rows(reach) if self.least_communication else whole_shards(reach, furthest)
+
+
+def layout_of(value: SSAValue) -> Layout:
+    """The type of a value and how it is split."""
+    sharding = get_sharding(value)
+    if sharding is None:
+        return Layout(value.type)
+    anchor = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+    assert anchor is not None
+    return Layout(value.type, sharding, mesh_of_devices(sharding, anchor))
+
+
+def zero_filler(op: Operation, value: SSAValue) -> Filler:
+    """A zero of the elements of `value`, made in front of `op`."""
+    return Filler(before(op).filled(TensorType(tensor_type(value).element_type, ()), 0), is_zero=True)
+
+
+def filler_of(value: SSAValue) -> Filler:
+    """A scalar of the program as what fills places without a row."""
+    return Filler(value, _is_zero(value))
+
+
+def filled_up(
+    op: Operation, value: SSAValue, shape: Sequence[int], filler: Filler, sharding: TensorSharding
+) -> SSAValue:
+    """`value` with as much filler at the end of each dimension as makes it one of `shape`; in front of `op`."""
+    high = [size - old for size, old in zip(shape, shape_of(value), strict=True)]
+    if not any(high):
+        return value
+    return TensorEmitter(InsertPoint.before(op), op, sharding).insert(PadOp(value, filler.value, [0] * len(high), high))
+
+
+def cut_off(op: Operation, value: SSAValue, shape: Sequence[int], sharding: TensorSharding) -> SSAValue:
+    """The inverse: what is in `value` before the end of `shape`."""
+    if shape_of(value) == tuple(shape):
+        return value
+    return TensorEmitter(InsertPoint.before(op), op, sharding).slice(value, [0] * len(shape), shape)
+
+
+def padded_along(value: SSAValue, dims: Collection[int]) -> list[int]:
+    """The shape of a tensor, uneven dimensions among `dims` padded, and those that other parts of their axes split."""
+    layout = layout_of(value)
+    return padded_over(layout, {axis.name for dim in dims for axis in layout.axes[dim]})
+
+
+def padded_over(layout: Layout, names: Collection[str]) -> list[int]:
+    """The shape of a tensor that a manual computation over the axes of these names can take.
+
+    What other parts of these axes split is padded as well, as a manual axis is manual as a whole.
+    """
+    return [
+        padded if any(axis.name in names for axis in axes) else size
+        for size, padded, axes in zip(layout.shape, layout.padded_shape, layout.axes, strict=True)
+    ]
+
+
+def _is_zero(value: SSAValue) -> bool:
+    if not isinstance(value.owner, ConstantOp | ShardedConstantOp):
+        return False
+    elements = value.owner.value
+    return isinstance(elements, DenseIntOrFPElementsAttr) and not any(elements.data.data)

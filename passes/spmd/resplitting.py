@@ -1,0 +1,60 @@
+"""A split dimension that gets another amount of padding: its parts begin elsewhere on each device but the first.
+
+12 rows over 4 devices are split evenly; to be split further, over 8, they are padded to 16, of which two parts make one
+of 4 rows:
+
+    device    has        needs
+    0         0  1  2    0  1  2  3
+    1         3  4  5    4  5  6  7
+    2         6  7  8    8  9 10 11
+    3         9 10 11    .  .  .  .
+"""
+
+from collections.abc import Collection, Sequence
+
+from xdsl.ir import SSAValue
+
+from sdy.passes.spmd.exchange import DimExchange, Filler
+from sdy.passes.spmd.exchange_builder import Devices, ExchangeBuilder
+from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.padding import Insertion, sharding_without_partials
+from sdy.passes.spmd.parts import shape_of
+from sdy.passes.spmd.reach import Reach, needed_rows
+from sdy.passes.spmd.resolution import zero_filler
+from sdy.passes.spmd.target import Target
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.emitter import with_shape
+
+
+def resplit(
+    at: Insertion, value: SSAValue, layout: Layout, dims: Collection[int], shape: Sequence[int], target: Target
+) -> SSAValue | None:
+    """`value` with the sizes that `shape` says along its split dimensions `dims`, by exchanging rows.
+
+    None where devices would receive more than if each of them had the dimensions whole.
+    """
+    old = shape_of(value)
+    exchanges = {dim: needed_rows(_reach(layout, dim, old[dim], shape[dim])) for dim in dims}
+    sharding = sharding_without_partials(layout)
+    if sharding is None or not all(exchange.pays for exchange in exchanges.values()):
+        return None
+    filler = zero_filler(at.source, value)
+    scalar = TensorSharding.replicated_open(sharding.mesh, 0)
+    names = {axis.name for axes in layout.axes for axis in axes}
+    devices = Devices(layout.mesh, target.device_id, target.channels)
+    builder = ExchangeBuilder(at.source, [(value, sharding), (filler.value, scalar)], names, devices)
+    part, zero = builder.arguments
+    for dim, exchange in exchanges.items():
+        part = DimExchange(builder, sharding, dim, Filler(zero, is_zero=True)).run(part, exchange)
+    sizes = [shape[dim] if dim in dims else size for dim, size in enumerate(old)]
+    [result] = builder.finish([part], [with_shape(value, sizes)], [sharding], at.point)
+    return result
+
+
+def _reach(layout: Layout, dim: int, old: int, new: int) -> Reach:
+    """What parts of a dimension of the padded size `new` need of those of one of the padded size `old`."""
+    size, parts = layout.shape[dim], layout.parts(dim)
+    length = new // parts
+    starts = tuple(part * length for part in range(parts))
+    matters = tuple(range(max(0, min(length, size - start))) for start in starts)
+    return Reach(size, old // parts, starts, matters, length)
