@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from sdy.dialect.reshard_reuse import strides
 from xdsl.rewriter import Rewriter
 
 from sdy.axes import AxisRef, merge_sub_axes, subtract
+from sdy.passes.common.reshard_reuse import strides
 from sdy.passes.spmd.compatibility import factors_made, why_not_by_rule
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder
