@@ -21,7 +21,7 @@ from sdy.dialect.shardings import (
     keeps_shardings_of_results,
     shardable_value,
 )
-from sdy.dialect.verifiers import verify_operation
+from sdy.dialect.verifiers import verify_func_data_flow_edge
 from sdy.ir.fields import next_use, operands_of, type_of
 from sdy.ir.shapes import is_static_tensor, rank
 from sdy.ir.walking import nesting_operations, operations, operations_of
@@ -397,7 +397,7 @@ class _Reader:
 
         Raises DiagnosticError where the call was inlined, as the pipeline does, and the edge is that of none.
         """
-        verify_operation(edge)
+        verify_func_data_flow_edge(edge)
         value = edge.input
         if not is_static_tensor(value.type):
             return []
