@@ -109,7 +109,8 @@ class Snapshot:
     """The operations that the sharding of each node matters to.
 
     In the order in which Shardy goes on to them, last to first: what defines the node's value, then what uses it, in
-    the order of the use list, which starts with the latest. Of nodes with a route, in any order.
+    the order of the use list, which starts with the latest. In any order where there are two alone, of which one is
+    what changes the node, and of nodes with a route.
     """
     routes: Mapping[int, Sequence[Route]]
     """What is to be visited again when a node changes whose change may reach more than its readers, or more nodes than

@@ -13,14 +13,8 @@ from xdsl.ir import Attribute, Operation, SSAValue, SSAValues, Use
 operands_of: Callable[[Operation], SSAValues] = attrgetter("_operands")
 """The values that an operation works on."""
 
-successors_of: Callable[[Operation], tuple[object, ...]] = attrgetter("_successors")
-"""The blocks to which an operation may pass control."""
-
 type_of: Callable[[SSAValue], Attribute] = attrgetter("_type")
 """The type of a value."""
-
-next_operation: Callable[[Operation], Operation | None] = attrgetter("_next_op")
-"""The operation after another in its block; None after the last."""
 
 next_use: Callable[[Use], Use | None] = attrgetter("_next_use")
 """The use after another in the use list of its value; None after the last."""

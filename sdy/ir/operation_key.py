@@ -13,6 +13,8 @@ To hash and compare xDSL's attributes is slow, so that an operation is first loo
 objects in memory, and only then by what these are equal to.
 """
 
+# pyright: reportPrivateUsage=false
+
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -25,8 +27,6 @@ from xdsl.traits import (
     ReturnLike,
     SameOperandsAndResultType,
 )
-
-from sdy.ir.fields import operands_of, successors_of, type_of
 
 T = TypeVar("T")
 
@@ -69,18 +69,18 @@ def key_by_identity(op: Operation) -> list[object]:
     """The key of `op` in which attributes are told by their places in memory, for as long as these are not given away.
 
     It is asked for of each operation again and again, and is written to be fast: a comprehension instead of a loop
-    would cost as much as all the rest.
+    would cost as much as all the rest, and so would calls for what xDSL's objects hold.
     """
     properties = op.properties
     key: list[object] = [type(op), *properties]
-    for value in operands_of(op):
-        key.append(id(type_of(value)))  # noqa: PERF401
+    for value in op._operands:
+        key.append(id(value._type))  # noqa: PERF401
     key.append(None)
     for value in op.results:
-        key.append(id(type_of(value)))  # noqa: PERF401
+        key.append(id(value._type))  # noqa: PERF401
     for attribute in properties.values():
         key.append(id(attribute))  # noqa: PERF401
-    if op.regions or successors_of(op):
+    if op.regions or op._successors:
         key += "regions", len(op.regions), len(op.successors)
     return key
 
@@ -150,7 +150,7 @@ class RememberedByResult(Generic[T]):
         """The function's answer for this operation, which is asked for so often that this is written to be fast."""
         (result,) = op.results
         try:
-            return self._by_identity[id(type_of(result))]
+            return self._by_identity[id(result._type)]
         except KeyError:
             pass
         return self._answer_of_equal(op, result.type)

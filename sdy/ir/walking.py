@@ -22,7 +22,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import OpTrait
 
-from sdy.ir.fields import next_operation
 from sdy.ir.traits import trait_of_class
 
 OperationT = TypeVar("OperationT", bound=Operation)
@@ -160,7 +159,7 @@ class _Found:
                     pending += _first_operations(op)
                     break
                 # `next_op` is a call, which costs as much as all else here.
-                op = next_operation(op)
+                op = op._next_op  # pyright: ignore[reportPrivateUsage]
         self.classes.update(map(type, self.outside_in))
 
     @cached_property

@@ -2,6 +2,7 @@
 
 reader.py      all operations, once each, in the order of the text
 kinds.py       what a step does at an operation
-routes.py      what the change of a node reaches, in the order of use lists
+routes.py      what the change of a node reaches further than its readers, in the order of use lists
+use_lists.py   the order of readers
 dead_code.py   what is trivially dead, and what erasing it takes away from others
 """

@@ -1,8 +1,8 @@
 """Reading a module, once: all its operations, in the order of the text."""
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
 from xdsl.dialects.func import CallOp, FuncOp
@@ -22,7 +22,7 @@ from sdy.dialect.shardings import (
     shardable_value,
 )
 from sdy.dialect.verifiers import verify_func_data_flow_edge
-from sdy.ir.fields import next_use, operands_of, type_of
+from sdy.ir.fields import operands_of, type_of
 from sdy.ir.shapes import is_static_tensor, rank
 from sdy.ir.walking import nesting_operations, operations, operations_of
 from sdy.passes.common.call_graph import callee, main_function
@@ -38,7 +38,8 @@ from sdy.passes.propagation.reading.kinds import (
     kinds_by_use,
     reuses_operand,
 )
-from sdy.passes.propagation.reading.routes import Routes, Surroundings, forwards_operands, in_order_of_use_list
+from sdy.passes.propagation.reading.routes import Routes, Surroundings, forwards_operands
+from sdy.passes.propagation.reading.use_lists import put_in_order_of_use_lists
 from sdy.passes.propagation.snapshot import (
     UNSHARDABLE,
     FunctionNodes,
@@ -110,9 +111,6 @@ class _Reader:
         """The values besides its owner whose sharding a node holds, where it is that of an edge with several."""
         self.members: dict[int, list[SSAValue]] = {}
         """The members of each sharding group."""
-        self.with_several_uses: dict[int, tuple[int, Operation | None]] = {UNSHARDABLE: (0, None)}
-        """The nodes of values that are used more than once, and of those that may be: the number of the operation that
-        defines the value, and the first user in the use list, where these are known."""
         self.is_scalar: dict[int, bool] = {}
         """Whether a type is that of a tensor without dimensions, by the type's `id`, of those met and not refused."""
         self.classes: dict[type[Operation], Plain | None] = {}
@@ -130,7 +128,7 @@ class _Reader:
         self._read_groups()
         dead_code = read_dead_code(self.dead, self.operations, self.kinds, self.conservative)
         routes = self._routes(dead_code.sizes)
-        self._order_readers(routes)
+        put_in_order_of_use_lists(self.readers, self.values, self.tensors, self.operations, routes)
         functions = list(self.functions)
         snapshot = Snapshot(
             named_meshes(self.module),
@@ -154,14 +152,13 @@ class _Reader:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
         is_scalar, classes, nodes, kinds, tensors = self.is_scalar, self.classes, self.nodes, self.kinds, self.tensors
         values, attributes, readers, forwarded = self.values, self.attributes, self.readers, self.forwarded
-        node_of = cast(Callable[[int], int], nodes.get)  # checked where there may be none
-        set_default_node = nodes.setdefault
-        with_several_uses, nodes_with_several_uses = self.with_several_uses, self.with_several_uses.keys()
+        node_of, set_default_node = nodes.get, nodes.setdefault
         block: Block | None = None
         is_inside = False
-        numbered = enumerate(self.operations)
+        # To ask for the operands of all operations at once takes less time than to ask each one.
+        numbered = enumerate(zip(self.operations, map(operands_of, self.operations), strict=True))
         next(numbered)  # the module
-        for number, op in numbered:
+        for number, (op, operands) in numbered:
             try:
                 plain = classes[type(op)]
             except KeyError:
@@ -195,23 +192,21 @@ class _Reader:
                     kinds_of = self.kinds_by_use.of
             if nest:
                 self._read_regions(number, op)
-            use = result.first_use
-            if use is None:
-                if is_trivially_dead(op):
-                    self.dead.append(number)
-            elif next_use(use) is not None:
-                with_several_uses[node] = number, use.operation
-            operands = operands_of(op)
+            if result.first_use is None and is_trivially_dead(op):
+                self.dead.append(number)
             if not operands:
                 continue
-            together = [*map(node_of, map(id, operands))]
-            if None in together:  # pyright: ignore[reportUnnecessaryContains]
-                together = self._nodes(operands)
+            together: list[int] = []
+            for operand in operands:
+                other = node_of(id(operand))
+                if other is None:
+                    other = self._node(operand)
+                together.append(other)
             # Where the result alone can have a sharding nothing is propagated, and no rule need be found.
             if not any(together) or (found := kinds_of(op)) is None:
                 continue
             kind, reusing = found
-            if kind is not reusing and not nodes_with_several_uses.isdisjoint(together) and reuses_operand(op):
+            if kind is not reusing and reuses_operand(op):
                 kind = reusing
             if kind is None:
                 continue
@@ -316,22 +311,6 @@ class _Reader:
             if (value := self.values[node]) is not None:
                 routes[node] = found.of(value, self.other_targets.get(node, ()))
         return routes
-
-    def _order_readers(self, routes: Container[int]) -> None:
-        """Put the readers of each node, which are in the order of the text, in that of the use list of its value."""
-        ops, values, all_readers = self.operations, self.values, self.readers
-        for node, (definer, first_user) in self.with_several_uses.items():
-            if node in routes:
-                continue
-            readers = all_readers[node]
-            num_users = len(readers) - (readers[0] == definer) if readers else 0
-            if num_users < 2:
-                continue
-            if num_users == 2 and ops[readers[-1]] is first_user:
-                # As nearly always: the later of two users is the first in the use list.
-                readers.append(readers.pop(-2))
-            elif (value := values[node]) is not None:
-                readers[:] = in_order_of_use_list(value, ops, readers)
 
     def _read_groups(self) -> None:
         for values in self.members.values():
@@ -438,7 +417,6 @@ class _Reader:
         self.values.append(value)
         self.readers.append([])
         self.attributes.append(None)
-        self.with_several_uses[node] = 0, None
         if sharding is not None:
             self.given[node] = sharding
         if value is not None:

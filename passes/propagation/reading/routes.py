@@ -85,10 +85,9 @@ class Routes:
         found = _Found()
         for target in other_targets:
             self._follow_users(target, found)
-        numbers = self._numbers_of_readers(value)
         definer = defining_op(value)
         if definer is not None:
-            self._add(definer, numbers, found, (definer,))
+            self._add(definer, self._numbers_of_readers(value), found, (definer,))
         self._follow_users(value, found)
         return tuple([Route(tuple(operations), *conditions) for operations, conditions in found.routes])
 
@@ -179,17 +178,3 @@ def _source_edge(use: Use) -> DataFlowEdgeOp | None:
     flow, operation = found
     owner = flow.edge_owner_from_source(operation, use)
     return None if isinstance(owner, BlockArgument) else edge_of(owner)
-
-
-def in_order_of_use_list(value: SSAValue, operations: Sequence[Operation], numbers: Sequence[int]) -> list[int]:
-    """Of `operations` with these `numbers`: what defines `value`, what uses it, and any others."""
-    pending = {id(operations[number]): number for number in numbers}
-    definer = pending.pop(id(value.owner), None)
-    ordered = [] if definer is None else [definer]
-    use = value.first_use
-    while use is not None and pending:
-        number = pending.pop(id(use.operation), None)
-        if number is not None:
-            ordered.append(number)
-        use = next_use(use)
-    return [*ordered, *pending.values()]
