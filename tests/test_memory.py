@@ -61,7 +61,36 @@ def three(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
     return jnp.einsum("ijk,jl,klm->im", a, b, c)
 
 
+def maximisation(means: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What a step of a mixture of normal distributions sums up, compared element by element."""
+    weights = jax.nn.softmax(-((x[:, None] - means) ** 2).sum(-1))
+    return weights.T @ x, weights.sum(0)
+
+
+def loss_and_gradients(
+    bias: jax.Array, x: jax.Array, up: jax.Array, down: jax.Array
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    """The loss, of large logits, is known before the gradients, of a hidden layer that is still larger."""
+
+    def loss(bias: jax.Array, x: jax.Array) -> jax.Array:
+        hidden = jnp.sin(x @ up + bias)
+        return -jax.nn.log_softmax(hidden @ down)[..., 0].mean()
+
+    return jax.value_and_grad(loss, (0, 1))(bias, x)
+
+
 PROGRAMS: dict[str, Callable[[], Placed]] = {
+    "sums beside what is never in memory": lambda: placed(
+        maximisation, (normal(16, 64), P()), (normal(512, 64, seed=1), P("x")), mesh=LINE
+    ),
+    "a loss and gradients": lambda: placed(
+        loss_and_gradients,
+        (normal(256), P()),
+        (normal(256, 32, 16, seed=1), P("x")),
+        (normal(16, 256, seed=2), P()),
+        (normal(256, 64, seed=3), P()),
+        mesh=LINE,
+    ),
     "what is joined of ends far apart": lambda: placed(differences, (normal(128, 128), P("data", "model")), mesh=GRID),
     "parts that are differently far away": lambda: placed(sums_of_pairs, (normal(8, 4096), P("x")), mesh=LINE),
     "a scatter, the greatest of which are kept": lambda: placed(
@@ -135,6 +164,45 @@ def test_small_sums_that_wait_for_as_many_others_are_one():
     combine_small_reductions(module)
     module.verify()
     assert shapes_of_sums(module) == [(32, 16), (11,), (4, 2)]
+
+
+WAITING_FOR_NONE = f"""
+module attributes {{mhlo.num_partitions = 2 : i32}} {{
+  func.func @main(%x: tensor<4xf32>, %z: tensor<32x16xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<32x16xf32>) {{
+    {summed("%0", "%x", "4xf32")}
+    %1 = stablehlo.negate %x : tensor<4xf32>
+    {summed("%2", "%1", "4xf32")}
+    {summed("%3", "%z", "32x16xf32")}
+    return %0, %2, %3 : tensor<4xf32>, tensor<4xf32>, tensor<32x16xf32>
+  }}
+}}
+"""
+
+
+def test_sums_that_wait_for_none_are_left_to_xla():
+    module = sdy.parse(WAITING_FOR_NONE)
+    combine_small_reductions(module)
+    assert shapes_of_sums(module) == [(4,), (4,), (32, 16)]
+
+
+BESIDE_A_BROADCAST = f"""
+module attributes {{mhlo.num_partitions = 2 : i32}} {{
+  func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4x900xf32>) {{
+    {summed("%0", "%x", "4xf32")}
+    {summed("%1", "%y", "4xf32")}
+    {summed("%2", "%1", "4xf32")}
+    %3 = stablehlo.broadcast_in_dim %2, dims = [0] : (tensor<4xf32>) -> tensor<4x900xf32>
+    return %0, %2, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4x900xf32>
+  }}
+}}
+"""
+
+
+def test_small_is_what_is_small_beside_what_lies_in_memory():
+    """XLA need not have a broadcast in memory, so that no copy is small beside it."""
+    module = sdy.parse(BESIDE_A_BROADCAST)
+    combine_small_reductions(module)
+    assert shapes_of_sums(module) == [(4,), (4,), (4,)]
 
 
 def test_sums_that_are_taken_together_are_the_same():

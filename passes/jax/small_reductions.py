@@ -10,13 +10,19 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.ir.shapes import num_elements
 from sdy.ir.walking import operations, operations_of
+from sdy.passes.spmd.device_collectives import COLLECTIVES
 from sdy.passes.spmd.reshards.reduction_kinds import region_reduction
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.dot import DotGeneralOp
 from sdy.stablehlo.emitter import before
 from sdy.stablehlo.reducing_collectives import AllReduceOp
 
 _SMALL = 16
 """All that is taken together is at most the largest tensor over this, so that copies of it take next to no memory."""
+
+_HELD = (*COLLECTIVES, DotGeneralOp, ConvolutionOp)
+"""What has its operands and its results in memory; of other operations XLA may make them element by element."""
 
 
 def combine_small_reductions(module: ModuleOp) -> None:
@@ -51,20 +57,25 @@ def _erase_dead(block: Block) -> None:
 
 
 def _groups(block: Block) -> Sequence[Collection[Operation]]:
-    """Small all-reduces of the same devices and of one kind, each of which waits for as many others."""
+    """Small all-reduces of the same devices and of one kind, each of which waits for as many others.
+
+    Where all of a kind do, XLA makes the same of them, without copies, and fuses nothing into them.
+    """
     waits: dict[SSAValue, int] = {}
     largest = 0
-    groups: dict[Hashable, list[AllReduceOp]] = defaultdict(list)
+    kinds: dict[Hashable, dict[int, list[AllReduceOp]]] = defaultdict(lambda: defaultdict(list))
     for op in block.ops:
         count = max((waits.get(operand, 0) for operand in _used(op)), default=0)
-        largest = max(largest, *(num_elements(value) for value in (*op.operands, *op.results)), 0)
+        if isinstance(op, _HELD):
+            largest = max(largest, *(num_elements(value) for value in (*op.operands, *op.results)))
         if isinstance(op, AllReduceOp):
             kind = region_reduction(op.computation)
             if kind is not None and len(op.operands) == 1 and num_elements(op.operands[0]):
-                groups[count, kind, tensor_type(op.operands[0]).element_type, op.replica_groups].append(op)
+                kinds[kind, tensor_type(op.operands[0]).element_type, op.replica_groups][count].append(op)
             count += 1
         waits.update(dict.fromkeys(op.results, count))
-    return [set(_smallest(group, largest // _SMALL)) for group in groups.values()]
+    several = [group for groups in kinds.values() if len(groups) > 1 for group in groups.values()]
+    return [set(_smallest(group, largest // _SMALL)) for group in several]
 
 
 def _smallest(group: Iterable[AllReduceOp], room: int) -> Iterator[Operation]:
