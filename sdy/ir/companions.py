@@ -14,7 +14,7 @@ from types import MethodType
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from sdy.ir.walking import operations
 
@@ -36,6 +36,8 @@ class Copies:
         """What `part` has become; a copy that stands alone where it was in the module no more."""
         if id(part) not in self._copies:
             self._add_gone(part)
+        if id(part) not in self._copies:  # its operation or block has another value in its place
+            self._copies[id(part)] = _alone(part)
         return cast(PartT, self._copies[id(part)])
 
     def _add(self, old: Operation, new: Operation) -> None:
@@ -56,12 +58,21 @@ class Copies:
         old: Operation | Block | None = part if isinstance(part, Operation) else part.owner
         if isinstance(old, Block):
             old = old.parent_op()
-        assert old is not None
+        if old is None or id(old) in self._copies:
+            return
         new = old.clone_without_regions(clone_operands=False)
         for old_region, new_region in zip(old.regions, new.regions, strict=True):
             for block in old_region.blocks:
                 new_region.add_block(Block(arg_types=block.arg_types))
         self._add(old, new)
+
+
+def _alone(part: Operation | SSAValue) -> SSAValue:
+    """A value like `part` of an operation or a block that stands alone."""
+    if isinstance(part, OpResult):
+        return OpResult(part.type, part.op.clone_without_regions(clone_operands=False), part.index)
+    assert isinstance(part, BlockArgument)
+    return BlockArgument(part.type, Block(), part.index)
 
 
 class Companion(Protocol):
