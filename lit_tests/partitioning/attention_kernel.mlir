@@ -1,12 +1,13 @@
 // RUN: python %S/../../examples/attention_kernel.py | filecheck %s
 
-// Splitting the kernel decides how all parameters are split: one sum over the heads, and those of the
-// four gradients over the batch, with one of which goes the loss.
+// Splitting the kernel decides how all parameters are split: one sum over the heads, and those of the loss and of the
+// four gradients over the batch.
 
 // CHECK:      {{^attention: data model - -, data model - -, data model - - -> data model - -$}}
 // CHECK-NEXT: gradient(attention): data model - -, {{.*}} -> data model - -, data model - -, data model - -
 // CHECK-NEXT: collectives
 // CHECK-NEXT: all_reduce among {{\[\[0, 1\], \[2, 3\], \[4, 5\], \[6, 7\]\]}}
+// CHECK-NEXT: all_reduce among {{\[\[0, 2, 4, 6\], \[1, 3, 5, 7\]\]}}
 // CHECK-NEXT: all_reduce among {{\[\[0, 2, 4, 6\], \[1, 3, 5, 7\]\]}}
 // CHECK-NEXT: all_reduce among {{\[\[0, 2, 4, 6\], \[1, 3, 5, 7\]\]}}
 // CHECK-NEXT: all_reduce among {{\[\[0, 2, 4, 6\], \[1, 3, 5, 7\]\]}}
