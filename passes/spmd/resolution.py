@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from sdy.dialect.ops import ConstantOp as ShardedConstantOp
+from sdy.dialect.constants import constant_elements
 from sdy.dialect.shardings import get_sharding
 from sdy.mesh import Mesh
 from sdy.passes.common.symbols import Symbols
@@ -19,7 +19,7 @@ from sdy.passes.spmd.reach import Exchange, Reach, needed_rows, whole_shards
 from sdy.passes.spmd.target import Channels
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.constants import ConstantOp, DeviceIdOp
+from sdy.stablehlo.constants import DeviceIdOp
 from sdy.stablehlo.emitter import before
 from sdy.stablehlo.padding import PadOp
 
@@ -97,7 +97,5 @@ def padded_over(layout: Layout, names: Collection[str]) -> list[int]:
 
 
 def _is_zero(value: SSAValue) -> bool:
-    if not isinstance(value.owner, ConstantOp | ShardedConstantOp):
-        return False
-    elements = value.owner.value
-    return isinstance(elements, DenseIntOrFPElementsAttr) and not any(elements.data.data)
+    elements = constant_elements(value)
+    return elements is not None and not any(elements.data.data)
