@@ -13,7 +13,6 @@ from jax.sharding import AxisType, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from cxx_versions import lacks
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 
@@ -45,12 +44,6 @@ def test_a_mesh_may_have_axes_of_both_kinds():
             np.testing.assert_allclose(sdy.jit(lambda x: x * 2)(x), 2 * X)
 
 
-@pytest.mark.xfail(
-    not lacks("unreduced axes checked"),
-    reason="XLA refuses our program of all devices where it takes a sum that is still to be made",
-    raises=jax.errors.JaxRuntimeError,
-    strict=True,
-)
 @pytest.mark.parametrize("unreduced", [frozenset({"x"}), frozenset({"x", "y"})])
 def test_results_that_are_still_to_be_reduced(unreduced: frozenset[str]):
     mesh = mesh_of((4, 2), AxisType.Explicit, AxisType.Explicit)

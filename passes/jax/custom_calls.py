@@ -19,8 +19,9 @@ from sdy.stablehlo.custom_call import CustomCallOp
 
 def prepare_custom_calls(module: ModuleOp) -> None:
     """Make ready what the custom calls of `module` call, which jax does only where it lowers such a call itself."""
-    if any(isinstance(op, CustomCallOp) for op in operations(module)):
-        initialize_libraries()
+    targets = {op.call_target_name.data for op in operations(module) if isinstance(op, CustomCallOp)}
+    if targets:
+        initialize_libraries(targets)
 
 
 @contextmanager

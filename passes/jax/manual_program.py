@@ -7,11 +7,11 @@ from itertools import chain, islice, repeat
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp as FuncReturnOp
-from xdsl.ir import Block
+from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.axes import AxisRef
-from sdy.dialect.ops import ManualComputationOp, MeshOp, ReturnOp
+from sdy.dialect.ops import ManualComputationOp, MeshOp, ReturnOp, ShardingConstraintOp
 from sdy.dialect.shardings import func_result_sharding, set_func_result_sharding
 from sdy.mesh import Mesh
 from sdy.passes.common.regions import move_body
@@ -59,14 +59,18 @@ def make_manual(
     for new, old in zip(block.args, outside.args, strict=True):
         new.location = old.location
     passed_on = [TensorSharding(mesh)] * tokens
-    given = [(arg, port) for arg, port in zip(block.args[tokens:], inputs, strict=True) if 0 not in port.shape]
+    given = [
+        (arg, _on_mesh(port, mesh))
+        for arg, port in zip(block.args[tokens:], inputs, strict=True)
+        if 0 not in port.shape
+    ]
     shardings = [_on_mesh(port, mesh) for port in outputs]
     _fill_what_is_empty(main.body.block, inputs, tokens)
     manual = ManualComputationOp(
-        [*block.args[:tokens], *(arg for arg, _ in given)],
+        [*block.args[:tokens], *(_constrained_if_unreduced(block, arg, sharding) for arg, sharding in given)],
         move_body(main.body, ReturnOp),
         types.outputs.data,
-        [*passed_on, *(_on_mesh(port, mesh) for _, port in given)],
+        [*passed_on, *(sharding for _, sharding in given)],
         [*passed_on, *shardings],
         mesh.axis_names,
     )
@@ -94,6 +98,15 @@ def _on_mesh(port: Port, mesh: Mesh) -> TensorSharding:
     dims = islice(chain(port.spec.partitions, repeat(None)), len(port.shape))
     unreduced = tuple(AxisRef(axis) for axis in mesh.axis_names if axis in port.spec.unreduced)
     return replace(TensorSharding.of(*dims, mesh=mesh), unreduced=unreduced)
+
+
+def _constrained_if_unreduced(block: Block, value: SSAValue, sharding: TensorSharding) -> SSAValue:
+    """A sum that is still to be made ends at a constraint: XLA refuses a manual computation that just takes one."""
+    if not sharding.unreduced:
+        return value
+    constraint = ShardingConstraintOp(value, sharding)
+    block.add_op(constraint)
+    return constraint.result
 
 
 def _fill_what_is_empty(block: Block, inputs: Sequence[Port], tokens: int) -> None:
