@@ -20,7 +20,7 @@ from pathlib import Path
 _DEVICES = 8
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={_DEVICES} {os.environ.get('XLA_FLAGS', '')}"
 os.environ["JAX_PLATFORMS"] = "cpu"
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests/support"))
 
 from rich.console import Console  # noqa: E402
 from rich.progress import track  # noqa: E402

@@ -33,7 +33,7 @@ from typing import Any
 
 import jax
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
+sys.path.append(str(Path(__file__).parent.parent / "tests/support"))
 
 from drop_in_programs import build, names
 from side_by_side import Comparison, compare
@@ -74,8 +74,8 @@ BEYOND_JAX: Mapping[str, str] = {
     "corpus, beyond XLA: scatter of windows outside": _PADDING,
     "corpus, beyond XLA: parity": _BITS,
 }
-"""Programs that cannot be compared with jax.jit, as jax 0.10.2 has it, and why; tests/test_corpus.py compares what sdy
-gives for them with one device."""
+"""Programs that cannot be compared with jax.jit, as jax 0.10.2 has it, and why; tests/numerics/test_corpus.py compares
+what sdy gives for them with one device."""
 
 
 GROWING: Mapping[str, str] = {

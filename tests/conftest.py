@@ -1,16 +1,13 @@
 """Settings that every test shares."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
+import virtual_devices
 from sdy.ir.walking import checked_walks
 
-# Before anything initialises JAX: programs run on eight virtual CPU devices, and are compiled soon, not to run fast.
-_FLAGS = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
-os.environ["XLA_FLAGS"] = f"{_FLAGS} {os.environ.get('XLA_FLAGS', '')}"
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
+virtual_devices.set_up()
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,6 @@
     parsing.py         xDSL's parsers, of which each step can be replaced
     printing.py        xDSL's printer, likewise
 
-No other file names a private part of xDSL, which `tests/test_xdsl_door.py` checks; it says of each that is named here
-what would break without it.
+No other file names a private part of xDSL, which `tests/project/test_xdsl_door.py` checks; it says of each that is
+named here what would break without it.
 """

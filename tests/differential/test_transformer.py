@@ -1,0 +1,41 @@
+"""The main job, on a real training step: examples/transformer.py."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sdy
+from oracle import assert_same, oracle
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def lowered(layers: int) -> str:
+    command = [sys.executable, str(EXAMPLES / "transformer.py"), "--layers", str(layers)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+
+
+def test_the_text_checked_in_does_what_the_script_lowers() -> None:
+    """Another version of JAX may lower it differently; the arguments and results stay."""
+    checked_in, fresh = (sdy.parse(text) for text in ((EXAMPLES / "transformer.mlir").read_text(), lowered(2)))
+    main = [next(op for op in module.body.ops if op.name == "func.func") for module in (checked_in, fresh)]
+    assert main[0].properties["function_type"] == main[1].properties["function_type"]
+
+
+@pytest.mark.parametrize("layers", [2, 12])
+def test_every_sharding_is_the_oracles(layers: int) -> None:
+    text = (EXAMPLES / "transformer.mlir").read_text() if layers == 2 else lowered(layers)
+    module = sdy.parse(text)
+    sdy.propagate(module)
+    assert_same(sdy.format(module), oracle(text, "sdy-propagation-pipeline"))
+
+
+@pytest.mark.parametrize("arguments", [["--layers", "0"], ["--layers", "many"]])
+def test_a_wrong_number_of_layers_is_refused(arguments: list[str]) -> None:
+    command = [sys.executable, str(EXAMPLES / "transformer.py"), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 2
+    assert "--layers" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,37 @@
+"""Run the StableHLO repository's own tests of its interpreter in ours, and name what fails.
+
+    python tests/support/interpreter_conformance.py CHECKOUT [TEXT]
+
+CHECKOUT is a work tree of openxla/stablehlo; with TEXT only files whose name contains it are run. Each part of each
+file is a program that passes if what it expects holds.
+"""
+
+import sys
+from pathlib import Path
+
+from sdy.diagnostics import DiagnosticError
+from sdy.passes.driver import read
+from sdy.tools.sdy_interpret import interpret_source
+from sdy.tools.split_input import split
+
+
+def main() -> int:
+    checkout, wanted = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
+    passed = total = 0
+    folder = checkout / "stablehlo" / "tests" / "interpret"
+    for file in sorted(file for file in folder.rglob("*.mlir") if wanted in file.name):
+        for number, part in enumerate(split(read(str(file)))):
+            total += 1
+            try:
+                interpret_source(part)
+                passed += 1
+            except DiagnosticError as problem:
+                print(f"{file.relative_to(folder)} part {number}: {problem}")
+            except Exception as problem:  # what we get wrong is to be named like the rest
+                print(f"{file.relative_to(folder)} part {number}: {type(problem).__name__}: {problem}"[-600:])
+    print(f"parts that pass: {passed} of {total}")
+    return 0 if passed == total else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""What is recognised when it is read or printed again says what it says the first time."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from xdsl.ir import Operation, SSAValue
+
+from sdy.diagnostics import DiagnosticError
+from sdy.ir.operation_key import OperationKey
+from sdy.passes.driver import Source
+from sdy.text import format, parse
+from sdy.text.printing.repeated_texts import RepeatedTexts
+from sdy.text.reading.repeated_lines import Line, RepeatedLineParser
+from sdy.tools.split_input import split
+
+ROOT = Path(__file__).parents[2]
+PATHS = [ROOT / "examples" / "transformer.mlir", *sorted((ROOT / "lit_tests").rglob("*.mlir"))]
+
+SUBTRACTION = "stablehlo.subtract %0, %arg0 : tensor<4xf32>"
+REDUCTION = "applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>"
+HEAD = f"""
+func.func @f(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>, %arg2: tensor<8xf32>, %c: tensor<f32>, %p: tensor<4xi1>) {{
+  %0 = stablehlo.subtract %arg0, %arg1 : tensor<4xf32>
+  %1 = stablehlo.select %p, %arg0, %arg0 : tensor<4xi1>, tensor<4xf32>
+  %2 = stablehlo.reduce(%arg0 init: %c) {REDUCTION}
+"""
+LINES = {
+    "other values": f"%3 = {SUBTRACTION}",
+    "one value twice": "%3 = stablehlo.subtract %0, %0 : tensor<4xf32>",
+    "after one value twice": "%3 = stablehlo.select %p, %arg0, %arg1 : tensor<4xi1>, tensor<4xf32>",
+    "another indentation": f"    %3 = {SUBTRACTION}",
+    "a body": f"%3 = stablehlo.reduce(%0 init: %2) {REDUCTION}",
+    "another type": "%3 = stablehlo.subtract %arg2, %arg2 : tensor<8xf32>",
+    "a wrong type": "%3 = stablehlo.subtract %arg0, %arg2 : tensor<4xf32>",
+    "no value": "%3 = stablehlo.subtract %0, %nothing : tensor<4xf32>",
+    "no result": f"{SUBTRACTION}",
+    "a second definition": "%0 = stablehlo.subtract %arg1, %arg0 : tensor<4xf32>",
+    "too many results": f"%3:2 = {SUBTRACTION}",
+    "a location": f'%3 = {SUBTRACTION} loc("here")',
+    "a location below": f'%3 = {SUBTRACTION}\n  loc("here")',
+    "a comment": f"%3 = {SUBTRACTION}  // not %p",
+    "a comment below": f"%3 = {SUBTRACTION}\n  // not %p",
+    "two on a line": f"%3 = {SUBTRACTION} %4 = {SUBTRACTION}",
+    "what cannot follow": f"%3 = {SUBTRACTION}\n  , tensor<4xf32>",
+    "a name in a string": '%3 = stablehlo.subtract %0, %arg0 {a = "%1"} : tensor<4xf32>',
+}
+
+
+def outcome(source: Source) -> str:
+    """All that reading a text gives: the module with the place of everything, or what is said against it."""
+    try:
+        module = parse(source.text, source.name)
+        return format(module, debuginfo=True) + format(module, generic=True)
+    except DiagnosticError as problem:
+        return str(problem)
+
+
+def recognise_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on read every line and print every operation as if it were the first."""
+
+    def no_line(parser: RepeatedLineParser, offset: int) -> None:
+        pass
+
+    def no_text(texts: RepeatedTexts, *asked: object) -> None:
+        pass
+
+    monkeypatch.setattr(RepeatedLineParser, "line_at", no_line)
+    monkeypatch.setattr(RepeatedTexts, "find", no_text)
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+def test_a_repeated_line(line: str, monkeypatch: pytest.MonkeyPatch):
+    source = Source(f"{HEAD}  {line}\n  {line.replace('%3', '%7')}\n  return\n}}\n", "some.mlir")
+    recognised = outcome(source)
+    recognise_nothing(monkeypatch)
+    assert outcome(source) == recognised
+
+
+def test_most_of_a_model_is_recognised(monkeypatch: pytest.MonkeyPatch):
+    read: list[bool] = []
+    printed: list[bool] = []
+    read_again, find = RepeatedLineParser.read_again, RepeatedTexts.find
+
+    def reading(parser: RepeatedLineParser, line: Line) -> Operation | None:
+        op = read_again(parser, line)
+        read.append(op is not None)
+        return op
+
+    def finding(texts: RepeatedTexts, key: OperationKey, op: Operation, names: Mapping[SSAValue, str]) -> str | None:
+        text = find(texts, key, op, names)
+        printed.append(text is not None)
+        return text
+
+    monkeypatch.setattr(RepeatedLineParser, "read_again", reading)
+    monkeypatch.setattr(RepeatedTexts, "find", finding)
+    text = PATHS[0].read_text()
+    assert format(parse(text)) == text
+    assert sum(read) > 400
+    assert sum(printed) > 400
+
+
+def test_what_the_tests_of_passes_read(monkeypatch: pytest.MonkeyPatch):
+    sources = [part for path in PATHS for part in split(Source(path.read_text(), path.name))]
+    recognised = [outcome(source) for source in sources]
+    recognise_nothing(monkeypatch)
+    assert [outcome(source) for source in sources] == recognised
