@@ -64,10 +64,6 @@ class ComputationDataFlow(ShardableDataFlow):
         assert terminator is not None
         return (Use(terminator, owner.index),)
 
-    def edge_owner_from_source(self, op: Operation, source: Use) -> SSAValue:
-        owners = op.regions[0].block.args if source.operation is op else op.results
-        return owners[source.index]
-
     def result_edge_owner_shardings(self, op: Operation) -> OptionalShardings:
         return self._given(op, OUT_SHARDINGS) or (None,) * len(op.results)
 

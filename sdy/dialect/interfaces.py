@@ -16,7 +16,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 from xdsl.traits import OpTrait
 
 from sdy.dialect.attributes import SHARDING, TensorShardingPerValueAttr
-from sdy.ir.traits import is_terminator, trait_of
+from sdy.ir.traits import trait_of
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 
@@ -74,10 +74,6 @@ class ShardableDataFlow(OpTrait, ABC):
         """The owner of the edge that `target` belongs to."""
         return target
 
-    def edge_owner_from_source(self, op: Operation, source: Use) -> SSAValue:
-        """The owner of the edge that `source` belongs to."""
-        return op.results[source.index]
-
     def non_owner_targets(self, op: Operation, owner: SSAValue) -> Sequence[SSAValue]:
         """The other targets of the edge of `owner`."""
         return ()
@@ -132,13 +128,3 @@ def defining_op(value: SSAValue) -> Operation | None:
 def data_flow_of(op: Operation) -> ShardableDataFlow | None:
     """The interface of `op` if it has data-flow edges."""
     return trait_of(op, ShardableDataFlow)
-
-
-def data_flow_of_source(use: Use) -> tuple[ShardableDataFlow, Operation] | None:
-    """The interface and the operation whose data-flow edge `use` is a source of; None where there is no such edge."""
-    op: Operation | None = use.operation
-    if is_terminator(op):
-        op = op.parent_op()
-    if op is None or (flow := data_flow_of(op)) is None:
-        return None
-    return flow, op

@@ -250,8 +250,9 @@ def _entries(attributes: ArrayAttr[DictionaryAttr] | None, count: int) -> Sequen
 
 
 def _sharding_in(entry: DictionaryAttr) -> TensorSharding | None:
+    # The class of attributes is an abstract one, with which isinstance is slow.
     attribute = _attribute_in(entry)
-    return attribute.data if isinstance(attribute, TensorShardingAttr) else None
+    return attribute.data if type(attribute) is TensorShardingAttr else None
 
 
 def _attribute_in(entry: DictionaryAttr) -> Attribute | None:

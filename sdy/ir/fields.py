@@ -16,5 +16,8 @@ operands_of: Callable[[Operation], SSAValues] = attrgetter("_operands")
 type_of: Callable[[SSAValue], Attribute] = attrgetter("_type")
 """The type of a value."""
 
+user_of: Callable[[Use], Operation] = attrgetter("_operation")
+"""The operation that has a use."""
+
 next_use: Callable[[Use], Use | None] = attrgetter("_next_use")
 """The use after another in the use list of its value; None after the last."""

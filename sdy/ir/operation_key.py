@@ -81,7 +81,7 @@ def key_by_identity(op: Operation) -> list[object]:
     for attribute in properties.values():
         key.append(id(attribute))  # noqa: PERF401
     if op.regions or op._successors:
-        key += "regions", len(op.regions), len(op.successors)
+        key += "regions", len(op.regions), len(op._successors)
     return key
 
 
@@ -142,7 +142,8 @@ class RememberedByResult(Generic[T]):
 
     def __init__(self, function: Callable[[Operation], T]):
         self._function = function
-        self._by_identity: dict[int, T] = {}
+        self.known: dict[int, T] = {}
+        """The answers, by the `id` of the type, for who has the type at hand."""
         self._by_equality: dict[Attribute, T] = {}
         self._met: list[Attribute] = []
 
@@ -150,7 +151,7 @@ class RememberedByResult(Generic[T]):
         """The function's answer for this operation, which is asked for so often that this is written to be fast."""
         (result,) = op.results
         try:
-            return self._by_identity[id(result._type)]
+            return self.known[id(result._type)]
         except KeyError:
             pass
         return self._answer_of_equal(op, result.type)
@@ -158,10 +159,10 @@ class RememberedByResult(Generic[T]):
     def _answer_of_equal(self, op: Operation, type_: Attribute) -> T:
         """The answer for an operation whose result's type was not met before."""
         answer = self._by_equality[type_] if type_ in self._by_equality else self._function(op)
-        if len(self._by_identity) == _MOST:
-            self._by_identity.clear()
+        if len(self.known) == _MOST:
+            self.known.clear()
             self._by_equality.clear()
             self._met.clear()
         self._met.append(type_)
-        self._by_equality[type_] = self._by_identity[id(type_)] = answer
+        self._by_equality[type_] = self.known[id(type_)] = answer
         return answer

@@ -11,7 +11,7 @@ Operations that are equal but for the values they work on share one rule, so tha
 one layer does, and so that work which depends on a rule alone can be remembered by it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any, Generic, TypeVar
@@ -175,6 +175,7 @@ class ByRule(Generic[T]):
         self._derive = derive
         self._conservative = conservative
         self._of_class: dict[type[Operation], Callable[[Operation], T | None]] = {}
+        self._by_result: dict[type[Operation], RememberedByResult[T | None]] = {}
         # To call a method is faster than to call an object.
         self._remembered = Remembered(self._make).__call__
         _all_by_rule.append(self)
@@ -192,6 +193,14 @@ class ByRule(Generic[T]):
             way = self._of_class[op.__class__] = self._find_way_of_class(op)
         return way
 
+    def known_by_result(self, op_class: type[Operation]) -> Mapping[int, T | None]:
+        """What was derived so far for a class whose way was found, by the `id` of the type of the only result.
+
+        Without what depends on more than that.
+        """
+        remembered = self._by_result.get(op_class)
+        return {} if remembered is None else remembered.known
+
     def of_all(self, ops: Iterable[Operation]) -> Iterator[tuple[Operation, T]]:
         """The operations of `ops` that have a rule, and what is derived from each."""
         of_classes = self._of_class
@@ -206,6 +215,7 @@ class ByRule(Generic[T]):
     def forget_classes(self) -> None:
         """Forget what is known of classes, since another operation was registered."""
         self._of_class.clear()
+        self._by_result.clear()
 
     def _find_way_of_class(self, op: Operation) -> Callable[[Operation], T | None]:
         """How what is derived from operations of the class of `op` is found."""
@@ -215,7 +225,10 @@ class ByRule(Generic[T]):
         if op.name in _makers:
             if op.name in _looks_around:
                 return self._make
-            return RememberedByResult(self._make_by_result).__call__ if op.name in _by_result else self._remembered
+            if op.name not in _by_result:
+                return self._remembered
+            remembered = self._by_result[op.__class__] = RememberedByResult(self._make_by_result)
+            return remembered.__call__
         return self._way_without_function(op)
 
     def _of_unregistered(self, op: Operation) -> T | None:

@@ -50,6 +50,7 @@ PRIVATE: dict[str, tuple[object, str]] = {
     "_next_op": (OP, "to walk through a block takes twice as long"),
     "_next_use": (BLOCK.args[0].first_use, "to ask for a second use, and to follow a use list, takes twice as long"),
     "_operand_uses": (OP, "operations that are like others are made with all checks"),
+    "_operation": (BLOCK.args[0].first_use, "as `_next_use`"),
     "_operands": (OP, "each reading of operands makes a view of them, and each replacement a new one"),
     "_parser_state": (PARSER, "the text of a parser cannot be read by another lexer"),
     "_populate_worklist": (WALKER, "all operations are looked at for each rewriting"),

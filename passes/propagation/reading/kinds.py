@@ -1,5 +1,6 @@
 """Of which kind each operation is: operations of one kind share their steps, in all modules of the process."""
 
+from collections.abc import Iterable
 from functools import lru_cache, partial
 
 from xdsl.dialects.builtin import ShapedType
@@ -57,7 +58,8 @@ def kinds_by_use(conservative: bool) -> ByRule[KindsByUse]:
 
 def kind_among(kinds: KindsByUse, operation: Operation) -> OperationKind | None:
     """The kind of `operation`, of those that were found for it."""
-    return kinds.reusing if kinds.alone is not kinds.reusing and reuses_operand(operation) else kinds.alone
+    is_told = kinds.alone is not kinds.reusing
+    return kinds.reusing if is_told and has_reused(operands_of(operation)) else kinds.alone
 
 
 def kind_of_barrier(barrier: PropagationBarrierOp) -> OperationKind:
@@ -94,9 +96,9 @@ def _role(operation: Operation) -> Role:
     return _ROLES.get(type(operation), Role.OTHER)
 
 
-def reuses_operand(operation: Operation) -> bool:
-    """Whether `operation` reads a tensor, other than a scalar, that is read elsewhere too; asked of most, and fast."""
-    for operand in operands_of(operation):
+def has_reused(operands: Iterable[SSAValue]) -> bool:
+    """Whether there is a tensor, other than a scalar, that is read elsewhere too; asked of most operands, and fast."""
+    for operand in operands:
         use = operand.first_use
         if use is not None and next_use(use) is not None and not is_scalar(operand):
             return True

@@ -1,6 +1,6 @@
 """Reading a module, once: all its operations, in the order of the text."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from sdy.dialect.shardings import (
     shardable_value,
 )
 from sdy.dialect.verifiers import verify_func_data_flow_edge
-from sdy.ir.fields import operands_of, type_of
+from sdy.ir.fields import operands_of, type_of, user_of
 from sdy.ir.shapes import is_static_tensor, rank
 from sdy.ir.walking import nesting_operations, operations, operations_of
 from sdy.passes.common.call_graph import callee, main_function
@@ -31,14 +31,14 @@ from sdy.passes.common.symbols import Symbols
 from sdy.passes.propagation.binding import Binding
 from sdy.passes.propagation.reading.dead_code import is_trivially_dead, read_dead_code
 from sdy.passes.propagation.reading.kinds import (
+    has_reused,
     kind_among,
     kind_of_barrier,
     kind_of_edge,
     kind_of_two_sided_edge,
     kinds_by_use,
-    reuses_operand,
 )
-from sdy.passes.propagation.reading.routes import Routes, Surroundings, forwards_operands
+from sdy.passes.propagation.reading.routes import Routes, SourceKey, Surroundings, forwards_operands
 from sdy.passes.propagation.reading.use_lists import put_in_order_of_use_lists
 from sdy.passes.propagation.snapshot import (
     UNSHARDABLE,
@@ -58,12 +58,16 @@ class Plain(NamedTuple):
 
     kinds_of: Callable[[Operation], KindsByUse | None]
     """How the kinds of an operation without a given rule are found."""
+    known: Mapping[int, KindsByUse | None]
+    """Those that are found already and follow from the type of the result, by the `id` of that: asked for first."""
     nest: bool
     """Whether there are operations of this class that have regions."""
 
 
 PropagationStep = tuple[OperationKind | None, Sequence[int]]
 """What is done at an operation: its kind, and the nodes of the tensors that it sees."""
+
+_NONE_KNOWN: Mapping[int, KindsByUse | None] = {}
 
 _NO_STEP: PropagationStep = (None, ())
 
@@ -109,6 +113,12 @@ class _Reader:
         """The nodes whose change may reach other operations than those that it matters to."""
         self.other_targets: dict[int, Sequence[SSAValue]] = {}
         """The values besides its owner whose sharding a node holds, where it is that of an edge with several."""
+        self.edges: dict[SourceKey, DataFlowEdgeOp] = {}
+        """The data-flow edge that each of its sources leads to, but for those into a manual or named computation.
+
+        As in Shardy: a change of what these take reaches the edge inside only when all operations are visited in the
+        next round, and ties depend on that.
+        """
         self.members: dict[int, list[SSAValue]] = {}
         """The members of each sharding group."""
         self.is_scalar: dict[int, bool] = {}
@@ -166,14 +176,15 @@ class _Reader:
             if plain is None:
                 self._read_operation(number, op)
                 continue
-            kinds_of, nest = plain
+            kinds_of, known, nest = plain
             try:
                 (result,) = op.results
             except ValueError:
                 self._read_operation(number, op)
                 continue
+            type_id = id(type_of(result))
             try:
-                is_unshardable = is_scalar[id(type_of(result))]
+                is_unshardable = is_scalar[type_id]
             except KeyError:
                 is_unshardable = self._check_type(op, result.type)
             given = op.attributes
@@ -189,7 +200,7 @@ class _Reader:
                     readers.append([])
                 if given:
                     self._read_attributes(op, node)
-                    kinds_of = self.kinds_by_use.of
+                    kinds_of, known = self.kinds_by_use.of, _NONE_KNOWN
             if nest:
                 self._read_regions(number, op)
             if result.first_use is None and is_trivially_dead(op):
@@ -203,10 +214,10 @@ class _Reader:
                     other = self._node(operand)
                 together.append(other)
             # Where the result alone can have a sharding nothing is propagated, and no rule need be found.
-            if not any(together) or (found := kinds_of(op)) is None:
+            if not any(together) or (found := known.get(type_id) or kinds_of(op)) is None:
                 continue
             kind, reusing = found
-            if kind is not reusing and reuses_operand(op):
+            if kind is not reusing and has_reused(operands):
                 kind = reusing
             if kind is None:
                 continue
@@ -225,7 +236,9 @@ class _Reader:
         """How operations of the class of `op` are read; None where these are not plain."""
         plain = None
         if _is_plain(op.__class__):
-            plain = Plain(self.kinds_by_use.way_of_class(op), op.__class__ in self.nesting_classes)
+            kinds_of = self.kinds_by_use.way_of_class(op)
+            known = self.kinds_by_use.known_by_result(op.__class__)
+            plain = Plain(kinds_of, known, op.__class__ in self.nesting_classes)
         self.classes[op.__class__] = plain
         return plain
 
@@ -256,8 +269,8 @@ class _Reader:
             if id(result.type) not in self.is_scalar:
                 self._check_type(op, result.type)
         kind, tensors = _way_to_step(op.__class__)(self, op)
-        self.kinds[number], self.tensors[number] = kind, tensors
         if kind is not None:
+            self.kinds[number], self.tensors[number] = kind, tensors
             for node in tensors:
                 self.readers[node].append(number)
         self.forwarded.update(tensors)
@@ -305,7 +318,16 @@ class _Reader:
 
     def _routes(self, erasable: Iterable[int]) -> dict[int, tuple[Route, ...]]:
         """The routes from the nodes whose change is more than a change of their own that matters to their readers."""
-        found = Routes(self.operations, self.readers, self.nodes, self.surroundings, self.symbols, self.calls, erasable)
+        found = Routes(
+            self.operations,
+            self.readers,
+            self.nodes,
+            self.surroundings,
+            self.symbols,
+            self.calls,
+            self.edges,
+            erasable,
+        )
         routes: dict[int, tuple[Route, ...]] = {UNSHARDABLE: ()}
         for node in {*self.forwarded, *self.groups, *self.siblings}:
             if (value := self.values[node]) is not None:
@@ -335,20 +357,25 @@ class _Reader:
         (owner,), (result,) = edge.operands, edge.results
         node = self._node(owner)
         op, kind = defining_op(owner), self._edge_kind(owner.type)
-        if op is None or kind is None:
+        if op is None:
             return _NO_STEP
         flow = data_flow_of(op)
         assert flow is not None
+        sources = [(user_of(use), use.index) for use in flow.edge_sources(op, owner)]
+        if type(owner) is OpResult and self.values[node] is result:
+            for user, index in sources:
+                self.edges[id(user), index] = edge
+        if kind is None:
+            return _NO_STEP
         if others := flow.non_owner_targets(op, owner):
             self.other_targets[node] = others
-        sources = flow.edge_sources(op, owner)
         if not sources:
             return _NO_STEP
         if (sides := flow.sides(op, owner)) is not None:
             kind = kind_of_two_sided_edge(owner, sides, len(sources))
         elif len(sources) > 1:
             kind = self._edge_kind(owner.type, len(sources))
-        return kind, [*[self._node(use.operation.operands[use.index]) for use in sources], self._node(result)]
+        return kind, [*[self._node(operands_of(user)[index]) for user, index in sources], self._node(result)]
 
     def call_step(self, edge: FuncDataFlowEdgeOp) -> PropagationStep:
         """The step at the edge between a function and its calls."""

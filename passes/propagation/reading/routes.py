@@ -9,15 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from xdsl.dialects.func import CallOp, ReturnOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
+from xdsl.ir import Block, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
-from sdy.dialect.interfaces import ShardableDataFlow, data_flow_of_source, defining_op
+from sdy.dialect.interfaces import ShardableDataFlow, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp
-from sdy.ir.fields import next_use
+from sdy.ir.fields import next_use, user_of
 from sdy.ir.traits import is_terminator
 from sdy.passes.common.call_graph import callee
-from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.propagation.snapshot import Route
 from sdy.passes.propagation.step import OperationKind
@@ -31,6 +30,10 @@ def forwards_operands(operation: type[Operation]) -> bool:
         or operation.has_trait(IsTerminator, value_if_unregistered=False)
         or operation.has_trait(ShardableDataFlow, value_if_unregistered=False)
     )
+
+
+SourceKey = tuple[int, int]
+"""A use among the sources of a data-flow edge: the `id` of its operation, and its index there."""
 
 
 class Surroundings:
@@ -69,6 +72,7 @@ class Routes:
         surroundings: Surroundings,
         symbols: Symbols,
         calls: Mapping[Operation | None, Sequence[CallOp]],
+        edges: Mapping[SourceKey, DataFlowEdgeOp],
         erasable: Iterable[int],
     ) -> None:
         self._operations = operations
@@ -77,6 +81,7 @@ class Routes:
         self._surroundings = surroundings
         self._symbols = symbols
         self._calls = calls
+        self._edges = edges
         self._erasable = {id(operations[number]): number for number in erasable}
         """The numbers of the operations that may be erased, by their `id`."""
 
@@ -84,22 +89,22 @@ class Routes:
         """The routes from the node that `value` holds the sharding of, and that joins `other_targets` to it."""
         found = _Found()
         for target in other_targets:
-            self._follow_users(target, found)
+            self._follow_users(target, self._numbers_of_readers(target), found)
+        numbers = self._numbers_of_readers(value)
         definer = defining_op(value)
         if definer is not None:
-            self._add(definer, self._numbers_of_readers(value), found, (definer,))
-        self._follow_users(value, found)
+            self._add(definer, numbers, found, (definer,))
+        self._follow_users(value, numbers, found)
         return tuple([Route(tuple(operations), *conditions) for operations, conditions in found.routes])
 
-    def _follow_users(self, value: SSAValue, found: "_Found") -> None:
+    def _follow_users(self, value: SSAValue, numbers: Mapping[int, int], found: "_Found") -> None:
         """Follow what uses `value`, once: a function that calls itself may pass on what it gets."""
         if id(value) in found.followed:
             return
         found.followed.add(id(value))
-        numbers = self._numbers_of_readers(value)
         use = value.first_use
         while use is not None:
-            user = use.operation
+            user = user_of(use)
             if forwards_operands(user.__class__):
                 self._follow_forwarded(use, numbers, found)
             else:
@@ -107,17 +112,19 @@ class Routes:
             use = next_use(use)
 
     def _follow_forwarded(self, use: Use, numbers: Mapping[int, int], found: "_Found") -> None:
-        user = use.operation
-        edge = _source_edge(use)
+        user = user_of(use)
+        edge = self._edges.get((id(user), use.index))
         if edge is not None:
             self._add(edge, numbers, found, (user, edge))
             if id(edge) not in self._erasable:
                 return
         if isinstance(user, CallOp):
-            self._follow_users(callee(user, self._symbols).args[use.index], found)
+            argument = callee(user, self._symbols).args[use.index]
+            self._follow_users(argument, self._numbers_of_readers(argument), found)
         elif isinstance(user, ReturnOp):
             for call in self._calls.get(user.parent_op(), ()):
-                self._follow_users(call.res[use.index], found)
+                result = call.res[use.index]
+                self._follow_users(result, self._numbers_of_readers(result), found)
         elif (reached := user.parent_op() if is_terminator(user) else user) is not None:
             self._add(reached, numbers, found, (user,), () if edge is None else (edge,))
 
@@ -133,7 +140,7 @@ class Routes:
         number = numbers.get(id(operation))
         if number is None:
             number = self._surroundings.numbers.get(id(operation))
-        conditions = (self._erasable_of(through), self._erasable_of(instead_of)) if self._erasable else ((), ())
+        conditions = (self._erasable_of(through), self._erasable_of(instead_of)) if self._erasable else _ALWAYS
         found.add(self._surroundings.of(operation, number), conditions)
 
     def _erasable_of(self, operations: Iterable[Operation]) -> tuple[int, ...]:
@@ -149,6 +156,8 @@ class Routes:
 _Conditions = tuple[tuple[int, ...], tuple[int, ...]]
 """As in `Route`: `through`, and `instead_of`."""
 
+_ALWAYS: _Conditions = ((), ())
+
 
 class _Found:
     """The routes found so far, those that follow each other with the same conditions as one."""
@@ -163,18 +172,6 @@ class _Found:
             return
         if not self.routes or self.routes[-1][1] != conditions:
             self.routes.append(({}, conditions))
-        self.routes[-1][0].update(dict.fromkeys(operations))
-
-
-def _source_edge(use: Use) -> DataFlowEdgeOp | None:
-    """The data-flow edge that has `use` among its sources.
-
-    As in Shardy, the operands of a manual or named computation do not count: a change of theirs reaches the edge inside
-    only when all operations are visited in the next round, and ties depend on that.
-    """
-    found = data_flow_of_source(use)
-    if found is None:
-        return None
-    flow, operation = found
-    owner = flow.edge_owner_from_source(operation, use)
-    return None if isinstance(owner, BlockArgument) else edge_of(owner)
+        last, _ = self.routes[-1]
+        for operation in operations:
+            last[operation] = None

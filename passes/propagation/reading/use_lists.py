@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from sdy.ir.fields import next_use
+from sdy.ir.fields import next_use, user_of
 
 
 def put_in_order_of_use_lists(
@@ -21,15 +21,16 @@ def put_in_order_of_use_lists(
 
     Written to be fast: the uses of a large module lie all over memory, so that few of them are looked at.
     """
-    for node, readers in enumerate(all_readers):
-        if len(readers) < 3 or node in ordered_elsewhere or (value := values[node]) is None:
+    several = [(node, readers) for node, readers in enumerate(all_readers) if len(readers) > 2]
+    for node, readers in several:
+        if node in ordered_elsewhere or (value := values[node]) is None:
             continue
         has_definer = tensors[readers[0]][-1] == node
         # The users are in reverse in nearly all use lists; the last one is if the others are.
         in_reverse = readers[:0:-1] if has_definer else readers[::-1]
         use = value.first_use
         for number in in_reverse[:-1]:
-            if use is None or use.operation is not operations[number]:
+            if use is None or user_of(use) is not operations[number]:
                 in_reverse = _in_order_of_use_list(value, in_reverse, operations)
                 break
             use = next_use(use)
