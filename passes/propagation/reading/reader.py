@@ -6,39 +6,34 @@ from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, TupleType
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from sdy.diagnostics import error
 from sdy.dialect.attributes import SHARDING, SHARDING_RULE, TensorShardingPerValueAttr
-from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp
 from sdy.dialect.shardings import (
     func_arg_shardings,
     func_result_shardings,
-    get_sharding,
     keeps_shardings_of_results,
-    shardable_value,
 )
-from sdy.dialect.verifiers import verify_func_data_flow_edge
-from sdy.ir.fields import operands_of, type_of, user_of
-from sdy.ir.shapes import is_static_tensor, rank
-from sdy.ir.walking import nesting_operations, operations, operations_of
-from sdy.passes.common.call_graph import callee, main_function
+from sdy.ir.fields import operands_of, type_of
+from sdy.ir.shapes import rank
+from sdy.ir.walking import nesting_operations, operations
+from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.data_flow_edges import edge_of
-from sdy.passes.common.symbols import Symbols
 from sdy.passes.propagation.binding import Binding
+from sdy.passes.propagation.reading.data_flow import NO_STEP, DataFlow, PropagationStep
 from sdy.passes.propagation.reading.dead_code import is_trivially_dead, read_dead_code
 from sdy.passes.propagation.reading.kinds import (
     has_reused,
     kind_among,
     kind_of_barrier,
-    kind_of_edge,
-    kind_of_two_sided_edge,
     kinds_by_use,
 )
-from sdy.passes.propagation.reading.routes import Routes, SourceKey, Surroundings, forwards_operands
+from sdy.passes.propagation.reading.nodes import Nodes
+from sdy.passes.propagation.reading.routes import Routes, Surroundings, forwards_operands
 from sdy.passes.propagation.reading.use_lists import put_in_order_of_use_lists
 from sdy.passes.propagation.snapshot import (
     UNSHARDABLE,
@@ -50,7 +45,6 @@ from sdy.passes.propagation.snapshot import (
     Snapshot,
 )
 from sdy.passes.propagation.step import OperationKind
-from sdy.sharding import TensorSharding
 
 
 class Plain(NamedTuple):
@@ -64,12 +58,7 @@ class Plain(NamedTuple):
     """Whether there are operations of this class that have regions."""
 
 
-PropagationStep = tuple[OperationKind | None, Sequence[int]]
-"""What is done at an operation: its kind, and the nodes of the tensors that it sees."""
-
 _NONE_KNOWN: Mapping[int, KindsByUse | None] = {}
-
-_NO_STEP: PropagationStep = (None, ())
 
 
 def read(module: ModuleOp, conservative: bool = False) -> tuple[Snapshot, Binding]:
@@ -86,23 +75,16 @@ class _Reader:
         self.module = module
         self.conservative = conservative
         self.kinds_by_use = kinds_by_use(conservative)
-        self.symbols = Symbols(module)
         self.operations = operations(module)
-        self.calls: dict[Operation | None, list[CallOp]] = {}
-        """The calls of each function."""
+        self.nodes = Nodes()
+        self.data_flow = DataFlow(module, self.nodes)
 
         # The parts of the snapshot and of the binding.
         self.kinds: list[OperationKind | None] = [None] * len(self.operations)
         self.tensors: list[Sequence[int]] = [()] * len(self.operations)
-        self.readers: list[list[int]] = [[]]
-        self.given: dict[int, TensorSharding] = {}
         self.siblings: dict[int, tuple[Sibling, ...]] = {}
         self.groups: dict[int, tuple[int, ...]] = {}
         self.functions: dict[FuncOp, FunctionNodes] = {}
-        self.nodes: dict[int, int] = {}
-        self.values: list[SSAValue | None] = [None]
-        self.attributes: list[dict[str, Attribute] | None] = [None]
-        self.joined: list[SSAValue] = []
         self.given_rules: list[Operation] = []
 
         # What is found on the way.
@@ -111,14 +93,6 @@ class _Reader:
         """The operations that are trivially dead."""
         self.forwarded: set[int] = set()
         """The nodes whose change may reach other operations than those that it matters to."""
-        self.other_targets: dict[int, Sequence[SSAValue]] = {}
-        """The values besides its owner whose sharding a node holds, where it is that of an edge with several."""
-        self.edges: dict[SourceKey, DataFlowEdgeOp] = {}
-        """The data-flow edge that each of its sources leads to, but for those into a manual or named computation.
-
-        As in Shardy: a change of what these take reaches the edge inside only when all operations are visited in the
-        next round, and ties depend on that.
-        """
         self.members: dict[int, list[SSAValue]] = {}
         """The members of each sharding group."""
         self.is_scalar: dict[int, bool] = {}
@@ -126,26 +100,23 @@ class _Reader:
         self.classes: dict[type[Operation], Plain | None] = {}
         """How the operations of each class are read; None for classes that are not plain."""
         self.nesting_classes = {type(op) for op in nesting_operations(module)}
-        self.edge_kinds: dict[tuple[int, int], OperationKind | None] = {}
-        """The kind of an edge, by the `id` of the tensors' type and the number of sources."""
 
     def read(self) -> tuple[Snapshot, Binding]:
         main = main_function(self.module) if any(op.__class__ is FuncOp for op in self.module.ops) else None
-        for call in operations_of(self.module, CallOp):
-            self.calls.setdefault(callee(call, self.symbols), []).append(call)
         self._read_operations()
         returns = self._read_returns(main)
         self._read_groups()
         dead_code = read_dead_code(self.dead, self.operations, self.kinds, self.conservative)
         routes = self._routes(dead_code.sizes)
-        put_in_order_of_use_lists(self.readers, self.values, self.tensors, self.operations, routes)
+        nodes = self.nodes
+        put_in_order_of_use_lists(nodes.readers, nodes.values, self.tensors, self.operations, routes)
         functions = list(self.functions)
         snapshot = Snapshot(
             named_meshes(self.module),
-            self.given,
+            nodes.given,
             self.kinds,
             self.tensors,
-            self.readers,
+            nodes.readers,
             routes,
             self.siblings,
             self.groups,
@@ -155,13 +126,20 @@ class _Reader:
             dead_code,
         )
         return snapshot, Binding(
-            self.operations, self.values, self.attributes, self.joined, self.nodes, functions, self.given_rules
+            self.operations, nodes.values, nodes.attributes, nodes.joined, nodes.by_id, functions, self.given_rules
         )
 
     def _read_operations(self) -> None:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
-        is_scalar, classes, nodes, kinds, tensors = self.is_scalar, self.classes, self.nodes, self.kinds, self.tensors
-        values, attributes, readers, forwarded = self.values, self.attributes, self.readers, self.forwarded
+        is_scalar, classes, kinds, tensors, forwarded = (
+            self.is_scalar,
+            self.classes,
+            self.kinds,
+            self.tensors,
+            self.forwarded,
+        )
+        values, attributes, readers = self.nodes.values, self.nodes.attributes, self.nodes.readers
+        nodes, new_node_of = self.nodes.by_id, self.nodes.of
         node_of, set_default_node = nodes.get, nodes.setdefault
         block: Block | None = None
         is_inside = False
@@ -194,7 +172,7 @@ class _Reader:
                 new = len(values)
                 node = set_default_node(id(result), new)
                 if node == new:
-                    # As `_new_node` does it.
+                    # As `Nodes.new` does it.
                     values.append(result)
                     attributes.append(given)
                     readers.append([])
@@ -211,7 +189,7 @@ class _Reader:
             for operand in operands:
                 other = node_of(id(operand))
                 if other is None:
-                    other = self._node(operand)
+                    other = new_node_of(operand)
                 together.append(other)
             # Where the result alone can have a sharding nothing is propagated, and no rule need be found.
             if not any(together) or (found := known.get(type_id) or kinds_of(op)) is None:
@@ -246,7 +224,7 @@ class _Reader:
         """The sharding and the rule that a plain operation with one result was given."""
         kept = op.attributes.get(SHARDING)
         if isinstance(kept, TensorShardingPerValueAttr):
-            self.given[node] = kept.data[0]
+            self.nodes.given[node] = kept.data[0]
         if SHARDING_RULE in op.attributes:
             self.given_rules.append(op)
 
@@ -257,7 +235,7 @@ class _Reader:
             block = region.first_block
             while block is not None:
                 for argument in block.args:
-                    self.nodes[id(argument)] = UNSHARDABLE
+                    self.nodes.by_id[id(argument)] = UNSHARDABLE
                 block = block.next_block
 
     def _read_operation(self, number: int, op: Operation) -> None:
@@ -272,7 +250,7 @@ class _Reader:
         if kind is not None:
             self.kinds[number], self.tensors[number] = kind, tensors
             for node in tensors:
-                self.readers[node].append(number)
+                self.nodes.readers[node].append(number)
         self.forwarded.update(tensors)
         if is_trivially_dead(op):
             self.dead.append(number)
@@ -282,18 +260,18 @@ class _Reader:
         block = op.parent
         func = block and block.parent and block.parent.parent
         # What a function returns that nobody calls leads nowhere, but for what ties its results to them.
-        if func.__class__ is not FuncOp or func in self.calls:
-            self.forwarded.update(self._nodes(operands_of(op)))
-        return _NO_STEP
+        if func.__class__ is not FuncOp or func in self.data_flow.calls:
+            self.forwarded.update(self.nodes.of_all(operands_of(op)))
+        return NO_STEP
 
     def function_step(self, func: FuncOp) -> PropagationStep:
         """None, but the function's arguments and results are places of their own."""
         if func.is_declaration:
-            return _NO_STEP
-        arguments = tuple([self._own_node(*each) for each in zip(func.args, func_arg_shardings(func), strict=True)])
-        results = tuple([self._new_node(None, sharding) for sharding in func_result_shardings(func)])
+            return NO_STEP
+        arguments = tuple([self.nodes.own(*each) for each in zip(func.args, func_arg_shardings(func), strict=True)])
+        results = tuple([self.nodes.new(None, sharding) for sharding in func_result_shardings(func)])
         self.functions[func] = FunctionNodes(func.sym_name.data, arguments, results)
-        return _NO_STEP
+        return NO_STEP
 
     def _read_returns(self, main: FuncOp | None) -> tuple[Return, ...]:
         """What the main function returns, if it has a body."""
@@ -301,9 +279,9 @@ class _Reader:
             return ()
         returns: list[Return] = []
         for value, result in zip(returned.operands, self.functions[main].results, strict=False):
-            kind = self._edge_kind(value.type)
+            kind = self.data_flow.kind(value.type)
             if kind is not None:
-                returns.append(Return(kind, (self._node(value), result)))
+                returns.append(Return(kind, (self.nodes.of(value), result)))
         return tuple(returns)
 
     def _read_siblings(self, values: Sequence[SSAValue]) -> None:
@@ -311,34 +289,25 @@ class _Reader:
 
         Those with an edge are read with it.
         """
-        nodes = [(value, self._node(value)) for value in values if edge_of(value) is None]
+        nodes = [(value, self.nodes.of(value)) for value in values if edge_of(value) is None]
         if len(nodes) > 1:
-            own = tuple([Sibling(node, rank(value.type)) for value, node in nodes if self.values[node] is value])
+            own = tuple([Sibling(node, rank(value.type)) for value, node in nodes if self.nodes.values[node] is value])
             self.siblings.update({sibling.node: own for sibling in own})
 
     def _routes(self, erasable: Iterable[int]) -> dict[int, tuple[Route, ...]]:
         """The routes from the nodes whose change is more than a change of their own that matters to their readers."""
-        found = Routes(
-            self.operations,
-            self.readers,
-            self.nodes,
-            self.surroundings,
-            self.symbols,
-            self.calls,
-            self.edges,
-            erasable,
-        )
+        found = Routes(self.operations, self.nodes, self.surroundings, self.data_flow, erasable)
         routes: dict[int, tuple[Route, ...]] = {UNSHARDABLE: ()}
         for node in {*self.forwarded, *self.groups, *self.siblings}:
-            if (value := self.values[node]) is not None:
-                routes[node] = found.of(value, self.other_targets.get(node, ()))
+            if (value := self.nodes.values[node]) is not None:
+                routes[node] = found.of(value, self.data_flow.other_targets.get(node, ()))
         return routes
 
     def _read_groups(self) -> None:
         for values in self.members.values():
-            nodes = tuple(self._nodes(values))
+            nodes = tuple(self.nodes.of_all(values))
             self.groups.update(
-                {node: nodes for node, value in zip(nodes, values, strict=True) if self.values[node] is value}
+                {node: nodes for node, value in zip(nodes, values, strict=True) if self.nodes.values[node] is value}
             )
 
     def own_step(self, op: Operation) -> PropagationStep:
@@ -348,107 +317,18 @@ class _Reader:
             for block in region.blocks:
                 self._read_siblings(block.args)
         if forwards_operands(op.__class__):
-            self.forwarded.update(self._nodes(op.operands))
+            self.forwarded.update(self.nodes.of_all(op.operands))
         kinds = self.kinds_by_use.of(op)
-        return _NO_STEP if kinds is None else (kind_among(kinds, op), self._nodes((*op.operands, *op.results)))
-
-    def edge_step(self, edge: DataFlowEdgeOp) -> PropagationStep:
-        """The step at a data-flow edge."""
-        (owner,), (result,) = edge.operands, edge.results
-        node = self._node(owner)
-        op, kind = defining_op(owner), self._edge_kind(owner.type)
-        if op is None:
-            return _NO_STEP
-        flow = data_flow_of(op)
-        assert flow is not None
-        sources = [(user_of(use), use.index) for use in flow.edge_sources(op, owner)]
-        if type(owner) is OpResult and self.values[node] is result:
-            for user, index in sources:
-                self.edges[id(user), index] = edge
-        if kind is None:
-            return _NO_STEP
-        if others := flow.non_owner_targets(op, owner):
-            self.other_targets[node] = others
-        if not sources:
-            return _NO_STEP
-        if (sides := flow.sides(op, owner)) is not None:
-            kind = kind_of_two_sided_edge(owner, sides, len(sources))
-        elif len(sources) > 1:
-            kind = self._edge_kind(owner.type, len(sources))
-        return kind, [*[self._node(operands_of(user)[index]) for user, index in sources], self._node(result)]
-
-    def call_step(self, edge: FuncDataFlowEdgeOp) -> PropagationStep:
-        """The step at the edge between a function and its calls."""
-        sources = self._call_sources(edge)
-        kind = self._edge_kind(edge.input.type, len(sources)) if sources else None
-        return kind, self._nodes((*sources, edge.result))
+        return NO_STEP if kinds is None else (kind_among(kinds, op), self.nodes.of_all((*op.operands, *op.results)))
 
     def barrier_step(self, barrier: PropagationBarrierOp) -> PropagationStep:
         """The step at a barrier."""
-        return kind_of_barrier(barrier), self._nodes((barrier.input, barrier.result))
+        return kind_of_barrier(barrier), self.nodes.of_all((barrier.input, barrier.result))
 
     def group_step(self, member: ShardingGroupOp) -> PropagationStep:
         """None: what a sharding group does, it does wherever a member changes."""
         self.members.setdefault(member.group_id.value.data, []).append(member.input)
-        return _NO_STEP
-
-    def _edge_kind(self, type_: Attribute, num_sources: int = 1) -> OperationKind | None:
-        key = id(type_), num_sources
-        if key not in self.edge_kinds:
-            self.edge_kinds[key] = kind_of_edge(type_, num_sources)
-        return self.edge_kinds[key]
-
-    def _call_sources(self, edge: FuncDataFlowEdgeOp) -> list[SSAValue]:
-        """What flows into a function's argument from all of its calls, or into a call's result from its function.
-
-        Raises DiagnosticError where the call was inlined, as the pipeline does, and the edge is that of none.
-        """
-        verify_func_data_flow_edge(edge)
-        value = edge.input
-        if not is_static_tensor(value.type):
-            return []
-        if isinstance(value, BlockArgument):
-            return [call.arguments[value.index] for call in self.calls.get(defining_op(value), ())]
-        assert isinstance(value, OpResult)
-        assert isinstance(value.op, CallOp)
-        returned = callee(value.op, self.symbols).get_return_op()
-        return [returned.operands[value.index]] if returned else []
-
-    def _nodes(self, values: Iterable[SSAValue]) -> list[int]:
-        return [self._node(value) for value in values]
-
-    def _node(self, value: SSAValue) -> int:
-        node = self.nodes.get(id(value))
-        if node is not None:
-            return node
-        edge = edge_of(value)
-        if edge is not None:
-            (result,), sharding = edge.results, edge.sharding
-            node = self._own_node(result, sharding and sharding.data)
-        else:
-            holder = shardable_value(value)
-            if holder is value:
-                return self._new_node(value, get_sharding(value))
-            node = UNSHARDABLE if holder is None else self._node(holder)
-        self.nodes[id(value)] = node
-        self.joined.append(value)
-        return node
-
-    def _own_node(self, value: SSAValue, sharding: TensorSharding | None) -> int:
-        """The node of a value that is known to hold its sharding itself."""
-        node = self.nodes.get(id(value))
-        return self._new_node(value, sharding) if node is None else node
-
-    def _new_node(self, value: SSAValue | None, sharding: TensorSharding | None) -> int:
-        node = len(self.values)
-        self.values.append(value)
-        self.readers.append([])
-        self.attributes.append(None)
-        if sharding is not None:
-            self.given[node] = sharding
-        if value is not None:
-            self.nodes[id(value)] = node
-        return node
+        return NO_STEP
 
     def _check_type(self, op: Operation, type_: Attribute) -> bool:
         """Whether the type of a result of `op` is that of a tensor without dimensions.
@@ -466,8 +346,8 @@ class _Reader:
 
 _STEPS: dict[type[Operation], Callable[[_Reader, Any], PropagationStep]] = {
     FuncOp: _Reader.function_step,
-    DataFlowEdgeOp: _Reader.edge_step,
-    FuncDataFlowEdgeOp: _Reader.call_step,
+    DataFlowEdgeOp: lambda reader, edge: reader.data_flow.step_at_edge(edge),
+    FuncDataFlowEdgeOp: lambda reader, edge: reader.data_flow.step_at_call_edge(edge),
     PropagationBarrierOp: _Reader.barrier_step,
     ShardingGroupOp: _Reader.group_step,
 }

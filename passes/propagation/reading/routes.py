@@ -13,11 +13,11 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from sdy.dialect.interfaces import ShardableDataFlow, defining_op
-from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.ir.fields import next_use, user_of
 from sdy.ir.traits import is_terminator
 from sdy.passes.common.call_graph import callee
-from sdy.passes.common.symbols import Symbols
+from sdy.passes.propagation.reading.data_flow import DataFlow
+from sdy.passes.propagation.reading.nodes import Nodes
 from sdy.passes.propagation.snapshot import Route
 from sdy.passes.propagation.step import OperationKind
 
@@ -30,10 +30,6 @@ def forwards_operands(operation: type[Operation]) -> bool:
         or operation.has_trait(IsTerminator, value_if_unregistered=False)
         or operation.has_trait(ShardableDataFlow, value_if_unregistered=False)
     )
-
-
-SourceKey = tuple[int, int]
-"""A use among the sources of a data-flow edge: the `id` of its operation, and its index there."""
 
 
 class Surroundings:
@@ -67,21 +63,15 @@ class Routes:
     def __init__(
         self,
         operations: Sequence[Operation],
-        readers: Sequence[Sequence[int]],
-        nodes: Mapping[int, int],
+        nodes: Nodes,
         surroundings: Surroundings,
-        symbols: Symbols,
-        calls: Mapping[Operation | None, Sequence[CallOp]],
-        edges: Mapping[SourceKey, DataFlowEdgeOp],
+        data_flow: DataFlow,
         erasable: Iterable[int],
     ) -> None:
         self._operations = operations
-        self._readers = readers
         self._nodes = nodes
         self._surroundings = surroundings
-        self._symbols = symbols
-        self._calls = calls
-        self._edges = edges
+        self._data_flow = data_flow
         self._erasable = {id(operations[number]): number for number in erasable}
         """The numbers of the operations that may be erased, by their `id`."""
 
@@ -113,16 +103,16 @@ class Routes:
 
     def _follow_forwarded(self, use: Use, numbers: Mapping[int, int], found: "_Found") -> None:
         user = user_of(use)
-        edge = self._edges.get((id(user), use.index))
+        edge = self._data_flow.edges.get((id(user), use.index))
         if edge is not None:
             self._add(edge, numbers, found, (user, edge))
             if id(edge) not in self._erasable:
                 return
         if isinstance(user, CallOp):
-            argument = callee(user, self._symbols).args[use.index]
+            argument = callee(user, self._data_flow.symbols).args[use.index]
             self._follow_users(argument, self._numbers_of_readers(argument), found)
         elif isinstance(user, ReturnOp):
-            for call in self._calls.get(user.parent_op(), ()):
+            for call in self._data_flow.calls.get(user.parent_op(), ()):
                 result = call.res[use.index]
                 self._follow_users(result, self._numbers_of_readers(result), found)
         elif (reached := user.parent_op() if is_terminator(user) else user) is not None:
@@ -149,8 +139,8 @@ class Routes:
 
     def _numbers_of_readers(self, value: SSAValue) -> dict[int, int]:
         """The numbers of the operations that the sharding of `value` matters to, by their `id`."""
-        node = self._nodes.get(id(value))
-        return {} if node is None else {id(self._operations[number]): number for number in self._readers[node]}
+        node = self._nodes.by_id.get(id(value))
+        return {} if node is None else {id(self._operations[number]): number for number in self._nodes.readers[node]}
 
 
 _Conditions = tuple[tuple[int, ...], tuple[int, ...]]
