@@ -10,16 +10,16 @@ from sdy.passes.spmd.reshards.collective_steps import AxesPerDim, Collective
 
 
 @dataclass(slots=True)
-class Dim:
+class DimAxes:
     """The axes of one dimension; see `sdy.passes.spmd.reshards.collective_plan`."""
 
     placed: list[AxisRef]
     misplaced: list[AxisRef]
     wanted: list[AxisRef]
 
-    def copy(self) -> "Dim":
+    def copy(self) -> "DimAxes":
         """The same, to go back to."""
-        return Dim(self.placed.copy(), self.misplaced.copy(), self.wanted.copy())
+        return DimAxes(self.placed.copy(), self.misplaced.copy(), self.wanted.copy())
 
     def settle(self) -> None:
         """Count as placed what both lists begin with."""
@@ -37,13 +37,13 @@ class CollectivePlan:
     shape: Sequence[int]
     mesh: Mesh
     reorder_devices: bool
-    dims: list[Dim] = field(init=False)
+    dims: list[DimAxes] = field(init=False)
     steps: list[Collective] = field(init=False, default_factory=list[Collective])
 
     def __post_init__(self) -> None:
         # Axes are cut until any two that overlap are equal, so that they can be looked up as if they were whole.
         self.dims = [
-            Dim([], _cut(here, chain(*self.target), self.mesh), _cut(there, chain(*self.source), self.mesh))
+            DimAxes([], _cut(here, chain(*self.target), self.mesh), _cut(there, chain(*self.source), self.mesh))
             for here, there in zip(self.source, self.target, strict=True)
         ]
         for dim in self.dims:

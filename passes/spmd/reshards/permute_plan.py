@@ -3,7 +3,7 @@
 from itertools import chain
 
 from sdy.axes import AxisRef
-from sdy.passes.spmd.reshards.collective_state import CollectivePlan, Dim, divide
+from sdy.passes.spmd.reshards.collective_state import CollectivePlan, DimAxes, divide
 from sdy.passes.spmd.reshards.collective_steps import CollectivePermute
 
 
@@ -26,7 +26,7 @@ def _should_permute(plan: CollectivePlan) -> bool:
     return bool(incoming and outgoing) and divide(incoming[-1].size_in(plan.mesh), outgoing[-1].size_in(plan.mesh))
 
 
-def _has_replacement(plan: CollectivePlan, dim: Dim) -> bool:
+def _has_replacement(plan: CollectivePlan, dim: DimAxes) -> bool:
     """Whether the first misplaced axis can be replaced by the first one wanted, or by a part of it."""
     if not dim.misplaced or not dim.wanted:
         return False

@@ -55,7 +55,7 @@ from sdy.stablehlo.reduce_window import ReduceWindowOp
 def _exchange_for_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> bool:
     """What is outside of an input counts as its init value."""
     sliding_windows = [SlidingWindow(window, dim, dim) for dim, window in enumerate(op.window())]
-    return _Windows(op, op.inputs, op.init_values, sliding_windows, "base_dilations").resolve(resolution)
+    return _WindowedOperation(op, op.inputs, op.init_values, sliding_windows, "base_dilations").resolve(resolution)
 
 
 def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
@@ -73,7 +73,7 @@ def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool
     windows_split = [sliding for sliding in sliding_windows if sliding.within is not None]
     if windows_split and not (resolution.least_communication and _splits_alike(op, windows_split)):
         return False
-    windows = _Windows(
+    windows = _WindowedOperation(
         op, (op.lhs,), (), sliding_windows, "lhs_dilation", leaves_parts=not resolution.least_communication
     )
     return windows.resolve(resolution)
@@ -92,7 +92,7 @@ def _splits_alike(op: ConvolutionOp, sliding_windows: Sequence[SlidingWindow]) -
 
 
 @dataclass(frozen=True)
-class _Windows:
+class _WindowedOperation:
     """An operation, the operands that its windows slide over, and what is outside of each: zero where none is given.
 
     `dilation` is the name of the property that says how far apart the rows of these operands stand. `leaves_parts` says
