@@ -130,7 +130,7 @@ def _make_partial(site: Site[Operation]) -> None:
 
 
 def _is_left_as_it_is(obstacle: Obstacle, target: Target) -> bool:
-    return obstacle.reason == INCOMPATIBLE_SHARDINGS and not (target.compute_whole or target.preserve_semantics)
+    return obstacle.reason == INCOMPATIBLE_SHARDINGS and not (target.allow_replication or target.preserve_semantics)
 
 
 def _check_edges(op: Operation, functions: dict[str, FuncOp]) -> None:

@@ -47,7 +47,7 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
     everything computed in parts, and where only some users of a result expect it to be partial.
     """
     op = site.op
-    if not site.target.compute_whole:
+    if not site.target.allow_replication:
         illegal = error(op, f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
         raise DiagnosticError(op_error(op, obstacle.reason).diagnostic, illegal.diagnostic)
     larger = Site(

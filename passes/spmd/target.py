@@ -32,7 +32,7 @@ class Target:
     per_dim_all_gather: bool = False
     combine_multi_dimension_reduce_scatter: bool = False
     groups_by_axes: bool = False
-    compute_whole: bool = True
+    allow_replication: bool = True
     least_communication: bool = False
     preserve_semantics: bool = True
     channels: Channels = field(default_factory=Channels)
