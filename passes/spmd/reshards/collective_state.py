@@ -69,33 +69,33 @@ class CollectivePlan:
         """Whether no dimension is split over any part of `axis`, which could thus be sliced."""
         return not any(axis.overlaps(held) for dim in self.dims for held in dim.misplaced)
 
-    def take(self, available: list[AxisRef], room: int, in_order: bool = False) -> list[AxisRef]:
-        """Remove from `available` axes that together split a dimension `room` times, or as near as they come.
+    def take(self, available: list[AxisRef], splits: int, in_order: bool = False) -> list[AxisRef]:
+        """Remove from `available` axes that together split a dimension into `splits` parts, or as near as they come.
 
-        An axis larger than the room left is cut, and what remains of it becomes the first one available. Where an
-        axis neither divides the room nor is divided by it, `in_order` stops there, otherwise it is passed over.
+        An axis larger than what is left of `splits` is cut, and its rest becomes the first one available. Where an axis
+        neither divides what is left nor is divided by it, `in_order` stops there, otherwise it is passed over.
         """
         taken: list[AxisRef] = []
         for axis in tuple(available):
             size = axis.size_in(self.mesh)
-            if room <= 1 or (in_order and not divide(size, room)):
+            if splits <= 1 or (in_order and not divide(size, splits)):
                 break
-            if not divide(size, room):
+            if not divide(size, splits):
                 continue
             available.remove(axis)
-            if size > room:
-                axis, rest = axis.split(room, self.mesh)
+            if size > splits:
+                axis, rest = axis.split(splits, self.mesh)
                 available.insert(0, rest)
-            room //= axis.size_in(self.mesh)
+            splits //= axis.size_in(self.mesh)
             taken.append(axis)
         return taken
 
-    def spread(self, available: list[AxisRef], rooms: list[int]) -> list[list[AxisRef]]:
-        """Take from `available` for one dimension after the other as `rooms` allow, which shrink by what is taken."""
+    def spread(self, available: list[AxisRef], splits_left: list[int]) -> list[list[AxisRef]]:
+        """Take from `available` for one dimension after the other, each up to its `splits_left`, which become fewer."""
         taken_per_dim: list[list[AxisRef]] = []
-        for d, room in enumerate(rooms):
-            taken = self.take(available, room)
-            rooms[d] //= self.size(taken)
+        for d, splits in enumerate(splits_left):
+            taken = self.take(available, splits)
+            splits_left[d] //= self.size(taken)
             taken_per_dim.append(taken)
         self.align_wanted(chain(*taken_per_dim))
         return taken_per_dim

@@ -6,7 +6,7 @@ two factors. Where the tensors disagree, the choice decides which of them are re
  1. Where they agree, nothing is chosen.
  2. Where only two tensors have dimensions, as in an elementwise operation of one operand, one of them is kept as it is.
  3. Otherwise axes are given to factors one choice at a time, those that fit the most elements first.
- 4. The axes of factors that must be whole go to factors that split all tensors alike, if there is room.
+ 4. The axes of factors that must be whole go to factors that split all tensors alike, if their sizes allow.
 
 Everything here is a function of values: `TensorAxes` says how a tensor splits its factors, the rule what the factors
 are. Sizes are in elements.
@@ -201,11 +201,11 @@ def _move_to_batching_factors(chosen: list[Axes], rule: OpShardingRule, mesh: Me
         axes_per_factor[factor] = ()
         for target in batching:
             splits = total_size(axes_per_factor[target], mesh)
-            room, excess = divmod(rule.factor_sizes[target], splits)
-            if room == 0 or excess:
+            size_left, excess = divmod(rule.factor_sizes[target], splits)
+            if size_left == 0 or excess:
                 continue
-            while to_place and room % to_place[0].size_in(mesh) == 0:
-                room //= to_place[0].size_in(mesh)
+            while to_place and size_left % to_place[0].size_in(mesh) == 0:
+                size_left //= to_place[0].size_in(mesh)
                 axes_per_factor[target] = merge_sub_axes((*axes_per_factor[target], to_place[0]), mesh)
                 to_place = to_place[1:]
     return tuple(axes_per_factor)

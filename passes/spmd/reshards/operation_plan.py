@@ -162,7 +162,7 @@ def _axes_of_reshape(tensors: Tensors, projection: Projection, mesh_name: str | 
     kept = operand if _splits(operand, mesh) >= _splits(result, mesh) else result
     axes = [axis for factor in sorted(kept.factors) for axis in _all_axes(kept.factors[factor])]
     redistributed = [
-        unproject(_deal(axes, tensor, mapping, rule, mesh), mapping, rule.factor_sizes, mesh_name, mesh)
+        unproject(_distribute(axes, tensor, mapping, rule, mesh), mapping, rule.factor_sizes, mesh_name, mesh)
         for tensor, mapping in zip(projection.tensors, rule.tensors, strict=True)
     ]
     first, second = (tensor.factors for tensor in project(rule, redistributed, mesh).tensors)
@@ -181,7 +181,7 @@ def _splits(tensor: TensorFactors, mesh: Mesh) -> int:
     return math.prod(total_size(_all_axes(factor), mesh) for factor in tensor.factors.values())
 
 
-def _deal(
+def _distribute(
     axes: Sequence[AxisRef], tensor: TensorFactors, mapping: TensorMapping, rule: OpShardingRule, mesh: Mesh
 ) -> TensorFactors:
     """`tensor` split over `axes`, each given to the first factor that can take it or, cut, to several.
@@ -189,18 +189,18 @@ def _deal(
     When an axis fits nowhere, it and those behind it overflow the last factor.
     """
     factors = [factor for dim in mapping for factor in dim if factor in tensor.factors]
-    rooms = {factor: rule.factor_sizes[factor] for factor in factors}
+    sizes_left = {factor: rule.factor_sizes[factor] for factor in factors}
     redistributed: dict[int, list[AxisRef]] = {factor: [] for factor in factors}
     overflow: Axes = ()
     for index, axis in enumerate(axes):
         rest: AxisRef | None = axis
         for factor in factors:
-            shared = math.gcd(rooms[factor], rest.size_in(mesh))
-            if rooms[factor] == 1 or (shared == 1 and rest.size_in(mesh) != 1):
+            shared = math.gcd(sizes_left[factor], rest.size_in(mesh))
+            if sizes_left[factor] == 1 or (shared == 1 and rest.size_in(mesh) != 1):
                 continue
             piece, rest = rest.split(shared, mesh) if shared < rest.size_in(mesh) else (rest, None)
             redistributed[factor].append(piece)
-            rooms[factor] //= shared
+            sizes_left[factor] //= shared
             if rest is None:
                 break
         if rest is not None:
