@@ -1,4 +1,4 @@
-"""`sdy-expand-split-operations`: a sharding that ended at what is made of other operations goes on."""
+"""`sdy-expand-split-operations`: composites and batch normalisations are expanded where they are split."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp

@@ -1,4 +1,4 @@
-"""`sdy-reduce-in-stages`: what no all-reduce combines is reduced in parts, and then the partial results are."""
+"""`sdy-reduce-in-stages`: reductions that no all-reduce combines, of each part first and then of what these give."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -27,8 +27,8 @@ class ResolvePermutationFactorsPass(ModulePass):
         %1 = stablehlo.slice %0 [1:9] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
             : (tensor<12xf32>) -> tensor<8xf32>
 
-    After, shortened, and with `least_communication`: each device has three elements of %0 and needs two, for some of
-    which the last two devices ask their neighbour::
+    After, shortened, and with `least_communication`: each device has three elements of %0 and needs two, some of which
+    the last two devices receive from their neighbours::
 
         %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
             manual_axes={"x"} (%own: tensor<3xf32>) {

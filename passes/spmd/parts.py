@@ -1,4 +1,4 @@
-"""The parts of a tensor: which of them a device has, and where they go when several dimensions are taken apart."""
+"""The parts of a tensor: which of them a device has, and where they are when several dimensions are cut."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Computing an operation whole on every device: what is always right where computing it in parts is not known how.
+"""Computing an operation whole on every device: the fallback where it is not known how to compute it in parts.
 
 Often it is enough that the operation is whole along some axes. Of matrices whose rows are split over "model" and whose
 batch is split over "data", a factorisation takes a gather along "model", and each device still has its own matrices.

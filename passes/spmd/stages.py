@@ -76,7 +76,7 @@ def dims_to_cut(op: ReduceOp) -> list[int]:
 
 
 def reduce_in_stages(op: ReduceOp, cut: Cut, starts: Sequence[SSAValue]) -> tuple[ReduceOp, ReduceOp]:
-    """Replace `op` by the reduction of each part, from `starts` on, and behind it that of what these give; both.
+    """Replace `op` by the reduction of each part, from `starts` on, and that of the partial results; both are returned.
 
     The partial results lie where the parts are that are reduced, the parts first among what is kept of the dimension.
     """

@@ -1,4 +1,4 @@
-"""What the program of one device is written for: how it tells devices apart, and the form of its collectives."""
+"""What the program of one device is made for: how a device knows which it is, and the form of its collectives."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

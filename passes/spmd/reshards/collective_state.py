@@ -22,7 +22,7 @@ class DimAxes:
         return DimAxes(self.placed.copy(), self.misplaced.copy(), self.wanted.copy())
 
     def settle(self) -> None:
-        """Count as placed what both lists begin with."""
+        """Move the axes with which `misplaced` and `wanted` both begin to `placed`."""
         while self.misplaced and self.wanted and self.misplaced[0] == self.wanted[0]:
             self.placed.append(self.misplaced.pop(0))
             self.wanted.pop(0)

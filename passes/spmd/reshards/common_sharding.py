@@ -35,7 +35,7 @@ def common_axes(
     """The axes that each factor of `rule` is to be split over, chosen so that little is resharded.
 
     `tensor_sizes` are the numbers of elements of the tensors, 0 where a size is dynamic. Without `moves_axes`, the axes
-    of factors that must be whole go nowhere.
+    of factors that must be whole are not given to others.
     """
     agreed = agreed_axes(tensors, rule)
     if agreed is not None:
@@ -105,7 +105,7 @@ _PREFERENCE = (
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Splitting `factor` over `axes`, which fits tensors of `weight` elements and adds `gain` times as many splits."""
+    """Splitting `factor` over `axes`, `gain` times as much as before, as tensors of `weight` elements in all do."""
 
     factor: int
     axes: Axes
@@ -140,7 +140,7 @@ def _choose_greedily(
 
 
 def _candidates(tensors: Sequence[TensorAxes], tensor_sizes: Sequence[int], mesh: Mesh) -> list[_Candidate]:
-    """Every beginning of the axes by which some tensor splits a factor; it fits all tensors that begin with it."""
+    """Every prefix of the axes over which some tensor splits a factor; it fits all tensors that begin with it."""
     pairs = {
         (factor, axes[:length])
         for tensor in tensors
@@ -191,7 +191,7 @@ def _remaining(candidate: _Candidate, best: _Candidate, chosen: Axes, mesh: Mesh
 
 
 def _move_to_batching_factors(chosen: list[Axes], rule: OpShardingRule, mesh: Mesh) -> tuple[Axes, ...]:
-    """Empty the factors that must be whole; if all tensors have such a factor, others that all have take its axes."""
+    """Leave factors that must be whole unsplit; the axes of one that all tensors have go to others that all have."""
     axes_per_factor = list(chosen)
     tensors = [{factor for dim in mapping for factor in dim} for mapping in rule.tensors if mapping]
     everywhere = [factor for factor in range(rule.num_factors) if all(factor in tensor for tensor in tensors)]

@@ -49,8 +49,8 @@ def plan_operation(
 ) -> OperationShardings:
     """The shardings with which an operation can run on one mesh without any communication but reductions.
 
-    `reshapes` says that the operation only renames places, so that axes may move between factors of a dimension. With
-    `moves_axes`, those of factors that must be whole go to others, so that no device does the work of several.
+    `reshapes` says that the operation is a reshape, so that axes may move between factors of a dimension. With
+    `moves_axes`, those of factors that must be whole go to others, so that devices do not compute the same.
     """
     mesh = meshes[mesh_name]
     elsewhere = frozenset(name for name, other in meshes.items() if other.device_ids != mesh.device_ids)
@@ -118,7 +118,7 @@ def closed_if_missing(tensors: Tensors, mesh_name: str | Mesh) -> list[TensorSha
 
 
 def with_axes(tensor: TensorFactors, mapping: TensorMapping, axes_per_factor: Mapping[int, Axes]) -> TensorFactors:
-    """`tensor` with its factors split over these axes and no others; those that its projection left out among them."""
+    """`tensor` with its factors split over these axes and no others, also the factors that its projection left out."""
     factors = {
         factor: replace(tensor.factors.get(factor, FactorSharding()), axes=axes_per_factor.get(factor, ()), overflow=())
         for dim in mapping
@@ -154,7 +154,7 @@ def choose_mesh(shardings: Sequence[TensorSharding | None], meshes: Meshes) -> s
 def _axes_of_reshape(tensors: Tensors, projection: Projection, mesh_name: str | Mesh, mesh: Mesh) -> tuple[Axes, ...]:
     """The axes of each factor of a reshape some of whose axes do not fit the factor that they are on.
 
-    The axes of the side that is split more are dealt out to the factors again, on each side in the order of its own
+    The axes of the side that is split more are distributed over the factors again, on each side in the order of its own
     dimensions; what both sides can then take is kept.
     """
     rule = tensors.rule

@@ -51,7 +51,7 @@ def _slices_before_all_to_all(plan: CollectivePlan, splits_left: list[int]) -> l
 
     Moving "x" from dimension 0 to dimension 1, which wants {"x", "y"}, is best done after slicing "y" behind "x"
     on dimension 0: both then move at once, where slicing "y" on dimension 1 would leave the two in wrong order.
-    What dimension 1 may be split further is less by both.
+    Both count among what dimension 1 may be split further.
     """
     sliced: list[list[AxisRef]] = []
     for d, dim in enumerate(plan.dims):
