@@ -35,10 +35,10 @@ def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
     """
     module = module.clone()
     InlinePass().apply(context(), module)
-    return remove_dead_parts(_Builder(block_shape).graph(function_to_run(module)))
+    return remove_dead_parts(_GraphBuilder(block_shape).graph(function_to_run(module)))
 
 
-class _Builder:
+class _GraphBuilder:
     """The tensors and the work of one program, as its operations are read in order."""
 
     def __init__(self, block_shape: BlockShapeOf):
