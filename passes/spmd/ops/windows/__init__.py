@@ -156,12 +156,12 @@ class _WindowedOperation:
         """Whether an axis along which there is an exchange, or a part of it, splits another dimension as well."""
         names = self._axis_names(exchanges)
         return any(
-            dim not in slid and any(axis.name in names for axis in axes)
-            for value, slid in self._slid_dims(exchanges)
+            dim not in windowed and any(axis.name in names for axis in axes)
+            for value, windowed in self._windowed_dims(exchanges)
             for dim, axes in enumerate(layout_of(value).axes)
         )
 
-    def _slid_dims(self, sliding_windows: Collection[SlidingWindow]) -> list[tuple[SSAValue, set[int]]]:
+    def _windowed_dims(self, sliding_windows: Collection[SlidingWindow]) -> list[tuple[SSAValue, set[int]]]:
         """Operands and results, and the dimensions of each along which these windows slide over it or are split."""
         before, after = {sliding.before for sliding in sliding_windows}, {sliding.after for sliding in sliding_windows}
         within = {sliding.within for sliding in sliding_windows if sliding.within is not None}
@@ -176,9 +176,9 @@ class _WindowedOperation:
         assert given is not None
         fillers = [filler_of(value) for value in self.outside] or [zero_filler(op, self.operands[0])]
         tensors: list[Tensor] = []
-        for (value, slid), filler in zip(self._slid_dims(exchanges), fillers * 2, strict=False):
+        for (value, windowed), filler in zip(self._windowed_dims(exchanges), fillers * 2, strict=False):
             sharding = _sharding(value, given.mesh)
-            tensors.append((filled_up(op, value, padded_along(value, slid), filler, sharding), sharding))
+            tensors.append((filled_up(op, value, padded_along(value, windowed), filler, sharding), sharding))
         scalar = TensorSharding.replicated_open(given.mesh, 0)
         devices = resolution.devices(layout_of(self.operands[0]).mesh)
         all_tensors = [*tensors, *((filler.value, scalar) for filler in fillers)]
