@@ -9,7 +9,7 @@ from xdsl.passes import ModulePass
 
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import operations
-from sdy.passes.common.computed_whole import Held, shardings_around, warn_of_whole
+from sdy.passes.common.computed_whole import HeldBytes, shardings_around, warn_of_whole
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning
 from sdy.passes.spmd.ops import partitioning_of
@@ -73,7 +73,7 @@ class ResolvePermutationFactorsPass(ModulePass):
         before = shardings_around(op)
         if partitioning.replicate(op, resolution) and self.enable_halo_exchange:
             what = "is computed whole along the dimensions in which elements change devices"
-            warn_of_whole(op, what, Held.by(op, before), Held.by(op, shardings_around(op)))
+            warn_of_whole(op, what, HeldBytes.by(op, before), HeldBytes.by(op, shardings_around(op)))
 
 
 def _is_split(value: SSAValue) -> bool:

@@ -13,7 +13,7 @@ from xdsl.rewriter import Rewriter
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect import AllReduceOp, ReduceScatterOp
-from sdy.passes.common.computed_whole import Held, warn_of_whole
+from sdy.passes.common.computed_whole import HeldBytes, warn_of_whole
 from sdy.passes.spmd.communication import gather
 from sdy.passes.spmd.compatibility import combined_axes, users_behind_padding
 from sdy.passes.spmd.layout import Layout
@@ -80,8 +80,8 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
     return larger
 
 
-def _held(site: Site[Any]) -> Held:
-    return Held(*(sum(layout.local_bytes for layout in layouts) for layouts in (site.operands, site.results)))
+def _held(site: Site[Any]) -> HeldBytes:
+    return HeldBytes(*(sum(layout.local_bytes for layout in layouts) for layouts in (site.operands, site.results)))
 
 
 def _given_up(layout: Layout, kept: Layout) -> list[tuple[AxisRef, ...]]:

@@ -18,7 +18,7 @@ from sdy.passes.spmd.compatibility import why_not_by_dims
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.neutral import identities_of
+from sdy.passes.spmd.neutral_elements import identities_of
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.ops.select_and_scatter.edges import Edges
 from sdy.passes.spmd.ops.windows.sliding_window import windows_stay

@@ -14,7 +14,7 @@ from sdy.stablehlo.gather import GatherOp
 from sdy.stablehlo.slicing import DynamicSliceOp
 
 
-def stay_inside(op: Operation) -> None:
+def clamp_start_indices(op: Operation) -> None:
     """Clamp the indices of a slice, of which another slice is to be taken.
 
     XLA adds up the indices of both before it clamps them. It takes a gather with one vector of indices for a slice too.
