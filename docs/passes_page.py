@@ -8,6 +8,7 @@ from itertools import groupby
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy.passes.catalog import PASSES
@@ -78,7 +79,7 @@ def _steps(pass_class: type[ModulePass]) -> str:
     """What a pipeline runs where no option says otherwise; nothing for other passes."""
     if not issubclass(pass_class, Pipeline):
         return ""
-    return "Without options it runs: " + ", ".join(f"`{step.name}`" for step in pass_class().passes()) + "."
+    return "Without options it runs: " + ", ".join(f"`{step.name}`" for step in pass_class().passes(ModuleOp([]))) + "."
 
 
 def _options(pass_class: type[ModulePass]) -> str:

@@ -77,11 +77,11 @@ Observer = Callable[[ModulePass, ModuleOp], None]
 """Called before or after each pass, with the pass and the module as it found or left it."""
 
 
-def flatten(passes: Iterable[ModulePass]) -> Iterator[ModulePass]:
-    """The passes that do the work: a pipeline's passes instead of the pipeline."""
+def flatten(passes: Iterable[ModulePass], module: ModuleOp) -> Iterator[ModulePass]:
+    """The passes that do the work on `module`: a pipeline's passes instead of the pipeline."""
     for step in passes:
         if isinstance(step, Pipeline):
-            yield from flatten(step.numbered_passes())
+            yield from flatten(step.numbered_passes(module), module)
         else:
             yield step
 
@@ -124,7 +124,7 @@ def run_passes(
     timing = timing or Timing()
 
     def run() -> None:
-        for step in flatten(passes):
+        for step in flatten(passes, module):
             if before_each:
                 before_each(step, module)
                 invalidate()

@@ -20,8 +20,9 @@ from sdy.interpreter.grid import DeviceId, Grid
 from sdy.interpreter.machine import Machine, run_body
 from sdy.interpreter.shards import shard, together
 from sdy.interpreter.values import Array
+from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.device_mesh import PlacedSharding
-from sdy.passes.jax.interface import ArrayPort, Interface, main_function
+from sdy.passes.jax.interface import ArrayPort, Interface
 from sdy.passes.jax.plain_module import without_shardings
 from sdy.passes.spmd.local_module import is_local
 

@@ -45,7 +45,7 @@ _IN_SOME_FORMS = BroadcastInDimOp | ConstantOp | ReshapeOp | ReshardOp | Transpo
 
 
 @dataclass(frozen=True)
-class Layout:
+class PropagatedLayout:
     """A module whose tensors have shardings, what it looked like when it got them, and what was reported of it."""
 
     form: str
@@ -65,7 +65,7 @@ class PartitionedLayout:
     choice: Choice | None = None
 
 
-def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: bool = True) -> list[Layout]:
+def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: bool = True) -> list[PropagatedLayout]:
     """What propagation makes of `module`, which is itself the last of them, in its different forms.
 
     Before, `policy` chooses as in `sdy.propagate`. Without `compare`, that is the module as it is written alone, as it
@@ -74,7 +74,7 @@ def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: 
     expand(module, policy)
     in_hlo = _as_in_hlo(module) if compare and _is_for_several_devices(module) else None
     propagate(module)
-    layouts = [Layout(AS_WRITTEN, module)]
+    layouts = [PropagatedLayout(AS_WRITTEN, module)]
     if in_hlo is not None:
         try:
             with capture() as reported:
@@ -82,11 +82,11 @@ def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: 
         except DiagnosticError:
             return layouts
         if _shardings(in_hlo) != _shardings(module):
-            layouts.insert(0, Layout(AS_IN_HLO, in_hlo, reported))
+            layouts.insert(0, PropagatedLayout(AS_IN_HLO, in_hlo, reported))
     return layouts
 
 
-def cheapest(layouts: Sequence[Layout]) -> PartitionedLayout:
+def cheapest(layouts: Sequence[PropagatedLayout]) -> PartitionedLayout:
     """The layout with which devices receive the fewest bytes, the first of equal ones; partitioned.
 
     One that takes more memory than the first by more than a twentieth is not chosen. Raises DiagnosticError where the
@@ -94,7 +94,7 @@ def cheapest(layouts: Sequence[Layout]) -> PartitionedLayout:
     """
     if len(layouts) == 1:
         return partitioned(layouts[0].module)
-    ways: dict[Way, tuple[Layout, ModuleOp, Sequence[Diagnostic]]] = {}
+    ways: dict[Way, tuple[PropagatedLayout, ModuleOp, Sequence[Diagnostic]]] = {}
     for number, layout in enumerate(layouts, 1):
         try:
             with capture() as reported:

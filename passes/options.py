@@ -20,8 +20,7 @@ def pass_called(name: str, options: Mapping[str, str | None]) -> ModulePass:
         raise unknown("pass", name, list(PASSES))
     pass_class = PASSES[name]()
     types = get_type_hints(pass_class)
-    names = [field.name for field in dataclasses.fields(pass_class) if types[field.name] != tuple[ModulePass, ...]]
-    fields = {name.replace("_", "-"): name for name in names}
+    fields = {field.name.replace("_", "-"): field.name for field in dataclasses.fields(pass_class)}
     for option in options:
         if option not in fields:
             raise unknown(f"option of pass '{name}'", option, list(fields))

@@ -57,20 +57,20 @@ class Pipeline(ModulePass):
     first_dump: ClassVar[int] = 0
 
     @abstractmethod
-    def passes(self) -> Iterator[ModulePass]:
-        """The passes, in the order in which they run."""
+    def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
+        """The passes for `module`, in the order in which they run, each asked for when those before it have run."""
 
-    def numbered_passes(self) -> Iterator[ModulePass]:
+    def numbered_passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         """The same, those that save files knowing their place among these."""
         index = self.first_dump
-        for step in self.passes():
+        for step in self.passes(module):
             if isinstance(step, SaveModulePass | UserPriorityPropagatePass):
                 step = replace(step, dump_index=index)
             yield step
             index += isinstance(step, SaveModulePass)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for step in self.numbered_passes():
+        for step in self.numbered_passes(op):
             step.apply(ctx, op)
 
 
@@ -89,7 +89,7 @@ class ImportPipeline(Pipeline):
     enable_explicit_gather_scatter_batching: bool = False
     unify_meshes: bool = False
 
-    def passes(self) -> Iterator[ModulePass]:
+    def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         yield SymbolDcePass()
         yield LiftInlinedMeshesPass()
         if self.unify_meshes:
@@ -134,7 +134,7 @@ class ExportPipeline(Pipeline):
     inline_meshes: bool = True
     dump_directory: str = ""
 
-    def passes(self) -> Iterator[ModulePass]:
+    def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         yield ConstantOrScalarMergerPass()
         yield SinkDataFlowEdgesPass(self.dump_sharding_origins, self.dump_propagation_edges)
         if not self.avoid_export_for_partitioning:
@@ -231,11 +231,11 @@ class PropagationPipeline(Pipeline):
     dump_directory: str = ""
     unify_meshes: bool = False
 
-    def passes(self) -> Iterator[ModulePass]:
+    def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         debug = (self.debug_sharding_origins, self.debug_propagation_edge_sharding)
         yield from ImportPipeline(
             self.dedup_functions_fully, *debug, self.dump_directory, unify_meshes=self.unify_meshes
-        ).passes()
+        ).passes(module)
         if self.dedup_functions_fully:
             from sdy.passes.importing.add_func_data_flow_edges import AddFuncDataFlowEdgesPass
 
@@ -275,7 +275,7 @@ class PropagationPipeline(Pipeline):
             update_non_divisible_input_output_shardings=self.update_non_divisible_input_output_shardings,
             inline_meshes=self.inline_meshes,
             dump_directory=self.dump_directory,
-        ).passes()
+        ).passes(module)
 
 
 @dataclass(frozen=True)
@@ -290,10 +290,10 @@ class PartitionPipeline(Pipeline):
     dump_directory: str = ""
     enable_rgv3: bool = False
 
-    def passes(self) -> Iterator[ModulePass]:
+    def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
-        from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass
+        from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass, expands
         from sdy.passes.partitioning.hoist_invariant_collectives import HoistInvariantCollectivesPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
         from sdy.passes.partitioning.inline_operators import InlineOperatorsPass
@@ -304,7 +304,10 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
 
         yield UnifyMeshesPass()
-        yield ExpandSplitOperationsPass(then=(PropagationPipeline(),))
+        is_to_propagate = expands(module)
+        yield ExpandSplitOperationsPass()
+        if is_to_propagate:
+            yield PropagationPipeline()
         yield InlineFunctionsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield NestInputOutputSubAxesPass()

@@ -210,20 +210,20 @@ def register_source(filename: str, text: str, first_line: int = 1) -> None:
     """
     with _sources_lock:
         _sources.pop(filename, None)
-        _sources[filename] = _Source(text, first_line)
+        _sources[filename] = _SourceText(text, first_line)
         while len(_sources) > _MOST_SOURCES:
             del _sources[next(iter(_sources))]
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _SourceText:
     text: str
     first_line: int
 
 
 _MOST_SOURCES = 64
 
-_sources: dict[str, _Source] = {}
+_sources: dict[str, _SourceText] = {}
 """By the name of the file, the one that was registered last at the end."""
 
 _sources_lock = Lock()

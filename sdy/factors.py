@@ -11,12 +11,13 @@ un-projecting turns the outcome back. For the reshape `([ij])->([i, j])` with fa
 
 Two things keep a dimension from being read factor by factor:
 
-*Overflow axes.* When a factor that is not the minor-most has room left, but the next axis shares no divisor with that
-room, neither this nor any later factor can take the axis. It is kept aside with all that follow, closes what comes
-after it, and is put back when the dimension is rebuilt.
+*Overflow axes.* When a factor that is not the minor-most can be split further, but the next axis shares no divisor with
+what is left of its size, neither this nor any later factor can take the axis. It is kept aside with all that follow,
+closes what comes after it, and is put back when the dimension is rebuilt.
 
 *Strided views.* A factor can only be split if every factor major to it in the same dimension is split completely: the
-pieces would not be contiguous otherwise. Rebuilding a dimension therefore stops at the first factor with room left.
+pieces would not be contiguous otherwise. Rebuilding a dimension therefore stops at the first factor that
+is not split completely.
 """
 
 import math
@@ -102,8 +103,8 @@ def _project_dim(
         if minor_most:
             factors[factor] = FactorSharding(merge_sub_axes(remaining, mesh), dim.is_closed, minor_most)
             return
-        axes, remaining, room = _take(remaining, factor_sizes[factor], mesh)
-        if room > 1 and remaining:
+        axes, remaining, size_left = _take(remaining, factor_sizes[factor], mesh)
+        if size_left > 1 and remaining:
             factors[factor] = FactorSharding(axes, dim.is_closed, minor_most, merge_sub_axes(remaining, mesh))
             follower = dim_factors[dim_factors.index(factor) + 1]
             factors[follower] = FactorSharding((), True, follower == dim_factors[-1])
@@ -111,13 +112,13 @@ def _project_dim(
         factors[factor] = FactorSharding(axes, dim.is_closed, minor_most)
 
 
-def _take(axes: Axes, room: int, mesh: Mesh) -> tuple[Axes, Axes, int]:
-    """As many of the major `axes` as fit into a factor of size `room`; the axes and the room that are left."""
+def _take(axes: Axes, size_left: int, mesh: Mesh) -> tuple[Axes, Axes, int]:
+    """As many of the major `axes` as fit into a factor of `size_left`; the axes and the size that are left."""
     taken: list[AxisRef] = []
     while axes:
         first, rest = axes[0], axes[1:]
         size = first.size_in(mesh)
-        shared = math.gcd(room, size)
+        shared = math.gcd(size_left, size)
         if shared == size:
             taken.append(first)
             axes = rest
@@ -127,8 +128,8 @@ def _take(axes: Axes, room: int, mesh: Mesh) -> tuple[Axes, Axes, int]:
             axes = (minor, *rest)
         else:
             break
-        room //= shared
-    return tuple(taken), axes, room
+        size_left //= shared
+    return tuple(taken), axes, size_left
 
 
 def unproject(

@@ -121,13 +121,13 @@ def _run(
         inputs = random_inputs(ports, arguments.seed)
     try:
         with Terminal(stderr=True).status("running ..."):
-            results, account = run_graph(graph, inputs, arguments.memory_limit)
+            results, statistics = run_graph(graph, inputs, arguments.memory_limit)
     except MemoryLimitError as problem:
         raise error(original, str(problem)) from problem
     console.print(_table(graph))
     console.print(
-        f"{account.shards:,} blocks, at most {account.most_bytes:,} bytes in memory, "
-        f"{account.spilled_bytes:,} bytes through files"
+        f"{statistics.shards:,} blocks, at most {statistics.most_bytes:,} bytes in memory, "
+        f"{statistics.spilled_bytes:,} bytes through files"
     )
     return inputs, results
 

@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 from sdy.diagnostics import DiagnosticError, error, report
 from sdy.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.interpreter.machine import run_function
+from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.driver import Source, read
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, read_arrays
 from sdy.text import context, parse
@@ -71,8 +72,10 @@ def interpret_source(source: Source, inputs: str | None = None) -> None:
     ctx.load_dialect(CHECK)
     ctx.load_dialect(INTERPRETER)
     module = parse(source.text, source.name, ctx)
-    if (function := _main_function(module)) is None:
+    if not any(isinstance(op, FuncOp) for op in module.ops):
         return
+    if (function := find_main_function(module)) is None:
+        raise error(module, "there is no function @main to run")
     if inputs is None and function.function_type.inputs.data:
         problem = f"@{function.sym_name.data} takes arguments, but there are none to give it (--inputs FILE.npz does)"
         raise error(function, problem)
@@ -85,15 +88,6 @@ def _run_on(module: ModuleOp, inputs: str) -> Sequence[NumpyArray]:
     from sdy.passes.interpret import interpret, taken
 
     return interpret(module, *arrange_inputs(read_arrays(inputs), taken(module), inputs))
-
-
-def _main_function(module: ModuleOp) -> FuncOp | None:
-    """The function @main, or the only one; None in a module without functions. Raises DiagnosticError."""
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    named = [function for function in functions if function.sym_name.data == "main"]
-    if len(functions) > 1 and not named:
-        raise error(module, "there is no function @main to run")
-    return next(iter(named or functions), None)
 
 
 if __name__ == "__main__":

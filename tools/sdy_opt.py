@@ -101,7 +101,7 @@ _SWITCHES = {option.name.replace("_", "-"): option.name for option in fields(Arg
 
 
 def parse_arguments(words: Sequence[str]) -> Arguments:
-    """The arguments that `words` spell; flags take one dash or two. Raises DiagnosticError naming a wrong one."""
+    """The arguments that `words` give; flags take one dash or two. Raises DiagnosticError naming a wrong one."""
     arguments = Arguments()
     files: list[str] = []
     rest = list(words)

@@ -98,11 +98,12 @@ def exchanged_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Ar
 
     @partial(jax.shard_map, in_specs=(P("x"), P(), P("x"), P("x")), out_specs=P("x"))
     def experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
-        room = 2 * 2 * len(x) // _EXPERTS
+        capacity = 2 * 2 * len(x) // _EXPERTS
         weights, chosen = lax.top_k(jax.nn.softmax(x @ gate), 2)
         mask = jax.nn.one_hot(chosen, _EXPERTS).reshape(-1, _EXPERTS)
         place = jnp.cumsum(mask, 0) * mask - 1
-        sent = (jax.nn.one_hot(place.astype(jnp.int32), room) * mask[..., None]).reshape(len(x), 2, _EXPERTS, room)
+        one_hot = jax.nn.one_hot(place.astype(jnp.int32), capacity)
+        sent = (one_hot * mask[..., None]).reshape(len(x), 2, _EXPERTS, capacity)
         received = lax.all_to_all(jnp.einsum("tkec,tw->ecw", sent, x), "x", 0, 1, tiled=True)
         made = jnp.einsum("ech,ehw->ecw", jax.nn.relu(jnp.einsum("ecw,ewh->ech", received, up)), down)
         returned = lax.all_to_all(made, "x", 1, 0, tiled=True)
@@ -112,12 +113,12 @@ def exchanged_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Ar
 
 
 def dispatched_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
-    """The two best experts of each token, with room for a number of tokens; masks say where tokens go."""
-    room = 2 * 2 * len(x) // _EXPERTS
+    """The two best experts of each token, each with a capacity of tokens; masks say where tokens go."""
+    capacity = 2 * 2 * len(x) // _EXPERTS
     weights, chosen = lax.top_k(jax.nn.softmax(x @ gate), 2)
     mask = jax.nn.one_hot(chosen, _EXPERTS).reshape(-1, _EXPERTS)
     place = (jnp.cumsum(mask, 0) * mask - 1).reshape(len(x), 2, _EXPERTS).astype(jnp.int32)
-    sent = jax.nn.one_hot(place, room) * mask.reshape(len(x), 2, _EXPERTS, 1)
+    sent = jax.nn.one_hot(place, capacity) * mask.reshape(len(x), 2, _EXPERTS, 1)
     received = jnp.einsum("tkec,tw->ecw", sent, x)
     made = jnp.einsum("ech,ehw->ecw", jax.nn.relu(jnp.einsum("ecw,ewh->ech", received, up)), down)
     return jnp.einsum("tkec,ecw,tk->tw", sent, made, weights)

@@ -19,7 +19,7 @@ from sdy.passes.blocks.graph import BlockGraph, BlockOp, Part, Shard, StoredTens
 from sdy.passes.blocks.local_operation import captured_variables
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.common.inline import InlinePass
-from sdy.passes.jax.interface import main_function
+from sdy.passes.jax.interface import function_to_run
 from sdy.projection import Projection
 from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -35,10 +35,10 @@ def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
     """
     module = module.clone()
     InlinePass().apply(context(), module)
-    return remove_dead_parts(_Builder(block_shape).graph(main_function(module)))
+    return remove_dead_parts(_GraphBuilder(block_shape).graph(function_to_run(module)))
 
 
-class _Builder:
+class _GraphBuilder:
     """The tensors and the work of one program, as its operations are read in order."""
 
     def __init__(self, block_shape: BlockShapeOf):

@@ -15,7 +15,7 @@ from sdy.passes.blocks.reading import read_operands
 
 
 @dataclass(frozen=True)
-class Account:
+class RunStatistics:
     """What a run took: shards computed, the most bytes in memory at once, and those that went through files."""
 
     shards: int
@@ -29,7 +29,7 @@ class MemoryLimitError(ValueError):
 
 def run(
     graph: BlockGraph, arguments: Sequence[Array], memory_limit: int, directory: Path | None = None
-) -> tuple[list[Array], Account]:
+) -> tuple[list[Array], RunStatistics]:
     """The results of the program on `arguments`, in `.npy` files below `directory` where one is given.
 
     At most `memory_limit` bytes are held at once, besides the arguments, which may be mapped from files, and besides
@@ -42,7 +42,7 @@ def run(
     _check_arguments(graph, arguments)
     _check_fits(graph, memory_limit)
     with TemporaryDirectory(dir=directory, prefix="chunks-") as folder:
-        return _Run(graph, arguments, ChunkStore(memory_limit, Path(folder)), directory).finish()
+        return _Execution(graph, arguments, ChunkStore(memory_limit, Path(folder)), directory).run()
 
 
 def depth_first(graph: BlockGraph) -> Iterator[Shard]:
@@ -71,7 +71,7 @@ def depth_first(graph: BlockGraph) -> Iterator[Shard]:
                     pending += [(other, False) for other in reversed(list(before)) if other not in done]
 
 
-class _Run:
+class _Execution:
     def __init__(self, graph: BlockGraph, arguments: Sequence[Array], store: ChunkStore, directory: Path | None):
         self._graph = graph
         self._store = store
@@ -79,15 +79,15 @@ class _Run:
         self._results = {sink: _result_array(sink, number, directory) for number, sink in enumerate(graph.sinks)}
         self._readers_left = readers(graph)
 
-    def finish(self) -> tuple[list[Array], Account]:
+    def run(self) -> tuple[list[Array], RunStatistics]:
         count = 0
         for shard in depth_first(self._graph):
             self._compute(shard)
             count += 1
         for sink in self._results.keys() & self._arguments.keys():
             self._results[sink][...] = self._arguments[sink]
-        account = Account(count, self._store.most_bytes, self._store.spilled_bytes)
-        return [self._results[sink] for sink in self._graph.sinks], account
+        statistics = RunStatistics(count, self._store.most_bytes, self._store.spilled_bytes)
+        return [self._results[sink] for sink in self._graph.sinks], statistics
 
     def _compute(self, shard: Shard) -> None:
         self._store.make_room(shard.nbytes)

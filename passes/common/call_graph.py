@@ -21,15 +21,19 @@ def functions(module: ModuleOp) -> list[FuncOp]:
     return [op for op in module.ops if isinstance(op, FuncOp) and not op.is_declaration]
 
 
-def main_function(module: ModuleOp) -> FuncOp:
-    """The function that the program starts in: the only one, or `@main`; DiagnosticError if there is neither."""
+def find_main_function(module: ModuleOp) -> FuncOp | None:
+    """The function that the program starts in: the only one, or `@main`; None if there is neither."""
     every = [op for op in module.ops if isinstance(op, FuncOp)]
     if len(every) == 1:
         return every[0]
-    for function in every:
-        if function.sym_name.data == "main":
-            return function
-    raise error(module, "expected a function named @main, or a single function")
+    return next((function for function in every if function.sym_name.data == "main"), None)
+
+
+def main_function(module: ModuleOp) -> FuncOp:
+    """The function that the program starts in: the only one, or `@main`; DiagnosticError if there is neither."""
+    if (main := find_main_function(module)) is None:
+        raise error(module, "expected a function named @main, or a single function")
+    return main
 
 
 def calls_in(root: Operation) -> Sequence[CallOp]:

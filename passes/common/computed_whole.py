@@ -38,14 +38,14 @@ def local_bytes(type_: Attribute, sharding: TensorSharding | None, mesh: Mesh | 
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldBytes:
     """The bytes that a device has of the operands and of the results of an operation."""
 
     operands: int
     results: int
 
     @classmethod
-    def by(cls, op: Operation, shardings: Sequence[TensorSharding | None]) -> "Held":
+    def by(cls, op: Operation, shardings: Sequence[TensorSharding | None]) -> "HeldBytes":
         """What it has as these shardings of the operands and then of the results say."""
         each = [
             local_bytes(value.type, sharding, sharding and mesh_of(sharding, op))
@@ -53,14 +53,14 @@ class Held:
         ]
         return cls(sum(each[: len(op.operands)]), sum(each[len(op.operands) :]))
 
-    def cost_after(self, after: "Held") -> str:
+    def cost_after(self, after: "HeldBytes") -> str:
         """What it costs that the operation needs what `after` says instead; "" for nothing."""
         costs = {"receives": after.operands - self.operands, "makes": after.results - self.results}
         told = [f"{verb} {count:,} bytes more" for verb, count in costs.items() if count > 0]
         return f"each device {' and '.join(told)}" if told else ""
 
 
-def warn_of_whole(op: Operation, what: str, before: Held, after: Held) -> None:
+def warn_of_whole(op: Operation, what: str, before: HeldBytes, after: HeldBytes) -> None:
     """Warn that `op` does `what`, such as to be computed whole, if that costs anything."""
     if cost := before.cost_after(after):
         warn(op, f"{named(op)} {what} ({cost})", category=ComputedWholeWarning)

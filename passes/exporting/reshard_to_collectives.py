@@ -71,10 +71,10 @@ class ReshardToCollectivesPass(ModulePass):
         """The value of a reshard, made in front of it; None where it is to be left as it is."""
         if not self.least_communication:
             return _by_collectives(reshard, source, plan_collectives)
-        return _anew(reshard, source) or _by_collectives(reshard, source, cheapest_plan)
+        return _rematerialized(reshard, source) or _by_collectives(reshard, source, cheapest_plan)
 
 
-def _anew(reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
+def _rematerialized(reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
     """The resharded value rematerialized, if all devices can make it."""
     ends = [sharding for sharding in (source, reshard.sharding.data) if sharding is not None]
     if any(sharding.unreduced or mesh_of(sharding, reshard).is_maximal for sharding in ends):

@@ -17,12 +17,12 @@ from sdy.array_types import array_type
 from sdy.diagnostics import op_error
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.walking import operations_of
+from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.regions import inline_body
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.from_jax import from_jax
-from sdy.passes.jax.interface import main_function
 from sdy.passes.jax.jax_internals import custom_partitionings
 from sdy.passes.jax.placed_values import placed_values
 from sdy.stablehlo.custom_call import CustomCallOp

@@ -46,7 +46,7 @@ class PlacedSharding:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _AxisInterval:
     """One axis of the jax mesh and the interval of positions that it covers."""
 
     name: str
@@ -59,7 +59,7 @@ class DeviceMesh:
     """A jax mesh, and where its axes lie on the line of positions; the meshes of the module, as jax has them."""
 
     mesh: AnyMesh
-    _cuts: tuple[_Cut, ...]
+    _intervals: tuple[_AxisInterval, ...]
     _of_module: Mapping[Mesh, AnyMesh]
 
     @classmethod
@@ -91,13 +91,13 @@ class DeviceMesh:
                 raise error(
                     where, f"the axes of the meshes cannot be cut into common sub-axes: {high} is no multiple of {low}"
                 )
-        cuts = tuple(_cuts(first, ends))
-        axes = {cut.name: cut.end // cut.start for cut in cuts}
+        intervals = tuple(_intervals(first, ends))
+        axes = {each.name: each.end // each.start for each in intervals}
         types = None
         if like is not None and (like.axis_names, like.axis_sizes) == (tuple(axes), tuple(axes.values())):
             types = like.axis_types
         of_module = {mesh: _in_jax(mesh.axes, mesh, devices) for mesh in meshes} if len(meshes) > 1 else {}
-        return cls(_in_jax([*axes.items()], first, devices, types), cuts, of_module)
+        return cls(_in_jax([*axes.items()], first, devices, types), intervals, of_module)
 
     def named_sharding(self, placed: PlacedSharding | None) -> NamedSharding:
         """A sharding as a person says it, on the mesh of the module that does so in the fewest axes.
@@ -128,7 +128,7 @@ class DeviceMesh:
     def _names(self, axes: Iterable[AxisRef], mesh: Mesh) -> Iterator[str]:
         for axis in axes:
             start, end = _interval(axis, mesh)
-            yield from (quote(cut.name, _PLAIN) for cut in self._cuts if start <= cut.start < cut.end <= end)
+            yield from (quote(each.name, _PLAIN) for each in self._intervals if start <= each.start < each.end <= end)
 
 
 def refuse_abstract(name: str, mesh: AnyMesh | None) -> None:
@@ -165,10 +165,10 @@ def _interval(axis: AxisRef, mesh: Mesh) -> tuple[int, int]:
     return major * axis.start, major * axis.end_in(mesh)
 
 
-def _cuts(mesh: Mesh, ends: set[int]) -> Iterator[_Cut]:
+def _intervals(mesh: Mesh, ends: set[int]) -> Iterator[_AxisInterval]:
     for axis in mesh:
         start, end = _interval(AxisRef(axis), mesh)
         places = [start, *sorted(place for place in ends if start < place < end), end]
         for low, high in pairwise(places):
             part = axis_between(axis, low // start, high // start, mesh)
-            yield _Cut(axis if part.is_full else f"{axis}:({part.pre_size}){part.size}", low, high)
+            yield _AxisInterval(axis if part.is_full else f"{axis}:({part.pre_size}){part.size}", low, high)

@@ -16,6 +16,7 @@ from sdy.array_types import array_type
 from sdy.diagnostics import error
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
+from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.jax.device_mesh import DeviceMesh, PlacedSharding
 from sdy.passes.spmd.local_module import is_local
 from sdy.sharding import TensorSharding
@@ -80,7 +81,7 @@ class Interface:
     @classmethod
     def of(cls, module: ModuleOp, tokens: int = 0) -> "Interface":
         """What the main function of `module` says. Raises DiagnosticError for a sharding that arrays cannot have."""
-        main = main_function(module)
+        main = function_to_run(module)
         count_in, count_out = len(main.function_type.inputs), len(main.function_type.outputs)
         return cls(
             main,
@@ -94,7 +95,7 @@ class Interface:
     @classmethod
     def without_shardings(cls, module: ModuleOp) -> "Interface":
         """What the main function of `module` says of types alone."""
-        main = main_function(module)
+        main = function_to_run(module)
         return cls(main, [None] * len(main.function_type.inputs), [None] * len(main.function_type.outputs))
 
     def ports(self, devices: DeviceMesh) -> tuple[list[Port], list[Port]]:
@@ -144,12 +145,12 @@ class Interface:
         return (placed.sharding.global_shape(shape, placed.mesh) if placed and self.is_local else shape), dtype
 
 
-def main_function(module: ModuleOp) -> FuncOp:
-    """The function that running `module` calls. Raises DiagnosticError where there is none."""
-    for op in module.ops:
-        if isinstance(op, FuncOp) and op.sym_name.data == "main" and op.body.blocks:
-            return op
-    raise error(module, "there is no function @main to run")
+def function_to_run(module: ModuleOp) -> FuncOp:
+    """The main function of `module`. Raises DiagnosticError where it has no body, or a name by which none is run."""
+    main = find_main_function(module)
+    if main is None or main.is_declaration or main.sym_name.data != "main":
+        raise error(module, "there is no function @main to run")
+    return main
 
 
 def argument_names(main: FuncOp) -> list[str]:

@@ -11,12 +11,12 @@ from jax.sharding import NamedSharding
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from sdy.dialect.meshes import named_meshes
+from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.chosen import Compiler, compares_layouts, policy_of
 from sdy.passes.jax.default_mesh import name_mesh
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.elapsed_time import elapsed_time_logged
 from sdy.passes.jax.from_jax import module_of
-from sdy.passes.jax.interface import main_function
 from sdy.passes.jax.jax_internals import ToCompile
 from sdy.passes.jax.lowered_layouts import lowered_layouts
 from sdy.passes.jax.manual_program import make_manual

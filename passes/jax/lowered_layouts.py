@@ -14,7 +14,7 @@ from sdy.passes.common.inline import inline_calls
 from sdy.passes.jax.custom_partitioning import CUSTOM_PARTITIONING, partition_customly
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.inspected_shardings import INSPECTION, answer_inspections
-from sdy.passes.layouts import Layout, propagated_layouts
+from sdy.passes.layouts import PropagatedLayout, propagated_layouts
 from sdy.passes.policy.policy import Policy
 from sdy.stablehlo.custom_call import CustomCallOp
 
@@ -23,7 +23,7 @@ _ASKING = {CUSTOM_PARTITIONING, INSPECTION}
 
 def lowered_layouts(
     module: ModuleOp, policy: Policy | None, compare: bool, devices: Sequence[Device], kept_alive: Sequence[Any]
-) -> list[Layout]:
+) -> list[PropagatedLayout]:
     """What `propagated_layouts` makes of `module`, a program for `devices`; the functions that ask are told.
 
     `kept_alive` are the objects that the lowering of `module` keeps alive, those functions among them. A module with

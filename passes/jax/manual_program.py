@@ -14,9 +14,10 @@ from sdy.axes import AxisRef
 from sdy.dialect.ops import ManualComputationOp, MeshOp, ReturnOp, ShardingConstraintOp
 from sdy.dialect.shardings import func_result_sharding, set_func_result_sharding
 from sdy.mesh import Mesh
+from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.regions import move_body
 from sdy.passes.jax.device_mesh import Device
-from sdy.passes.jax.interface import Port, main_function
+from sdy.passes.jax.interface import Port
 from sdy.passes.jax.sharded_program import make_local, prepare_for_xla
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -78,11 +78,11 @@ def _groups(block: Block) -> Sequence[Collection[Operation]]:
     return [set(_smallest(group, largest // _SMALL)) for group in several]
 
 
-def _smallest(group: Iterable[AllReduceOp], room: int) -> Iterator[Operation]:
-    """As many of the smallest ones as have `room` elements together."""
+def _smallest(group: Iterable[AllReduceOp], limit: int) -> Iterator[Operation]:
+    """As many of the smallest ones as have at most `limit` elements together."""
     for op in sorted(group, key=lambda op: num_elements(op.operands[0])):
-        room -= num_elements(op.operands[0])
-        if room < 0:
+        limit -= num_elements(op.operands[0])
+        if limit < 0:
             return
         yield op
 

@@ -1,4 +1,4 @@
-"""`sdy-accumulate-in-stages`: running sums and the like go on from part to part of a split dimension."""
+"""`sdy-accumulate-in-stages`: running sums and the like, in each part of a split dimension first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.spmd.exchange_builder import TensorEmitter
-from sdy.passes.spmd.neutral import has_neutral_starts
+from sdy.passes.spmd.neutral_elements import has_neutral_starts
 from sdy.passes.spmd.pointwise import applied, is_pointwise
 from sdy.passes.spmd.replicated_factors import reshard_around
 from sdy.passes.spmd.resolution import layout_of
@@ -30,8 +30,8 @@ from sdy.stablehlo.reduce_window import ReduceWindowOp
 class AccumulateInStagesPass(AnalysisPreservingPass):
     """Accumulate along a split dimension in each part by itself, and combine that with what all parts before come to.
 
-    A running sum, product or maximum is a reduction in windows that reach from the first element, or to the last. Of a
-    part it is known from its last one what the part comes to. Before, with windows of 16 and padding of 15 in front::
+    A running sum, product or maximum is a reduction in windows that reach from the first element, or to the last. The
+    last result of a part is what the whole part comes to. Before, with windows of 16 and padding of 15 in front::
 
         sdy.mesh @mesh = <["x"=4]>
         ... %0: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}

@@ -1,4 +1,4 @@
-"""From the program of all devices together to the program of one."""
+"""`sdy-convert-global-to-local`: from whole tensors to those of one device."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -120,7 +120,7 @@ def _lower(site: Site[Operation], obstacle: Obstacle | None) -> None:
 
 
 def _make_partial(site: Site[Operation]) -> None:
-    """Let one device alone have what is made of nothing, along the axes along which it is to be partial."""
+    """Mask a result of an operation without operands, along the axes over which it is to be partial, to one device."""
     for result, layout in zip(site.op.results, site.results, strict=True):
         if layout.sharding is not None and layout.sharding.unreduced and result.uses:
             emit = site.after()
@@ -130,7 +130,7 @@ def _make_partial(site: Site[Operation]) -> None:
 
 
 def _is_left_as_it_is(obstacle: Obstacle, target: Target) -> bool:
-    return obstacle.reason == INCOMPATIBLE_SHARDINGS and not (target.compute_whole or target.preserve_semantics)
+    return obstacle.reason == INCOMPATIBLE_SHARDINGS and not (target.allow_replication or target.preserve_semantics)
 
 
 def _check_edges(op: Operation, functions: dict[str, FuncOp]) -> None:

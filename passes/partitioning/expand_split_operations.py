@@ -1,40 +1,37 @@
-"""`sdy-expand-split-operations`: a sharding that ended at what is made of other operations goes on."""
-
-from dataclasses import dataclass
+"""`sdy-expand-split-operations`: composites and batch normalisations are expanded where they are split."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.importing.expand_operations import ExpandOperationsPass, expandable_operations
 
 
-@dataclass(frozen=True)
 class ExpandSplitOperationsPass(AnalysisPreservingPass):
-    """Expand composites and batch normalisations if one of them has a tensor that is split, and do what is to follow.
+    """Expand composites and batch normalisations if one of them has a tensor that is split.
 
-    `then` are the passes that give shardings to what was expanded, to which those that values have come through; they
-    do not run where nothing is. Where nothing is split, composites stay, so that a compiler can have a kernel for them.
-    Before::
+    What they become has no shardings yet: `sdy-propagation-pipeline` is to run next. Where nothing is split, composites
+    stay, so that a compiler can have a kernel for them. Before::
 
         %0 = stablehlo.composite "my.f" %arg0 {decomposition = @f} : (tensor<8xf32>) -> tensor<8xf32>
 
-    After, %arg0 being split by "x"::
+    After, with that, %arg0 being split by "x"::
 
         %0 = call @f(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : ...
     """
 
     name = "sdy-expand-split-operations"
-    then: tuple[ModulePass, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if any(map(_is_split, expandable_operations(op))):
+        if expands(op):
             ExpandOperationsPass().apply(ctx, op)
-            for following in self.then:
-                following.apply(ctx, op)
+
+
+def expands(module: ModuleOp) -> bool:
+    """Whether `sdy-expand-split-operations` expands operations of `module`."""
+    return any(map(_is_split, expandable_operations(module)))
 
 
 def _is_split(op: Operation) -> bool:

@@ -1,4 +1,4 @@
-"""`sdy-hoist-invariant-collectives`: what devices send each other in every turn of a loop, they send once before it."""
+"""`sdy-hoist-invariant-collectives`: loop-invariant collectives are moved in front of the loop."""
 
 from collections.abc import Sequence
 
@@ -34,8 +34,8 @@ class HoistInvariantCollectivesPass(AnalysisPreservingPass):
           ...
           %3 = stablehlo.dot_general %x, %1, ...
 
-    Those in a branch stay there, as no turn may take it, and so do those behind an optimization barrier. XLA moves them
-    too; only here can they be merged with others afterwards, and counted as often as they run.
+    Those in a branch stay there, as it may be taken in no iteration, and so do those behind an optimization barrier.
+    XLA moves them too; only here can they be merged with others afterwards, and counted as often as they run.
     """
 
     name = "sdy-hoist-invariant-collectives"

@@ -1,4 +1,4 @@
-"""`sdy-merge-equal-collectives`: what devices have sent each other once, they do not send again."""
+"""`sdy-merge-equal-collectives`: of collectives that send equal values, only the first stays."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""`sdy-nest-input-output-sub-axes`: one way to cut each axis where a program meets the world."""
+"""`sdy-nest-input-output-sub-axes`: one way to cut each axis into sub-axes at a program's inputs and outputs."""
 
 from dataclasses import replace
 from functools import partial

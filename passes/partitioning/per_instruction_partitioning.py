@@ -56,7 +56,7 @@ _NO_INSTRUCTIONS = (
 class PerInstructionPartitioningPass(ModulePass):
     """Put the program that one device runs for an operation, and for nothing else, into a manual computation.
 
-    This finds out which operation another partitioner makes a mistake in: those that are left are partitioned by it.
+    With it one finds the operation in which another partitioner makes a mistake, as that one partitions the others.
 
     Before::
 

@@ -1,4 +1,4 @@
-"""`sdy-reduce-in-stages`: what no all-reduce combines is reduced in parts, and then the partial results are."""
+"""`sdy-reduce-in-stages`: reductions that no all-reduce combines, of each part first and then of what these give."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.mesh import Mesh
 from sdy.passes.spmd.layout import Layout, mesh_of_devices
-from sdy.passes.spmd.neutral import neutral_starts
+from sdy.passes.spmd.neutral_elements import neutral_starts
 from sdy.passes.spmd.replicated_factors import reshard_around
 from sdy.passes.spmd.reshards.reduction_kinds import operation_reduction
 from sdy.passes.spmd.reshards.reshard_cost import elements_resharded

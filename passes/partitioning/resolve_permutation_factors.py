@@ -9,7 +9,7 @@ from xdsl.passes import ModulePass
 
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import operations
-from sdy.passes.common.computed_whole import Held, shardings_around, warn_of_whole
+from sdy.passes.common.computed_whole import HeldBytes, shardings_around, warn_of_whole
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning
 from sdy.passes.spmd.ops import partitioning_of
@@ -27,8 +27,8 @@ class ResolvePermutationFactorsPass(ModulePass):
         %1 = stablehlo.slice %0 [1:9] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
             : (tensor<12xf32>) -> tensor<8xf32>
 
-    After, shortened, and with `least_communication`: each device has three elements of %0 and needs two, for some of
-    which the last two devices ask their neighbour::
+    After, shortened, and with `least_communication`: each device has three elements of %0 and needs two, some of which
+    the last two devices receive from their neighbours::
 
         %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
             manual_axes={"x"} (%own: tensor<3xf32>) {
@@ -73,7 +73,7 @@ class ResolvePermutationFactorsPass(ModulePass):
         before = shardings_around(op)
         if partitioning.replicate(op, resolution) and self.enable_halo_exchange:
             what = "is computed whole along the dimensions in which elements change devices"
-            warn_of_whole(op, what, Held.by(op, before), Held.by(op, shardings_around(op)))
+            warn_of_whole(op, what, HeldBytes.by(op, before), HeldBytes.by(op, shardings_around(op)))
 
 
 def _is_split(value: SSAValue) -> bool:

@@ -97,7 +97,7 @@ class _Sent(NamedTuple):
 def _run_on(device: int, op: Operation, device_id: type[DeviceIdOp], sent: Mapping[SSAValue, _Sent]) -> IfOp:
     """Move `op` into a conditional that computes it on `device`, and yields zeros and tokens on all others.
 
-    What this device had of the values `sent` before, it has still.
+    Where it uses values that this device has `sent`, it uses them as they were before.
     """
     emit = Emitter(InsertPoint.before(op), op, device_id)
     is_device = emit.compare(ComparisonDirection.EQ, emit.device_id(), emit.integers([device], ()))
@@ -121,7 +121,7 @@ def _run_on(device: int, op: Operation, device_id: type[DeviceIdOp], sent: Mappi
 
 
 def _nothing(emit: Emitter, result: OpResult) -> SSAValue:
-    """What a device has that does not compute `result`: it changes no sum."""
+    """What the other devices have for `result`: zeros, which change no sum, or a token."""
     match result.type:
         case TensorType():
             return emit.filled(tensor_type(result), 0)
@@ -165,7 +165,7 @@ def _send_to_all(conditional: IfOp, everywhere: str, mesh: Mesh) -> list[SSAValu
 
 
 def _let_use(uses: Sequence[Use], value: SSAValue) -> None:
-    """Let `uses` be of `value`, which is whole; one that reshards it only takes parts of it, or nothing at all."""
+    """Let `uses` be of `value`, which is whole; a reshard of it becomes an all-slice, or nothing."""
     whole = get_sharding(value)
     for use in uses:
         user = use.operation

@@ -40,9 +40,9 @@ def why_not_by_rule(
 ) -> str | None:
     """Why `op` cannot be computed in parts as far as its sharding rule knows; None if it can.
 
-    It can where all its tensors split each factor of the rule alike, factors that are needed whole, as `also_whole`
-    are, or whose parts need data of other devices are not split, and what is partial as a consequence is combined. What
-    is of another dialect and has no results looks at what the device has.
+    It can where all its tensors split each factor of the rule alike; where no factor is split that is needed whole, as
+    `also_whole` are, or whose parts need data of other devices; and where results that are partial for it are combined.
+    An operation of another dialect without results takes what the device has.
     """
     layouts = (*operands, *results)
     mesh = _common_mesh(layouts)
@@ -70,9 +70,9 @@ def why_not_by_dims(
 ) -> str | None:
     """Why an operation, whose tensors all have the same dimensions, cannot be computed in parts; None if it can.
 
-    It can where along each dimension, of as many parts, `stays` is true: each part of the result comes from the same
-    part of the operands. Given are the size of a part of each tensor, operands first. Tensors of another rank than the
-    first are not looked at.
+    It can where all tensors split each dimension into as many parts, and `stays`, given the size of a part of each
+    tensor, operands first, says that each part of the result comes from the same part of the operands. Tensors of
+    another rank than the first are not looked at.
     """
     layouts = (*operands, *results)
     if _common_mesh(layouts) is None:

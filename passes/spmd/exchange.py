@@ -20,7 +20,7 @@ from sdy.stablehlo.padding import PadOp
 class Filler:
     """What places hold that no row stands at: a scalar, and whether it is known to be zero.
 
-    Zero is also what a device has of a piece that nobody sends it.
+    Zero is also what a device has of a piece that it is not sent.
     """
 
     value: SSAValue

@@ -35,7 +35,7 @@ Lower = Callable[[Site[Any]], None]
 
 @dataclass(frozen=True)
 class OperationPartitioning:
-    """The steps from an operation of the whole to that of one device; what is not said is done as for most.
+    """The steps from an operation on whole tensors to that of one device; a step that is not given is done as for most.
 
     `exchange` and `replicate` are those of `sdy-resolve-permutation-factors`, `pad` that of `sdy-pad-for-divisibility`,
     `why_not` and `lower` those of `sdy-convert-global-to-local`, which replaces the types of all values. An operation

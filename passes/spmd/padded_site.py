@@ -1,4 +1,4 @@
-"""An operation on padded tensors: what it takes that the elements of the result are those of the unpadded operation.
+"""An operation on padded tensors: what makes the elements of its result those of the unpadded operation.
 
 Along a factor that passes through, an element depends on elements at the same place only, so what the padding holds
 ends up in the padding of the result. Where a factor is reduced, the padding is filled with what changes no result.

@@ -1,4 +1,4 @@
-"""The parts of a tensor: which of them a device has, and where they go when several dimensions are taken apart."""
+"""The parts of a tensor: which of them a device has, and where they are when several dimensions are cut."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.device_groups import shard_indices
 from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
-from sdy.passes.spmd.inside import stay_inside
+from sdy.passes.spmd.clamped_indices import clamp_start_indices
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import Emitter
 
@@ -26,7 +26,7 @@ def offsets(axes: Sequence[AxisRef], size: int, mesh: Mesh) -> list[int]:
 def take_part(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Mesh) -> SSAValue:
     """The running device's part of `value`, which is the same on all devices along the axes, split over them."""
     if isinstance(value.owner, Operation):
-        stay_inside(value.owner)
+        clamp_start_indices(value.owner)
     shape = [size // total_size(axes, mesh) for size, axes in zip(shape_of(value), axes_of_dims, strict=True)]
     starts = [emit.of_device(offsets(axes, size, mesh)) for size, axes in zip(shape, axes_of_dims, strict=True)]
     return emit.dynamic_slice(value, starts, shape)

@@ -10,7 +10,7 @@ dimension of 8 rows over 4 devices and a window of 3 that slides by one, without
     2         4 5       4 5 6 7
     3         6 7       6 7 . .       nothing that matters
 
-so everyone gets two rows of the neighbour to the right, its halo. A plan is a buffer for each device: rows of its
+so each device gets two rows of its neighbour to the right, its halo. A plan is a buffer for each device: rows of its
 neighbours to the left, its own, rows of its neighbours to the right, in order. What it needs is then in one run of it:
 where a device needs rows of two neighbours, these stand side by side.
 """
@@ -145,8 +145,8 @@ class Exchange:
 def whole_shards(reach: Reach, furthest: int | None = None) -> Exchange:
     """The exchange in which neighbours send all they have, as Shardy plans it.
 
-    It pays if nobody needs more than the neighbours on both sides, or at least not those of all; with `furthest`, if
-    nobody needs more than those that are so many parts away.
+    It pays if no device needs more than the neighbours on both sides, or at least not those of all; with `furthest`,
+    if no device needs rows from further than so many parts away.
     """
     needed = [reach.rows_at_most(part) for part in range(reach.parts)]
     left = max((part - rows[0] // reach.shard for part, rows in enumerate(needed) if rows), default=0)

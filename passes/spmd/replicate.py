@@ -1,4 +1,4 @@
-"""Computing an operation whole on every device: what is always right where computing it in parts is not known how.
+"""Computing an operation whole on every device: the fallback where it is not known how to compute it in parts.
 
 Often it is enough that the operation is whole along some axes. Of matrices whose rows are split over "model" and whose
 batch is split over "data", a factorisation takes a gather along "model", and each device still has its own matrices.
@@ -13,7 +13,7 @@ from xdsl.rewriter import Rewriter
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect import AllReduceOp, ReduceScatterOp
-from sdy.passes.common.computed_whole import Held, warn_of_whole
+from sdy.passes.common.computed_whole import HeldBytes, warn_of_whole
 from sdy.passes.spmd.communication import gather
 from sdy.passes.spmd.compatibility import combined_axes, users_behind_padding
 from sdy.passes.spmd.layout import Layout
@@ -47,7 +47,7 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
     everything computed in parts, and where only some users of a result expect it to be partial.
     """
     op = site.op
-    if not site.target.compute_whole:
+    if not site.target.allow_replication:
         illegal = error(op, f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
         raise DiagnosticError(op_error(op, obstacle.reason).diagnostic, illegal.diagnostic)
     larger = Site(
@@ -80,8 +80,8 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
     return larger
 
 
-def _held(site: Site[Any]) -> Held:
-    return Held(*(sum(layout.local_bytes for layout in layouts) for layouts in (site.operands, site.results)))
+def _held(site: Site[Any]) -> HeldBytes:
+    return HeldBytes(*(sum(layout.local_bytes for layout in layouts) for layouts in (site.operands, site.results)))
 
 
 def _given_up(layout: Layout, kept: Layout) -> list[tuple[AxisRef, ...]]:

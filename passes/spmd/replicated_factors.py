@@ -1,4 +1,4 @@
-"""The fallback: a dimension along which elements would have to move between devices is made whole on each of them."""
+"""Replicating a dimension along which elements would have to move between devices: the fallback for an exchange."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace

@@ -10,7 +10,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from sdy.axes import AxisRef
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.shapes import shape
-from sdy.passes.spmd.neutral import identities_of
+from sdy.passes.spmd.neutral_elements import identities_of
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -76,7 +76,7 @@ def dims_to_cut(op: ReduceOp) -> list[int]:
 
 
 def reduce_in_stages(op: ReduceOp, cut: Cut, starts: Sequence[SSAValue]) -> tuple[ReduceOp, ReduceOp]:
-    """Replace `op` by the reduction of each part, from `starts` on, and behind it that of what these give; both.
+    """Replace `op` by the reduction of each part, from `starts` on, and that of the partial results; both are returned.
 
     The partial results lie where the parts are that are reduced, the parts first among what is kept of the dimension.
     """

@@ -1,4 +1,4 @@
-"""What the program of one device is written for: how it tells devices apart, and the form of its collectives."""
+"""What the program of one device is made for: how a device knows which it is, and the form of its collectives."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Target:
     per_dim_all_gather: bool = False
     combine_multi_dimension_reduce_scatter: bool = False
     groups_by_axes: bool = False
-    compute_whole: bool = True
+    allow_replication: bool = True
     least_communication: bool = False
     preserve_semantics: bool = True
     channels: Channels = field(default_factory=Channels)

@@ -1,4 +1,4 @@
-"""Which values are surely equal, told by the operations that compute them."""
+"""Value numbering: which values are known to be equal, by the operations that compute them."""
 
 from collections.abc import Hashable, Mapping
 
@@ -16,9 +16,9 @@ number of the channel that devices communicate by."""
 class ValueNumbers:
     """Numbers for values, where values of one number are equal wherever both are there.
 
-    Equal are the results of operations without effects that have equal attributes, types and operands, and what a loop
-    carries around unchanged is what it begins with. The results of an optimization barrier equal nothing else: whoever
-    puts one there wants what follows computed once more.
+    Equal are the results of operations without effects that have equal attributes, types and operands; and a loop's
+    argument, where the loop does not change it, and its initial value. The results of an optimization barrier equal
+    nothing else: whoever puts one there wants what follows computed once more.
     """
 
     def __init__(self) -> None:

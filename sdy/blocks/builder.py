@@ -18,7 +18,7 @@ Place = int | tuple[int, int]
 
 
 @dataclass
-class _Tensor:
+class _DescribedTensor:
     """An operand or result as it is described: the strides by (axis, dimension), and what isn't as usual."""
 
     shape: tuple[int, ...]
@@ -103,13 +103,13 @@ class BlockBuilder:
         return number
 
 
-def _tensor(type_: Attribute) -> _Tensor:
+def _tensor(type_: Attribute) -> _DescribedTensor:
     """A tensor; anything else, such as a token, is a scalar that takes no space."""
     if not isinstance(type_, TensorType):
-        return _Tensor((), 0)
+        return _DescribedTensor((), 0)
     tensor = cast(TensorType[Attribute], type_)
-    return _Tensor(tuple(tensor.get_shape()), -(-bit_width(tensor.element_type) // 8))
+    return _DescribedTensor(tuple(tensor.get_shape()), -(-bit_width(tensor.element_type) // 8))
 
 
-def _see(tensor: _Tensor, dim: int, region: int, offset: int, spacing: int) -> None:
+def _see(tensor: _DescribedTensor, dim: int, region: int, offset: int, spacing: int) -> None:
     tensor.regions[dim], tensor.offsets[dim], tensor.spacing[dim] = region, offset, spacing

@@ -1,6 +1,6 @@
 """The SDY dialect: shardings as attributes of programs, and the operations that shape and carry them out.
 
-attributes.py      the values of the ground floor as attributes; their text is in the *_syntax.py files
+attributes.py      the values of `sdy/*.py` as attributes; their text is in the *_syntax.py files
 ops.py             meshes, constraints, computations, data-flow edges
 collectives.py     the collectives that reshards become
 verifiers.py       what makes a program wrong, in MLIR's words; verified.py what asks them

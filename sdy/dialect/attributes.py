@@ -1,4 +1,4 @@
-"""The attributes of the dialect: each a value of the ground floor and its text.
+"""The attributes of the dialect: each a value of `sdy/*.py` and its text.
 
 An attribute whose text has no angle brackets of its own is written `#sdy<name...>` where it stands alone, such as
 `#sdy<axis_ref_list{"x"}>`; the others are `#sdy.name<...>`. Operations print the text alone.

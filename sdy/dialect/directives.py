@@ -47,7 +47,7 @@ class Shardings(CustomDirective):
 
 
 @irdl_custom_directive
-class Body(CustomDirective):
+class SingleBlockRegionNoBlockId(CustomDirective):
     """`(%arg0: tensor<8xf32>) { ... }`: a region of one block, whose arguments come before it."""
 
     body: RegionVariable

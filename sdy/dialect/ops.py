@@ -45,7 +45,7 @@ from xdsl.traits import (
 
 from sdy.dialect.attributes import ManualAxesAttr, MeshAttr, TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.dialect.data_flow import ComputationDataFlow, ManualComputationDataFlow
-from sdy.dialect.directives import Body, Direction, Shardings
+from sdy.dialect.directives import Direction, Shardings, SingleBlockRegionNoBlockId
 from sdy.dialect.enums import I32Attr, PropagationDirection, direction_attr
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.verified import Verified
@@ -247,11 +247,11 @@ class NamedComputationOp(IRDLOperation):
         ComputationDataFlow(),
         Verified(),
     )
-    custom_directives = (Shardings, Body)
+    custom_directives = (Shardings, SingleBlockRegionNoBlockId)
     assembly_format = (
         "`<` $name `>` `` `(` $inputs `)` (`in_shardings` `` `=` `` custom<Shardings>($in_shardings)^)? "
-        "(`out_shardings` `` `=` `` custom<Shardings>($out_shardings)^)? custom<Body>($body) attr-dict "
-        "`:` functional-type($inputs, $outputs)"
+        "(`out_shardings` `` `=` `` custom<Shardings>($out_shardings)^)? "
+        "custom<SingleBlockRegionNoBlockId>($body) attr-dict `:` functional-type($inputs, $outputs)"
     )
 
     def __init__(
@@ -293,11 +293,11 @@ class ManualComputationOp(IRDLOperation):
         ManualComputationDataFlow(),
         Verified(),
     )
-    custom_directives = (Shardings, Body)
+    custom_directives = (Shardings, SingleBlockRegionNoBlockId)
     assembly_format = (
         "`(` $tensors `)` `in_shardings` `` `=` `` custom<Shardings>($in_shardings) "
         "`out_shardings` `` `=` `` custom<Shardings>($out_shardings) `manual_axes` `` `=` `` $manual_axes "
-        "custom<Body>($body) attr-dict `:` functional-type($tensors, $outputs)"
+        "custom<SingleBlockRegionNoBlockId>($body) attr-dict `:` functional-type($tensors, $outputs)"
     )
 
     def __init__(

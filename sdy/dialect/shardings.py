@@ -49,7 +49,7 @@ def get_sharding(value: SSAValue) -> TensorSharding | None:
     """The sharding of `value`, None where it has none."""
     # Most values are the result of an operation that keeps its sharding itself, and are asked about in a hurry: the
     # classes of values and attributes are abstract ones, with which isinstance is slow to say no.
-    if type(value) is OpResult and _place_in(value.op.__class__) is _RESULT:
+    if type(value) is OpResult and _accessor_of(value.op.__class__) is _RESULT:
         attribute = value.op.attributes.get(SHARDING)
         return attribute.data[value.index] if type(attribute) is TensorShardingPerValueAttr else None
     kept_with = shardable_value(value)
@@ -57,7 +57,7 @@ def get_sharding(value: SSAValue) -> TensorSharding | None:
         return None
     op = defining_op(kept_with)
     assert op is not None
-    return _place_in(op.__class__).get(op, kept_with)
+    return _accessor_of(op.__class__).get(op, kept_with)
 
 
 def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
@@ -65,7 +65,7 @@ def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
 
     Where the shardings of several values are kept together and none has one yet, the others become open.
     """
-    if isinstance(value, OpResult) and _place_in(value.op.__class__) is _RESULT:
+    if isinstance(value, OpResult) and _accessor_of(value.op.__class__) is _RESULT:
         _set_result(value.op, value, sharding)
         return
     kept_with = shardable_value(value)
@@ -73,11 +73,11 @@ def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
         return
     op = defining_op(kept_with)
     assert op is not None
-    _place_in(op.__class__).set(op, kept_with, sharding)
+    _accessor_of(op.__class__).set(op, kept_with, sharding)
 
 
-class _Place(NamedTuple):
-    """Where an operation keeps the sharding of a value that it defines, or that is an argument of its region."""
+class _Accessor(NamedTuple):
+    """How an operation gets and sets the sharding of a value that it defines, or of an argument of its region."""
 
     get: Callable[[Any, SSAValue], TensorSharding | None]
     set: Callable[[Any, SSAValue, TensorSharding], None]
@@ -91,7 +91,7 @@ def _set_func_arg(func: FuncOp, argument: SSAValue, sharding: TensorSharding) ->
     set_func_arg_sharding(func, _index(argument), sharding)
 
 
-def _property(name: str) -> _Place:
+def _property(name: str) -> _Accessor:
     def get(op: Operation, result: SSAValue) -> TensorSharding | None:
         attribute = op.properties.get(name)
         return attribute.data if isinstance(attribute, TensorShardingAttr) else None
@@ -99,7 +99,7 @@ def _property(name: str) -> _Place:
     def set_(op: Operation, result: SSAValue, sharding: TensorSharding) -> None:
         op.properties[name] = TensorShardingAttr.of(sharding)
 
-    return _Place(get, set_)
+    return _Accessor(get, set_)
 
 
 def _get_edge_owner(op: Operation, owner: SSAValue) -> TensorSharding | None:
@@ -133,29 +133,29 @@ def _set_result(op: Operation, result: SSAValue, sharding: TensorSharding) -> No
         set_result_shardings(op, completed(result_shardings(op), op.result_types, {_index(result): sharding}))
 
 
-_PLACES: dict[type[Operation], _Place] = {
-    FuncOp: _Place(_get_func_arg, _set_func_arg),
+_ACCESSORS: dict[type[Operation], _Accessor] = {
+    FuncOp: _Accessor(_get_func_arg, _set_func_arg),
     DataFlowEdgeOp: _property("sharding"),
     ShardingConstraintOp: _property("sharding"),
     ReshardOp: _property("sharding"),
     CollectiveOp: _property("out_sharding"),
 }
-_EDGE_OWNER = _Place(_get_edge_owner, _set_edge_owner)
-_RESULT = _Place(_get_result, _set_result)
+_EDGE_OWNER = _Accessor(_get_edge_owner, _set_edge_owner)
+_RESULT = _Accessor(_get_result, _set_result)
 
 
 @cache
-def _place_in(op_class: type[Operation]) -> _Place:
-    """The place in operations of this class: shardings are asked for too often to look for it each time."""
-    for base, place in _PLACES.items():
+def _accessor_of(op_class: type[Operation]) -> _Accessor:
+    """That of operations of this class: shardings are asked for too often to look for it each time."""
+    for base, accessor in _ACCESSORS.items():
         if issubclass(op_class, base):
-            return place
+            return accessor
     return _EDGE_OWNER if op_class.has_trait(ShardableDataFlow, value_if_unregistered=False) else _RESULT
 
 
 def keeps_shardings_of_results(op_class: type[Operation]) -> bool:
     """Whether operations of this class keep the sharding of each result in `sdy.sharding`, as most do."""
-    return _place_in(op_class) is _RESULT
+    return _accessor_of(op_class) is _RESULT
 
 
 def get_sharding_behind_barriers(value: SSAValue) -> TensorSharding | None:

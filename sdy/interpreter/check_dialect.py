@@ -50,7 +50,7 @@ _TENSOR = BaseAttr(TensorType)
 DEFAULT_TOLERANCE = 1e-4
 
 
-class Expectation(IRDLOperation):
+class ExpectationOp(IRDLOperation):
     """Two tensors that should be the same, and how far they may be apart."""
 
     lhs = operand_def(_TENSOR)
@@ -63,7 +63,7 @@ class Expectation(IRDLOperation):
         printer.print_op_attributes(self.attributes)
 
 
-class PairExpectation(Expectation):
+class PairExpectationOp(ExpectationOp):
     """Both tensors are operands, of one type."""
 
     rhs = operand_def(_TENSOR)
@@ -95,7 +95,7 @@ class PairExpectation(Expectation):
         printer.print_attribute(self.lhs.type)
 
 
-class ConstantExpectation(Expectation):
+class ConstantExpectationOp(ExpectationOp):
     """The second tensor is a constant."""
 
     value = prop_def(DenseIntOrFPElementsAttr)
@@ -142,28 +142,28 @@ def _parse_tolerance(parser: Parser) -> dict[str, Attribute]:
 
 
 @define
-class ExpectEqOp(PairExpectation):
+class ExpectEqOp(PairExpectationOp):
     """Both tensors are equal."""
 
     name = "check.expect_eq"
 
 
 @define
-class ExpectEqConstOp(ConstantExpectation):
+class ExpectEqConstOp(ConstantExpectationOp):
     """A tensor is equal to a constant."""
 
     name = "check.expect_eq_const"
 
 
 @define
-class ExpectAlmostEqOp(PairExpectation):
+class ExpectAlmostEqOp(PairExpectationOp):
     """Both tensors are equal up to a tolerance."""
 
     name = "check.expect_almost_eq"
 
 
 @define
-class ExpectAlmostEqConstOp(ConstantExpectation):
+class ExpectAlmostEqConstOp(ConstantExpectationOp):
     """A tensor is equal to a constant up to a tolerance."""
 
     name = "check.expect_almost_eq_const"

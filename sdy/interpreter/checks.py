@@ -16,10 +16,10 @@ from xdsl.ir import Attribute, Operation
 from sdy.diagnostics import op_error
 from sdy.interpreter.check_dialect import (
     DEFAULT_TOLERANCE,
-    ConstantExpectation,
+    ConstantExpectationOp,
     ExpectAlmostEqConstOp,
     ExpectAlmostEqOp,
-    Expectation,
+    ExpectationOp,
     ExpectCloseOp,
     ExpectEqConstOp,
     ExpectEqOp,
@@ -46,20 +46,20 @@ def _refuse_differences(op: Operation, different: Array, actual: Array, expected
         )
 
 
-def _expected(op: Expectation, args: PythonValues) -> tuple[Array, Array]:
-    if isinstance(op, ConstantExpectation):
+def _expected(op: ExpectationOp, args: PythonValues) -> tuple[Array, Array]:
+    if isinstance(op, ConstantExpectationOp):
         return args[0], constant_array(op.value, args[0].dtype)
     return args
 
 
-def _expect_eq(interpreter: Interpreter, op: Expectation, args: PythonValues) -> PythonValues:
+def _expect_eq(interpreter: Interpreter, op: ExpectationOp, args: PythonValues) -> PythonValues:
     """As numbers are: a zero is equal to the other zero, NaN to nothing."""
     actual, expected = _expected(op, args)
     _refuse_differences(op, widened(actual) != widened(expected), actual, expected)
     return ()
 
 
-def _expect_almost_eq(interpreter: Interpreter, op: Expectation, args: PythonValues) -> PythonValues:
+def _expect_almost_eq(interpreter: Interpreter, op: ExpectationOp, args: PythonValues) -> PythonValues:
     tolerance = DEFAULT_TOLERANCE if op.tolerance is None else float(op.tolerance.value.data)
     actual, expected = _expected(op, args)
     different = np.zeros(actual.shape, np.bool_)

@@ -126,13 +126,13 @@ def _collective_permute(
     interpreter: Interpreter, op: stablehlo.CollectivePermuteOp, args: PythonValues
 ) -> PythonValues:
     """A device that nobody sends to gets zeros."""
-    routes = _Routes(op, device_of(interpreter), op.source_target_pairs)
-    routes.send(op.name, args)
-    return routes.receive(op.name, op.results)
+    pairs = _SourceTargetPairs(op, device_of(interpreter), op.source_target_pairs)
+    pairs.send(op.name, args)
+    return pairs.receive(op.name, op.results)
 
 
 @dataclass(frozen=True)
-class _Routes:
+class _SourceTargetPairs:
     """The pairs of numbers, of a device that sends and one that receives, as `device` sees them."""
 
     op: Operation
@@ -177,7 +177,7 @@ def _send(interpreter: Interpreter, op: stablehlo.SendOp, args: PythonValues) ->
     if op.source_target_pairs is None or op.source_target_pairs.get_shape() == (0, 2):
         device.send((_SENT, channel_of(op)), args[:-1])
     else:
-        _Routes(op, device, op.source_target_pairs).send(_SENT, args[:-1])
+        _SourceTargetPairs(op, device, op.source_target_pairs).send(_SENT, args[:-1])
     return (TOKEN,)
 
 
@@ -186,7 +186,7 @@ def _receive(interpreter: Interpreter, op: stablehlo.RecvOp, args: PythonValues)
     if op.source_target_pairs is None or op.source_target_pairs.get_shape() == (0, 2):
         received = device.receive(op, (_SENT, channel_of(op)))
     else:
-        received = _Routes(op, device, op.source_target_pairs).receive(_SENT, op.results[:-1])
+        received = _SourceTargetPairs(op, device, op.source_target_pairs).receive(_SENT, op.results[:-1])
     return (*received, TOKEN)
 
 

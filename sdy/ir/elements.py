@@ -62,7 +62,7 @@ class SparseElementsAttr(ParametrizedAttribute, BuiltinAttribute):
     type: Attribute = param_def()
 
     def print_builtin(self, printer: Printer) -> None:
-        """Write it whole, by xDSL's spelling of numbers."""
+        """Write it whole, with numbers as xDSL prints them."""
         printer.print_string("sparse<")
         if len(self.values):
             for separator, part in (("", self.indices), (", ", self.values)):

@@ -37,10 +37,10 @@ class OperatorRule:
 
 def operator_rule(fitted: Fitted, input_shapes: Sequence[Shape], output_shapes: Sequence[Shape]) -> OperatorRule:
     """The rule of an operator, all of whose inputs and outputs are tensors of these shapes."""
-    return _Factors(fitted).rule(input_shapes, output_shapes)
+    return _OperatorFactors(fitted).rule(input_shapes, output_shapes)
 
 
-class _Factors:
+class _OperatorFactors:
     """The factors as they are found."""
 
     def __init__(self, fitted: Fitted) -> None:

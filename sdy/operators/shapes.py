@@ -46,7 +46,7 @@ def fit(
     """
     annotation = annotation.expanded(_rank_of_star(annotation, names, shapes))
     sizes = _Sizes()
-    dims: list[_Place] = []
+    dims: list[_ArgumentDim] = []
     for name, tensor, shape in zip(names, annotation.inputs, shapes, strict=True):
         if tensor is None or shape is None:
             if tensor is not None:
@@ -57,7 +57,7 @@ def fit(
         if len(tensor) != len(shape):
             dims_text = "1 dimension" if len(tensor) == 1 else f"{len(tensor)} dimensions"
             raise AnnotationError(f"argument '{name}' has {dims_text} in the annotation, but its shape is {shape}")
-        dims += [_Place(name, *each) for each in zip(range(len(shape)), tensor, shape, strict=True)]
+        dims += [_ArgumentDim(name, *each) for each in zip(range(len(shape)), tensor, shape, strict=True)]
     _take_values(annotation, values, sizes)
     _take_dims(dims, sizes)
     for name in annotation.unknown_outputs:
@@ -72,12 +72,12 @@ def size_given(value: object) -> int | None:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _ArgumentDim:
     """A dimension of an argument, what it is made of, and its size."""
 
     argument: str
     index: int
-    dim: Dim
+    identifiers: Dim
     size: int
 
     def __str__(self) -> str:
@@ -85,8 +85,8 @@ class _Place:
 
     @property
     def written(self) -> str:
-        text = " ".join(identifier.name for identifier in self.dim)
-        return f"({text})" if len(self.dim) > 1 else text
+        text = " ".join(identifier.name for identifier in self.identifiers)
+        return f"({text})" if len(self.identifiers) > 1 else text
 
 
 @dataclass
@@ -141,44 +141,44 @@ def _take_values(annotation: OperatorAnnotation, values: Mapping[str, object], s
             sizes.add(name, size, f"argument '{name}'")
 
 
-def _take_dims(places: Sequence[_Place], sizes: _Sizes) -> None:
+def _take_dims(dims: Sequence[_ArgumentDim], sizes: _Sizes) -> None:
     """The sizes that dimensions give: of the identifier it is, or of the only one of several that isn't known yet."""
-    for place in places:
-        if len(place.dim) == 1:
-            sizes.add(place.dim[0].name, place.size, str(place))
-    open_places = [place for place in places if len(place.dim) > 1]
-    while open_places:
-        ready = [place for place in open_places if len(_unknown(place, sizes)) <= 1]
+    for dim in dims:
+        if len(dim.identifiers) == 1:
+            sizes.add(dim.identifiers[0].name, dim.size, str(dim))
+    open_dims = [dim for dim in dims if len(dim.identifiers) > 1]
+    while open_dims:
+        ready = [dim for dim in open_dims if len(_unknown(dim, sizes)) <= 1]
         if not ready:
-            raise _cannot_infer(open_places[0], sizes)
-        for place in ready:
-            _divide(place, sizes)
-        open_places = [place for place in open_places if place not in ready]
+            raise _cannot_infer(open_dims[0], sizes)
+        for dim in ready:
+            _divide(dim, sizes)
+        open_dims = [dim for dim in open_dims if dim not in ready]
 
 
-def _unknown(place: _Place, sizes: _Sizes) -> set[str]:
-    return {identifier.name for identifier in place.dim} - sizes.known.keys()
+def _unknown(dim: _ArgumentDim, sizes: _Sizes) -> set[str]:
+    return {identifier.name for identifier in dim.identifiers} - sizes.known.keys()
 
 
-def _divide(place: _Place, sizes: _Sizes) -> None:
-    unknown = _unknown(place, sizes)
-    known = [identifier.name for identifier in place.dim if identifier.name not in unknown]
+def _divide(dim: _ArgumentDim, sizes: _Sizes) -> None:
+    unknown = _unknown(dim, sizes)
+    known = [identifier.name for identifier in dim.identifiers if identifier.name not in unknown]
     divisor = prod(sizes.known[name] for name in known)
     listed = ", ".join(f"{name}={sizes.known[name]}" for name in known if not name.isdecimal())
     because = f" with {listed}" if listed else ""
     if not unknown:
-        if divisor != place.size:
-            raise AnnotationError(f"{place} is {place.size}, but `{place.written}` makes {divisor}{because}")
+        if divisor != dim.size:
+            raise AnnotationError(f"{dim} is {dim.size}, but `{dim.written}` makes {divisor}{because}")
         return
-    if divisor == 0 or place.size % divisor:
-        raise AnnotationError(f"{place} is {place.size}, which `{place.written}` does not divide{because}")
-    sizes.add(unknown.pop(), place.size // divisor, str(place))
+    if divisor == 0 or dim.size % divisor:
+        raise AnnotationError(f"{dim} is {dim.size}, which `{dim.written}` does not divide{because}")
+    sizes.add(unknown.pop(), dim.size // divisor, str(dim))
 
 
-def _cannot_infer(place: _Place, sizes: _Sizes) -> AnnotationError:
-    unknown = [identifier.name for identifier in place.dim if identifier.name in _unknown(place, sizes)]
+def _cannot_infer(dim: _ArgumentDim, sizes: _Sizes) -> AnnotationError:
+    unknown = [identifier.name for identifier in dim.identifiers if identifier.name in _unknown(dim, sizes)]
     wanted = " or ".join(f"'{name}'" for name in unknown)
     return AnnotationError(
-        f"{place} is {place.size}, from which `{place.written}` can't be inferred: "
+        f"{dim} is {dim.size}, from which `{dim.written}` can't be inferred: "
         f"all but one of {wanted} must be known, so give an argument of that name"
     )

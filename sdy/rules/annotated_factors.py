@@ -19,7 +19,7 @@ class AnnotatedTensor(NamedTuple):
     dims: tuple[tuple[str, ...], ...]
 
 
-class _Fitted(NamedTuple):
+class _ShapedTensor(NamedTuple):
     """An annotated tensor beside the shape of a tensor of the operation; `factors` are those of all its dimensions."""
 
     name: str
@@ -62,7 +62,7 @@ class Annotation:
             **{kind: tuple(sorted(numbered(factors))) for kind, factors in self.kinds.items()},
         )
 
-    def _factor_sizes(self, tensors: Iterable[_Fitted]) -> dict[str, int]:
+    def _factor_sizes(self, tensors: Iterable[_ShapedTensor]) -> dict[str, int]:
         """The factors in the order in which they first appear, and their sizes."""
         dims = [dim for tensor in tensors for dim in zip(tensor.factors, tensor.shape, strict=True)]
         whole: dict[str, int] = {}
@@ -72,11 +72,11 @@ class Annotation:
         return {factor: whole.get(factor, self.sizes.get(factor, 0)) for factors, _ in dims for factor in factors}
 
 
-def _fit(kind: str, annotated: Sequence[AnnotatedTensor], shapes: Sequence[Sequence[int]]) -> list[_Fitted]:
+def _fit(kind: str, annotated: Sequence[AnnotatedTensor], shapes: Sequence[Sequence[int]]) -> list[_ShapedTensor]:
     """Annotated tensors beside shapes. The factors of an ellipsis are called `...0_0`, `...0_1`, etc."""
     if len(annotated) != len(shapes):
         raise AnnotationError(f"the annotation has {len(annotated)} {kind}(s), the operation {len(shapes)}")
-    fitted: list[_Fitted] = []
+    fitted: list[_ShapedTensor] = []
     for index, (tensor, shape) in enumerate(zip(annotated, shapes, strict=True)):
         extra = len(shape) - len(tensor.dims)
         if extra < 0 or (extra > 0 and tensor.ellipsis is None):
@@ -84,11 +84,11 @@ def _fit(kind: str, annotated: Sequence[AnnotatedTensor], shapes: Sequence[Seque
                 f"{kind} {index} has {len(tensor.dims)} dimension(s) in the annotation, but is of rank {len(shape)}"
             )
         leading = tuple((f"{tensor.ellipsis}_{dim}",) for dim in range(extra))
-        fitted.append(_Fitted(f"{kind} {index}", tensor, tuple(shape), leading + tensor.dims))
+        fitted.append(_ShapedTensor(f"{kind} {index}", tensor, tuple(shape), leading + tensor.dims))
     return fitted
 
 
-def _check_ellipses(tensors: Iterable[_Fitted]) -> None:
+def _check_ellipses(tensors: Iterable[_ShapedTensor]) -> None:
     """Each ellipsis stands for the same sizes wherever it's written."""
     seen: dict[str, tuple[int, ...]] = {}
     for tensor in tensors:
@@ -99,7 +99,7 @@ def _check_ellipses(tensors: Iterable[_Fitted]) -> None:
                 raise AnnotationError(f"an ellipsis stands for dimensions {seen[ellipsis]} and for {sizes}")
 
 
-def _check_compounds(tensors: Iterable[_Fitted], sizes: Mapping[str, int]) -> None:
+def _check_compounds(tensors: Iterable[_ShapedTensor], sizes: Mapping[str, int]) -> None:
     """The factors of each dimension that has several multiply to its size."""
     for tensor in tensors:
         for dim, (factors, size) in enumerate(zip(tensor.factors, tensor.shape, strict=True)):

@@ -92,8 +92,8 @@ WORDS = {
 """What the terminals of the grammar are called in messages."""
 
 
-class _Kind(NamedTuple):
-    name: str
+class _FactorsOfKind(NamedTuple):
+    kind: str
     factors: tuple[str, ...]
 
 
@@ -176,9 +176,9 @@ class _ToAnnotation(Transformer[Token, Annotation]):
         sizes: dict[str, int] = {}
         kinds: dict[str, tuple[str, ...]] = {}
         for part in rest:
-            if isinstance(part, _Kind):
-                _check_unique([*kinds, part.name], "listed twice")
-                kinds[part.name] = part.factors
+            if isinstance(part, _FactorsOfKind):
+                _check_unique([*kinds, part.kind], "listed twice")
+                kinds[part.kind] = part.factors
             else:
                 sizes = part
         return Annotation(operands, results, sizes, kinds)
@@ -201,8 +201,8 @@ class _ToAnnotation(Transformer[Token, Annotation]):
     def size(self, parts: list[Token]) -> tuple[str, int]:
         return str(parts[0]), int(parts[1])
 
-    def kind(self, parts: list[Token]) -> _Kind:
-        return _Kind(str(parts[0]), tuple(map(str, parts[1:])))
+    def kind(self, parts: list[Token]) -> _FactorsOfKind:
+        return _FactorsOfKind(str(parts[0]), tuple(map(str, parts[1:])))
 
 
 _NOTATION = Notation(GRAMMAR, WORDS, MISTAKES)

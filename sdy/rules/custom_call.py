@@ -39,7 +39,7 @@ IN_ANY_PARTS = frozenset(_IN_ANY_PARTS.split())
 CustomCallRule = Callable[["CustomCallOp", RuleBuilder], None]
 
 
-class _Signature(NamedTuple):
+class _CallSignature(NamedTuple):
     """What a target's operands and results are: "tensors" of the first operand's rank, "matrices", "vectors", "scalar".
 
     Matrices and vectors have the batch dimensions of the first operand before their own.
@@ -61,7 +61,7 @@ class _Signature(NamedTuple):
         )
 
 
-_targets: dict[str, tuple[_Signature, CustomCallRule]] = {}
+_targets: dict[str, tuple[_CallSignature, CustomCallRule]] = {}
 
 
 def register_custom_call(*targets: str, signature: str) -> Callable[[CustomCallRule], CustomCallRule]:
@@ -72,7 +72,7 @@ def register_custom_call(*targets: str, signature: str) -> Callable[[CustomCallR
     operands, results = (tuple(side.split(", ")) for side in signature.split(" -> "))
 
     def add(function: CustomCallRule) -> CustomCallRule:
-        _targets.update(dict.fromkeys(targets, (_Signature(operands, results), function)))
+        _targets.update(dict.fromkeys(targets, (_CallSignature(operands, results), function)))
         return function
 
     return add

@@ -1,4 +1,4 @@
-"""Operations made of others, which a function in the module spells out."""
+"""Operations made of others, those of a function of the module."""
 
 import re
 

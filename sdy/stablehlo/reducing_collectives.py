@@ -144,7 +144,7 @@ class CollectiveReduceOp(GloballyGroupedOp, RootedOp, InferredResults):
 
 @define
 class CrossReplicaSumOp(IRDLOperation):
-    """The operands of all replicas in the group added, an older spelling of all_reduce."""
+    """The operands of all replicas in the group added, an older form of all_reduce."""
 
     name = "stablehlo.cross-replica-sum"
     operand = operand_def(TENSOR)

@@ -9,9 +9,9 @@ from sdy.axes import AxisRef
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.stablehlo.attributes.replica_groups import (
-    DeviceMesh,
     MeshAttr,
     MeshAxis,
+    ReplicaGroupMesh,
     ReplicaGroupMeshAxes,
     ReplicaGroupMeshAxesAttr,
 )
@@ -60,6 +60,6 @@ def mesh_attribute(mesh: str | Mesh) -> FlatSymbolRefAttr | MeshAttr:
         return SymbolRefAttr(mesh)
     axes = tuple(MeshAxis(name, size) for name, size in mesh.axes)
     if not mesh.device_ids:
-        return MeshAttr(DeviceMesh(axes))
+        return MeshAttr(ReplicaGroupMesh(axes))
     kind = TensorType(i64, [len(mesh.device_ids)])
-    return MeshAttr(DeviceMesh(axes, DenseIntOrFPElementsAttr.from_list(kind, mesh.device_ids)))
+    return MeshAttr(ReplicaGroupMesh(axes, DenseIntOrFPElementsAttr.from_list(kind, mesh.device_ids)))

@@ -10,7 +10,7 @@ reading/           parser.py reads operations and regions; with values.py for th
                    affine_parser.py for maps, builtin_syntax.py for resources and what types leave unsaid,
                    locations.py for where operations stand
   types            builtin_types.py
-printing/          the same way back: printer.py for operations, spelling.py for the form of modules and functions,
+printing/          the same way back: printer.py for operations, assembly_formats.py for modules and functions,
                    names.py for how values are called; attribute_printer.py for attributes and types, aliases.py for
                    their short names, location_text.py and floats.py for what they contain; versions.py for what each
                    version of jaxlib prints in its own way
@@ -20,7 +20,7 @@ verification/      verifier.py; with visibility.py for the uses of values, defin
 dialects.py        the dialects that programs are written in
 lines.py           in which line and column a text is
 affine.py          affine expressions; encoding.py what a tensor's encoding has to say
-deep.py            room for what nests deeply
+large_stack.py     a stack that is large enough for what nests deeply
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Affine expressions, simplified as they are made and spelled the way MLIR does both: `d0 * 2 + s0 - 1`.
+"""Affine expressions, simplified as they are made and printed the way MLIR does both: `d0 * 2 + s0 - 1`.
 
 xDSL's own constructors simplify other sums than MLIR's and refuse to multiply or divide by a symbol.
 """
@@ -212,7 +212,7 @@ def _known_divisor(expression: AffineExpr) -> int:
             return 1
 
 
-# Spelling
+# Printing
 
 
 def map_text(affine_map: AffineMap) -> str:

@@ -162,7 +162,7 @@ def test_a_printed_f64_is_read_back(value: float):
         (math.nan, "0x7FC00000"),
     ],
 )
-def test_f32_in_mlirs_spelling(value: float, text: str):
+def test_f32_as_mlir_prints_it(value: float, text: str):
     (value,) = struct.unpack("<f", struct.pack("<f", value))
     assert float_text(value, math.copysign(1, value) < 0, f32) == text
 

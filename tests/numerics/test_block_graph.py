@@ -99,9 +99,9 @@ def test_in_blocks_as_whole(name: str):
     function, arguments = PROGRAMS[name]
     graph = graph_of(function, *arguments, block_bytes=max(argument.nbytes for argument in arguments) - 1)
     assert max(len(work.shards) for work in graph.works) > 1
-    (result,), account = run(graph, arguments, memory_limit=2**20)
+    (result,), statistics = run(graph, arguments, memory_limit=2**20)
     assert np.allclose(result, function(*arguments), atol=1e-4)
-    assert account.shards == sum(1 for _ in graph.shards())
+    assert statistics.shards == sum(1 for _ in graph.shards())
 
 
 def test_results_go_through_files_in_little_memory(tmp_path: Path):
@@ -112,9 +112,9 @@ def test_results_go_through_files_in_little_memory(tmp_path: Path):
 
     graph = graph_of(function, x, a, b, block_bytes=2**15, parts=8)
     limit = 2**17
-    (result,), account = run(graph, (x, a, b), limit, tmp_path)
-    assert account.most_bytes <= limit < 4 * result.nbytes
-    assert account.spilled_bytes > 0
+    (result,), statistics = run(graph, (x, a, b), limit, tmp_path)
+    assert statistics.most_bytes <= limit < 4 * result.nbytes
+    assert statistics.spilled_bytes > 0
     assert isinstance(result, np.memmap)
     assert np.allclose(result, function(x, a, b), atol=1e-2)
     assert [path.name for path in tmp_path.iterdir()] == ["result0.npy"]
@@ -136,8 +136,8 @@ def test_operands_of_ten_times_the_memory(tmp_path: Path):
         block_bytes=limit // 2,
         parts=4,
     )
-    (result,), account = run(graph, (x, w), limit, tmp_path)
-    assert account.most_bytes <= limit
+    (result,), statistics = run(graph, (x, w), limit, tmp_path)
+    assert statistics.most_bytes <= limit
     assert np.abs(result - x @ w).max() < 1e-2
 
 

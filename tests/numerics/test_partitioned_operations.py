@@ -14,8 +14,8 @@ import sdy
 from partitioned_programs import assert_same
 from sdy.array_types import array_type
 from sdy.diagnostics import capture
+from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import run_passes
-from sdy.passes.jax.interface import main_function
 from sdy.passes.pipelines import PropagationPipeline
 from split_programs import IN_PARTS, SUM, WHOLE, module
 

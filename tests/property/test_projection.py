@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdy.box import Box
-from sdy.out_of_bounds import OutOfBounds, outside, read
 from sdy.projection import Projection
 
 
@@ -83,8 +82,7 @@ def test_window():
     window = Projection.along(2, (0, 1), shape=(3, 3), start=(-1, -1))
     assert window((0, 0)) == Box.of((-1, -1), (2, 2))
     assert window.overlap((4, 4)).tolist() == [12, 12]
-    before, after = outside(window.image(Box.whole((5, 5))), (5, 5))
-    assert (before.tolist(), after.tolist()) == ([1, 1], [1, 1])
+    assert window.image(Box.whole((5, 5))) == Box.of((-1, -1), (6, 6))
 
 
 def test_window_that_skips():
@@ -167,30 +165,6 @@ def test_many_blocks_at_once(projection: Projection, rows: int, columns: int):
 
 
 @pytest.mark.parametrize(
-    ("policy", "elements"),
-    [
-        (OutOfBounds.WRAP, [8, 9, 0, 1]),
-        (OutOfBounds.FROM_END, [8, 9, 0, 1]),
-        (OutOfBounds.PAD, [-1, -1, 0, 1]),
-    ],
-)
-def test_reading_out_of_bounds(policy: OutOfBounds, elements: list[int]):
-    assert read(np.arange(10), Box.of([-2], [2]), policy, padding=-1).tolist() == elements
-
-
-@given(st.lists(st.integers(-6, 6), min_size=2, max_size=2), st.integers(1, 9), st.integers(1, 9))
-def test_padding_is_what_lies_outside(start: list[int], rows: int, columns: int):
-    array = np.arange(12).reshape(3, 4)
-    box = Box.of(start, np.add(start, [rows, columns]))
-    padded = np.pad(array, 20, constant_values=-1)
-    expected = padded[tuple(slice(at + 20, at + 20 + size) for at, size in zip(start, (rows, columns), strict=True))]
-    assert np.array_equal(read(array, box, OutOfBounds.PAD, padding=-1), expected)
-    wrapped = np.pad(array, ((18, 18), (20, 20)), mode="wrap")
-    expected = wrapped[start[0] + 18 : start[0] + 18 + rows, start[1] + 20 : start[1] + 20 + columns]
-    assert np.array_equal(read(array, box, OutOfBounds.WRAP), expected)
-
-
-@pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (lambda: Projection.of([[1, 0]], shape=(1,)), "a matrix of shape (1, 2)"),
@@ -201,13 +175,6 @@ def test_padding_is_what_lies_outside(start: list[int], rows: int, columns: int)
         (lambda: Projection.of([[0.5]], shape=(1,)), "are not integers"),
         (lambda: Box.of([3], [3]), "the box from [3] to [3] is empty"),
         (lambda: Box.whole((4,)).blocks((0,)), "blocks of shape (0,)"),
-        (
-            lambda: read(np.arange(9), Box.of([7], [10]), OutOfBounds.REFUSE),
-            "elements 7 to 9 of dimension 0, which has 9",
-        ),
-        (lambda: read(np.arange(9), Box.of([-10], [2]), OutOfBounds.FROM_END), "elements -10 to 1 of dimension 0"),
-        (lambda: read(np.arange(0), Box.of([0], [1]), OutOfBounds.WRAP), "elements 0 to 0 of dimension 0, which has 0"),
-        (lambda: read(np.arange(9), Box.whole((2, 2)), OutOfBounds.PAD), "cannot read an array of rank 1"),
     ],
 )
 def test_refused(wrong: Callable[[], object], message: str):

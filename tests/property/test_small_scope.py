@@ -8,7 +8,7 @@ import pytest
 
 import sdy
 from sdy.ir.shapes import shape_of
-from sdy.passes.jax.interface import main_function
+from sdy.passes.common.call_graph import main_function
 from small_scope.campaign import OPERATIONS
 from small_scope.check import Checker, verdict_on_propagated
 from small_scope.choices import Choices, NoCaseError, every, some

@@ -88,7 +88,7 @@ def _told(problem: BaseException) -> tuple[str, str]:
     """The last place in the source of sdy, and the end of the traceback."""
     frames = traceback.extract_tb(problem.__traceback__)
     if isinstance(problem, _TooSlowError) and threading.active_count() > 1:
-        # What was slow runs in a thread that has more room.
+        # What was slow runs in a thread with a larger stack.
         stacks = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
         frames = max((traceback.extract_stack(frame) for frame in stacks.values()), key=len)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(ROOT) and "tests" not in frame.filename]

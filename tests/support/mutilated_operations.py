@@ -28,8 +28,8 @@ SCALAR = TensorType(f32, ())
 
 def _programs() -> Iterator[ModuleOp]:
     texts = [lowered(name).pretty for name in PROGRAMS]
-    for room in ("stablehlo", "dialect"):
-        for path in sorted((ROOT / "lit_tests" / room).glob("*.mlir")):
+    for folder in ("stablehlo", "dialect"):
+        for path in sorted((ROOT / "lit_tests" / folder).glob("*.mlir")):
             texts += path.read_text().split("// -----\n")
     for text in texts:
         try:

@@ -23,7 +23,7 @@ from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import partition, propagate, run_passes
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
 from sdy.passes.jax.sharded_program import ShardedProgram
-from sdy.passes.layouts import AS_IN_HLO, AS_WRITTEN, Layout, cheapest, propagated_layouts
+from sdy.passes.layouts import AS_IN_HLO, AS_WRITTEN, PropagatedLayout, cheapest, propagated_layouts
 from sdy.tools import sdy_run
 
 
@@ -69,11 +69,11 @@ func.func @main(%arg0: tensor<{rows}x16xf32> {{sdy.sharding = #sdy.sharding<@mes
 """
 
 
-def layout(rows: int, form: str = "", reported: tuple[Diagnostic, ...] = ()) -> Layout:
+def layout(rows: int, form: str = "", reported: tuple[Diagnostic, ...] = ()) -> PropagatedLayout:
     """A layout with which devices receive 6 bytes for each row, and need 24 for each of memory."""
     module = sdy.parse(MODULE.format(rows=rows, reducer="add"))
     propagate(module)
-    return Layout(form or str(rows), module, reported)
+    return PropagatedLayout(form or str(rows), module, reported)
 
 
 def specs(shardings: Any, ranks: list[int]) -> list[Any]:
@@ -211,15 +211,15 @@ def test_fewer_bytes_do_not_pay_for_much_memory():
     assert taken(layout(16), layout(8)) == "8"
     big_but_silent = sdy.parse(MODULE.format(rows=4096, reducer="add").replace('{"x"}', "{}"))
     propagate(big_but_silent)
-    assert taken(layout(8), Layout("big", big_but_silent)) == "8"
-    assert taken(Layout("big", big_but_silent), layout(8)) == "big"
+    assert taken(layout(8), PropagatedLayout("big", big_but_silent)) == "8"
+    assert taken(PropagatedLayout("big", big_but_silent), layout(8)) == "big"
 
 
 def test_of_equal_layouts_the_first_is_taken():
     assert taken(layout(8, "first"), layout(8, "second")) == "first"
 
 
-def taken(*layouts: Layout) -> str:
+def taken(*layouts: PropagatedLayout) -> str:
     choice = cheapest(layouts).choice
     assert choice is not None
     return choice.taken.form
@@ -228,7 +228,7 @@ def taken(*layouts: Layout) -> str:
 def test_a_layout_that_cannot_be_partitioned_is_not_taken():
     partitioned_already = layout(8).module
     partition(partitioned_already)
-    refused = Layout("refused", partitioned_already)
+    refused = PropagatedLayout("refused", partitioned_already)
     assert taken(refused, layout(8)) == "8"
     with pytest.raises(DiagnosticError, match="partitioned already"):
         cheapest([refused, refused])

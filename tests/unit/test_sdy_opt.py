@@ -127,6 +127,26 @@ def test_the_module_after_each_pass_and_the_time_of_each() -> None:
     assert "total" in result.stderr
 
 
+def test_propagation_within_partitioning_is_shown_pass_by_pass() -> None:
+    module = """
+        sdy.mesh @mesh = <["x"=2]>
+        func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+          %0 = stablehlo.composite "my.f" %arg0 {decomposition = @f} : (tensor<8xf32>) -> tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }
+        func.func private @f(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+          return %arg0 : tensor<8xf32>
+        }
+    """
+    result = sdy_opt("-sdy-partition-pipeline", "--mlir-print-ir-after-all", stdin=module)
+    assert result.returncode == 0
+    assert "(sdy-user-priority-propagate)" in result.stderr
+    whole = module.replace(' {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}', "")
+    result = sdy_opt("-sdy-partition-pipeline", "--mlir-print-ir-after-all", stdin=whole)
+    assert "(sdy-expand-split-operations)" in result.stderr
+    assert "(sdy-user-priority-propagate)" not in result.stderr
+
+
 def test_generic_form_and_unregistered_dialects() -> None:
     assert '"func.func"() <{' in sdy_opt("--mlir-print-op-generic", stdin=MODULE).stdout
     foreign = '"test.op"() : () -> ()\n'

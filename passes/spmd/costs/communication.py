@@ -29,7 +29,7 @@ from sdy.stablehlo import (
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class CollectiveBytes:
     """What one device receives on average in a collective, which runs so many `times`, in bytes of all of them."""
 
     collective: Operation
@@ -42,7 +42,7 @@ def bytes_received(module: ModuleOp) -> float:
     return _total(received(module))
 
 
-def received(module: ModuleOp) -> list[Received]:
+def received(module: ModuleOp) -> list[CollectiveBytes]:
     """What one device of the partitioned `module` receives in each collective of a run, those of a call at each call.
 
     A loop counts as often as it is known to run, or once; of branches, the one that receives most.
@@ -50,7 +50,7 @@ def received(module: ModuleOp) -> list[Received]:
     return _Walk(module).operation(main_function(module))
 
 
-def _total(collectives: Sequence[Received]) -> float:
+def _total(collectives: Sequence[CollectiveBytes]) -> float:
     return sum(each.bytes for each in collectives)
 
 
@@ -65,24 +65,24 @@ class _Walk:
             ReduceScatterOp: self._reduce_scatter,
             CollectivePermuteOp: self._permute,
         }
-        self._inside_of: dict[type[Operation], Callable[[Any], list[Received]]] = {
+        self._inside_of: dict[type[Operation], Callable[[Any], list[CollectiveBytes]]] = {
             WhileOp: self._loop,
             CaseOp: self._branches,
             IfOp: self._branches,
             CallOp: self._call,
         }
 
-    def operation(self, op: Operation) -> list[Received]:
+    def operation(self, op: Operation) -> list[CollectiveBytes]:
         """What is received in `op`, or in what is inside of it."""
         if count := self._bytes_of.get(type(op)):
-            return [Received(op, 1, count(op))]
+            return [CollectiveBytes(op, 1, count(op))]
         inside = self._inside_of.get(type(op), self._regions)
         return inside(op)
 
-    def _regions(self, op: Operation) -> list[Received]:
+    def _regions(self, op: Operation) -> list[CollectiveBytes]:
         return [each for number in range(len(op.regions)) for each in self._region(number, op)]
 
-    def _region(self, number: int, op: Operation) -> list[Received]:
+    def _region(self, number: int, op: Operation) -> list[CollectiveBytes]:
         return [each for block in op.regions[number].blocks for inner in block.ops for each in self.operation(inner)]
 
     def _grouped(self, times: float, op: AllGatherOp | AllToAllOp | AllReduceOp) -> float:
@@ -98,17 +98,17 @@ class _Walk:
         moved = sum(source != target for source, target in zip(pairs[::2], pairs[1::2], strict=True))
         return sum(map(value_bytes, op.results)) * moved / self._grid.partitions
 
-    def _loop(self, op: WhileOp) -> list[Received]:
+    def _loop(self, op: WhileOp) -> list[CollectiveBytes]:
         known = loop_trips(op)
         trips = 1 if known is None else known
         return [
             replace(each, times=trips * each.times, bytes=trips * each.bytes) for each in self._regions(op) if trips
         ]
 
-    def _branches(self, op: CaseOp | IfOp) -> list[Received]:
+    def _branches(self, op: CaseOp | IfOp) -> list[CollectiveBytes]:
         return max((self._region(number, op) for number in range(len(op.regions))), key=_total)
 
-    def _call(self, op: CallOp) -> list[Received]:
+    def _call(self, op: CallOp) -> list[CollectiveBytes]:
         return self.operation(callee(op, self._symbols))
 
     def _group_size(self, op: Operation) -> int:

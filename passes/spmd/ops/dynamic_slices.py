@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 
+from sdy.passes.spmd.clamped_indices import clamped
 from sdy.passes.spmd.elements import bounds
-from sdy.passes.spmd.inside import clamped
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite

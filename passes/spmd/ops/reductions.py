@@ -4,7 +4,7 @@ What the reduction starts from must then count once: the first of the devices th
 the others from the identity of the reduction.
 """
 
-from sdy.passes.spmd.neutral import identities_of, is_constant
+from sdy.passes.spmd.neutral_elements import identities_of, is_constant
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.parts import mask_to_first_shard

@@ -43,7 +43,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _Sides:
+class _ReshapedLayouts:
     """The operand and the result of a reshape, and the groups of dimensions that make one the other."""
 
     before: Layout
@@ -117,11 +117,11 @@ def _why_not(op: ReshapeOp, operands: Sequence[Layout], results: Sequence[Layout
     return why_not_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
 
 
-def _sides(op: ReshapeOp) -> _Sides | None:
+def _sides(op: ReshapeOp) -> _ReshapedLayouts | None:
     before, after = layout_of(op.operand), layout_of(op.result)
     if before.sharding is None or after.sharding is None or before.mesh != after.mesh or 0 in before.shape:
         return None
-    return _Sides(before, after)
+    return _ReshapedLayouts(before, after)
 
 
 def _groups(before: Sequence[int], after: Sequence[int]) -> Iterator[_Group]:
@@ -147,7 +147,7 @@ def _without(layout: Layout, axes: Sequence[AxisRef]) -> TensorSharding:
     return layout.sharding.map_dims(lambda dim: replace(dim, axes=subtract(dim.axes, axes, layout.mesh)))
 
 
-def _reach(group: _Group, sides: _Sides) -> Reach | None:
+def _reach(group: _Group, sides: _ReshapedLayouts) -> Reach | None:
     """What each part of the result needs of a split dimension; None where it is not one interval for each part."""
     before, after, dims = sides.before, sides.after, group.after
     axes = tuple(axis for dim in dims for axis in after.axes[dim])
@@ -183,7 +183,9 @@ def _row_major(place: Sequence[int], shape: Sequence[int]) -> int:
     return index
 
 
-def _reshape_parts(op: ReshapeOp, sides: _Sides, exchanges: dict[int, Exchange], resolution: Resolution) -> None:
+def _reshape_parts(
+    op: ReshapeOp, sides: _ReshapedLayouts, exchanges: dict[int, Exchange], resolution: Resolution
+) -> None:
     before, after = sides.before, sides.after
     assert before.sharding is not None
     assert after.sharding is not None

@@ -39,7 +39,7 @@ from sdy.stablehlo.slicing import SliceOp
 
 
 @dataclass(frozen=True)
-class _Dim:
+class _SlicedDim:
     """A dimension of the result: each `stride`-th place from `-low` on, where rows stand `dilation` places apart."""
 
     low: int
@@ -81,11 +81,11 @@ def _reaches(op: PadOp | SliceOp) -> dict[int, Reach]:
     return {dim: dims[dim].reach(before.shape[dim], after.shape[dim], before.parts(dim)) for dim in before.split_dims}
 
 
-def _dims(op: PadOp | SliceOp) -> list[_Dim]:
+def _dims(op: PadOp | SliceOp) -> list[_SlicedDim]:
     if isinstance(op, SliceOp):
-        return [_Dim(-start, stride=stride) for start, _, stride in op.ranges()]
+        return [_SlicedDim(-start, stride=stride) for start, _, stride in op.ranges()]
     low, interior = op.edge_padding_low.get_values(), op.interior_padding.get_values()
-    return [_Dim(before, between + 1) for before, between in zip(low, interior, strict=True)]
+    return [_SlicedDim(before, between + 1) for before, between in zip(low, interior, strict=True)]
 
 
 def _exchange_for_pad(op: PadOp, resolution: Resolution) -> bool:

@@ -9,7 +9,7 @@ how it orders those that a permute replaces depends on that order, and so does w
 
 and in the second permute four of eight devices have what they need, in the first only two. So wherever there is a
 permute, the dimensions are also taken in every other order, and what can move before the permute moves. And since each
-collective can be undone by one, a plan from the target to the source is one from the source to the target, backwards.
+collective can be undone by one, a plan from the target to the source, backwards, is one from the source to the target.
 """
 
 import functools
@@ -69,7 +69,7 @@ def _plan_in_order(
     mesh: Mesh,
     move_first: bool,
 ) -> Steps:
-    """A plan for the tensor whose dimensions are taken in `order`, in terms of the tensor as it is."""
+    """A plan made for the tensor with its dimensions transposed to `order`, in terms of the tensor itself."""
     source, target = (tuple(axes[dim] for dim in order) for axes in (source, target))
     sizes = [shape[dim] for dim in order]
     place = [order.index(dim) for dim in range(len(order))]
@@ -93,7 +93,7 @@ def _plan_in_order(
 
 
 def _backwards(steps: Steps, start: AxesPerDim) -> Steps:
-    """What leads back to `start`, from which `steps` lead away."""
+    """The steps that undo `steps`, which begin at `start`, in the order in which they do."""
     befores = [start, *(step.after for step in steps)]
     undone: list[Collective] = []
     for step, before in zip(reversed(steps), reversed(befores[:-1]), strict=True):

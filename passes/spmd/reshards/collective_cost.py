@@ -13,7 +13,7 @@ from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllTo
 def elements_received(steps: Iterable[Collective], source: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
     """The elements of a tensor of `shape`, split over `source` at first, that all devices receive in all `steps`.
 
-    Of devices that are too many to be listed, all are taken to receive something where they permute what they have.
+    In a permute between more than `MOST_DEVICES` devices, each counts as receiving a shard.
     """
     received = 0
     before = source

@@ -10,19 +10,19 @@ from sdy.passes.spmd.reshards.collective_steps import AxesPerDim, Collective
 
 
 @dataclass(slots=True)
-class Dim:
+class DimAxes:
     """The axes of one dimension; see `sdy.passes.spmd.reshards.collective_plan`."""
 
     placed: list[AxisRef]
     misplaced: list[AxisRef]
     wanted: list[AxisRef]
 
-    def copy(self) -> "Dim":
+    def copy(self) -> "DimAxes":
         """The same, to go back to."""
-        return Dim(self.placed.copy(), self.misplaced.copy(), self.wanted.copy())
+        return DimAxes(self.placed.copy(), self.misplaced.copy(), self.wanted.copy())
 
     def settle(self) -> None:
-        """Count as placed what both lists begin with."""
+        """Move the axes with which `misplaced` and `wanted` both begin to `placed`."""
         while self.misplaced and self.wanted and self.misplaced[0] == self.wanted[0]:
             self.placed.append(self.misplaced.pop(0))
             self.wanted.pop(0)
@@ -37,13 +37,13 @@ class CollectivePlan:
     shape: Sequence[int]
     mesh: Mesh
     reorder_devices: bool
-    dims: list[Dim] = field(init=False)
+    dims: list[DimAxes] = field(init=False)
     steps: list[Collective] = field(init=False, default_factory=list[Collective])
 
     def __post_init__(self) -> None:
         # Axes are cut until any two that overlap are equal, so that they can be looked up as if they were whole.
         self.dims = [
-            Dim([], _cut(here, chain(*self.target), self.mesh), _cut(there, chain(*self.source), self.mesh))
+            DimAxes([], _cut(here, chain(*self.target), self.mesh), _cut(there, chain(*self.source), self.mesh))
             for here, there in zip(self.source, self.target, strict=True)
         ]
         for dim in self.dims:
@@ -69,33 +69,33 @@ class CollectivePlan:
         """Whether no dimension is split over any part of `axis`, which could thus be sliced."""
         return not any(axis.overlaps(held) for dim in self.dims for held in dim.misplaced)
 
-    def take(self, available: list[AxisRef], room: int, in_order: bool = False) -> list[AxisRef]:
-        """Remove from `available` axes that together split a dimension `room` times, or as near as they come.
+    def take(self, available: list[AxisRef], splits: int, in_order: bool = False) -> list[AxisRef]:
+        """Remove from `available` axes that together split a dimension into `splits` parts, or as near as they come.
 
-        An axis larger than the room left is cut, and what remains of it becomes the first one available. Where an
-        axis neither divides the room nor is divided by it, `in_order` stops there, otherwise it is passed over.
+        An axis larger than what is left of `splits` is cut, and its rest becomes the first one available. Where an axis
+        neither divides what is left nor is divided by it, `in_order` stops there, otherwise it is passed over.
         """
         taken: list[AxisRef] = []
         for axis in tuple(available):
             size = axis.size_in(self.mesh)
-            if room <= 1 or (in_order and not divide(size, room)):
+            if splits <= 1 or (in_order and not divide(size, splits)):
                 break
-            if not divide(size, room):
+            if not divide(size, splits):
                 continue
             available.remove(axis)
-            if size > room:
-                axis, rest = axis.split(room, self.mesh)
+            if size > splits:
+                axis, rest = axis.split(splits, self.mesh)
                 available.insert(0, rest)
-            room //= axis.size_in(self.mesh)
+            splits //= axis.size_in(self.mesh)
             taken.append(axis)
         return taken
 
-    def spread(self, available: list[AxisRef], rooms: list[int]) -> list[list[AxisRef]]:
-        """Take from `available` for one dimension after the other as `rooms` allow, which shrink by what is taken."""
+    def spread(self, available: list[AxisRef], splits_left: list[int]) -> list[list[AxisRef]]:
+        """Take from `available` for one dimension after the other, each up to its `splits_left`, which become fewer."""
         taken_per_dim: list[list[AxisRef]] = []
-        for d, room in enumerate(rooms):
-            taken = self.take(available, room)
-            rooms[d] //= self.size(taken)
+        for d, splits in enumerate(splits_left):
+            taken = self.take(available, splits)
+            splits_left[d] //= self.size(taken)
             taken_per_dim.append(taken)
         self.align_wanted(chain(*taken_per_dim))
         return taken_per_dim

@@ -6,7 +6,7 @@ two factors. Where the tensors disagree, the choice decides which of them are re
  1. Where they agree, nothing is chosen.
  2. Where only two tensors have dimensions, as in an elementwise operation of one operand, one of them is kept as it is.
  3. Otherwise axes are given to factors one choice at a time, those that fit the most elements first.
- 4. The axes of factors that must be whole go to factors that split all tensors alike, if there is room.
+ 4. The axes of factors that must be whole go to factors that split all tensors alike, if their sizes allow.
 
 Everything here is a function of values: `TensorAxes` says how a tensor splits its factors, the rule what the factors
 are. Sizes are in elements.
@@ -35,7 +35,7 @@ def common_axes(
     """The axes that each factor of `rule` is to be split over, chosen so that little is resharded.
 
     `tensor_sizes` are the numbers of elements of the tensors, 0 where a size is dynamic. Without `moves_axes`, the axes
-    of factors that must be whole go nowhere.
+    of factors that must be whole are not given to others.
     """
     agreed = agreed_axes(tensors, rule)
     if agreed is not None:
@@ -105,7 +105,7 @@ _PREFERENCE = (
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Splitting `factor` over `axes`, which fits tensors of `weight` elements and adds `gain` times as many splits."""
+    """Splitting `factor` over `axes`, `gain` times as much as before, as tensors of `weight` elements in all do."""
 
     factor: int
     axes: Axes
@@ -140,7 +140,7 @@ def _choose_greedily(
 
 
 def _candidates(tensors: Sequence[TensorAxes], tensor_sizes: Sequence[int], mesh: Mesh) -> list[_Candidate]:
-    """Every beginning of the axes by which some tensor splits a factor; it fits all tensors that begin with it."""
+    """Every prefix of the axes over which some tensor splits a factor; it fits all tensors that begin with it."""
     pairs = {
         (factor, axes[:length])
         for tensor in tensors
@@ -191,7 +191,7 @@ def _remaining(candidate: _Candidate, best: _Candidate, chosen: Axes, mesh: Mesh
 
 
 def _move_to_batching_factors(chosen: list[Axes], rule: OpShardingRule, mesh: Mesh) -> tuple[Axes, ...]:
-    """Empty the factors that must be whole; if all tensors have such a factor, others that all have take its axes."""
+    """Leave factors that must be whole unsplit; the axes of one that all tensors have go to others that all have."""
     axes_per_factor = list(chosen)
     tensors = [{factor for dim in mapping for factor in dim} for mapping in rule.tensors if mapping]
     everywhere = [factor for factor in range(rule.num_factors) if all(factor in tensor for tensor in tensors)]
@@ -201,11 +201,11 @@ def _move_to_batching_factors(chosen: list[Axes], rule: OpShardingRule, mesh: Me
         axes_per_factor[factor] = ()
         for target in batching:
             splits = total_size(axes_per_factor[target], mesh)
-            room, excess = divmod(rule.factor_sizes[target], splits)
-            if room == 0 or excess:
+            size_left, excess = divmod(rule.factor_sizes[target], splits)
+            if size_left == 0 or excess:
                 continue
-            while to_place and room % to_place[0].size_in(mesh) == 0:
-                room //= to_place[0].size_in(mesh)
+            while to_place and size_left % to_place[0].size_in(mesh) == 0:
+                size_left //= to_place[0].size_in(mesh)
                 axes_per_factor[target] = merge_sub_axes((*axes_per_factor[target], to_place[0]), mesh)
                 to_place = to_place[1:]
     return tuple(axes_per_factor)

@@ -1,8 +1,8 @@
 """Factors of a convolution that cannot be split, though its sharding rule does not say so.
 
-Those that one tensor has alone: nobody else can be split with it. A window of 5 over 8 rows makes 4 places. As a
-dimension has room for the larger factor only, the input is split by the elements of the window, with the kernel, and
-nothing tells it how the result is split, by place.
+Those that only one tensor has, so that no other is split along with it. A window of 5 over 8 rows gives 4 results. A
+dimension has no more factors than its size allows, here the larger one only: the input is split by the elements of the
+window, as the kernel is, and the result by another factor, which the input does not have.
 
 And those that are not split evenly, where the dimension has another factor as well: 6 features that are 2 groups of 3
 cannot be padded so that two devices have as much of each group.

@@ -11,7 +11,7 @@ from sdy.sharding import TensorSharding
 
 @lru_cache(maxsize=2**12)
 def plan_dot_result(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> TensorSharding | None:
-    """The sharding with which a dot product had better run, its result resharded after it; None to leave all as it is.
+    """The sharding that a dot product should give its result, to be resharded after it; None to leave all as it is.
 
     `tensors` are the left operand, the right operand and the result, which has a sharding. With axes "x" and "y" and
 

@@ -31,7 +31,7 @@ _KINDS: dict[str, Reduction] = {
 def linalg_reduction(op: Operation) -> Reduction | None:
     """How the partial results of `op` are combined, None if they cannot be.
 
-    A sum can where it is known to start from zero, as each device adds what it starts from.
+    A sum can be only where it is known to start from zero, as each device adds what it starts from.
     """
     blocks = op.regions[0].blocks if op.regions else ()
     if len(blocks) != 1 or not op.results:

@@ -49,8 +49,8 @@ def plan_operation(
 ) -> OperationShardings:
     """The shardings with which an operation can run on one mesh without any communication but reductions.
 
-    `reshapes` says that the operation only renames places, so that axes may move between factors of a dimension. With
-    `moves_axes`, those of factors that must be whole go to others, so that no device does the work of several.
+    `reshapes` says that the operation is a reshape, so that axes may move between factors of a dimension. With
+    `moves_axes`, those of factors that must be whole go to others, so that devices do not compute the same.
     """
     mesh = meshes[mesh_name]
     elsewhere = frozenset(name for name, other in meshes.items() if other.device_ids != mesh.device_ids)
@@ -118,7 +118,7 @@ def closed_if_missing(tensors: Tensors, mesh_name: str | Mesh) -> list[TensorSha
 
 
 def with_axes(tensor: TensorFactors, mapping: TensorMapping, axes_per_factor: Mapping[int, Axes]) -> TensorFactors:
-    """`tensor` with its factors split over these axes and no others; those that its projection left out among them."""
+    """`tensor` with its factors split over these axes and no others, also the factors that its projection left out."""
     factors = {
         factor: replace(tensor.factors.get(factor, FactorSharding()), axes=axes_per_factor.get(factor, ()), overflow=())
         for dim in mapping
@@ -154,7 +154,7 @@ def choose_mesh(shardings: Sequence[TensorSharding | None], meshes: Meshes) -> s
 def _axes_of_reshape(tensors: Tensors, projection: Projection, mesh_name: str | Mesh, mesh: Mesh) -> tuple[Axes, ...]:
     """The axes of each factor of a reshape some of whose axes do not fit the factor that they are on.
 
-    The axes of the side that is split more are dealt out to the factors again, on each side in the order of its own
+    The axes of the side that is split more are distributed over the factors again, on each side in the order of its own
     dimensions; what both sides can then take is kept.
     """
     rule = tensors.rule
@@ -162,7 +162,7 @@ def _axes_of_reshape(tensors: Tensors, projection: Projection, mesh_name: str | 
     kept = operand if _splits(operand, mesh) >= _splits(result, mesh) else result
     axes = [axis for factor in sorted(kept.factors) for axis in _all_axes(kept.factors[factor])]
     redistributed = [
-        unproject(_deal(axes, tensor, mapping, rule, mesh), mapping, rule.factor_sizes, mesh_name, mesh)
+        unproject(_distribute(axes, tensor, mapping, rule, mesh), mapping, rule.factor_sizes, mesh_name, mesh)
         for tensor, mapping in zip(projection.tensors, rule.tensors, strict=True)
     ]
     first, second = (tensor.factors for tensor in project(rule, redistributed, mesh).tensors)
@@ -181,7 +181,7 @@ def _splits(tensor: TensorFactors, mesh: Mesh) -> int:
     return math.prod(total_size(_all_axes(factor), mesh) for factor in tensor.factors.values())
 
 
-def _deal(
+def _distribute(
     axes: Sequence[AxisRef], tensor: TensorFactors, mapping: TensorMapping, rule: OpShardingRule, mesh: Mesh
 ) -> TensorFactors:
     """`tensor` split over `axes`, each given to the first factor that can take it or, cut, to several.
@@ -189,18 +189,18 @@ def _deal(
     When an axis fits nowhere, it and those behind it overflow the last factor.
     """
     factors = [factor for dim in mapping for factor in dim if factor in tensor.factors]
-    rooms = {factor: rule.factor_sizes[factor] for factor in factors}
+    sizes_left = {factor: rule.factor_sizes[factor] for factor in factors}
     redistributed: dict[int, list[AxisRef]] = {factor: [] for factor in factors}
     overflow: Axes = ()
     for index, axis in enumerate(axes):
         rest: AxisRef | None = axis
         for factor in factors:
-            shared = math.gcd(rooms[factor], rest.size_in(mesh))
-            if rooms[factor] == 1 or (shared == 1 and rest.size_in(mesh) != 1):
+            shared = math.gcd(sizes_left[factor], rest.size_in(mesh))
+            if sizes_left[factor] == 1 or (shared == 1 and rest.size_in(mesh) != 1):
                 continue
             piece, rest = rest.split(shared, mesh) if shared < rest.size_in(mesh) else (rest, None)
             redistributed[factor].append(piece)
-            rooms[factor] //= shared
+            sizes_left[factor] //= shared
             if rest is None:
                 break
         if rest is not None:

@@ -1,4 +1,4 @@
-"""Resharding around one operation, so that its operands and results go together."""
+"""Resharding around one operation, so that the shardings of its operands and results are compatible."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -45,7 +45,7 @@ _DOTS = {DotOp, DotGeneralOp}
 
 
 def reshard_around(op: Operation, in_full: bool, least_communication: bool = False) -> None:
-    """Reshard operands and results of `op` so that they go together, and combine partial results.
+    """Reshard operands and results of `op` so that they are compatible, and combine partial results.
 
     Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding. With
     `least_communication`, operands may be gathered instead of partial results added up; a concatenation may be left
@@ -122,7 +122,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
 
 
 def _combine_operands(op: Operation) -> None:
-    """Combine operands along unreduced axes that the results, all of which have the same, do not have."""
+    """Combine operands along their unreduced axes, but for those of the results, all of which have the same."""
     if not op.results:
         raise op_error(op, "has operands with unreduced axes, but no results")
     results = [get_sharding(result) for result in op.results]
@@ -133,7 +133,7 @@ def _combine_operands(op: Operation) -> None:
 
 
 def _reshard_operation(op: Operation, plan: OperationShardings, mesh_name: str | Mesh) -> None:
-    """Reshard operands and results so that they go together, as `plan` says."""
+    """Reshard operands and results as `plan` says."""
     if not any(plan.shardings):
         return
     before, after = InsertPoint.before(op), InsertPoint.after(op)
@@ -176,7 +176,7 @@ def _is_combined(result: OpResult, axes: Sequence[AxisRef]) -> bool:
 def _combine_results(
     op: Operation, axes_of_results: Sequence[Sequence[AxisRef]], reduction: Reduction, mesh_name: str | Mesh, mesh: Mesh
 ) -> None:
-    """Combine each result along those of its axes, over which it is partial, that results are not unreduced along."""
+    """Combine each result along the axes over which it is partial, but for the unreduced axes of the results."""
     if not any(axes_of_results):
         return
     first = get_sharding(op.results[0])

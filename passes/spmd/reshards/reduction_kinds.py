@@ -16,7 +16,7 @@ _KINDS_OF_TRUTH: dict[type[Operation], Reduction] = {AndOp: "min", OrOp: "max", 
 
 
 def region_reduction(region: Region) -> Reduction | None:
-    """How `region` combines two elements, None if in no way that partial results could be combined."""
+    """How `region` combines two elements, None if partial results cannot be combined so."""
     terminator = region.block.last_op
     assert terminator is not None
     kinds: set[Reduction | None] = set()
@@ -30,7 +30,7 @@ def region_reduction(region: Region) -> Reduction | None:
 def operation_reduction(op: Operation) -> Reduction | None:
     """How the partial results of `op` are combined where its reduction factors are split, None if they cannot be.
 
-    A sum that starts from another value than zero is one that cannot, as each device would add that value.
+    They cannot in a sum that starts from another value than zero, as each device would add that value.
     """
     match op:
         case ReduceOp():

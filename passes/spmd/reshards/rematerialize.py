@@ -1,4 +1,4 @@
-"""What every device can make for itself: constants, iotas, and what is made of these element by element."""
+"""What every device can make for itself: constants, iotas, and what elementwise operations make of these."""
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -32,9 +32,9 @@ def rematerialize(value: SSAValue, sharding: TensorSharding, at: InsertPoint) ->
 
 
 def _ops_behind(value: SSAValue) -> list[Operation] | None:
-    """The operations that `value` is made by, each after those that it uses; None if it is not made of nothing.
+    """The operations that `value` is made by, each after those that it uses; None if it is made of anything else.
 
-    Scalars are there anyway.
+    Scalars, which each device has, are not made again.
     """
     ordered: dict[SSAValue, Operation] = {}
     pending = [value]

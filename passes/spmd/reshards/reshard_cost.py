@@ -1,6 +1,7 @@
 """What the reshards around an operation cost, for a choice of the shardings of its operands and results.
 
-Reshards that follow each other are one, so that only what an operand comes from and what a result becomes counts.
+Reshards that follow each other count as one: from what an operand was before the first to what a result is behind the
+last.
 """
 
 import math
@@ -26,14 +27,14 @@ def elements_around(op: Operation, shardings: Sequence[TensorSharding | None]) -
     return sum(_elements_before(op, shardings).values()) + _elements_behind(op, shardings)
 
 
-def elements_in_all_turns(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
+def elements_over_iterations(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
     """As `elements_around`, where what is in loops counts as often as these are known to run.
 
-    But for operands that no turn changes: they are resharded before, as `sdy-hoist-invariant-collectives` has it.
+    Loop-invariant operands are resharded before the loop, as `sdy-hoist-invariant-collectives` moves them there.
     """
     before = _elements_before(op, shardings)
-    in_front = sum(turns_of_operand(op, value) * received for value, received in before.items() if received)
-    return in_front + turns(op) * _elements_behind(op, shardings)
+    in_front = sum(iterations_of_operand(op, value) * received for value, received in before.items() if received)
+    return in_front + iterations(op) * _elements_behind(op, shardings)
 
 
 def _elements_before(op: Operation, shardings: Sequence[TensorSharding | None]) -> dict[SSAValue, int]:
@@ -50,13 +51,13 @@ def _elements_behind(op: Operation, shardings: Sequence[TensorSharding | None]) 
     return sum(elements_behind(value, sharding) for value, sharding in results)
 
 
-def turns(op: Operation) -> int:
-    """How often `op` runs because of the loops around it; one that runs nobody knows how often counts once."""
-    return math.prod(map(_turns_of_loop, loops_around(op)))
+def iterations(op: Operation) -> int:
+    """How often `op` runs: the product of the trip counts of the loops around it, 1 for those that are not known."""
+    return math.prod(map(_trip_count, loops_around(op)))
 
 
-def turns_of_operand(op: Operation, value: SSAValue) -> int:
-    """How often `value`, which `op` uses, becomes another because of the loops around `op`."""
+def iterations_of_operand(op: Operation, value: SSAValue) -> int:
+    """How many values `value`, which `op` uses, has in all: as `iterations`, without loops in which it is invariant."""
     loops = list(loops_around(op))
     while loops:
         invariants = Invariants(loops[0])
@@ -64,10 +65,10 @@ def turns_of_operand(op: Operation, value: SSAValue) -> int:
             break
         value = invariants.begins.get(value, value)
         loops.pop(0)
-    return math.prod(map(_turns_of_loop, loops))
+    return math.prod(map(_trip_count, loops))
 
 
-def _turns_of_loop(loop: WhileOp) -> int:
+def _trip_count(loop: WhileOp) -> int:
     known = loop_trips(loop)
     return 1 if known is None else known
 
@@ -82,7 +83,7 @@ def elements_resharded(
 ) -> int:
     """The elements that all devices receive where `value` goes from one sharding to another.
 
-    Without a sharding each device has the whole; what is on a single device, in no dimensions, counts as that.
+    A value without a sharding is whole on each device; so counts one that is on a single device.
     """
     over_devices = [sharding for sharding in (source, target) if sharding is not None and sharding.dims]
     if not over_devices:
@@ -96,7 +97,7 @@ def elements_resharded(
 def _before_reshards(value: SSAValue) -> SSAValue:
     """What `value` is resharded from, by reshards whose result nothing else uses.
 
-    Where they reshard what was added up, that is left: both become one, which scatters what is added up.
+    A reshard of an all-reduce is not one of them: both become one reduce-scatter.
     """
     while isinstance(reshard := value.owner, ReshardOp) and value.has_one_use():
         if isinstance(reshard.input.owner, AllReduceOp):

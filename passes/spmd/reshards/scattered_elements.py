@@ -4,7 +4,7 @@
     [256, 64]              [n, 1]           [n, 64]    the rows may be split              the same
     [256, 64]              [n, 1]           [n, 1, 64] the rows are needed whole          they may be split
 
-A window that is longer than one row may cross the border between two parts; both devices would have to write of it.
+A window that is longer than one row may cross the border between two parts, so that two devices would have to write it.
 """
 
 from dataclasses import replace

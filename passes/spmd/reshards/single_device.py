@@ -40,9 +40,9 @@ def runs_on_one_device(op: Operation, result_shardings: Sequence[TensorSharding 
 def insert_single_device_reshards(op: Operation) -> None:
     """Reshard the operands of `op` to the one device that computes it, and its results from there.
 
-    All go through the whole tensor on each device. A result that says nothing but that it is on one device stays whole
-    on each. Nothing is done in a module that has no mesh of several devices. Raises DiagnosticError if the results are
-    on different single devices.
+    In between, each is whole on each device, and a result stays so that says nothing but that it is on one device.
+    Nothing is done in a module that has no mesh of several devices. Raises DiagnosticError if the results are on
+    different single devices.
     """
     if device_of(op) is None:
         return
@@ -102,7 +102,7 @@ def device_of(op: Operation) -> int | None:
 
 
 def _shardings(op: Operation) -> Sequence[TensorSharding | None]:
-    """Those of the results of `op`, or the one that it has although it has none, as what only prints does."""
+    """The shardings of the results of `op`; of one that has none, such as a print, its own."""
     return [get_sharding(result) for result in op.results] if op.results else result_shardings(op)
 
 

@@ -10,18 +10,18 @@ from sdy.passes.spmd.reshards.collective_steps import AllSlice
 
 
 def all_slice(plan: CollectivePlan) -> None:
-    """Slice along free axes that are wanted, where they are wanted or else anywhere there is room for them.
+    """Slice along free axes that are wanted, where they are wanted or else on any dimension that may be split further.
 
-    A dimension has room for as many further splits as the target splits it more. More would have to be undone by
-    another collective. An axis sliced elsewhere than it is wanted makes the all-to-alls that follow smaller.
+    A dimension is split no further than the target splits it, as another collective would have to undo that. An axis
+    sliced elsewhere than it is wanted makes the all-to-alls that follow smaller.
     """
-    rooms: list[int] = []
+    splits_left: list[int] = []
     for dim in plan.dims:
         splits = plan.size(dim.wanted)
-        rooms.append(splits // math.gcd(plan.size(dim.misplaced), splits))
+        splits_left.append(splits // math.gcd(plan.size(dim.misplaced), splits))
     sliced: list[list[AxisRef]] = [[] for _ in plan.dims]
 
-    for d, axes in enumerate(_slices_before_all_to_all(plan, rooms)):
+    for d, axes in enumerate(_slices_before_all_to_all(plan, splits_left)):
         sliced[d] += axes
 
     spare: list[AxisRef] = []
@@ -30,35 +30,35 @@ def all_slice(plan: CollectivePlan) -> None:
             if not plan.is_free(axis):
                 continue
             pieces = [axis]
-            if taken := plan.take(pieces, rooms[d]):
+            if taken := plan.take(pieces, splits_left[d]):
                 at = dim.wanted.index(axis)
                 dim.wanted[at : at + 1] = taken + pieces
                 dim.misplaced += taken
                 dim.settle()
                 sliced[d] += taken
-                rooms[d] //= plan.size(taken)
+                splits_left[d] //= plan.size(taken)
             spare += pieces
 
-    for d, axes in enumerate(plan.spread(spare, rooms)):
+    for d, axes in enumerate(plan.spread(spare, splits_left)):
         plan.dims[d].misplaced += axes
         sliced[d] += axes
     if any(sliced):
         plan.steps.append(AllSlice(plan.merged(sliced), plan.current()))
 
 
-def _slices_before_all_to_all(plan: CollectivePlan, rooms: list[int]) -> list[list[AxisRef]]:
+def _slices_before_all_to_all(plan: CollectivePlan, splits_left: list[int]) -> list[list[AxisRef]]:
     """Slice where an all-to-all will start, for axes that are wanted right behind those it is going to move.
 
     Moving "x" from dimension 0 to dimension 1, which wants {"x", "y"}, is best done after slicing "y" behind "x"
     on dimension 0: both then move at once, where slicing "y" on dimension 1 would leave the two in wrong order.
-    The room that both take on dimension 1 is thereby used.
+    Both count among what dimension 1 may be split further.
     """
     sliced: list[list[AxisRef]] = []
     for d, dim in enumerate(plan.dims):
         to, moving = _extended_move(plan, d)
         free = [axis for axis in moving if axis not in dim.misplaced]
         if free:
-            rooms[to] //= plan.size(moving)
+            splits_left[to] //= plan.size(moving)
             dim.misplaced += free
         sliced.append(free)
     return sliced

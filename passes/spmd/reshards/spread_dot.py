@@ -1,4 +1,4 @@
-"""Splitting a matrix product over axes that nothing else splits, where that is for nothing.
+"""Splitting a matrix product over axes that nothing else splits, where that costs nothing.
 
 With axes "x" and "y" of 2 and 4 devices, and a product that needs its right operand whole along what "x" splits,
 
@@ -60,7 +60,7 @@ def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, axes: Ax
 def _spread_plans(
     tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
 ) -> Iterator[OperationShardings]:
-    """Plans in which one factor of the result is split over all the axes that nothing is in `plan`."""
+    """Plans in which one factor of the result is split over all the axes that `plan` leaves unused."""
     used = [axis for axes in plan.axes_per_factor for axis in axes]
     unused = tuple(axis for axis in map(AxisRef, mesh.axis_names) if not any(axis.overlaps(other) for other in used))
     parts = total_size(unused, mesh)

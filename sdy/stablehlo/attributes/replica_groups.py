@@ -65,7 +65,7 @@ class MeshAxisAttr(StructAttr[MeshAxis]):
 
 
 @dataclass(frozen=True)
-class DeviceMesh:
+class ReplicaGroupMesh:
     """Named axes with their sizes, and the ids of the devices if they are not in order."""
 
     axes: tuple[MeshAxis, ...]
@@ -73,26 +73,26 @@ class DeviceMesh:
 
 
 @irdl_attr_definition
-class MeshAttr(Data[DeviceMesh]):
+class MeshAttr(Data[ReplicaGroupMesh]):
     """`#stablehlo.mesh<axes=[<name = "x", size = 4>], device_ids=dense<...> : tensor<4xi64>>`."""
 
     name = "stablehlo.mesh"
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> DeviceMesh:
+    def parse_parameter(cls, parser: AttrParser) -> ReplicaGroupMesh:
         """Read the axes and, if there are any, the devices."""
         with parser.in_angle_brackets():
             parser.parse_keyword("axes")
             parser.parse_punctuation("=")
             axes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: cls._parse_axis(parser))
             if parser.parse_optional_punctuation(",") is None:
-                return DeviceMesh(tuple(axes))
+                return ReplicaGroupMesh(tuple(axes))
             parser.parse_keyword("device_ids")
             parser.parse_punctuation("=")
             start, ids = parser.pos, parse_attribute_of(parser, DenseIntOrFPElementsAttr)
             if not isinstance(cast(DenseIntOrFPElementsAttr, ids).get_element_type(), IntegerType):
                 raise parse_error(parser, "invalid kind of attribute specified", start)
-            return DeviceMesh(tuple(axes), ids)
+            return ReplicaGroupMesh(tuple(axes), ids)
 
     @staticmethod
     def _parse_axis(parser: AttrParser) -> MeshAxis:

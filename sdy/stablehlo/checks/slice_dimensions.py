@@ -27,7 +27,7 @@ from sdy.stablehlo.checks.shape_checks import compatible_shapes
 SizeT = TypeVar("SizeT")
 
 
-class Dims(NamedTuple):
+class ListedDims(NamedTuple):
     """One of the lists, by its name in the attribute."""
 
     name: str
@@ -55,18 +55,20 @@ class SliceDimensions:
     """
 
     style: Style
-    window: Dims
-    dropped: Dims
-    batching: Dims
-    indices_batching: Dims
-    index_map: Dims
+    window: ListedDims
+    dropped: ListedDims
+    batching: ListedDims
+    indices_batching: ListedDims
+    index_map: ListedDims
     vector: int
 
     @classmethod
     def of(cls, style: Style, numbers: GatherDimensionNumbers | ScatterDimensionNumbers) -> "SliceDimensions":
         """The fields of both kinds of numbers have different names and the same order."""
         *names, vector = (field.name for field in fields(numbers))
-        return cls(style, *(Dims(name, getattr(numbers, name)) for name in names), vector=getattr(numbers, vector))
+        return cls(
+            style, *(ListedDims(name, getattr(numbers, name)) for name in names), vector=getattr(numbers, vector)
+        )
 
     def slice_sizes(self, sizes: Sequence[int]) -> list[int]:
         """Those of the sizes along the operand's dimensions that a slice keeps."""
@@ -118,15 +120,15 @@ class SliceDimensions:
         verify_distinct(*self.index_map, *self.batching)
         verify_each_in_range(*self.index_map, operand_rank, "rank-of('operand')")
 
-    def _verify_sorted(self, dims: Dims) -> None:
+    def _verify_sorted(self, dims: ListedDims) -> None:
         if list(dims.dims) != sorted(dims.dims):
             raise self._wrong("be sorted", dims)
 
-    def _verify_unique(self, dims: Dims) -> None:
+    def _verify_unique(self, dims: ListedDims) -> None:
         if len(set(dims.dims)) != len(dims.dims):
             raise self._wrong("not repeat", dims)
 
-    def _wrong(self, demand: str, dims: Dims) -> VerifyException:
+    def _wrong(self, demand: str, dims: ListedDims) -> VerifyException:
         style = self.style
         return VerifyException(
             f"{style.expects} {dims.name} to {demand}{style.got}: {dims_text(dims.dims)}{style.stop}"

@@ -97,7 +97,7 @@ class AttributePrinter(OpenPrinter):
         self._parts.append(f'"{escaped.decode()}"')
 
     def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002
-        """A number in MLIR's spelling, without its type."""
+        """A number as MLIR prints it, without its type."""
         self._parts.append(float_text(value, math.copysign(1.0, value) < 0, type))
 
     # Attributes

@@ -1,4 +1,4 @@
-"""Floating-point numbers in MLIR's spelling: `1.000000e+00`, `9.99999997E-7`, `0xFF800000`.
+"""Floating-point numbers as MLIR prints them: `1.000000e+00`, `9.99999997E-7`, `0xFF800000`.
 
 A number is printed with six digits where reading them back gives the same number; else with as many digits as tell
 the numbers of its type apart, the way LLVM's APFloat writes them; else, and for infinities and NaNs, as its bits.

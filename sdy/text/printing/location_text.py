@@ -1,4 +1,4 @@
-"""Locations as MLIR makes them, and how they are spelled between the parentheses of `loc(...)`."""
+"""Locations as MLIR makes them, and how they are printed between the parentheses of `loc(...)`."""
 
 from collections.abc import Callable, Iterable
 from typing import cast
@@ -29,30 +29,30 @@ class FileRange(ParametrizedAttribute):
     name = "builtin.file_range"
 
 
-def location_text(location: Attribute, spell: Callable[[Attribute], str]) -> str:
-    """A location in full, what it contains as `spell` has it."""
+def location_text(location: Attribute, text_of: Callable[[Attribute], str]) -> str:
+    """A location in full, what it contains as `text_of` has it."""
     match location:
         case FileLineColLoc():
-            return f"{spell(location.filename)}:{location.line.data}:{location.column.data}"
+            return f"{text_of(location.filename)}:{location.line.data}:{location.column.data}"
         case FusedLoc(metadata=FileRange()):
-            return _range_text(cast(tuple[FileLineColLoc, FileLineColLoc], fused_parts(location)), spell)
+            return _range_text(cast(tuple[FileLineColLoc, FileLineColLoc], fused_parts(location)), text_of)
         case NameLoc(location=NoneAttr()):
-            return spell(location.desc)
+            return text_of(location.desc)
         case NameLoc():
-            return f"{spell(location.desc)}({spell(location.location)})"
+            return f"{text_of(location.desc)}({text_of(location.location)})"
         case CallSiteLoc():
-            return f"callsite({spell(location.callee)} at {spell(location.caller)})"
+            return f"callsite({text_of(location.callee)} at {text_of(location.caller)})"
         case FusedLoc():
-            metadata = "" if isinstance(location.metadata, NoneAttr) else f"<{spell(location.metadata)}>"
-            return f"fused{metadata}[{', '.join(map(spell, fused_parts(location)))}]"
+            metadata = "" if isinstance(location.metadata, NoneAttr) else f"<{text_of(location.metadata)}>"
+            return f"fused{metadata}[{', '.join(map(text_of, fused_parts(location)))}]"
         case _:
             return "unknown"
 
 
-def _range_text(ends: tuple[FileLineColLoc, FileLineColLoc], spell: Callable[[Attribute], str]) -> str:
+def _range_text(ends: tuple[FileLineColLoc, FileLineColLoc], text_of: Callable[[Attribute], str]) -> str:
     start, end = ends
     end_line = "" if start.line == end.line else end.line.data
-    return f"{location_text(start, spell)} to {end_line}:{end.column.data}"
+    return f"{location_text(start, text_of)} to {end_line}:{end.column.data}"
 
 
 def fused_parts(location: FusedLoc) -> tuple[Attribute, ...]:

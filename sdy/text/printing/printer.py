@@ -11,11 +11,11 @@ from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
+from sdy.text.printing.assembly_formats import ASSEMBLY_FORMATS, WITHOUT_ATTRIBUTES
 from sdy.text.printing.attribute_printer import INDENT, AttributePrinter
 from sdy.text.printing.location_text import location_text
 from sdy.text.printing.names import Names, asm_names
 from sdy.text.printing.repeated_texts import RepeatedTexts
-from sdy.text.printing.spelling import SPELLINGS, WITHOUT_ATTRIBUTES
 
 _UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
 
@@ -177,17 +177,17 @@ class Printer(AttributePrinter):
 
     def _print_new(self, op: Operation) -> None:
         """What follows the results."""
-        spelling = SPELLINGS.get(type(op))
+        assembly_format = ASSEMBLY_FORMATS.get(type(op))
         is_lossy = op.attributes and op.name in WITHOUT_ATTRIBUTES
-        custom = spelling is not None or (type(op).print is not Operation.print and not is_lossy)
+        custom = assembly_format is not None or (type(op).print is not Operation.print and not is_lossy)
         if self.print_generic_format or not custom:
-            self._print_generic_op(op, spelling.inherent if spelling is not None else ())
+            self._print_generic_op(op, assembly_format.inherent if assembly_format is not None else ())
         else:
             self.print_string(op.name.removeprefix(self._default_dialects[-1] + "."))
-            if spelling is None:
+            if assembly_format is None:
                 op.print(self)
             else:
-                spelling.print(op, self)
+                assembly_format.print(op, self)
 
     def _print_generic_op(self, op: Operation, inherent: tuple[str, ...]) -> None:
         name, hidden = op.name, ()

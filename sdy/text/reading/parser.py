@@ -24,8 +24,8 @@ from sdy.diagnostics import DiagnosticError, error, register_source
 from sdy.parse_errors import ChainedParseError
 from sdy.text.large_stack import again_on_large_stack, has_large_stack
 from sdy.text.lines import LineTable
+from sdy.text.printing.assembly_formats import ASSEMBLY_FORMATS
 from sdy.text.printing.names import asm_names
-from sdy.text.printing.spelling import SPELLINGS
 from sdy.text.reading.affine_parser import AffineParser
 from sdy.text.reading.builtin_syntax import BuiltinSyntaxParser
 from sdy.text.reading.dialect_symbols import DialectSymbolParser
@@ -196,9 +196,9 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         return number
 
     def _parse_custom_operation(self, op_type: type[Operation]) -> Operation:
-        start, spelling = self.pos, SPELLINGS.get(op_type)
+        start, assembly_format = self.pos, ASSEMBLY_FORMATS.get(op_type)
         try:
-            return op_type.parse(self) if spelling is None else spelling.parse(self)
+            return op_type.parse(self) if assembly_format is None else assembly_format.parse(self)
         except ChainedParseError as problem:
             raise problem.close(f"custom op '{op_type.name}' ") from None
         except IndexError:
@@ -216,8 +216,10 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
             raise self.error_at(start, str(problem)) from None
         for name, value in default_properties(op_type):
             op.properties.setdefault(name, value)
-        if (spelling := SPELLINGS.get(op_type)) is not None:
-            op.attributes.update({key: op.properties.pop(key) for key in spelling.inherent if key in op.properties})
+        if (assembly_format := ASSEMBLY_FORMATS.get(op_type)) is not None:
+            op.attributes.update(
+                {key: op.properties.pop(key) for key in assembly_format.inherent if key in op.properties}
+            )
         return op
 
     def _bind_results(self, op: Operation, bound: Sequence[tuple[LazyToken, int]], start: int) -> None:

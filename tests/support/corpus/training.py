@@ -81,12 +81,12 @@ def mixture_of_experts(x: jax.Array, gate: jax.Array, w: jax.Array) -> jax.Array
 
 
 def dispatched_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
-    """Each token goes to its best expert, which takes as many as there is room for."""
-    room = 8
+    """Each token goes to its best expert, which takes up to its capacity."""
+    capacity = 8
     weights = jax.nn.softmax(x @ gate)
     chosen = jax.nn.one_hot(jnp.argmax(weights, -1), gate.shape[1], dtype="float32")
     place = (jnp.cumsum(chosen, 0) * chosen - 1).astype("int32")
-    sent = jax.nn.one_hot(place, room) * chosen[..., None]
+    sent = jax.nn.one_hot(place, capacity) * chosen[..., None]
     received = constrain(jnp.einsum("tec,tw->ecw", sent, x), M)
     given = constrain(jnp.einsum("ech,ehw->ecw", jax.nn.relu(jnp.einsum("ecw,ewh->ech", received, up)), down), M)
     return jnp.einsum("tec,ecw,te->tw", sent, given, weights)
@@ -208,8 +208,8 @@ PROGRAMS: dict[str, Program] = {
     "mixture of experts": program(
         mixture_of_experts, Argument((16, 32), (D,)), Argument((32, 8), (None, M)), Argument((8, 32, 16), (M,))
     ),
-    "experts with room": program(dispatched_experts, Argument((16, 8), (D,)), *_EXPERTS),
-    "experts with room, gradient": program(experts_step, Argument((16, 8), (D,)), *_EXPERTS),
+    "experts with a capacity": program(dispatched_experts, Argument((16, 8), (D,)), *_EXPERTS),
+    "experts with a capacity, gradient": program(experts_step, Argument((16, 8), (D,)), *_EXPERTS),
     "images": program(
         cnn_step,
         Argument((3, 3, 3, 4), (None, None, None, M)),

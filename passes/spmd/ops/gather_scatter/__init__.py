@@ -11,9 +11,9 @@ from functools import reduce
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import OpResult, SSAValue
 
-from sdy.passes.spmd.inside import clamped
+from sdy.passes.spmd.clamped_indices import clamped
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.neutral import identities_of
+from sdy.passes.spmd.neutral_elements import identities_of
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.ops.gather_scatter.index_vectors import IndexVectors, all_of_vectors
 from sdy.passes.spmd.padded_site import PaddedSite

@@ -18,7 +18,7 @@ from sdy.passes.spmd.compatibility import why_not_by_dims
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.neutral import identities_of
+from sdy.passes.spmd.neutral_elements import identities_of
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.ops.select_and_scatter.edges import Edges
 from sdy.passes.spmd.ops.windows.sliding_window import windows_stay
@@ -46,7 +46,7 @@ from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
 
 
 @dataclass(frozen=True)
-class _Windows:
+class _PartWindows:
     """The windows along a dimension: of those, part t needs `count` from number `firsts[t]` on.
 
     The first window begins `low` places before the first row.
@@ -59,7 +59,7 @@ class _Windows:
     low: int
 
     @classmethod
-    def of(cls, window: WindowDimension, size: int, parts: int) -> "_Windows":
+    def of(cls, window: WindowDimension, size: int, parts: int) -> "_PartWindows":
         """Those that reach into the parts of a dimension of `size`."""
         assert window.size is not None
         shard = -(-size // parts)
@@ -103,7 +103,7 @@ def _exchange(op: SelectAndScatterOp, resolution: Resolution) -> bool:
         return False
     along: dict[int, _Along] = {}
     for dim in moving:
-        each = _Windows.of(windows[dim], operand.shape[dim], operand.parts(dim))
+        each = _PartWindows.of(windows[dim], operand.shape[dim], operand.parts(dim))
         plans = [resolution.plan(reach) for reach in (each.rows(operand.shape[dim]), each.elements(source.shape[dim]))]
         along[dim] = _Along(windows[dim], *plans)
     if not all(each.rows.pays and each.elements.pays for each in along.values()):

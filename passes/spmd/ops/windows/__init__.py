@@ -55,7 +55,7 @@ from sdy.stablehlo.reduce_window import ReduceWindowOp
 def _exchange_for_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> bool:
     """What is outside of an input counts as its init value."""
     sliding_windows = [SlidingWindow(window, dim, dim) for dim, window in enumerate(op.window())]
-    return _Windows(op, op.inputs, op.init_values, sliding_windows, "base_dilations").resolve(resolution)
+    return _WindowedOperation(op, op.inputs, op.init_values, sliding_windows, "base_dilations").resolve(resolution)
 
 
 def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
@@ -73,7 +73,7 @@ def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool
     windows_split = [sliding for sliding in sliding_windows if sliding.within is not None]
     if windows_split and not (resolution.least_communication and _splits_alike(op, windows_split)):
         return False
-    windows = _Windows(
+    windows = _WindowedOperation(
         op, (op.lhs,), (), sliding_windows, "lhs_dilation", leaves_parts=not resolution.least_communication
     )
     return windows.resolve(resolution)
@@ -92,7 +92,7 @@ def _splits_alike(op: ConvolutionOp, sliding_windows: Sequence[SlidingWindow]) -
 
 
 @dataclass(frozen=True)
-class _Windows:
+class _WindowedOperation:
     """An operation, the operands that its windows slide over, and what is outside of each: zero where none is given.
 
     `dilation` is the name of the property that says how far apart the rows of these operands stand. `leaves_parts` says
@@ -156,12 +156,12 @@ class _Windows:
         """Whether an axis along which there is an exchange, or a part of it, splits another dimension as well."""
         names = self._axis_names(exchanges)
         return any(
-            dim not in slid and any(axis.name in names for axis in axes)
-            for value, slid in self._slid_dims(exchanges)
+            dim not in windowed and any(axis.name in names for axis in axes)
+            for value, windowed in self._windowed_dims(exchanges)
             for dim, axes in enumerate(layout_of(value).axes)
         )
 
-    def _slid_dims(self, sliding_windows: Collection[SlidingWindow]) -> list[tuple[SSAValue, set[int]]]:
+    def _windowed_dims(self, sliding_windows: Collection[SlidingWindow]) -> list[tuple[SSAValue, set[int]]]:
         """Operands and results, and the dimensions of each along which these windows slide over it or are split."""
         before, after = {sliding.before for sliding in sliding_windows}, {sliding.after for sliding in sliding_windows}
         within = {sliding.within for sliding in sliding_windows if sliding.within is not None}
@@ -176,9 +176,9 @@ class _Windows:
         assert given is not None
         fillers = [filler_of(value) for value in self.outside] or [zero_filler(op, self.operands[0])]
         tensors: list[Tensor] = []
-        for (value, slid), filler in zip(self._slid_dims(exchanges), fillers * 2, strict=False):
+        for (value, windowed), filler in zip(self._windowed_dims(exchanges), fillers * 2, strict=False):
             sharding = _sharding(value, given.mesh)
-            tensors.append((filled_up(op, value, padded_along(value, slid), filler, sharding), sharding))
+            tensors.append((filled_up(op, value, padded_along(value, windowed), filler, sharding), sharding))
         scalar = TensorSharding.replicated_open(given.mesh, 0)
         devices = resolution.devices(layout_of(self.operands[0]).mesh)
         all_tensors = [*tensors, *((filler.value, scalar) for filler in fillers)]

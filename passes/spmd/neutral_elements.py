@@ -1,8 +1,8 @@
-"""What changes nothing where it is combined with other elements: what a reduction may start from in each of its parts.
+"""Neutral elements: those from which a reduction may start in each of its parts, as they change no result.
 
 The reductions that StableHLO names have an identity, or none that their type can hold. For any other body StableHLO
-lets initial values stand anywhere among the elements, as often as one likes (specification of `reduce`), which gives
-one result only if it does not matter. That is relied on where, combined with themselves, they are what they were.
+lets an implementation put initial values anywhere among the elements, as often as it likes (specification of `reduce`),
+so that a program has one result only if they change nothing. That is relied on for initial values that are idempotent.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""MLIR's form of the operations that xDSL defines and spells in another way.
+"""MLIR's assembly format of the operations that xDSL defines with another one.
 
-Operations of this project have their form in their own `parse` and `print`; what is in the table here takes the place
-of xDSL's.
+Operations of this project have theirs in their own `parse` and `print`; what is in the table here takes the place of
+xDSL's.
 """
 
 from collections.abc import Callable
@@ -209,7 +209,7 @@ def _parse_operands(parser: Parser) -> list[UnresolvedOperand]:
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class AssemblyFormat:
     """How an operation is read and written after its name."""
 
     parse: Callable[[Parser], Operation]
@@ -219,11 +219,11 @@ class Spelling:
     """Attributes that are among the properties in MLIR's generic form, and unknown to xDSL's definition."""
 
 
-SPELLINGS: dict[type[Operation], Spelling] = {
-    ModuleOp: Spelling(_parse_module, _print_module, tuple(_MODULE_INHERENT)),
-    FuncOp: Spelling(_parse_func, _print_func, _FUNC_INHERENT),
-    CallOp: Spelling(_parse_call, _print_call, tuple(_CALL_INHERENT)),
-    ReturnOp: Spelling(_parse_return, ReturnOp.print),
+ASSEMBLY_FORMATS: dict[type[Operation], AssemblyFormat] = {
+    ModuleOp: AssemblyFormat(_parse_module, _print_module, tuple(_MODULE_INHERENT)),
+    FuncOp: AssemblyFormat(_parse_func, _print_func, _FUNC_INHERENT),
+    CallOp: AssemblyFormat(_parse_call, _print_call, tuple(_CALL_INHERENT)),
+    ReturnOp: AssemblyFormat(_parse_return, ReturnOp.print),
 }
 
 WITHOUT_ATTRIBUTES = frozenset(

@@ -1,4 +1,4 @@
-"""Indices limited to those at which what is taken lies inside of the tensor that it is taken from."""
+"""Start indices clamped to those at which the slice lies inside of its operand."""
 
 import math
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from sdy.stablehlo.gather import GatherOp
 from sdy.stablehlo.slicing import DynamicSliceOp
 
 
-def stay_inside(op: Operation) -> None:
-    """Let a slice, of which a slice is to be taken, begin where it does once its indices are limited.
+def clamp_start_indices(op: Operation) -> None:
+    """Clamp the indices of a slice, of which another slice is to be taken.
 
-    XLA adds up the indices of both before it limits them. It takes a gather with one vector of indices for a slice too.
+    XLA adds up the indices of both before it clamps them. It takes a gather with one vector of indices for a slice too.
     """
     emit = before(op)
     if isinstance(op, DynamicSliceOp):
@@ -33,7 +33,7 @@ def stay_inside(op: Operation) -> None:
 
 
 def clamped(emit: Emitter, indices: SSAValue, last: Sequence[int], along: Sequence[int]) -> SSAValue:
-    """`indices` limited to 0 and the numbers `last`, of which there is one for each place along `along`."""
+    """`indices` clamped between 0 and the numbers `last`, of which there is one for each place along `along`."""
     type_ = tensor_type(indices)
     element_type = cast(IntegerType, type_.element_type)
     greatest = int(bounds(element_type)[1])
