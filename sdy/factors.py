@@ -55,7 +55,7 @@ class TensorFactors:
 
 
 @dataclass(slots=True)
-class Projection:
+class ShardingProjection:
     """All of an operation's operands and results by factor."""
 
     operands: list[TensorFactors]
@@ -67,13 +67,13 @@ class Projection:
         return self.operands + self.results
 
 
-def project(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> Projection:
+def project(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> ShardingProjection:
     """The shardings of an operation's operands and results, in that order, by factor; None is fully open."""
     tensors = [
         project_tensor(mapping, sharding, rule.factor_sizes, mesh)
         for mapping, sharding in zip(rule.tensors, shardings, strict=True)
     ]
-    return Projection(tensors[: len(rule.operands)], tensors[len(rule.operands) :])
+    return ShardingProjection(tensors[: len(rule.operands)], tensors[len(rule.operands) :])
 
 
 def project_tensor(

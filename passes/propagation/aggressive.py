@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from sdy.axes import AxisRef, is_prefix, total_size
-from sdy.factors import Axes, Projection, TensorFactors
+from sdy.factors import Axes, ShardingProjection, TensorFactors
 from sdy.mesh import Mesh
 from sdy.passes.propagation.basic import (
     compatible_axes,
@@ -22,7 +22,7 @@ from sdy.passes.propagation.directions import Direction
 
 
 def propagate(
-    projection: Projection,
+    projection: ShardingProjection,
     directions: Sequence[Direction],
     factor_sizes: Sequence[int],
     mesh: Mesh,
@@ -67,7 +67,11 @@ def _gains(tensor: TensorFactors, factor: int, axes: Axes) -> bool:
 
 
 def _by_preference(
-    projection: Projection, proposed: Sequence[Axes], factor_sizes: Sequence[int], mesh: Mesh, is_elementwise: bool
+    projection: ShardingProjection,
+    proposed: Sequence[Axes],
+    factor_sizes: Sequence[int],
+    mesh: Mesh,
+    is_elementwise: bool,
 ) -> list[int]:
     """The factors, those first whose axes come from the largest tensor.
 
@@ -85,7 +89,7 @@ def _by_preference(
 
 
 def _source_tensors(
-    projection: Projection, proposed: Sequence[Axes], factor_sizes: Sequence[int]
+    projection: ShardingProjection, proposed: Sequence[Axes], factor_sizes: Sequence[int]
 ) -> list[tuple[int, int]]:
     """For each factor, the size in elements and the position of the largest tensor that has all its proposed axes."""
     sources = [(-1, -1)] * len(factor_sizes)

@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable, Sequence
 
 from sdy.axes import AxisRef, is_prefix
-from sdy.factors import Axes, FactorSharding, Projection, TensorFactors
+from sdy.factors import Axes, FactorSharding, ShardingProjection, TensorFactors
 from sdy.mesh import Mesh
 from sdy.passes.propagation.directions import Direction
 
 
 def propagate(
-    projection: Projection,
+    projection: ShardingProjection,
     directions: Sequence[Direction],
     factor_sizes: Sequence[int],
     mesh: Mesh,
@@ -39,7 +39,7 @@ def propagate(
 
 
 def compatible_axes_without_conflicts(
-    projection: Projection, factor: int, direction: Direction, factor_size: int, mesh: Mesh, conservative: bool
+    projection: ShardingProjection, factor: int, direction: Direction, factor_size: int, mesh: Mesh, conservative: bool
 ) -> Axes:
     """The axes by which every tensor can split `factor`."""
 
@@ -60,7 +60,7 @@ def is_strict_prefix(first: Axes, second: Axes) -> bool:
     return first != second and is_prefix(first, second)
 
 
-def compatible_axes(projection: Projection, factor: int, direction: Direction) -> Axes:
+def compatible_axes(projection: ShardingProjection, factor: int, direction: Direction) -> Axes:
     """The longest axes for `factor` that its tensors agree on, whatever else they hold.
 
     Only the tensors that `direction` starts from may lengthen the list; the others can only contradict it.

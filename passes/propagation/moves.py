@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sdy.axes import AxisRef, is_prefix
-from sdy.factors import Axes, Projection, TensorFactors
+from sdy.factors import Axes, ShardingProjection, TensorFactors
 from sdy.mesh import Mesh
 from sdy.rule import OpShardingRule, TensorMapping
 
@@ -27,7 +27,7 @@ class Move(NamedTuple):
     """The factor, the minor-most where the parts of the axis go to several."""
 
 
-def moves(rule: OpShardingRule, before: Projection, after: Projection, mesh: Mesh) -> list[Move]:
+def moves(rule: OpShardingRule, before: ShardingProjection, after: ShardingProjection, mesh: Mesh) -> list[Move]:
     """What moved between two projections by `rule`, by target."""
     sources = before.tensors
     return [

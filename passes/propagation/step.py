@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from sdy.diagnostics import error
-from sdy.factors import Projection, project, unproject
+from sdy.factors import ShardingProjection, project, unproject
 from sdy.mesh import Mesh
 from sdy.passes.propagation import aggressive, basic
 from sdy.passes.propagation.directions import ALL_STAGES, Direction, Role, directions
@@ -228,7 +228,7 @@ def remembered_steps(meshes: Mapping[str, Mesh]) -> Steps:
 
 
 def _propagate(
-    kind: OperationKind, strategy: Strategy, directions: Sequence[Direction], projection: Projection, mesh: Mesh
+    kind: OperationKind, strategy: Strategy, directions: Sequence[Direction], projection: ShardingProjection, mesh: Mesh
 ) -> set[int]:
     return _STRATEGIES[strategy](
         projection, directions, kind.rule.factor_sizes, mesh, kind.conservative, kind.is_elementwise

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sdy.axes import AxisRef, common_prefix, merge_sub_axes, total_size
-from sdy.factors import FactorSharding, Projection, TensorFactors, project, unproject
+from sdy.factors import FactorSharding, ShardingProjection, TensorFactors, project, unproject
 from sdy.mesh import Mesh
 from sdy.passes.spmd.reshards.common_sharding import common_axes, factor_axes_if_equal
 from sdy.rule import OpShardingRule, TensorMapping
@@ -105,7 +105,7 @@ def summed_axes(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Axes | N
     return tuple(axes)
 
 
-def _axes_per_tensor(projection: Projection) -> list[dict[int, Axes]]:
+def _axes_per_tensor(projection: ShardingProjection) -> list[dict[int, Axes]]:
     return [{factor: part.axes for factor, part in tensor.factors.items()} for tensor in projection.tensors]
 
 
@@ -151,7 +151,9 @@ def choose_mesh(shardings: Sequence[TensorSharding | None], meshes: Meshes) -> s
     return natural[-1] if natural else given[0].mesh
 
 
-def _axes_of_reshape(tensors: Tensors, projection: Projection, mesh_name: str | Mesh, mesh: Mesh) -> tuple[Axes, ...]:
+def _axes_of_reshape(
+    tensors: Tensors, projection: ShardingProjection, mesh_name: str | Mesh, mesh: Mesh
+) -> tuple[Axes, ...]:
     """The axes of each factor of a reshape some of whose axes do not fit the factor that they are on.
 
     The axes of the side that is split more are distributed over the factors again, on each side in the order of its own
