@@ -4,7 +4,7 @@
 # pyright: basic
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def run_program(text: str, operands: Sequence[Array]) -> list[Array]:
     return [np.asarray(result) for result in compiled(text)(*operands)]
 
 
-@cache
+@lru_cache(256)
 def compiled(text: str) -> CompiledProgram:
     """A program of one device, compiled once."""
     return compile_unpartitioned(parse(text))

@@ -220,7 +220,7 @@ def remembered_steps(meshes: Mapping[str, Mesh]) -> Steps:
     """The steps of modules with these meshes, by name, with those taken in earlier modules of the process."""
     key = tuple(sorted(meshes.items()))
     steps = _steps.get(key)
-    if steps is None:
+    if steps is None or steps.count > _MOST:
         if sum(each.count for each in _steps.values()) > _MOST:
             _steps.clear()
         steps = _steps[key] = Steps(meshes)

@@ -8,7 +8,7 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from functools import cache, update_wrapper
+from functools import lru_cache, update_wrapper
 from typing import Any, NamedTuple
 
 import jax
@@ -178,7 +178,7 @@ class JaxOperator(Operator):
         raise self.error(f"argument '{name}' is {value!r}, which can't be written into a program: {advice}")
 
 
-@cache
+@lru_cache(1024)
 def evaluate(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDtypeStruct, ...]) -> Outcome:
     """What the function gives for tensors of these types, which it is traced with once."""
     outcomes: list[Outcome] = []
@@ -191,7 +191,7 @@ def evaluate(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDt
     return outcomes[-1]._replace(result=None, tensors=tensors)
 
 
-@cache
+@lru_cache(1024)
 def check_once(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDtypeStruct, ...]) -> None:
     """See `check_parts`."""
     check_parts(operator, call, types)

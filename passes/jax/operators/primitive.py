@@ -5,7 +5,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ def apply(operator: "JaxOperator", call: OperatorCall, operands: Sequence[jax.Ar
     return _differentiable(operator, call)(*operands)
 
 
-@cache
+@lru_cache(1024)
 def _differentiable(operator: "JaxOperator", call: OperatorCall) -> Callable[..., tuple[jax.Array, ...]]:
     """The call as a function that knows its gradient, which is again an operator."""
 
@@ -69,7 +69,7 @@ def _types(*operands: ShapedArray, operator: "JaxOperator", call: OperatorCall) 
     return _output_types(operator, call, operands)
 
 
-@cache
+@lru_cache(1024)
 def _output_types(operator: "JaxOperator", call: OperatorCall, operands: tuple[ShapedArray, ...]) -> list[ShapedArray]:
     """What the function gives, shardings included where they are part of types."""
     given = [jax.ShapeDtypeStruct(operand.shape, operand.dtype, sharding=operand.sharding) for operand in operands]

@@ -33,7 +33,7 @@ Steps = tuple[Collective, ...]
 _MOST_DIMS_IN_ANY_ORDER = 3
 
 
-@functools.cache
+@functools.lru_cache(2**14)
 def cheapest_plan(
     source: AxesPerDim, target: AxesPerDim, shape: tuple[int, ...], mesh: Mesh, reorder_devices: bool = False
 ) -> Steps:

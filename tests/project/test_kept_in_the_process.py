@@ -1,0 +1,113 @@
+"""What the process keeps from one program to the next: all of it is listed here, with what bounds it.
+
+Besides this, and caches that hold so many entries and no more, there are the objects of `sdy.interned`, which are freed
+with their last user, and what `sdy.ir.operation_key` remembers, up to a limit.
+"""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from types import ModuleType
+from typing import Any
+
+import sdy
+
+CLASSES = "an entry for each class of operations or attributes"
+REGISTRY = "what is registered for a name, once"
+
+UNBOUNDED_CACHES = {
+    "sdy.array_types.element_dtype": "an entry for each element type",
+    "sdy.dialect.shardings._accessor_of": CLASSES,
+    "sdy.interned._types_of": "an entry for each class of values",
+    "sdy.interned._values_of": "an entry for each class of values",
+    "sdy.ir.traits.trait_of_class": CLASSES,
+    "sdy.ir.walking._is_one_of": CLASSES,
+    "sdy.passes.common.symbol_dce._way_to_parts": CLASSES,
+    "sdy.passes.jax.compiler.let_jax_ask": "a call without arguments",
+    "sdy.passes.jax.rounding._epsilon": "an entry for each element type",
+    "sdy.passes.jax.rounding._epsilon_of": "an entry for each element type",
+    "sdy.passes.propagation.directions._direction": "an entry for each of a few dozen cases",
+    "sdy.passes.propagation.reading.reader._is_plain": CLASSES,
+    "sdy.passes.propagation.reading.reader._way_to_step": CLASSES,
+    "sdy.passes.propagation.reading.routes.forwards_operands": CLASSES,
+    "sdy.passes.spec._grammar": "a call without arguments",
+    "sdy.passes.spmd.ops._tables": "a call without arguments",
+    "sdy.stablehlo.checks.reducers.scalar": "an entry for each element type",
+    "sdy.text.printing.versions.installed_forms": "a call without arguments",
+    "sdy.text.reading.generic_form.default_properties": CLASSES,
+    "sdy.text.verification.repeated_checks._is_verified_by_body": CLASSES,
+    "sdy.text.verification.verifier._checks": CLASSES,
+    "sdy.text.verification.verifier._ends_block": CLASSES,
+    "sdy.text.verification.verifier._looks_around": CLASSES,
+}
+"""The caches that hold any number of entries, and why these do not become many."""
+
+STATE = {
+    "sdy.blocks.costs._intermediates": REGISTRY,
+    "sdy.blocks.registry._functions": REGISTRY,
+    "sdy.diagnostics._sources": "64 texts, under a lock",
+    "sdy.interpreter.registry._meanings": REGISTRY,
+    "sdy.operators.registry._operators": REGISTRY,
+    "sdy.outside._loaded": "the dialects of other packages, under a lock",
+    "sdy.passes.propagation.step._steps": "so many steps, then all are forgotten",
+    "sdy.rules.custom_call._targets": REGISTRY,
+    "sdy.rules.registry._all_by_rule": "one for each answer that is derived from rules",
+    "sdy.rules.registry._by_result": REGISTRY,
+    "sdy.rules.registry._elementwise": REGISTRY,
+    "sdy.rules.registry._looks_around": REGISTRY,
+    "sdy.rules.registry._makers": REGISTRY,
+    "sdy.rules.registry._met": "the names of dialects whose rules are loaded",
+    "sdy.rules.registry._movements": REGISTRY,
+    "sdy.rules.registry._warned": "the names of operations without a rule",
+    "sdy.rules.registry._without_rule": REGISTRY,
+    "sdy.text.printing.names._names_of_type": CLASSES,
+    "sdy.text.reading.memory._tensor_types": "so many types, then all are forgotten",
+}
+"""The containers of modules that change, and what bounds each."""
+
+
+def modules() -> Iterator[ModuleType]:
+    yield from (import_module(found.name) for found in walk_packages(sdy.__path__, "sdy."))
+
+
+def functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The functions and methods that `module` defines."""
+    for name, value in vars(module).items():
+        if inspect.isclass(value) and value.__module__ == module.__name__:
+            yield from ((f"{name}.{inner}", method) for inner, method in vars(value).items())
+        elif getattr(value, "__module__", None) == module.__name__:
+            yield name, value
+
+
+def containers_of(module: ModuleType) -> Iterator[str]:
+    """The names of variables, which are no constants, of dictionaries, sets and lists."""
+    assert module.__file__
+    for statement in ast.parse(Path(module.__file__).read_text()).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                if (
+                    name.islower()
+                    and name[0] == "_" != name[1]
+                    and isinstance(getattr(module, name), dict | set | list)
+                ):
+                    yield name
+            case _:
+                pass
+
+
+def test_what_is_cached_without_a_limit_does_not_grow():
+    found = {
+        f"{module.__name__}.{name}"
+        for module in modules()
+        for name, function in functions_of(module)
+        if hasattr(function, "cache_parameters") and function.cache_parameters()["maxsize"] is None
+    }
+    assert found == UNBOUNDED_CACHES.keys()
+
+
+def test_what_changes_in_modules_is_bounded():
+    found = {f"{module.__name__}.{name}" for module in modules() for name in containers_of(module)}
+    assert found == STATE.keys()
