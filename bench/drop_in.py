@@ -16,9 +16,6 @@ CPU devices; nothing else is said. A row is printed as soon as it is measured:
 The exit status is 1 where numbers differ, where a program is refused, or where its process ends.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import math
 import signal

@@ -3,9 +3,6 @@
 A rule is given the path of an array in its tree, as `layers/0/kernel`, and its shape; it returns the PartitionSpec.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import math
 import re
 import zlib

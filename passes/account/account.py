@@ -1,8 +1,5 @@
 """`sdy.account`: what a program costs each of its devices, as predicted and as XLA compiled it."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,5 @@
 """A JAX program as a module."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -7,9 +7,6 @@ It is a function of `jax.jit`, called where this compiler is chosen, as within `
 and asks for what XLA is to compile. So all that happens from the second call on is what jax does for any function.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -3,9 +3,6 @@
 XLA loses the order of elements in some of them.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,8 +1,5 @@
 """JAX programs over a mesh of eight devices: what they are, their modules, and whether two of them compute the same."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
