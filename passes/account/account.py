@@ -9,6 +9,7 @@ from typing import Any
 import jax
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.callables import Function
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.mesh import Mesh
@@ -100,7 +101,7 @@ class Account:
     __repr__ = __str__
 
 
-def account(program: ModuleOp | Lowered | Callable[..., Any], *args: Any, **kwargs: Any) -> Account:
+def account(program: ModuleOp | Lowered | Function[Any], *args: Any, **kwargs: Any) -> Account:
     """What a program costs each device: bytes received, by collective and source line, and memory.
 
         print(sdy.account(step, params, batch))
