@@ -1,9 +1,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jax._src.export._export import Exported as Exported
 from jax._src.export.shape_poly import SymbolicScope as SymbolicScope
 from jax.stages import Wrapped
+
+class Exported:
+    in_avals: tuple[Any, ...]
+    nr_devices: int
+    def call(self, *args: Any, **kwargs: Any) -> Any: ...
+    def mlir_module(self) -> str: ...
+    def serialize(self, vjp_order: int = ...) -> bytearray: ...
 
 def deserialize(blob: bytearray) -> Exported: ...
 def export(fun_jit: Wrapped, *, platforms: Sequence[str] | None = ...) -> Callable[..., Exported]: ...

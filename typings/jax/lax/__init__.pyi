@@ -73,6 +73,7 @@ def conv_general_dilated(
     dimension_numbers: Any = ...,
     feature_group_count: int = ...,
     batch_group_count: int = ...,
+    precision: Any = ...,
 ) -> Array: ...
 def conv_transpose(
     lhs: Array,
@@ -107,7 +108,7 @@ def reduce(
 ) -> Any: ...
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array: ...
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array: ...
-def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array: ...
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = ...) -> Array: ...
 def reduce_window(
     operand: Any,
     init_value: Any,
@@ -124,10 +125,20 @@ def rng_bit_generator(
 ) -> tuple[Array, Array]: ...
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array: ...
 def scatter_add(
-    operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    mode: Any = ...,
 ) -> Array: ...
 def scatter_max(
-    operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    mode: Any = ...,
 ) -> Array: ...
 def sort(operand: Any, dimension: int = ..., is_stable: bool = ..., num_keys: int = ...) -> Any: ...
 def top_k(operand: ArrayLike, k: int, *, axis: int = ...) -> tuple[Array, Array]: ...
