@@ -7,9 +7,6 @@ what is seen is what a call costs. `sdy.jit` looks at the shardings of the array
 The four take turns, and each time is the least of many. The last column is what a call costs more than one of jax.jit.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 from collections.abc import Callable, Sequence
 from time import perf_counter

@@ -7,9 +7,6 @@ Counted are the collectives of the HLO that XLA finally runs, after it has combi
 results on one device. The ratio is ours to XLA's. The exit status is 1 where ours are more.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import sys
 from collections.abc import Mapping

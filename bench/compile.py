@@ -8,9 +8,6 @@ XLA then does is a stage of both: for sdy it compiles the program of one device;
 first. The two take turns, and each time is the least of several, in seconds of all processors together.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import sys
 from pathlib import Path

@@ -7,9 +7,6 @@ in collectives and the memory that it needs, as `sdy.passes.blocks` tells them f
 as they are in the program that XLA compiled. Ratios are predicted to real.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import math
 import os

@@ -13,9 +13,6 @@ and the ratios, sdy's to XLA's: without `--all` only of programs of which one is
 geometric mean of the ratios of bytes received is above 1, or one of them is above 1.1 for a reason that is not named.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import json
 import math

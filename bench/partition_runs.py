@@ -6,9 +6,6 @@ For each program that is named a line of JSON is printed when sdy's has run, and
 process. `bench/partition.py` reads them.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import json
 import os
 import sys

@@ -3,9 +3,6 @@
 A rule is given the path of an array in its tree, as `layers/0/kernel`, and its shape; it returns the PartitionSpec.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import math
 import re
 import zlib
@@ -20,6 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from partitioned_programs import CUBE, GRID, LINE, Program, X
+from sdy.callables import Function
 from sdy.passes.jax.inputs import random_inputs
 
 Rule: TypeAlias = Callable[[str, tuple[int, ...]], P]
@@ -34,7 +32,7 @@ _SMALL = 1024
 class Placed:
     """A function, its arguments, trees of arrays on the devices of `mesh`, and the mesh of the context it is run in."""
 
-    function: Callable[..., Any]
+    function: Function[Any]
     arguments: tuple[Any, ...]
     mesh: Mesh
 
@@ -47,7 +45,7 @@ def mesh_of(axes: Mapping[str, int]) -> Mesh:
     return jax.make_mesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
 
 
-def placed(function: Callable[..., Any], *arguments: tuple[Any, Rule | P], mesh: Mapping[str, int] = LINE) -> Placed:
+def placed(function: Function[Any], *arguments: tuple[Any, Rule | P], mesh: Mapping[str, int] = LINE) -> Placed:
     """`function` with arguments that are each a tree and how its arrays are split."""
     devices = mesh_of(mesh)
     return Placed(function, tuple(place(devices, tree, rule) for tree, rule in arguments), devices)

@@ -11,9 +11,6 @@ it is measured. Last comes how long it takes to solve the snapshot of the module
 argument, as a ratio to the first time, which is the pass. The exit status is 1 where a module differs from the C++ one.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import os
 import subprocess

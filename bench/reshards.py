@@ -15,9 +15,6 @@ on N pairs of each kind, 300 by default. Samples are drawn by a `random.Random` 
 status is 1 where for any pair ours is more than Shardy's or XLA's, and those pairs are printed.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import itertools
 import math

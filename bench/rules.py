@@ -8,9 +8,6 @@ to, so that the C++ pass is timed both ways; ours verifies nothing. They take tu
 The exit status is 1 where a rule differs from the C++ one.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import sys
 

@@ -1,8 +1,5 @@
 """What a program costs under `sdy.jit` and under `jax.jit`, and whether both give the same."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -9,9 +9,6 @@ several, and Python's garbage collector runs between the measurements, not in th
 texts differ from MLIR's.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,7 +16,7 @@ from io import StringIO
 
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
-from measure import least_seconds, lowered, nothing
+from measure import Activity, least_seconds, lowered, nothing
 from rich.console import Console
 from rich.table import Table
 from xdsl.ir import Operation
@@ -48,21 +45,22 @@ def compare(layers: int) -> bool:
         text = str(cpp.get_asm(print_generic_op_form=True))
         ours = parse_module(text, "transformer.mlir", context())
         stock = StockParser(context(), text).parse_module()
+        stages: tuple[dict[str, Activity], ...] = (
+            {
+                OURS: lambda _: parse_module(text, "transformer.mlir", context()),
+                STOCK: lambda _: StockParser(context(), text).parse_module(),
+                CPP: lambda _: ir.Module.parse(text),
+            },
+            {OURS: lambda _: verify(ours), STOCK: lambda _: stock.verify(), CPP: lambda _: cpp.verify()},
+            {
+                OURS: lambda _: format(ours, generic=True),
+                STOCK: lambda _: stock_text(stock),
+                CPP: lambda _: cpp.get_asm(print_generic_op_form=True),
+            },
+        )
         parsing, verifying, printing = (
             least_seconds({name: (nothing, act) for name, act in activities.items()}, collecting=False)
-            for activities in (
-                {
-                    OURS: lambda _: parse_module(text, "transformer.mlir", context()),
-                    STOCK: lambda _: StockParser(context(), text).parse_module(),
-                    CPP: lambda _: ir.Module.parse(text),
-                },
-                {OURS: lambda _: verify(ours), STOCK: lambda _: stock.verify(), CPP: lambda _: cpp.verify()},
-                {
-                    OURS: lambda _: format(ours, generic=True),
-                    STOCK: lambda _: stock_text(stock),
-                    CPP: lambda _: cpp.get_asm(print_generic_op_form=True),
-                },
-            )
+            for activities in stages
         )
         parsing[CPP] -= verifying[CPP]
     count = sum(1 for _ in ours.walk())

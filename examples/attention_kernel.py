@@ -9,9 +9,6 @@ how the parameters, the inputs and all that is between are split, and that what 
 the kernel on its part of the batch and of the heads.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import os
 import re
 from collections.abc import Sequence

@@ -9,9 +9,6 @@ split by columns and its last ones by rows over `model`, so that a block needs o
 for each of its halves (Shoeybi et al., 2019, https://arxiv.org/abs/1909.08053).
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import math
 import os

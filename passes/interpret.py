@@ -4,9 +4,6 @@ The devices of a partitioned module are run together in this process. Each gets 
 shardings of the main function say, and their shards of the results are put together again.
 """
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

@@ -1,8 +1,5 @@
 """sdy-run: partition a program, run it on its devices, and show that the result is the unpartitioned program's."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import os
 from collections.abc import Generator, Sequence

@@ -1,8 +1,5 @@
 """`sdy.account`: what a program costs each of its devices, as predicted and as XLA compiled it."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +9,7 @@ from typing import Any
 import jax
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.callables import Function
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.mesh import Mesh
@@ -103,7 +101,7 @@ class Account:
     __repr__ = __str__
 
 
-def account(program: ModuleOp | Lowered | Callable[..., Any], *args: Any, **kwargs: Any) -> Account:
+def account(program: ModuleOp | Lowered | Function[Any], *args: Any, **kwargs: Any) -> Account:
     """What a program costs each device: bytes received, by collective and source line, and memory.
 
         print(sdy.account(step, params, batch))

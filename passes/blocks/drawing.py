@@ -1,8 +1,5 @@
 """A block graph for a person to look at, and for other programs to read."""
 
-# graphviz does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

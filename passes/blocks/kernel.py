@@ -1,8 +1,5 @@
 """Running a shard: its program runs through JAX."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
 from functools import lru_cache
 

@@ -1,8 +1,5 @@
 """What blocks of an operation really take, found by running some."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

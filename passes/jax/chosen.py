@@ -1,8 +1,5 @@
 """Which compilers are chosen for what jax compiles: a part of what jax knows its traces and programs by."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

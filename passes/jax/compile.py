@@ -1,10 +1,6 @@
 """A module as a function on jax arrays: compiled once, called many times."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
-from typing import cast
 
 import jax
 from jax.sharding import NamedSharding
@@ -49,7 +45,7 @@ class CompiledProgram:
 
     def compiled_text(self) -> str:
         """The program as XLA optimised it, as HLO text."""
-        return cast(str, self._compiled.as_text())
+        return self._compiled.as_text()
 
     def temporary_bytes(self) -> int | None:
         """The memory that each device needs while it runs, besides arguments and results; None if XLA does not say."""

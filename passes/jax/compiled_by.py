@@ -4,9 +4,6 @@ The mark is an operation of jax that does nothing: derivatives and batches of wh
 it is lowered, the program keeps alive what the mark says.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -53,6 +50,16 @@ def _placed(array: jax.Array, mesh: Mesh | None) -> jax.Array:
     return jax.lax.with_sharding_constraint(array, NamedSharding(mesh, anyhow))
 
 
+@_mark.def_impl
+@_mark.def_abstract_eval
+def _as_it_is(array: Any, *, compiler: Compiler) -> Any:
+    return array
+
+
+def _transpose(cotangent: Any, array: Any, *, compiler: Compiler) -> list[Any]:
+    return [_mark.bind(cotangent, compiler=compiler)]
+
+
 def _lower(ctx: mlir.LoweringRuleContext, array: ir.Value, *, compiler: Compiler) -> list[ir.Value]:
     let_jax_ask()
     if not keep_alive(ctx, compiler) and compiler.policy is not None:
@@ -61,8 +68,6 @@ def _lower(ctx: mlir.LoweringRuleContext, array: ir.Value, *, compiler: Compiler
     return [array]
 
 
-_mark.def_impl(lambda array, *, compiler: array)
-_mark.def_abstract_eval(lambda array, *, compiler: array)
-ad.deflinear2(_mark, lambda cotangent, array, *, compiler: [_mark.bind(cotangent, compiler=compiler)])
+ad.deflinear2(_mark, _transpose)
 batching.defvectorized(_mark)
 mlir.register_lowering(_mark, _lower)

@@ -7,9 +7,6 @@ jax traces a program and lowers it; before it hands the module to XLA, the modul
 and partitioning make of it, whose arguments and results lie where jax was told that they lie.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache

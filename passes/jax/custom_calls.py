@@ -1,8 +1,5 @@
 """Custom calls, whose code is in libraries: these are made ready, and a call that none of them has is told."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import re
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,8 +1,5 @@
 """`jax.experimental.custom_partitioning`: an operation of which its author says what each device computes."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,5 @@
 """The mesh of a module that says none."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from jax.sharding import AbstractMesh
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter

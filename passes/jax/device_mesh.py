@@ -7,14 +7,11 @@ in `sdy.axes`, on a line from 1 (major) to the number of devices (minor). To a p
 the module has for it, where that names whole axes.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import quote
 
 import jax
@@ -30,8 +27,7 @@ from sdy.sharding import TensorSharding
 _PLAIN = " !#$&'()*+,/:;<=>?@[]^`{|}"
 """Of what may be in an axis name besides letters and digits, what XLA takes: at anything else it ends the process."""
 
-Device: TypeAlias = Any
-"""A `jax.Device`, which jax declares as a variable, not as a type."""
+Device: TypeAlias = jax.Device
 
 AnyMesh: TypeAlias = jax.sharding.Mesh | AbstractMesh
 """A mesh of jax, with devices or without."""

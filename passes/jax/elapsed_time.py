@@ -1,8 +1,5 @@
 """How long a step of compiling a function takes, told where and as jax tells it of its own steps."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import logging
 import time
 from collections.abc import Generator

@@ -1,10 +1,6 @@
 """A JAX program as a module."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +8,7 @@ import jax
 from jax.extend.source_info_util import register_exclusion
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.callables import Function
 from sdy.dialect.attributes import OPERATOR
 from sdy.passes.jax.operator_calls import name_operator_calls
 from sdy.passes.jax.python_callbacks import let_each_device_call
@@ -21,7 +18,7 @@ from sdy.text import parse
 register_exclusion(str(Path(__file__).parent) + os.sep)
 
 
-def from_jax(program: jax.stages.Lowered | Callable[..., Any], *args: Any, **kwargs: Any) -> ModuleOp:
+def from_jax(program: jax.stages.Lowered | Function[Any], *args: Any, **kwargs: Any) -> ModuleOp:
     """The StableHLO module of a JAX program, with the shardings that its arguments and constraints carry.
 
     `program` is what `jax.jit(f).lower(...)` returned, or a function, jitted or not, that is lowered here for `args`

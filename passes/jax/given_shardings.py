@@ -6,9 +6,6 @@ jax's affair. jax takes its own, and what it does not know, open dimensions,
 priorities and sub-axes, is written into the module.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -22,6 +19,7 @@ from xdsl.dialects.builtin import TensorType, i1
 
 from sdy.dialect.sharding_checks import sharding_problem
 from sdy.mesh import Mesh
+from sdy.narrowing import is_list
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.jax_internals import UnspecifiedValue
 from sdy.passes.jax.sharding_constraint import constrain
@@ -45,7 +43,7 @@ class GivenShardings:
         An `sdy.Mesh` that has more devices than there are is an abstract mesh. Raises TypeError for what is no mesh or
         no sharding, ValueError for a sharding on another mesh; where it is one of many, the message says which.
         """
-        arguments = tuple(arguments) if isinstance(arguments, list) else arguments
+        arguments = tuple(arguments) if is_list(arguments) else arguments
         trees = {"in_shardings": arguments, "out_shardings": results}
         leaves = [(name + keystr(path), leaf) for name, tree in trees.items() for path, leaf in _with_paths(tree)]
         named = [(name, _sharding(leaf)) for name, leaf in leaves]
@@ -159,7 +157,7 @@ def _names_its_mesh(leaf: Any) -> bool:
     return isinstance(leaf, NamedSharding) or (isinstance(leaf, TensorSharding) and isinstance(leaf.mesh, Mesh))
 
 
-def _devices(mesh: AnyMesh) -> tuple[Device, ...]:
+def _devices(mesh: AnyMesh) -> tuple[Device | int, ...]:
     """The devices, of an abstract mesh their numbers."""
     return tuple(mesh.devices.flat if isinstance(mesh, jax.sharding.Mesh) else range(mesh.size))
 

@@ -1,8 +1,5 @@
 """`jax.debug.inspect_array_sharding`: who asks for the sharding of a value is told what was found."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,8 +1,5 @@
 """What this project needs of jax and jax does not offer, in the one place that may have to follow a new version."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,7 +11,7 @@ from jax._src import core, dispatch, dtypes, sharding_impls
 from jax._src.custom_partitioning import _ShardingCallbackInfo
 from jax._src.interpreters import pxla
 from jax._src.lax import linalg
-from jax._src.lib import xla_client  # pyright: ignore[reportPrivateImportUsage]
+from jax._src.lib import xla_client
 from jax._src.named_sharding import UnspecifiedValue
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
@@ -24,6 +21,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from sdy.passes.jax.device_mesh import AnyMesh, Device
+
+# pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,12 @@ class ToCompile:
     def of(cls, lowered: Any) -> "ToCompile":
         """That of a `jax.stages.Lowered`."""
         computation = lowered._lowering
-        return cls._of(
+        return cls.of_arguments(
             computation._name, computation._hlo, {**computation.compile_args, "device_list": computation._device_list}
         )
 
     @classmethod
-    def _of(cls, name: str, module: ir.Module, args: Mapping[str, Any]) -> "ToCompile":
+    def of_arguments(cls, name: str, module: ir.Module, args: Mapping[str, Any]) -> "ToCompile":
         shardings = [*args["in_shardings"], *(args["intermediate_shardings"] or ()), *args["out_shardings"]]
         meshes = [sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding)]
         if args["context_mesh"] is not None and not args["context_mesh"].empty:
@@ -92,7 +91,10 @@ def sharding_questions(kept: Sequence[Any]) -> dict[bytes, Callable[[NamedShardi
     """
 
     def ask(function: Callable[[Any], None]) -> Callable[[NamedSharding], None]:
-        return lambda sharding: function(sharding._to_xla_hlo_sharding(len(sharding.spec)))
+        def answer(sharding: Any) -> None:
+            function(sharding._to_xla_hlo_sharding(len(sharding.spec)))
+
+        return answer
 
     return {xla_client.encode_inspect_sharding_callback(each): ask(each) for each in kept if isfunction(each)}
 
@@ -135,7 +137,7 @@ def before_xla_compiles(change: Callable[[ToCompile], tuple[ir.Module, Sequence[
     compile_ = pxla.UnloadedMeshExecutable.from_hlo
 
     def from_hlo(name: str, hlo: ir.Module, *args: Any, **kwargs: Any) -> Any:
-        lowered = ToCompile._of(name, hlo, kwargs)
+        lowered = ToCompile.of_arguments(name, hlo, kwargs)
         changed = change(lowered)
         if changed is None:
             return compile_(name, hlo, *args, **kwargs)

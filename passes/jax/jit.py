@@ -7,9 +7,6 @@ It is a function of `jax.jit`, called where this compiler is chosen, as within `
 and asks for what XLA is to compile. So all that happens from the second call on is what jax does for any function.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,6 +21,7 @@ from jax.extend.core import get_opaque_trace_state
 from jax.sharding import NamedSharding
 from jax.tree_util import tree_leaves
 
+from sdy.callables import Function
 from sdy.mesh import Mesh
 from sdy.passes.jax.chosen import Compiler, choosing, chosen
 from sdy.passes.jax.compiled_by import compiled_by
@@ -42,7 +40,7 @@ _NOWHERE = nullcontext()
 
 
 def jit(
-    fun: Callable[..., Any] | None = None,
+    fun: Function[Any] | None = None,
     /,
     *,
     mesh: AnyMesh | Mesh | None = None,
@@ -81,7 +79,7 @@ class Jitted:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Function[Any],
         trees: tuple[Any, Tree, Tree],
         policy: Policy | None,
         compare_layouts: bool,
@@ -202,7 +200,7 @@ class Jitted:
         return positions, [names[index] if index < len(names) else f"args[{index}]" for index in positions]
 
 
-def _parameters(fun: Callable[..., Any]) -> list[str]:
+def _parameters(fun: Function[Any]) -> list[str]:
     """The names of the parameters of `fun`; none where it has no signature, as some functions that are not Python."""
     try:
         return list(inspect.signature(fun).parameters)

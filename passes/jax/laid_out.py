@@ -1,8 +1,5 @@
 """What this compiler makes of a program that jax has lowered: with all shardings, and as the program of one device."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -4,9 +4,6 @@ The operation is bound inside `jax.shard_map`, so that jax places the shards of 
 program itself is put, as it stands, into the module that jax is building.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,5 @@
 """The layouts of a module that jax lowered, of which some operations speak of functions of Python."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,8 +1,5 @@
 """The shardings of values inside a program, as jax says them."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile

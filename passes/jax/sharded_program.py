@@ -5,9 +5,6 @@ the shards of the results together. Nothing here depends on the kind of devices:
 with the groups of devices that take part.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +20,7 @@ from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
+from sdy.narrowing import is_tuple
 from sdy.outside import outside_dialect
 from sdy.passes.driver import partition
 from sdy.passes.jax.custom_calls import prepare_custom_calls
@@ -185,11 +183,11 @@ def _in_type(sharding: NamedSharding) -> NamedSharding:
     types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
 
     def explicit(axes: Any) -> Any:
-        named = axes if isinstance(axes, tuple) else (axes,)
+        named = axes if is_tuple(axes) else (axes,)
         return tuple(axis for axis in named if axis is not None and types[axis] is AxisType.Explicit) or None
 
     spec = PartitionSpec(*map(explicit, sharding.spec.partitions), unreduced=sharding.spec.unreduced)
-    return sharding.update(spec=spec)
+    return NamedSharding(sharding.mesh, spec, memory_kind=sharding.memory_kind)
 
 
 def make_local(

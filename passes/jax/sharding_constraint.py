@@ -3,9 +3,6 @@
 It says what jax cannot: open dimensions, priorities, and parts of axes.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from typing import Any
 
 import jax
@@ -63,6 +60,16 @@ def give_to_main(module: ModuleOp) -> None:
                 Rewriter.erase_op(op)
 
 
+@_constraint.def_impl
+@_constraint.def_abstract_eval
+def _as_it_is(array: Any, *, sharding: TensorSharding) -> Any:
+    return array
+
+
+def _transpose(cotangent: Any, array: Any, *, sharding: TensorSharding) -> list[Any]:
+    return [constrain(cotangent, sharding)]
+
+
 def _lower(ctx: mlir.LoweringRuleContext, array: ir.Value, *, sharding: TensorSharding) -> list[ir.Value]:
     if lowered_device_count(ctx) == 1:
         return [array]
@@ -78,8 +85,6 @@ def _batch(arrays: Any, dims: Any, *, sharding: TensorSharding) -> tuple[jax.Arr
     return constrain(array, wider), dim
 
 
-_constraint.def_impl(lambda array, *, sharding: array)
-_constraint.def_abstract_eval(lambda array, *, sharding: array)
-ad.deflinear2(_constraint, lambda cotangent, array, *, sharding: [constrain(cotangent, sharding)])
+ad.deflinear2(_constraint, _transpose)
 batching.primitive_batchers[_constraint] = _batch
 mlir.register_lowering(_constraint, _lower)

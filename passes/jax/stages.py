@@ -1,8 +1,5 @@
 """What `sdy.jit` makes of a function on its way to XLA, with what `jax.stages` says of each stage."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,8 +1,5 @@
 """Batch normalisation: each feature over all other dimensions."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from typing import cast
 
 import numpy as np

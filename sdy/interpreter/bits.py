@@ -1,11 +1,7 @@
 """Operations on the bits of elements: shifts, counts, other readings of the same bits."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from typing import cast
 
-import ml_dtypes
 import numpy as np
 from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
@@ -13,7 +9,7 @@ from xdsl.ir import Operation
 from sdy import stablehlo
 from sdy.interpreter.quantization import storage_dtype
 from sdy.interpreter.tables import Implementation, Kernel, elementwise
-from sdy.interpreter.values import Array, DType, bit_width, of_type, widened
+from sdy.interpreter.values import Array, DType, bit_width, float_format, of_type, widened
 from sdy.stablehlo.chlo import elementwise as chlo
 
 
@@ -106,7 +102,7 @@ def _bitcast(interpreter: Interpreter, op: stablehlo.BitcastConvertOp, args: Pyt
 def _reduce_precision(interpreter: Interpreter, op: stablehlo.ReducePrecisionOp, args: PythonValues) -> PythonValues:
     """Round to nearest even with fewer bits in the mantissa; what the exponent cannot say is infinite or zero."""
     x: Array = args[0]
-    format_ = ml_dtypes.finfo(x.dtype)
+    format_ = float_format(x.dtype)
     exponent_bits, mantissa_bits = op.exponent_bits.value.data, op.mantissa_bits.value.data
     bits = x.view(f"u{x.dtype.itemsize}").astype(np.uint64)
     dropped = max(int(format_.nmant) - mantissa_bits, 0)

@@ -4,9 +4,6 @@ Reductions, scatters, sorts and maps have a body for one element, or for two. Wh
 it is run once on whole arrays, as NumPy does not mind; any other body is run for each element.
 """
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 

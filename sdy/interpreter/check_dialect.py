@@ -9,9 +9,6 @@
 operands differ: at all, by more than a tolerance, or by more numbers than a maximum that lie between them.
 """
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from typing import Self
 
 from xdsl.dialects.builtin import (
@@ -114,7 +111,7 @@ class ConstantExpectationOp(ExpectationOp):
         value = parser.parse_attribute()
         if not isinstance(value, DenseIntOrFPElementsAttr):
             parser.raise_error("expected a constant", start)
-        properties = {"value": value, **_parse_tolerance(parser)}
+        properties: dict[str, Attribute] = {"value": value, **_parse_tolerance(parser)}
         attributes = parser.parse_optional_attr_dict()
         operands = [parser.resolve_operand(lhs, value.get_type())]
         return cls.create(operands=operands, properties=properties | _own(attributes), attributes=attributes)

@@ -1,8 +1,5 @@
 """What the operations of the test dialects do: run grids of programs, and say where tensors differ."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,8 +1,5 @@
 """What devices do together. Each collective first brings its operands to the others of its group."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import cast

@@ -1,8 +1,5 @@
 """Comparing and choosing elements, and converting them from one type to another."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from typing import cast
 
 import ml_dtypes

@@ -1,8 +1,5 @@
 """Loops, branches, calls, tuples and tokens."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 import numpy as np
 from xdsl.dialects import func
 from xdsl.interpreter import (
@@ -105,7 +102,7 @@ def _scan(interpreter: Interpreter, op: ScanOp, args: PythonValues) -> PythonVal
     length = inputs[0].shape[dim] if inputs else shape_of(op.outputs[0])[dim]
     if op.scan_dim_size is not None:
         length = op.scan_dim_size.value.data
-    is_reverse = op.is_reverse is not None and bool(op.is_reverse.value.data)
+    is_reverse = bool(op.is_reverse.value.data)
     outputs = [np.empty(shape_of(value), dtype_of(value)) for value in op.outputs]
     for place in reversed(range(length)) if is_reverse else range(length):
         elements = (array.take(place, dim) for array in inputs)

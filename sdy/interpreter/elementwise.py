@@ -1,8 +1,5 @@
 """Functions of each element alone."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from typing import Any
 
 import numpy as np

@@ -3,9 +3,6 @@
 One device computes at a time; it does so until it must wait for others, then the next one has its turn.
 """
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,5 @@
 """Slices read or written at indices that are data: gather and scatter."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 import math
 from collections.abc import Sequence
 

@@ -4,10 +4,6 @@ What a routine leaves in its operand beside its result (a factor's other triangl
 here as well. `info`, a result of most, is 0 where the routine succeeded.
 """
 
-# scipy does not declare the types of its routines.
-# pyright: basic
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +12,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
 from xdsl.interpreter import Interpreter, PythonValues
 
 from sdy import stablehlo
+from sdy.callables import Function
 from sdy.diagnostics import op_error
 from sdy.interpreter.linear_algebra import cholesky, triangular_solve
 from sdy.interpreter.tables import Implementation
@@ -57,7 +54,7 @@ def _trsm(interpreter: Interpreter, op: stablehlo.CustomCallOp, args: PythonValu
     return (of_type(result, op.results[0]),)
 
 
-Routine = Callable[..., tuple[Any, ...]]
+Routine = Function[tuple[Any, ...]]
 """A function of the call and the operands for one matrix, to the results for it."""
 
 

@@ -1,8 +1,5 @@
 """Factorisations, triangular systems and Fourier transforms, on the last dimensions of batches."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 import numpy as np
 from xdsl.interpreter import Interpreter, PythonValues
 
@@ -34,8 +31,7 @@ def cholesky(a: Array, *, lower: bool) -> Array:
 
 
 def _cholesky(interpreter: Interpreter, op: stablehlo.CholeskyOp, args: PythonValues) -> PythonValues:
-    lower = op.lower is not None and bool(op.lower.value.data)
-    return (of_type(cholesky(widened(args[0]), lower=lower), op.result),)
+    return (of_type(cholesky(widened(args[0]), lower=bool(op.lower.value.data)), op.result),)
 
 
 def triangular_solve(a: Array, b: Array, *, lower: bool, left: bool, unit: bool, kind: Transpose) -> Array:

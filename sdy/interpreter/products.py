@@ -1,8 +1,5 @@
 """Sums of products: dot_general, einsum and convolution."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 import math
 from collections.abc import Sequence
 from dataclasses import fields, replace

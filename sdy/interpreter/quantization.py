@@ -4,9 +4,6 @@ Operations that compute with them are those on the numbers that the integers sta
 can store. What only moves elements moves the integers; any other operation is refused.
 """
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue

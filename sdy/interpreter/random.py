@@ -8,9 +8,6 @@ bits (Philox), lowest first. StableHLO leaves open how bits are laid out, so tha
 numbers everywhere does not use them; here they are those of XLA.
 """
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 import math
 from collections.abc import Sequence
 

@@ -1,8 +1,5 @@
 """Elements combined by a body: reductions, along dimensions or in windows, and maps."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import cast

@@ -1,8 +1,5 @@
 """Where elements go: constants, and operations that move elements without looking at them."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from collections.abc import Sequence
 from typing import Any
 

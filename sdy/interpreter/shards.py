@@ -1,8 +1,5 @@
 """Which part of an array a device has, and arrays put together from the parts of all devices."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,8 +1,5 @@
 """Sorting by any comparator: a merge sort that compares all elements at once in each of its steps."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 import numpy as np
 from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
@@ -15,7 +12,7 @@ from sdy.stablehlo.chlo.creation import TopKOp
 
 
 def _sort(interpreter: Interpreter, op: stablehlo.SortOp, args: PythonValues) -> PythonValues:
-    dim = -1 if op.dimension is None else op.dimension.value.data
+    dim = op.dimension.value.data
     arrays = [np.moveaxis(array, dim, -1) for array in args] if args[0].ndim else list(args)
     if arrays[0].ndim and arrays[0].shape[-1] > 1:
         order = _sorted(arrays, body(interpreter, op.comparator))
@@ -32,7 +29,7 @@ def _sorted(arrays: list[Array], before: Body) -> Array:
     finds, for all elements together.
     """
     shape, length = arrays[0].shape, arrays[0].shape[-1]
-    places = np.broadcast_to(np.arange(length), shape)
+    places: Array = np.broadcast_to(np.arange(int(length)), shape)
     order = places.copy()
     width = 1
     while width < length:

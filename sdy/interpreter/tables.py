@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, impl, register_impls
 from xdsl.ir import Operation
 
+from sdy.callables import Function
 from sdy.interpreter.quantization import dequantized, on_numbers, quantization, quantized
 from sdy.interpreter.values import widened
 
-Kernel: TypeAlias = Callable[..., Any]
+Kernel: TypeAlias = Function[Any]
 """A function of the operands, one array each, to the result; it need not be of the result's type."""
 
 Implementation: TypeAlias = Callable[[Interpreter, Any, PythonValues], PythonValues]

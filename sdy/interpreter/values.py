@@ -4,9 +4,6 @@ A tensor is a NumPy array of its element type (`ml_dtypes` has those that NumPy 
 tuple of these. Integers wrap as their type says; i1 is bool.
 """
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
@@ -91,13 +88,19 @@ def bit_width(dtype: DType) -> int:
     try:
         return int(ml_dtypes.iinfo(dtype).bits)
     except ValueError:
-        return int(ml_dtypes.finfo(dtype).bits)
+        return int(float_format(dtype).bits)
+
+
+def float_format(dtype: DType) -> "np.finfo[Any]":
+    """How many bits of an element say what of a floating-point number."""
+    return cast("np.finfo[Any]", ml_dtypes.finfo(dtype))
 
 
 def constant_array(value: DenseIntOrFPElementsAttr, dtype: DType) -> Array:
     """The elements of a constant; `dtype` is that of its element type."""
     type_ = cast(TensorType[Attribute], value.get_type())
-    narrow = isinstance(type_.element_type, IntegerType) and type_.element_type.bitwidth < 8
+    element_type = type_.element_type
+    narrow = isinstance(element_type, IntegerType) and element_type.bitwidth < 8
     stored = np.frombuffer(value.data.data, np.int8 if narrow else dtype)
     if dtype == np.bool_:
         stored = stored != 0

@@ -1,8 +1,5 @@
 """Operations of `jax.experimental.custom_partitioning`, of which Python functions say how they are partitioned."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +12,16 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from sdy.callables import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 SPLIT = NamedSharding(MESH, P("data", "model"))
 X = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
 W = np.cos(X)
+
+
+Partitioned = tuple[Any, Function[Any], Any, Any]
+"""A mesh, what each device computes, and the shardings of the result and of the arguments."""
 
 
 def product(told: list[Any]) -> Any:
@@ -29,7 +31,7 @@ def product(told: list[Any]) -> Any:
     def multiply(x: Any, w: Any) -> Any:
         return x @ w
 
-    def partition(mesh: Any, arguments: Any, result: Any) -> Any:
+    def partition(mesh: Any, arguments: Any, result: Any) -> Partitioned:
         told.append([array.sharding.spec for array in (*arguments, result)])
         rows = arguments[0].sharding.spec[0]
         of_rows, whole = NamedSharding(mesh, P(rows, None)), NamedSharding(mesh, P())
@@ -42,7 +44,10 @@ def product(told: list[Any]) -> Any:
 def test_the_author_is_asked_as_by_jax():
     told: list[Any] = []
     multiply = product(told)
-    program: Any = lambda x, w: jnp.sin(multiply(x, w)) + 1  # noqa: E731
+
+    def program(x: Any, w: Any) -> Any:
+        return jnp.sin(multiply(x, w)) + 1
+
     results = [jit(program, in_shardings=(SPLIT, None))(X, W) for jit in (jax.jit, sdy.jit)]
     np.testing.assert_allclose(results[1], results[0], rtol=1e-5)
     assert told[0] == told[1] == [P("data", "model"), P("model", None), P("data", None)]
@@ -90,7 +95,7 @@ def test_trees_static_arguments_and_collectives_are_as_in_jax():
         np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-5)
 
 
-def refused(partition: Callable[..., Any]) -> str:
+def refused(partition: Function[Any]) -> str:
     wrong = custom_partitioning(lambda x: x + 1)
     wrong.def_partition(partition=partition, sharding_rule="i j -> i j")
     with pytest.raises(sdy.DiagnosticError) as raised:
@@ -101,10 +106,10 @@ def refused(partition: Callable[..., Any]) -> str:
 def test_what_does_not_fit_is_told_with_its_place():
     other = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
 
-    def of_another_mesh(mesh: Any, arguments: Any, result: Any) -> Any:
+    def of_another_mesh(mesh: Any, arguments: Any, result: Any) -> Partitioned:
         return other, lambda x: x, NamedSharding(other, P("x")), (NamedSharding(other, P("x")),)
 
-    def of_another_size(mesh: Any, arguments: Any, result: Any) -> Any:
+    def of_another_size(mesh: Any, arguments: Any, result: Any) -> Partitioned:
         whole = NamedSharding(mesh, P())
         return mesh, lambda x: x[:2], whole, (whole,)
 

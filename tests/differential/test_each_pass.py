@@ -8,7 +8,6 @@ for many.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportUntypedFunctionDecorator=false
 
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from jax.sharding import PartitionSpec as P
 from cxx_versions import lacks, with_known_reductions
 from oracle import OracleError, assert_same, oracle, oracle_after_each
 from random_modules import random_module
+from sdy.callables import Function
 from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
 from sdy.text import format, parse
@@ -151,7 +151,7 @@ def gradients(x: jax.Array, first: jax.Array, second: jax.Array) -> Any:
     return jax.grad(loss, argnums=(0, 1))(first, second)
 
 
-PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[jax.ShapeDtypeStruct, ...]]] = {
+PROGRAMS: dict[str, tuple[Function[Any], tuple[jax.ShapeDtypeStruct, ...]]] = {
     "scan": (scan, (spec((8, 8), "x"), spec((3, 8, 8), None, None, "y"))),
     "branches": (branches, (spec((), dtype=jnp.bool_), spec((8, 8), "x"), spec((8, 8), "y"))),
     "manual": (manual, (spec((8, 8), "x", "y"), spec((8, 8)))),

@@ -1,8 +1,5 @@
 """Programs that `jax.export` saves: by `jax.jit` for `sdy.jit` to call, and by `sdy.jit` for either."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 from xdsl.ir import Operation
 
 import sdy
+from sdy.callables import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 SPLIT = NamedSharding(MESH, P("data", "model"))
@@ -29,7 +27,7 @@ def program(x: Any, scale: Any) -> Any:
 
 @pytest.mark.parametrize("by", [jax.jit, sdy.jit])
 @pytest.mark.parametrize("calling", [jax.jit, sdy.jit])
-def test_what_one_exports_the_other_calls(by: Callable[..., Any], calling: Callable[..., Any]):
+def test_what_one_exports_the_other_calls(by: Callable[..., Any], calling: Callable[[Function[Any]], Any]):
     exported = export.export(by(program, in_shardings=(SPLIT, None)))(X, 2.0)
     assert exported.nr_devices == 8
     assert [(aval.shape, aval.dtype) for aval in exported.in_avals] == [(X.shape, X.dtype), ((), X.dtype)]
@@ -44,10 +42,11 @@ def test_what_is_exported_can_be_saved_with_its_derivative():
     pytest.importorskip("flatbuffers")
     exported = export.export(sdy.jit(program, in_shardings=(SPLIT, None)))(X, 2.0)
     exported = export.deserialize(bytearray(exported.serialize(vjp_order=1)))
-    given, expected = (
-        jax.value_and_grad(lambda x, run=run: run(x, 2.0)["product"].sum())(jax.device_put(X, SPLIT))
-        for run in (exported.call, program)
-    )
+
+    def derivative(run: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+        return jax.value_and_grad(lambda x: run(x, 2.0)["product"].sum())(jax.device_put(X, SPLIT))
+
+    given, expected = derivative(exported.call), derivative(program)
     for ours, wanted in zip(given, expected, strict=True):
         np.testing.assert_allclose(ours, wanted, rtol=1e-4)
 

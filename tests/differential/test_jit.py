@@ -1,8 +1,5 @@
 """`sdy.jit` beside `jax.jit`: what goes in and out, when it compiles, what it refuses."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +12,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from sdy.callables import Function
 from sdy.passes.jax.hlo_collectives import collectives
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -64,7 +62,7 @@ def test_without_any_sharding_one_device_runs_it():
 ALONE = jax.make_mesh((1,), ("data",), devices=jax.devices()[3:4], axis_types=(AxisType.Auto,))
 ON_ALONE = NamedSharding(ALONE, P())
 ELSEWHERE = jax.device_put(X, jax.devices()[3])
-PLACES: dict[str, tuple[Any, dict[str, Any], tuple[Any, ...]]] = {
+PLACES: dict[str, tuple[Function[Any], dict[str, Any], tuple[Any, ...]]] = {
     "numpy": (jnp.sin, {}, (X,)),
     "not committed": (jnp.sin, {}, (jnp.ones(8),)),
     "no arguments": (lambda: jax.random.key(0), {}, ()),
@@ -84,7 +82,9 @@ PLACES: dict[str, tuple[Any, dict[str, Any], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize(("function", "options", "args"), PLACES.values(), ids=PLACES)
-def test_results_are_committed_where_those_of_jax_are(function: Any, options: dict[str, Any], args: tuple[Any, ...]):
+def test_results_are_committed_where_those_of_jax_are(
+    function: Function[Any], options: dict[str, Any], args: tuple[Any, ...]
+):
     given, expected = (jit(function, **options)(*args) for jit in (sdy.jit, jax.jit))
     assert given.committed == expected.committed
     assert given.sharding == expected.sharding
@@ -133,7 +133,7 @@ def test_results_are_laid_out_as_given():
 
 def test_layouts_in_memory_are_those_given():
     by_column = Format(Layout((1, 0)), on("data"))
-    options = {"in_shardings": (by_column, None), "out_shardings": {"sum": by_column, "x": None}}
+    options: dict[str, Any] = {"in_shardings": (by_column, None), "out_shardings": {"sum": by_column, "x": None}}
     given, expected = (
         jit(lambda x, y: {"sum": x + y, "x": x}, **options)(jax.device_put(X, by_column), X)
         for jit in (sdy.jit, jax.jit)

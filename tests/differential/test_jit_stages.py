@@ -1,10 +1,8 @@
 """What is between a function and a call of it: tracing, lowering, compiling, by `sdy.jit` beside `jax.jit`."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import logging
 import re
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -16,6 +14,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from sdy.callables import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 X = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
@@ -106,7 +105,7 @@ def test_options_are_given_to_xla():
 
 
 @pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
-def test_what_was_compiled_can_be_forgotten(jit: Any):
+def test_what_was_compiled_can_be_forgotten(jit: Callable[[Function[Any]], Any]):
     scale = 2
     run = jit(lambda x: x * scale)
     assert run(1) == 2
@@ -117,7 +116,10 @@ def test_what_was_compiled_can_be_forgotten(jit: Any):
 
 
 def test_our_share_of_the_time_is_logged_as_that_of_jax(caplog: pytest.LogCaptureFixture):
-    again = wraps(layer)(lambda x, params, unused, scale: layer(x, params, unused, scale))
+    @wraps(layer)
+    def again(x: Any, params: Any, unused: Any, scale: float) -> Any:
+        return layer(x, params, unused, scale)
+
     program = sdy.jit(again, **SPLIT)
     with jax.log_compiles():
         program(*ARGUMENTS)
@@ -141,7 +143,7 @@ def test_what_stands_for_a_function_says_what_it_is():
 
 
 @pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
-def test_what_escaped_from_another_function_is_refused(jit: Any):
+def test_what_escaped_from_another_function_is_refused(jit: Callable[[Function[Any]], Any]):
     """A tracer that is not an argument would stand for another number."""
     escaped: list[Any] = []
     jit(lambda x: escaped.append(x) or x)(1.0)

@@ -1,8 +1,5 @@
 """`sdy.jit` beside `jax.jit` where the types of arrays say how they are laid out, and where one device is asked for."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from typing import Any
 
 import jax
@@ -13,6 +10,7 @@ from jax.sharding import AxisType, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from sdy.callables import Function
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 
@@ -21,7 +19,7 @@ def mesh_of(sizes: tuple[int, ...], *types: AxisType) -> jax.sharding.Mesh:
     return jax.make_mesh(sizes, ("x", "y"), axis_types=types)
 
 
-def assert_same(function: Any, *arguments: jax.Array) -> None:
+def assert_same(function: Function[Any], *arguments: jax.Array) -> None:
     """By both, the same numbers in the same places."""
     ours, of_jax = (jit(function)(*arguments) for jit in (sdy.jit, jax.jit))
     assert ours.sharding == of_jax.sharding

@@ -1,8 +1,5 @@
 """Programs that see their devices through several meshes, or through a mesh that has none."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from typing import Any
 
 import jax
@@ -14,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from oracle import oracle
+from sdy.callables import Function
 from sdy.common_mesh import CommonMesh
 from sdy.diagnostics import capture
 from sdy.passes.driver import run_passes
@@ -90,7 +88,7 @@ PROGRAMS = {"constraints": chain, "a nested jit": nested, "shard_map": mapped}
 
 
 @pytest.mark.parametrize("function", PROGRAMS.values(), ids=PROGRAMS)
-def test_several_meshes_in_one_program_compute_what_jax_does(function: Any):
+def test_several_meshes_in_one_program_compute_what_jax_does(function: Function[Any]):
     u, v = jax.device_put(U, on(GRID, "x", "y")), jax.device_put(V, on(LINE, "a"))
     with capture() as told:
         given = sdy.jit(function)(u, v)
@@ -99,7 +97,7 @@ def test_several_meshes_in_one_program_compute_what_jax_does(function: Any):
 
 
 @pytest.mark.parametrize(("function", "wanted"), [(chain, on(OTHER, "p", "q")), (nested, on(LINE, None, "a"))])
-def test_results_lie_on_a_mesh_that_the_person_named(function: Any, wanted: NamedSharding):
+def test_results_lie_on_a_mesh_that_the_person_named(function: Function[Any], wanted: NamedSharding):
     u, v = jax.device_put(U, on(GRID, "x", "y")), jax.device_put(V, on(LINE, "a"))
     assert sdy.jit(function)(u, v).sharding == wanted
 

@@ -1,8 +1,5 @@
 """Programs that another compiles: a function of `sdy.jit` as a part of them, or `sdy.compiler` around their calls."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 from xdsl.ir import Operation
 
 import sdy
+from sdy.callables import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 SPLIT = NamedSharding(MESH, P("data"))
@@ -43,22 +41,22 @@ class Asked:
             sdy.split(op, operand=0, dim=0, axis="data")
 
 
-def batched(function: Callable[..., Any]) -> Callable[..., Any]:
+def batched(function: Function[Any]) -> Callable[[Any, Any], Any]:
     return lambda x, w: jax.vmap(function, (0, None))(jnp.stack([x] * 4), w)
 
 
-def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
+def repeated(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def body(total: Any, _: Any) -> Any:
         return total + function(X, W), None
 
     return lambda x, w: jax.lax.scan(body, x.sum() + w.sum(), None, length=3)[0]
 
 
-def linearized(function: Callable[..., Any]) -> Callable[..., Any]:
+def linearized(function: Function[Any]) -> Callable[[Any, Any], Any]:
     return lambda x, w: jax.linearize(function, x, w)[1](x, w)
 
 
-TRANSFORMATIONS: dict[str, Callable[..., Any]] = {
+TRANSFORMATIONS: dict[str, Callable[[Any], Any]] = {
     "grad": jax.grad,
     "value and grad": jax.value_and_grad,
     "forward": jax.jacfwd,
@@ -80,7 +78,7 @@ def assert_close(given: Any, expected: Any) -> None:
 @pytest.mark.parametrize("transform", TRANSFORMATIONS.values(), ids=list(TRANSFORMATIONS))
 @pytest.mark.parametrize("given", [{"mesh": MESH}, {"in_shardings": (SPLIT, None)}], ids=["mesh", "shardings"])
 def test_what_a_function_becomes_a_part_of_is_compiled_as_the_function_is(
-    given: dict[str, Any], transform: Callable[..., Any]
+    given: dict[str, Any], transform: Callable[[Any], Any]
 ):
     policy = Asked()
     results = transform(sdy.jit(lambda x, w: loss(x, w), policy=policy, **given))(X, W)
@@ -100,7 +98,10 @@ def test_what_was_given_for_one_function_is_not_used_beside_it():
 def test_policies_of_several_functions_are_asked_in_turn():
     outer, first, second = Asked(), Asked(splits=False), Asked(splits=False)
     one, two = sdy.jit(loss, policy=first), sdy.jit(lambda x, w: loss(w, x), policy=second)
-    both: Any = lambda x, w: one(x, w) + two(x, w)  # noqa: E731
+
+    def both(x: Any, w: Any) -> Any:
+        return one(x, w) + two(x, w)
+
     sdy.jit(both, in_shardings=(SPLIT, None), policy=outer)(X, W)
     assert outer.products == first.products == second.products == [2]
     assert_close(jax.jit(both)(jax.device_put(X, SPLIT), W), both(X, W))
@@ -119,7 +120,7 @@ CUT = sdy.Sharding.of(sdy.AxisRef("data", 2, 2), ...)
 
 
 @pytest.mark.parametrize("transform", TRANSFORMATIONS.values(), ids=list(TRANSFORMATIONS))
-def test_shardings_that_only_we_know_are_used_in_another_program_too(transform: Callable[..., Any]):
+def test_shardings_that_only_we_know_are_used_in_another_program_too(transform: Callable[[Any], Any]):
     policy = Asked(splits=False)
     run = sdy.jit(lambda x, w: loss(x, w), mesh=MESH, in_shardings=(CUT, None), policy=policy)
     assert_close(transform(run)(X, W), transform(jax.jit(loss))(X, W))
@@ -136,6 +137,7 @@ def test_what_jax_compiles_is_ours_within_a_compiler():
     policy, program = Asked(), jax.jit(loss)
     x = jax.device_put(X, SPLIT)
     program(x, W)
+    compiled: Any = None
     for _ in range(2):
         with sdy.compiler(policy=policy):
             for _ in range(2):
@@ -198,26 +200,38 @@ def test_what_cannot_be_compiled_is_told_with_its_place():
         jax.jit(loss)(X, W)
 
 
+def summed(layer: Any, x: Any) -> Any:
+    return layer(x).sum()
+
+
+def summed_rows(layer: Any, x: Any) -> Any:
+    return jax.vmap(layer)(x).sum()
+
+
 def test_the_jit_of_equinox_is_ours_too():
-    equinox = pytest.importorskip("equinox")
+    equinox: Any = pytest.importorskip("equinox")
     policy = Asked()
     layer = equinox.nn.Linear(8, 8, key=jax.random.key(0))
-    gradient = equinox.filter_grad(lambda layer, x: jax.vmap(layer)(x).sum())
+    gradient = equinox.filter_grad(summed_rows)
     expected = gradient(layer, X)
     with sdy.compiler(mesh=MESH, policy=policy):
         assert_close(equinox.filter_jit(gradient)(layer, X), expected)
     assert sum(policy.products) > 0
     run = sdy.jit(loss, mesh=MESH, policy=policy)
     asked = len(policy.products)
-    assert_close(equinox.filter_jit(lambda x: run(x, W))(X), loss(X, W))
+
+    def with_weights(x: Any) -> Any:
+        return run(x, W)
+
+    assert_close(equinox.filter_jit(with_weights)(X), loss(X, W))
     assert len(policy.products) == asked + 1
 
 
 def test_the_jit_of_flax_is_ours_too():
-    nnx = pytest.importorskip("flax.nnx")
+    nnx: Any = pytest.importorskip("flax.nnx")
     policy = Asked()
     model = nnx.Linear(8, 8, rngs=nnx.Rngs(0))
-    gradient = nnx.grad(lambda model, x: model(x).sum())
+    gradient = nnx.grad(summed)
     expected = gradient(model, X)
     with sdy.compiler(mesh=MESH, policy=policy):
         assert_close(nnx.jit(gradient)(model, X), expected)

@@ -3,9 +3,6 @@
 All numbers are small integers or what both compute alike, so that they are equal.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +14,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from sdy.callables import Function
 from sdy.passes.jax.compile import compile_by_xla
 
 MESH = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -24,7 +22,7 @@ X = np.arange(64, dtype=np.float32).reshape(8, 8) % 7
 RING = [(i, (i + 1) % 4) for i in range(4)]
 
 
-def mapped(function: Callable[..., Any], in_specs: Any, out_specs: Any, *axes: str) -> Callable[..., Any]:
+def mapped(function: Function[Any], in_specs: Any, out_specs: Any, *axes: str) -> Callable[..., Any]:
     """`function` for each device along `axes`, by default all of them."""
     return jax.shard_map(
         function, mesh=MESH, in_specs=in_specs, out_specs=out_specs, axis_names=set(axes), check_vma=False
@@ -98,7 +96,7 @@ def squares_of_sums(x: jax.Array) -> jax.Array:
     return (sums(x) ** 2).sum() + (gathered(x) ** 2).sum()
 
 
-PROGRAMS: dict[str, Callable[..., Any]] = {
+PROGRAMS: dict[str, Function[Any]] = {
     "all axes": mapped(collectives, P("x", "y"), SPECS),
     "some axes": mapped(
         along_x,

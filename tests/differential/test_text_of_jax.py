@@ -1,9 +1,5 @@
 """The text of programs that JAX writes, read and printed: each byte is what MLIR prints."""
 
-# JAX is typed only in part.
-# pyright: basic
-
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,6 +12,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
 
+from sdy.callables import Function
 from sdy.text import format, parse
 
 X = np.ones((4, 8), np.float32)
@@ -37,7 +34,7 @@ def collectives(x: jax.Array) -> jax.Array:
     return gathered + lax.ppermute(x, "b", [(0, 1), (1, 0)]).sum()
 
 
-PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
+PROGRAMS: dict[str, tuple[Function[Any], np.ndarray]] = {
     "arithmetic": (lambda x: jnp.where(x > 0.1, jnp.tanh(x) * 1e-6, x**2 + 0.01), X),
     "bfloat16": (lambda x: x.astype(jnp.bfloat16) @ x.T.astype(jnp.bfloat16) + 0.1, X),
     "float8": (lambda x: x.astype(jnp.float8_e4m3fn) * 1.5, X),

@@ -1,8 +1,5 @@
 """Block graphs: what they consist of, that they give what the whole program gives, and in how much memory."""
 
-# dask does not declare its types.
-# pyright: basic
-
 import json
 import re
 from collections.abc import Sequence
@@ -21,6 +18,7 @@ from jax import lax
 import sdy
 from sdy.blocks import block_operation
 from sdy.box import Box
+from sdy.callables import Function
 from sdy.diagnostics import DiagnosticError
 from sdy.passes.blocks import schedule
 from sdy.passes.blocks.block_shapes import of_shardings, within
@@ -36,11 +34,11 @@ from sdy.passes.blocks.validation import BlockGraphError, validate
 from sdy.tools.sdy_blocks import main as sdy_blocks
 
 
-def f32(*shape: int) -> np.ndarray:
+def f32(*shape: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(0).normal(size=shape).astype(np.float32)
 
 
-def graph_of(function, *arguments, block_bytes: int, parts: int = 0) -> BlockGraph:
+def graph_of(function: Function[Any], *arguments: Any, block_bytes: int, parts: int = 0) -> BlockGraph:
     module = sdy.from_jax(jax.jit(function), *arguments)
     if parts:
         SplitReductionsPass(parts).apply(sdy.text.context(), module)
@@ -49,24 +47,24 @@ def graph_of(function, *arguments, block_bytes: int, parts: int = 0) -> BlockGra
     return graph
 
 
-def normalised(x):
+def normalised(x: jax.Array) -> jax.Array:
     x = x - x.mean(-1, keepdims=True)
     return x / jnp.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)
 
 
-def convolution(x, k):
+def convolution(x: jax.Array, k: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(
         x, k, (2, 1), "SAME", rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
 
 
-def grouped(x, k):
+def grouped(x: jax.Array, k: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(
         x, k, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=2
     )
 
 
-PROGRAMS = {
+PROGRAMS: dict[str, tuple[Function[Any], tuple[Any, ...]]] = {
     "mlp": (lambda x, a, b: jnp.tanh(x @ a) @ b, (f32(32, 48), f32(48, 40), f32(40, 16))),
     "layer norm": (normalised, (f32(64, 32),)),
     "attention": (
@@ -107,7 +105,7 @@ def test_in_blocks_as_whole(name: str):
 def test_results_go_through_files_in_little_memory(tmp_path: Path):
     x, a, b = f32(256, 256), f32(256, 256), f32(256, 256)
 
-    def function(x, a, b):
+    def function(x: Any, a: Any, b: Any) -> Any:
         return jnp.tanh(x @ a) @ b
 
     graph = graph_of(function, x, a, b, block_bytes=2**15, parts=8)
@@ -152,7 +150,7 @@ def test_matmuls_of_any_shape(m: int, k: int, n: int, block_bytes: int):
 
 def test_dask():
     """Two workers of a cluster give the same, one argument being read from a file."""
-    distributed = pytest.importorskip("distributed")
+    distributed: Any = pytest.importorskip("distributed")
     x, w = f32(32, 48), f32(48, 40)
     graph = graph_of(lambda x, w: jnp.tanh(x @ w).T, x, w, block_bytes=6000)
     tasks, keys = dask_graph(graph, (x, w))
@@ -214,7 +212,7 @@ def test_blocks_of_the_devices_of_a_mesh():
 def test_what_is_not_observed_is_not_computed():
     """An operation without a path to the sink is gone; so are the blocks of which nothing is read."""
 
-    def function(x):
+    def function(x: jax.Array) -> jax.Array:
         jnp.exp(x)
         return jnp.sin(x)[:2]
 

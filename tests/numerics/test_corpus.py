@@ -1,8 +1,5 @@
 """Every program of the corpus, partitioned, computes what the whole one does: on eight devices, and interpreted."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
 from typing import Any
 

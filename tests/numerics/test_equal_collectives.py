@@ -1,13 +1,11 @@
 """What devices have sent each other once they do not send again, and they compute what one device does."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections import Counter
 
 import jax
 import jax.numpy as jnp
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from partitioned_programs import Argument, D, M, Program, assert_same_as_whole, constrain, partitioned, program
 from sdy.ir.walking import operations
@@ -80,7 +78,7 @@ CASES: dict[str, tuple[Program, dict[str, int]]] = {
 """Programs, and how many collectives of each kind are enough for one."""
 
 
-def collectives(module) -> Counter[str]:
+def collectives(module: ModuleOp) -> Counter[str]:
     kinds = ("all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter")
     names = (op.name.removeprefix("stablehlo.") for op in operations(module))
     return Counter(name for name in names if name in kinds)

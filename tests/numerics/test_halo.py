@@ -3,9 +3,7 @@
 They run on the interpreter, which compiles nothing; what a device receives of others is counted in their text.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -20,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from partitioned_programs import LINE, Argument, D, M, Program, X, constrain, ints, partitioned, program
+from sdy.callables import Function
 from sdy.diagnostics import capture
 from sdy.ir.walking import operations
 from sdy.passes.driver import partition, propagate
@@ -31,14 +30,22 @@ ABOVE, PATCHES, UNEVEN = ints((2, 16, 8, 4), None, D, M), ints((2, 12, 6, 3), No
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 
 
-def along_rows(function: Any) -> Any:
+def along_rows(function: Function[Any]) -> Callable[..., Any]:
     """`function` with the first dimension of its argument and of its result split over "data"."""
-    return lambda x, *rest: constrain(function(constrain(x, D), *rest), D)
+
+    def run(x: jax.Array, *rest: jax.Array) -> jax.Array:
+        return constrain(function(constrain(x, D), *rest), D)
+
+    return run
 
 
-def in_space(function: Any) -> Any:
+def in_space(function: Function[Any]) -> Callable[..., Any]:
     """`function` with the two spatial dimensions of images split over both axes."""
-    return lambda x, *rest: constrain(function(constrain(x, None, D, M), *rest), None, D, M)
+
+    def run(x: jax.Array, *rest: jax.Array) -> jax.Array:
+        return constrain(function(constrain(x, None, D, M), *rest), None, D, M)
+
+    return run
 
 
 def sums(
@@ -127,7 +134,13 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
         2,
     ),
     "tensors of several sizes, some of which are whole": (
-        program(lambda *x: constrain(jnp.concatenate(x), D), ROWS, ints((5, 4)), ints((8, 4), D), ints((3, 4))),
+        program(
+            lambda x, y, z, w: constrain(jnp.concatenate([x, y, z, w]), D),
+            ROWS,
+            ints((5, 4)),
+            ints((8, 4), D),
+            ints((3, 4)),
+        ),
         (4 + 3 + 2) * 4,
     ),
     "windows": (program(along_rows(lambda x: sums(x, 3)), ROWS), 2 * 4),
@@ -236,7 +249,7 @@ SMALL = st.integers(1, 4)
 MARGINS = st.integers(-3, 7)
 
 
-def check_rows(function: Any, size: int) -> None:
+def check_rows(function: Function[Any], size: int) -> None:
     """What `function` does to that many rows is computed in parts, and takes no more than all of them."""
     local = check(program(along_rows(function), ints((size, 2))))
     assert received(local) <= 3 * 2 * -(-size // 4)

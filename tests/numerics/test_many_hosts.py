@@ -1,8 +1,5 @@
 """Two processes with four devices each compute what one process with eight does."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import os
 import socket
 import subprocess

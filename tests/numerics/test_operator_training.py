@@ -1,8 +1,5 @@
 """Train steps around annotated kernels, sharded over eight devices: what they compute, and what they communicate."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

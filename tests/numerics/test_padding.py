@@ -1,8 +1,5 @@
 """Dimensions that their axes do not divide: partitioned programs compute what one device does."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import jax.numpy as jnp
 

@@ -1,8 +1,5 @@
 """Operations on split tensors: devices together compute, in the interpreter, what the operation does on whole ones."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable
 from typing import Any
 

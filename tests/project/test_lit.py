@@ -1,8 +1,5 @@
 """Each lit test is a pytest item."""
 
-# lit declares no types.
-# pyright: basic
-
 from pathlib import Path
 from typing import Any
 

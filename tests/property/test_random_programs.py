@@ -1,8 +1,5 @@
 """Random programs: what the devices compute together is what one does."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import random
 
 import numpy as np

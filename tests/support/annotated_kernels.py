@@ -1,8 +1,5 @@
 """Kernels as a person brings them, each as a plain function and as an annotated operator."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import jax.numpy as jnp
 

@@ -9,9 +9,6 @@ traceback, is kept in FOLDER as JSON lines, and what is there already is not run
 reasons of the tests that pass under jax alone; where one has none, the exit status is 1.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import argparse
 import faulthandler
 import importlib

@@ -1,8 +1,9 @@
-# pyright: basic
 """Small JAX programs that between them use all that JAX lowers to, as MLIR text."""
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import jax
@@ -10,11 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
 from jax._src.interpreters import mlir
-from jax._src.lax import parallel
-from jax._src.lax.lax import after_all
 from jax.sharding import AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
+
+from sdy.callables import Function
+
+_LAX: Any = import_module("jax._src.lax.lax")
+_PARALLEL: Any = import_module("jax._src.lax.parallel")
 
 
 def f32(*shape: int) -> jax.ShapeDtypeStruct:
@@ -37,10 +41,11 @@ def boolean(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.bool_)
 
 
-class Program(NamedTuple):
+@dataclass(frozen=True)
+class Program:
     """A function, the shapes to lower it for, in which sizes may be symbols, and the kind of device."""
 
-    function: Callable[..., Any]
+    function: Function[Any]
     arguments: tuple[jax.ShapeDtypeStruct, ...]
     platform: str = "cpu"
 
@@ -51,7 +56,7 @@ def symbolic(*shapes: tuple[str, Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
     return tuple(jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), dtype) for shape, dtype in shapes)
 
 
-def collective(function: Callable[..., Any]) -> Callable[..., Any]:
+def collective(function: Function[Any]) -> Callable[..., Any]:
     """The function mapped over four devices on axis `x`, which are looked up when it is lowered."""
 
     def mapped(x: jax.Array) -> jax.Array:
@@ -59,6 +64,10 @@ def collective(function: Callable[..., Any]) -> Callable[..., Any]:
         return jax.shard_map(function, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)(x)
 
     return mapped
+
+
+def scaled_sine(x: jax.Array, *, scale: float) -> jax.Array:
+    return jnp.sin(x) * scale
 
 
 PROGRAMS: dict[str, Program] = {
@@ -289,11 +298,11 @@ PROGRAMS: dict[str, Program] = {
         "cuda",
     ),
     "asynchronous gather": Program(
-        collective(lambda x: parallel.all_gather_start(x, "x", tiled=True).done()[:2]), (f32(8, 4),)
+        collective(lambda x: _PARALLEL.all_gather_start(x, "x", tiled=True).done()[:2]), (f32(8, 4),)
     ),
-    "tokens": Program(lambda x: after_all(lax.create_token(x), lax.create_token(x)), (f32(4),)),
+    "tokens": Program(lambda x: _LAX.after_all(lax.create_token(x), lax.create_token(x)), (f32(4),)),
     "composite": Program(
-        lambda x: lax.composite(lambda y, *, scale: jnp.sin(y) * scale, "my.scaled_sine", version=2)(x, scale=3.0),
+        lambda x: lax.composite(scaled_sine, "my.scaled_sine", version=2)(x, scale=3.0),
         (f32(4),),
     ),
     "ragged dot on a TPU": Program(lax.ragged_dot, (f32(8, 4), f32(3, 4, 5), i32(3)), "tpu"),
@@ -343,7 +352,7 @@ def lowered(name: str) -> Lowered:
     """The text of a program of the table."""
     program = PROGRAMS[name]
     function = jax.jit(program.function)
-    if all(isinstance(size, int) for argument in program.arguments for size in argument.shape):
+    if not any(export.is_symbolic_dim(size) for argument in program.arguments for size in argument.shape):
         traced = function.trace(*program.arguments)
         return printed_by_mlir(str(traced.lower(lowering_platforms=(program.platform,)).compiler_ir("stablehlo")))
     return printed_by_mlir(export.export(function, platforms=(program.platform,))(*program.arguments).mlir_module())

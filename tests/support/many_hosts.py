@@ -6,9 +6,6 @@ joins COUNT processes with 8 CPU devices in all, runs the programs, and saves th
 has, each as the array `NAME.DEVICE` where DEVICE is the place of the device in `jax.devices()`.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import sys
 from typing import Any
 

@@ -1,8 +1,5 @@
 """JAX programs over a mesh of eight devices: what they are, their modules, and whether two of them compute the same."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +8,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from sdy.callables import Function
 from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
 from sdy.passes.jax.compile import compile, compile_unpartitioned
@@ -47,7 +45,7 @@ class Program:
     `tolerance` is how far a result may be off in floating point, relative to its largest element.
     """
 
-    function: Callable[..., Any]
+    function: Function[Any]
     arguments: tuple[Argument, ...]
     mesh: Mapping[str, int] = field(default_factory=lambda: GRID)
     tolerance: float = 1e-5
@@ -68,7 +66,7 @@ class Program:
 
 
 def program(
-    function: Callable[..., Any], *arguments: Argument, mesh: Mapping[str, int] = GRID, tolerance: float = 1e-5
+    function: Function[Any], *arguments: Argument, mesh: Mapping[str, int] = GRID, tolerance: float = 1e-5
 ) -> Program:
     """The program of `function` on `arguments`."""
     return Program(function, arguments, mesh, tolerance)
@@ -84,12 +82,12 @@ def constrain(x: jax.Array, *axes: Axes) -> jax.Array:
     return jax.lax.with_sharding_constraint(x, PartitionSpec(*axes))
 
 
-def split(function: Callable[..., Any]) -> Callable[..., Any]:
+def split(function: Function[Any]) -> Callable[..., Any]:
     """`function` on arguments whose first dimension is split over "data", and the second, if any, over "model"."""
     return lambda *arguments: function(*(constrain(x, *(D, M)[: x.ndim]) for x in arguments))
 
 
-def lower(function: Callable[..., Any], *arguments: Argument) -> Any:
+def lower(function: Function[Any], *arguments: Argument) -> Any:
     """The module of `function` over the grid."""
     return Program(function, arguments).module()
 

@@ -4,9 +4,6 @@ Each is a chain of operations of all families on tensors of odd sizes, with cons
 dimension over any axes, whether or not they divide it. All choices are those of one `random.Random`.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import random
 from collections.abc import Callable, Sequence
 
@@ -55,16 +52,25 @@ Operation = Callable[[random.Random, jax.Array, Sequence[jax.Array]], jax.Array]
 
 
 def _unary(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
-    return choose.choice(
-        (jnp.negative, jnp.abs, lambda x: 7 // (x | 1), lambda x: x.astype("float32").astype("int32"))
-    )(x)
+    functions: tuple[Callable[[jax.Array], jax.Array], ...] = (
+        jnp.negative,
+        jnp.abs,
+        lambda x: 7 // (x | 1),
+        lambda x: x.astype("float32").astype("int32"),
+    )
+    return choose.choice(functions)(x)
 
 
 def _binary(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
     like = choose.choice([value for value in values if value.shape == x.shape])
-    return choose.choice(
-        (jnp.add, jnp.multiply, jnp.maximum, jnp.subtract, lambda x, y: jnp.where(jnp.greater(x, y), x, 3 * y))
-    )(x, like)
+    functions: tuple[Callable[[jax.Array, jax.Array], jax.Array], ...] = (
+        jnp.add,
+        jnp.multiply,
+        jnp.maximum,
+        jnp.subtract,
+        lambda x, y: jnp.where(jnp.greater(x, y), x, 3 * y),
+    )
+    return choose.choice(functions)(x, like)
 
 
 def _dot(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
@@ -86,7 +92,7 @@ def _transpose(choose: random.Random, x: jax.Array, values: Sequence[jax.Array])
 
 
 def _reshape(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
-    size, shape = x.size, []
+    size, shape = x.size, list[int]()
     for _ in range(choose.randint(0, 2)):
         shape.append(choose.choice([divisor for divisor in range(1, size + 1) if size % divisor == 0]))
         size //= shape[-1]
@@ -108,7 +114,7 @@ def _reduce(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) ->
     return reduce(x, dims).astype("int32")
 
 
-def _along(operation: Callable[..., jax.Array]) -> Operation:
+def _along(operation: Callable[[jax.Array, int], jax.Array]) -> Operation:
     """An operation along one dimension."""
 
     def apply(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:

@@ -1,8 +1,5 @@
 """`sdy.account`: what a program costs, as predicted and as XLA compiled it."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from pathlib import Path
 
 import jax

@@ -1,8 +1,5 @@
 """Functions of Python that a program calls: once, on one device, with whole arrays, as `jax.jit` calls them."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +22,7 @@ def seen_by(program: Callable[[Callable[..., None]], Callable[..., Any]]) -> tup
     """What a program of `X` gives, and with what it calls the function that it is made with."""
     calls: list[Any] = []
     run = sdy.jit(program(lambda *values: calls.append([np.asarray(value) for value in values])), in_shardings=SPLIT)
+    result: Any = None
     for _ in range(2):
         calls.clear()
         result = run(X)
@@ -77,7 +75,7 @@ def test_what_a_callback_returns_is_on_all_devices():
 
 
 def test_a_loop_calls_in_every_round():
-    def program(see: Callable[..., None]) -> Callable[..., Any]:
+    def program(see: Callable[..., None]) -> Callable[[Any], Any]:
         def round_(x: jax.Array, _: Any) -> tuple[jax.Array, None]:
             jax.debug.callback(see, x[0, 0])
             return x + 1, None

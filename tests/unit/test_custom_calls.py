@@ -1,8 +1,5 @@
 """Custom calls in a file: the libraries that they call are ready, and a target that there is not has its place told."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import subprocess
 import sys
 from collections.abc import Callable

@@ -1,8 +1,5 @@
 """Running programs on devices, and counting what they communicate."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -262,7 +259,7 @@ def test_inputs_of_types_that_numpy_does_not_know_are_read(tmp_path: Path):
     np.testing.assert_array_equal(read_inputs(tmp_path / "inputs.npz", ports)[0], x)
 
 
-WRONG_FILES = {
+WRONG_FILES: dict[str, tuple[dict[str, Any], str]] = {
     "missing array": ({}, "there is no array 'arg0' for argument 0"),
     "array too many": ({"arg0": np.ones((8, 4), np.float32), "arg1": np.ones(1)}, "there is an array 'arg1'"),
     "wrong shape": ({"arg0": np.ones(8, np.float32)}, r"argument 0 must have shape \(8, 4\), not \(8,\)"),

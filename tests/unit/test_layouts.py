@@ -1,8 +1,5 @@
 """Which of several layouts is taken: that of jax.jit, or one with which devices receive less."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,5 @@
 """Conversion to the program of one device: what it makes, and that it computes the same."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import numpy as np
 import pytest

@@ -1,10 +1,7 @@
 """Choosing by hand how operations are computed: `sdy.split`, and policies."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -15,6 +12,7 @@ from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 import sdy
+from sdy.callables import Function
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.ops import MeshOp
 
@@ -30,7 +28,7 @@ def row_sums(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
     return x.sum(1) + y.sum(), x
 
 
-def module_of(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Any:
+def module_of(function: Function[Any], *shapes: tuple[int, ...]) -> Any:
     """The module of a function of unsharded arrays, which has a mesh."""
     module = sdy.from_jax(function, *(jax.ShapeDtypeStruct(shape, "float32") for shape in shapes))
     mesh = MeshOp("mesh", sdy.Mesh.of({"data": 4, "model": 2}))
@@ -85,7 +83,7 @@ def test_any_operation_with_a_rule_can_be_split():
     np.testing.assert_allclose(sdy.compile(module)(x, w)[0], np.tanh(x @ w), rtol=1e-5, atol=1e-6)
 
 
-REFUSED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str, list[tuple[int, int, str]], str]] = {
+REFUSED: dict[str, tuple[Function[Any], tuple[tuple[int, ...], ...], str, list[tuple[int, int, str]], str]] = {
     "frozen": (
         lambda x, w: matmul(x, w, h=2),
         ((8, 16), (16, 12)),
@@ -150,7 +148,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str, l
 
 @pytest.mark.parametrize(("function", "shapes", "name", "splits", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_split_is_refused_with_the_reason(
-    function: Callable[..., Any],
+    function: Function[Any],
     shapes: tuple[tuple[int, ...], ...],
     name: str,
     splits: list[tuple[int, int, str]],

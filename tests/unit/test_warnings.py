@@ -1,8 +1,5 @@
 """What compiling warns of: where, why, at what cost, and how a person does without."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import inspect
 import logging
 import warnings
@@ -19,18 +16,19 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from corpus import PROGRAMS
+from sdy.callables import Function
 from sdy.diagnostics import capture
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 MATRIX = np.eye(8, dtype=np.float32) * 3
-ROWS = {"mesh": MESH, "in_shardings": P("data")}
+ROWS: dict[str, Any] = {"mesh": MESH, "in_shardings": P("data")}
 
 
 def factor(x: jax.Array) -> jax.Array:
     return jnp.linalg.cholesky(x)
 
 
-def line_in(function: Callable[..., Any]) -> int:
+def line_in(function: Function[Any]) -> int:
     """The line of the body of `function`."""
     return inspect.getsourcelines(function)[1] + 1
 
@@ -49,7 +47,12 @@ def test_a_warning_says_where_what_and_how_many_bytes():
 
 def again() -> Callable[..., Any]:
     """What `factor` is, as a function that jax has not compiled yet."""
-    return wraps(factor)(lambda x: factor(x))
+
+    @wraps(factor)
+    def run(x: jax.Array) -> jax.Array:
+        return factor(x)
+
+    return run
 
 
 def test_a_program_is_compiled_again_without_another_warning():

@@ -4,9 +4,6 @@ Of `softmax(x)` with the annotation `b d -> b d`, what it makes of half of the r
 side, is what it makes of all of them. Of half of the columns and the other half it is not: `b d^ -> b d^` is right.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce

@@ -1,8 +1,5 @@
 """Arrays that a function closes over, as constants of its program instead of operands that it does not have."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

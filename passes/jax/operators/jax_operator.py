@@ -1,15 +1,12 @@
 """An annotated operator whose function is one of jax arrays."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import ast
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache, update_wrapper
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +15,7 @@ from jax.core import Tracer
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
+from sdy.narrowing import is_list, is_tuple
 from sdy.operators.annotation import ONE_ELEMENT
 from sdy.operators.call import OperatorCall
 from sdy.operators.operator import AnnotationMaker, Operator
@@ -109,8 +107,8 @@ class JaxOperator(Operator):
         role = f"as `backward` of '{call.operator}'"
         if len(names) < len(operands):
             raise self.error(f"{role} it is called with {len(operands)} tensors, but takes {len(names)}")
-        found = self(**dict(zip(names, operands, strict=False)), **values)
-        found = found if isinstance(found, tuple) else (found,)
+        result = self(**dict(zip(names, operands, strict=False)), **values)
+        found: tuple[jax.Array, ...] = result if is_tuple(result) else (result,)
         if len(found) != count:
             raise self.error(f"{role} it is to give {count} gradients, but gives {len(found)}")
         return found
@@ -129,15 +127,16 @@ class JaxOperator(Operator):
         outputs = self.annotation_for(shapes, values).outputs
         expected = iter(self.fit([operand.shape for operand in operands], values).output_shapes)
         result = self._invoke({**given, **values})
-        returned = () if not outputs and result is None else result if len(outputs) > 1 else (result,)
-        if not isinstance(returned, tuple | list) or len(returned) != len(outputs):
-            count = len(returned) if isinstance(returned, tuple | list) else 1
-            raise self.error(f"the annotation has {len(outputs)} outputs, but the function gives {count}")
+        returned: tuple[Any, ...] = (result,) if outputs or result is not None else ()
+        if len(outputs) > 1 and (is_tuple(result) or is_list(result)):
+            returned = tuple(result)
+        if len(returned) != len(outputs):
+            raise self.error(f"the annotation has {len(outputs)} outputs, but the function gives {len(returned)}")
         tensors: list[jax.Array] = []
         for index, (value, tensor) in enumerate(zip(returned, outputs, strict=True)):
             if tensor is None:
                 continue
-            if not isinstance(value, jax.Array | np.ndarray):
+            if not _is_array(value):
                 raise self.error(f"output {index} is no array, but the annotation gives it dimensions")
             shape = next(expected)
             if value.shape != shape and not (tensor == ONE_ELEMENT and value.shape == ()):
@@ -157,7 +156,7 @@ class JaxOperator(Operator):
 
     def _is_tensor(self, name: str, value: object) -> bool:
         """Whether an argument is a tensor. A number is one where the annotation says so."""
-        if isinstance(value, jax.Array | np.ndarray):
+        if _is_array(value):
             return True
         inputs = self.annotation.inputs if self.annotation else ()
         index = self.parameters.index(name)
@@ -167,7 +166,7 @@ class JaxOperator(Operator):
     def _literal(self, name: str, value: Any) -> Any:
         """An argument as it can be written into a program."""
         if isinstance(value, np.generic):
-            value = value.item()
+            value = cast("np.generic[Any]", value).item()
         try:
             if ast.literal_eval(repr(value)) == value:
                 hash(value)
@@ -176,6 +175,10 @@ class JaxOperator(Operator):
             pass
         advice = "pass a number, a string, None or a tuple of such"
         raise self.error(f"argument '{name}' is {value!r}, which can't be written into a program: {advice}")
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, jax.Array | np.ndarray)
 
 
 @lru_cache(1024)

@@ -5,14 +5,10 @@ program calls back for what each device computes. On one device it is a composit
 Both carry the call as `sdy.operator`, and the rule.
 """
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import jax
-from jax.core import ShapedArray
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.interpreters import mlir
 from jax.sharding import NamedSharding, PartitionSpec
@@ -37,13 +33,17 @@ def lower(
     ctx: mlir.LoweringRuleContext, *operands: ir.Value, operator: "JaxOperator", call: OperatorCall
 ) -> Sequence[ir.Value]:
     """Add a call to the program that jax is making."""
-    inputs, outputs = ([cast(ShapedArray, aval).shape for aval in avals] for avals in (ctx.avals_in, ctx.avals_out))
+    inputs, outputs = ([aval.shape for aval in avals] for avals in (ctx.avals_in, ctx.avals_out))
     rule = operator.rule(call, inputs, outputs)
     if getattr(ctx.module_context.axis_context, "num_devices", None) == 1:
         run = jax.lax.composite(with_constants(operator.function(call)), f"sdy.{call.operator}")
     else:
         run = _partitioned(operator, call, rule)
-    results = mlir.lower_fun(lambda *arrays: run(*arrays), multiple_results=True)(ctx, *operands)
+
+    def compute(*arrays: jax.Array) -> Any:
+        return run(*arrays)
+
+    results = mlir.lower_fun(compute, multiple_results=True)(ctx, *operands)
     if operands and results:
         attributes = results[0].owner.attributes
         attributes[OPERATOR] = ir.StringAttr.get(str(call))

@@ -1,8 +1,5 @@
 """A call of an annotated operator as an operation of jax: how it is traced, differentiated and mapped over."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache

@@ -1,8 +1,5 @@
 """A function of jax arrays as a module."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any

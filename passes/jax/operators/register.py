@@ -1,8 +1,5 @@
 """`register_op`: a Python function as an annotated operator."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import inspect
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,5 @@
 """The function of an operator's gradient, or of many at once, made of the operator's function."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,8 +1,5 @@
 """Programs that XLA's own partitioner, as jax 0.10.2 has it, does not compile, cannot run, or gets wrong."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import jax.numpy as jnp
 from jax import lax

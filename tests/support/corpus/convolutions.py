@@ -1,8 +1,5 @@
 """Convolutions and pools, their gradients, and what else looks at neighbours."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import jax.numpy as jnp
 from jax import lax

@@ -1,8 +1,5 @@
 """Decoding a token at a time, with the keys and values of those before it in a cache."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import math
 from typing import Any
 

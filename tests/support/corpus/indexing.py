@@ -1,8 +1,5 @@
 """Gathers, scatters, and slices that start where the data say."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import jax.numpy as jnp
 from jax import lax

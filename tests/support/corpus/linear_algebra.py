@@ -1,8 +1,5 @@
 """Factorisations, solvers, and products of more than two tensors."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular

@@ -1,8 +1,5 @@
 """Loops and branches."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from typing import Any
 
 import jax

@@ -1,8 +1,5 @@
 """Elementwise operations, reductions, random numbers, and integers as bits."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,8 +1,5 @@
 """Sorting, ranks, prefixes: what depends on an order along a dimension."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
 
 import jax

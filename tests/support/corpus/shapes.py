@@ -1,8 +1,5 @@
 """What only moves elements: reshapes that cut axes, transposes, slices, pads, and reshards."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import jax.numpy as jnp
 from jax import lax

@@ -1,8 +1,5 @@
 """Fourier transforms, and complex numbers."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import jax.numpy as jnp
 from jax import lax

@@ -1,8 +1,5 @@
 """Steps of training: losses, their gradients, and the updates of what is learned."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import math
 from typing import Any
 
@@ -93,7 +90,10 @@ def dispatched_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.A
 
 
 def experts_step(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> Any:
-    return jax.grad(lambda *w: jnp.sum(dispatched_experts(x, *w) ** 2), (0, 1, 2))(gate, up, down)
+    def loss(gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
+        return jnp.sum(dispatched_experts(x, gate, up, down) ** 2)
+
+    return jax.grad(loss, (0, 1, 2))(gate, up, down)
 
 
 def cnn_step(first: jax.Array, second: jax.Array, dense: jax.Array, images: jax.Array, labels: jax.Array) -> Any:

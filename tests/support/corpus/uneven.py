@@ -1,8 +1,5 @@
 """Sizes that their axes do not divide."""
 
-# jax does not declare all of its types.
-# pyright: basic
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,8 +1,5 @@
 """A case partitioned, accepted by MLIR, and interpreted on all devices, beside what the whole program computes."""
 
-# jaxlib does not declare all of its types.
-# pyright: basic
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256

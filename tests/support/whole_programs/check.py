@@ -1,8 +1,5 @@
 """A program partitioned, accepted by MLIR, and run on all devices, beside what the whole of it computes on one."""
 
-# numpy does not say of which type the elements of its results are.
-# pyright: basic
-
 from dataclasses import dataclass
 from typing import Any
 

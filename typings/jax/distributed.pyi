@@ -1,0 +1,7 @@
+def initialize(
+    coordinator_address: str | None = ...,
+    num_processes: int | None = ...,
+    process_id: int | None = ...,
+    *,
+    initialization_timeout: int = ...,
+) -> None: ...

@@ -1,0 +1,7 @@
+from typing import Any
+
+import numpy as np
+
+float0: np.dtype[Any]
+
+class prng_key(np.generic): ...

@@ -1,0 +1,9 @@
+from typing import Any
+
+from sdy.callables import Function
+
+class custom_partitioning:
+    fun: Function[Any]
+    def __init__(self, fun: Function[Any], static_argnums: tuple[int, ...] = ...) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def def_partition(self, partition: Function[Any], *, sharding_rule: Any = ..., **factor_sizes: Any) -> None: ...

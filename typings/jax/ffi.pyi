@@ -1,0 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
+def ffi_call(
+    target_name: str, result_shape_dtypes: Any, *, has_side_effect: bool = ..., vmap_method: str | None = ...
+) -> Callable[..., Any]: ...

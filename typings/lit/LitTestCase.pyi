@@ -1,0 +1,3 @@
+from unittest import TestSuite
+
+def load_test_suite(inputs: list[str]) -> TestSuite: ...
