@@ -21,4 +21,8 @@ Function: TypeAlias = (
     | Callable[Concatenate[Any, Any, Any, Any, Any, ...], _R]
     | Callable[Concatenate[Any, Any, Any, Any, Any, Any, ...], _R]
 )
-"""What `Callable[..., R]` is, but that a type checker finds here what the parameters of a lambda are: anything."""
+"""A function of anything to an `R`.
+
+`Callable[..., R]` is the same to whoever calls it. But the parameters of a lambda have the types that are expected of
+them, one by one, and `...` expects none; here each of up to six is `Any`.
+"""

@@ -28,6 +28,7 @@ _PLAIN = " !#$&'()*+,/:;<=>?@[]^`{|}"
 """Of what may be in an axis name besides letters and digits, what XLA takes: at anything else it ends the process."""
 
 Device: TypeAlias = jax.Device
+"""One of the devices that jax has."""
 
 AnyMesh: TypeAlias = jax.sharding.Mesh | AbstractMesh
 """A mesh of jax, with devices or without."""

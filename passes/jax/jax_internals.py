@@ -1,5 +1,8 @@
 """What this project needs of jax and jax does not offer, in the one place that may have to follow a new version."""
 
+# jax's private parts are what this file is for.
+# pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,8 +24,6 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from sdy.passes.jax.device_mesh import AnyMesh, Device
-
-# pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from jax.tree_util import PyTreeDef
 
-class Stage:
+class _Stage:
     args_info: Any
     out_tree: PyTreeDef
     @property
@@ -14,7 +14,7 @@ class Stage:
     @property
     def donate_argnums(self) -> tuple[int, ...]: ...
 
-class Compiled(Stage):
+class Compiled(_Stage):
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def as_text(self) -> str: ...
     def cost_analysis(self) -> Any: ...
@@ -29,13 +29,13 @@ class Compiled(Stage):
     @property
     def output_formats(self) -> Any: ...
 
-class Lowered(Stage):
+class Lowered(_Stage):
     def as_text(self, dialect: str | None = ..., *, debug_info: bool = ...) -> str: ...
     def compile(self, compiler_options: dict[str, str | bool] | None = ..., **options: Any) -> Compiled: ...
     def compiler_ir(self, dialect: str | None = ...) -> Any: ...
     def cost_analysis(self) -> Any: ...
 
-class Traced(Stage):
+class Traced(_Stage):
     fun_name: str
     jaxpr: Any
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

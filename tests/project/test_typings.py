@@ -1,0 +1,54 @@
+"""What `typings/` declares of other libraries is there, and takes what it is said to take."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TYPINGS = Path(__file__).parents[2] / "typings"
+MODULES = {
+    ".".join(path.relative_to(TYPINGS).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(TYPINGS.rglob("*.pyi"))
+    if path.read_text()
+}
+
+
+def declared(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    """The public functions and classes of a stub."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_is_declared_is_there(name: str):
+    module = import_module(name)
+    missing = [node.name for node in declared(MODULES[name]) if not hasattr(module, node.name)]
+    assert missing == []
+
+
+def wrong_parameters(function: ast.FunctionDef, found: Any) -> list[str]:
+    """The parameters of a stub's function that the library's has not. One that stands for many has them all."""
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except ValueError:  # it is no function of Python
+        return []
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return []
+    names = {parameter.name for parameter in parameters}
+    return [each.arg for each in (*function.args.args, *function.args.kwonlyargs) if each.arg not in names]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_functions_take_what_they_are_said_to_take(name: str):
+    module = import_module(name)
+    wrong = {
+        node.name: wrong_parameters(node, getattr(module, node.name))
+        for node in declared(MODULES[name])
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {function: parameters for function, parameters in wrong.items() if parameters} == {}
