@@ -129,6 +129,7 @@ def make_array_from_callback(
 ) -> Array: ...
 def make_mesh(
     axis_shapes: Sequence[int],
+    /,
     axis_names: Sequence[str],
     axis_types: tuple[sharding.AxisType, ...] | None = ...,
     *,
