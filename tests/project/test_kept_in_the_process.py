@@ -6,6 +6,7 @@ with their last user, and what `sdy.ir.operation_key` remembers, up to a limit.
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -50,8 +51,10 @@ STATE = {
     "sdy.blocks.registry._functions": REGISTRY,
     "sdy.diagnostics._sources": "64 texts, under a lock",
     "sdy.interpreter.registry._meanings": REGISTRY,
+    "sdy.ir.walking._kept": "what was found in a module, until a `with` block ends",
     "sdy.operators.registry._operators": REGISTRY,
     "sdy.outside._loaded": "the dialects of other packages, under a lock",
+    "sdy.outside._waiting": "the entry points of dialects of other packages that are not loaded yet",
     "sdy.passes.propagation.step._steps": "so many steps, then all are forgotten",
     "sdy.rules.custom_call._targets": REGISTRY,
     "sdy.rules.registry._all_by_rule": "one for each answer that is derived from rules",
@@ -83,19 +86,18 @@ def functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def containers_of(module: ModuleType) -> Iterator[str]:
-    """The names of variables, which are no constants, of dictionaries, sets and lists."""
+    """The names of variables, which are no constants, of dictionaries, sets and lists, as they are declared."""
     assert module.__file__
     for statement in ast.parse(Path(module.__file__).read_text()).body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                if (
-                    name.islower()
-                    and name[0] == "_" != name[1]
-                    and isinstance(getattr(module, name), dict | set | list)
-                ):
-                    yield name
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=declared):
+                is_container = re.search(r"\b(dict|set|list)\[", ast.unparse(declared)) is not None
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                is_container = isinstance(getattr(module, name), dict | set | list)
             case _:
-                pass
+                continue
+        if is_container and name.islower() and not name.startswith("__"):
+            yield name
 
 
 def test_what_is_cached_without_a_limit_does_not_grow():
