@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 _ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(_ROOT / "tests"))
+sys.path.insert(0, str(_ROOT / "tests" / "support"))
 
 from corpus import PROGRAMS  # noqa: E402
 

@@ -17,7 +17,7 @@ from typing import Any
 _DEVICES = 8
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={_DEVICES} {os.environ.get('XLA_FLAGS', '')}"
 os.environ["JAX_PLATFORMS"] = "cpu"
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
