@@ -131,13 +131,8 @@ class _Reader:
 
     def _read_operations(self) -> None:
         """Written to be fast: this loop goes round once for each operation, most of which are plain."""
-        is_scalar, classes, kinds, tensors, forwarded = (
-            self.is_scalar,
-            self.classes,
-            self.kinds,
-            self.tensors,
-            self.forwarded,
-        )
+        is_scalar, classes, forwarded = self.is_scalar, self.classes, self.forwarded
+        kinds, tensors = self.kinds, self.tensors
         values, attributes, readers = self.nodes.values, self.nodes.attributes, self.nodes.readers
         nodes, new_node_of = self.nodes.by_id, self.nodes.of
         node_of, set_default_node = nodes.get, nodes.setdefault

@@ -4,7 +4,6 @@ Prints each program that does not come out right, with its text and its seed, an
 """
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
@@ -14,11 +13,10 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from random import Random
 
+import virtual_devices
 from small_scope.choices import Choices
 
-_FLAGS = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
-os.environ["XLA_FLAGS"] = f"{_FLAGS} {os.environ.get('XLA_FLAGS', '')}"
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
+virtual_devices.set_up()
 
 from whole_programs.check import FAILURES, Verdict, check  # noqa: E402
 from whole_programs.program import WholeProgram, whole_program  # noqa: E402
