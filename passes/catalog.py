@@ -37,6 +37,7 @@ _FOLDERS = {
         sdy-remove-size-one-axes
         sdy-rewrite-as-hlo
         sdy-sharding-group-import
+        sdy-split-triangular-solves
         sdy-unify-meshes
     """,
     "propagation": """

@@ -19,6 +19,7 @@ from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import cached_walks, invalidate, uncached_walks
 from sdy.passes.common.symbol_dce import SymbolDcePass
 from sdy.passes.importing.expand_operations import ExpandOperationsPass
+from sdy.passes.importing.split_triangular_solves import SplitTriangularSolvesPass
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.passes.policy.policy import Policy, apply_policy
 from sdy.text import context, verify
@@ -160,7 +161,7 @@ def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: b
 
 def expand(module: ModuleOp, policy: Policy | None = None) -> None:
     """The part of `propagate` before the pipeline: bring operations into the form in which shardings pass through."""
-    run_passes(module, [ExpandOperationsPass()])
+    run_passes(module, [ExpandOperationsPass(), SplitTriangularSolvesPass()])
     if policy is not None:
         run_passes(module, [SymbolDcePass()])
         apply_policy(module, policy)

@@ -8,33 +8,23 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
 from xdsl.interpreter import Interpreter, PythonValues
 
 from sdy import stablehlo
 from sdy.callables import Function
-from sdy.diagnostics import op_error
 from sdy.interpreter.linear_algebra import cholesky, triangular_solve
 from sdy.interpreter.tables import Implementation
 from sdy.interpreter.values import Array, dtype_of, of_type, widened
 from sdy.ir.shapes import shape_of
 from sdy.stablehlo import Transpose
-
-
-def _letter(op: stablehlo.CustomCallOp, name: str) -> str:
-    """One of LAPACK's letters, which are passed by their number."""
-    config = op.attributes.get("mhlo.backend_config", op.backend_config)
-    value = config.data.get(name) if isinstance(config, DictionaryAttr) else None
-    if not isinstance(value, IntegerAttr):
-        raise op_error(op, f"has no '{name}' in its backend_config")
-    return chr(value.value.data)
+from sdy.stablehlo.lapack import TRIANGULAR_SOLVES, is_on_left, letter
 
 
 def _potrf(interpreter: Interpreter, op: stablehlo.CustomCallOp, args: PythonValues) -> PythonValues:
     """A Cholesky factor in one triangle of the operand, and whether that failed."""
     operand: Array = args[0]
-    factor = cholesky(widened(operand), lower=_letter(op, "uplo") == "L")
-    other = np.triu(operand, 1) if _letter(op, "uplo") == "L" else np.tril(operand, -1)
+    factor = cholesky(widened(operand), lower=letter(op, "uplo") == "L")
+    other = np.triu(operand, 1) if letter(op, "uplo") == "L" else np.tril(operand, -1)
     failed = np.isnan(factor).any(axis=(-1, -2))
     return of_type(factor + other, op.results[0]), of_type(failed, op.results[1])
 
@@ -46,10 +36,10 @@ def _trsm(interpreter: Interpreter, op: stablehlo.CustomCallOp, args: PythonValu
     result = triangular_solve(
         args[0],
         args[1],
-        lower=_letter(op, "uplo") == "L",
-        left=_letter(op, "side") == "L",
-        unit=_letter(op, "diag") == "U",
-        kind=_TRANSPOSES[_letter(op, "trans_x")],
+        lower=letter(op, "uplo") == "L",
+        left=is_on_left(op),
+        unit=letter(op, "diag") == "U",
+        kind=_TRANSPOSES[letter(op, "trans_x")],
     )
     return (of_type(result, op.results[0]),)
 
@@ -99,7 +89,7 @@ def _syevd(kind: str) -> Routine:
 
     def run(op: stablehlo.CustomCallOp, matrix: Array) -> tuple[Any, ...]:
         values, vectors, info = getattr(lapack, name)(
-            matrix, compute_v=_letter(op, "mode") == "V", lower=_letter(op, "uplo") == "L"
+            matrix, compute_v=letter(op, "mode") == "V", lower=letter(op, "uplo") == "L"
         )
         return vectors, values, info
 
@@ -110,7 +100,7 @@ def _gesdd(kind: str) -> Routine:
     """The operand, which LAPACK overwrites, singular values and, if they are wanted, left and right vectors."""
 
     def run(op: stablehlo.CustomCallOp, matrix: Array) -> tuple[Any, ...]:
-        mode = _letter(op, "mode")
+        mode = letter(op, "mode")
         left, values, right, info = getattr(lapack, f"{kind}gesdd")(
             matrix, compute_uv=mode != "N", full_matrices=mode == "A"
         )
@@ -131,7 +121,7 @@ _ROUTINES = {
 
 LAPACK: dict[str, Implementation] = {
     **{f"lapack_{kind}potrf_ffi": _potrf for kind in "sdcz"},
-    **{f"lapack_{kind}trsm_ffi": _trsm for kind in "sdcz"},
+    **dict.fromkeys(TRIANGULAR_SOLVES, _trsm),
     **{
         f"lapack_{kind}{name}_ffi": _for_each_matrix(routine(kind))
         for name, routine in _ROUTINES.items()

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.scipy.linalg import solve_triangular
 
 from partitioned_programs import CUBE, LINE, Argument, D, M, Program, X, Y, Z, ints, program
@@ -52,6 +53,11 @@ PROGRAMS: dict[str, Program] = {
     ),
     "triangular solve in batches": program(
         lambda a, b: solve_triangular(a + 9 * jnp.eye(8), b), _BATCH, Argument((16, 8, 4), (D, None, M))
+    ),
+    "triangular solve on the right": program(
+        lambda a, b: lax.linalg.triangular_solve(a + 9 * jnp.eye(8), b, lower=True),
+        _BATCH,
+        Argument((16, 4, 8), (D, M)),
     ),
     "regression": program(regression, Argument((32, 8), (D, M)), Argument((32, 2), (D,))),
     "newton": program(newton, Argument((32, 4), (D,)), Argument((32,), (D,)), tolerance=1e-4),
