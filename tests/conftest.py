@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,14 @@ def every_edit_is_told() -> Iterator[None]:
     """Fail where a pass relies on operations that were found before an edit of which `invalidate` was not told."""
     with checked_walks():
         yield
+
+
+@pytest.fixture
+def only_new_objects_are_collected() -> Iterator[None]:
+    """Let `gc.collect` in a test not look at all that the tests before it have left, which takes seconds."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

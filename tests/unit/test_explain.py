@@ -222,6 +222,7 @@ def argument(module: ModuleOp) -> SSAValue:
     return next(op for op in module.ops if isinstance(op, FuncOp)).args[0]
 
 
+@pytest.mark.usefixtures("only_new_objects_are_collected")
 def test_a_history_goes_with_its_module() -> None:
     module = propagated(MODULES["chain"])
     gone = weakref.ref(module)

@@ -28,6 +28,8 @@ from sdy.passes.spec import parse_pipeline
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.text.printing.names import Names
 
+pytestmark = pytest.mark.usefixtures("only_new_objects_are_collected")
+
 PROPAGATE = UserPriorityPropagatePass()
 PREPARATION = (
     "sdy-import-pipeline,sdy-flatten-call-graph,symbol-dce,sdy-import-func-calls,symbol-dce,"
