@@ -28,20 +28,20 @@ def write(solution: Solution, binding: Binding, since: Solution | None = None) -
         erase(operation)
     shardings = solution.shardings
     before = _given(solution.snapshot, solution.steps) if since is None else since.shardings
-    changed = {*compress(range(len(shardings)), map(is_not, shardings, before))}
+    is_changed = [*map(is_not, shardings, before)]
     for func, nodes in zip(binding.functions, solution.snapshot.functions, strict=True):
-        if not changed.isdisjoint(nodes.arguments):
+        if any(is_changed[node] for node in nodes.arguments):
             set_func_arg_shardings(func, [shardings[node] for node in nodes.arguments])
-        if not changed.isdisjoint(nodes.results):
+        if any(is_changed[node] for node in nodes.results):
             set_func_result_shardings(func, [shardings[node] for node in nodes.results])
-        changed.difference_update(nodes.arguments, nodes.results)
+        for node in (*nodes.arguments, *nodes.results):
+            is_changed[node] = False
     # All other nodes have a value, and no sharding is ever taken away.
-    values, shardings = cast(Sequence[SSAValue], binding.values), cast(Sequence[TensorSharding], shardings)
+    values, given = cast(Sequence[SSAValue], binding.values), cast(Sequence[TensorSharding], shardings)
     made: dict[int, TensorShardingPerValueAttr] = {}
-    for node in changed:
-        sharding, attributes = shardings[node], binding.attributes[node]
+    for value, attributes, sharding in compress(zip(values, binding.attributes, given, strict=True), is_changed):
         if attributes is None:
-            set_sharding(values[node], sharding)
+            set_sharding(value, sharding)
             continue
         # As `set_sharding` does it, in a third of the time.
         attribute = made.get(id(sharding))

@@ -83,9 +83,11 @@ class DataFlow:
     def kind(self, type_: Attribute, num_sources: int = 1) -> OperationKind | None:
         """The kind of an edge between tensors of one type; None for those along which nothing is propagated."""
         key = id(type_), num_sources
-        if key not in self._kinds:
-            self._kinds[key] = kind_of_edge(type_, num_sources)
-        return self._kinds[key]
+        try:
+            return self._kinds[key]
+        except KeyError:
+            kind = self._kinds[key] = kind_of_edge(type_, num_sources)
+            return kind
 
     def _call_sources(self, edge: FuncDataFlowEdgeOp) -> list[SSAValue]:
         """What flows into a function's argument from all of its calls, or into a call's result from its function.

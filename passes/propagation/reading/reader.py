@@ -246,9 +246,21 @@ class _Reader:
             self.kinds[number], self.tensors[number] = kind, tensors
             for node in tensors:
                 self.nodes.readers[node].append(number)
-        self.forwarded.update(tensors)
+        self.forwarded.update(tensors[:-1] if self._leads_to_readers_alone(op, tensors) else tensors)
         if is_trivially_dead(op):
             self.dead.append(number)
+
+    def _leads_to_readers_alone(self, op: Operation, tensors: Sequence[int]) -> bool:
+        """Whether the last of an operation's tensors is an edge whose change matters to what uses the edge alone.
+
+        That is so in most modules of most edges; a use that forwards it is read as what it is.
+        """
+        return (
+            op.__class__ is DataFlowEdgeOp
+            and bool(tensors)
+            and tensors[-1] not in self.data_flow.other_targets
+            and not self.surroundings.around(op.parent)
+        )
 
     def terminator_step(self, op: Operation) -> PropagationStep:
         """None: what a terminator passes on is propagated along edges."""
@@ -273,8 +285,8 @@ class _Reader:
         if main is None or (returned := main.get_return_op()) is None:
             return ()
         returns: list[Return] = []
-        for value, result in zip(returned.operands, self.functions[main].results, strict=False):
-            kind = self.data_flow.kind(value.type)
+        for value, result in zip(operands_of(returned), self.functions[main].results, strict=False):
+            kind = self.data_flow.kind(type_of(value))
             if kind is not None:
                 returns.append(Return(kind, (self.nodes.of(value), result)))
         return tuple(returns)

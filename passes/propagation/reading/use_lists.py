@@ -21,10 +21,11 @@ def put_in_order_of_use_lists(
 
     Written to be fast: the uses of a large module lie all over memory, so that few of them are looked at.
     """
-    several = [(node, readers) for node, readers in enumerate(all_readers) if len(readers) > 2]
-    for node, readers in several:
+    several = [node for node, count in enumerate(map(len, all_readers)) if count > 2]
+    for node in several:
         if node in ordered_elsewhere or (value := values[node]) is None:
             continue
+        readers = all_readers[node]
         has_definer = tensors[readers[0]][-1] == node
         # The users are in reverse in nearly all use lists; the last one is if the others are.
         in_reverse = readers[:0:-1] if has_definer else readers[::-1]
