@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sdy.mesh import Mesh as Mesh
     from sdy.operators.call import operator_name as operator_name
     from sdy.passes.account.account import account as account
+    from sdy.passes.auto.auto import auto as auto
     from sdy.passes.driver import partition as partition
     from sdy.passes.driver import propagate as propagate
     from sdy.passes.interpret import interpret as interpret
@@ -55,6 +56,7 @@ _HOMES = {
     "Sharding": "sdy.sharding:TensorSharding",
     "ShardingWarning": "sdy.warning_categories",
     "UnknownOperationWarning": "sdy.warning_categories",
+    "auto": "sdy.passes.auto.auto",
     "account": "sdy.passes.account.account",
     "compile": "sdy.passes.jax.compile",
     "compiler": "sdy.passes.jax.compiler",

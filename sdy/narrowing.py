@@ -1,4 +1,7 @@
-"""Whether a value of which nothing is known is a list or a tuple, so that a type checker knows that of its elements."""
+"""Whether a value of which nothing is known is a list, a tuple or a dictionary.
+
+So that a type checker knows that nothing is known of what is in it.
+"""
 
 from typing import Any, TypeGuard
 
@@ -11,3 +14,8 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
 def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
     """Whether `value` is a tuple, of anything."""
     return isinstance(value, tuple)
+
+
+def is_dict(value: Any) -> TypeGuard[dict[Any, Any]]:
+    """Whether `value` is a dictionary, of anything."""
+    return isinstance(value, dict)

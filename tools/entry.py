@@ -18,6 +18,7 @@ def run_command(name: str, words: Sequence[str] | None = None) -> int:
     return main(words)
 
 
+sdy_auto = partial(run_command, "auto")
 sdy_blocks = partial(run_command, "blocks")
 sdy_interpret = partial(run_command, "interpret")
 sdy_opt = partial(run_command, "opt")

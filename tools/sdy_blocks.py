@@ -2,13 +2,13 @@
 
 import argparse
 import json
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from rich.table import Table
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.byte_sizes import parse_bytes
 from sdy.diagnostics import error
 from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.build import block_graph
@@ -22,8 +22,6 @@ from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
-
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 _DESCRIPTION = """\
 Cut each operation of a StableHLO program into blocks that take little memory, and run them one after the other. What
@@ -54,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=VersionAction)
     parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
     parser.add_argument(
-        "--memory-limit", type=_bytes, default="1G", metavar="SIZE", help="bytes, or with K, M or G (default: 1G)"
+        "--memory-limit", type=_bytes, default="1G", metavar="SIZE", help="bytes, or with K, M, G or T (default: 1G)"
     )
     parser.add_argument(
         "--block-bytes", type=_bytes, metavar="SIZE", help="of a block (default: a quarter of the limit)"
@@ -71,10 +69,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _bytes(text: str) -> int:
-    match = re.fullmatch(r"(\d+)\s*([KMG]?)(?:i?B)?", text, re.IGNORECASE)
-    if not match or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a size: bytes, or a number with K, M or G")
-    return int(match[1]) * _UNITS[match[2].upper()]
+    try:
+        return parse_bytes(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from xdsl.dialects.builtin import ModuleOp, NameLoc
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
@@ -16,6 +16,7 @@ from sdy.array_types import array_type
 from sdy.diagnostics import error
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
+from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.jax.device_mesh import DeviceMesh, PlacedSharding
 from sdy.passes.spmd.local_module import is_local
@@ -151,12 +152,6 @@ def function_to_run(module: ModuleOp) -> FuncOp:
     if main is None or main.is_declaration or main.sym_name.data != "main":
         raise error(module, "there is no function @main to run")
     return main
-
-
-def argument_names(main: FuncOp) -> list[str]:
-    """What to call each argument of `main`: its place, and the name that jax gave it."""
-    names = [arg.location.desc.data if isinstance(arg.location, NameLoc) else "" for arg in main.args]
-    return [f"argument {index}" + (f" ({name})" if name else "") for index, name in enumerate(names)]
 
 
 def result_names(main: FuncOp) -> list[str]:

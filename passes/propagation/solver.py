@@ -17,7 +17,7 @@ All that is asked is the snapshot, which stays as it is: it can be solved for ot
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import ne
 
@@ -69,6 +69,11 @@ class Solver:
         self._position = 0
         self._stack: list[int] = []
         self._stacked = [False] * len(self._kinds)
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The present sharding of each node, by its number in `steps`."""
+        return self._numbers
 
     def sharding(self, node: int) -> TensorSharding | None:
         """The present sharding of `node`."""

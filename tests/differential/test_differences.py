@@ -132,3 +132,16 @@ def test_many_devices_are_listed_here_and_in_hexadecimal_there() -> None:
     theirs = oracle(text, "symbol-dce")
     assert 'dense<"0x' in theirs
     assert sdy.format(sdy.parse(theirs)) == ours
+
+
+def test_columns_of_a_right_side_are_split() -> None:
+    body = f"""%0 = "stablehlo.triangular_solve"(%b, %a) <{{left_side = true, lower = true, unit_diagonal = false,
+        transpose_a = #stablehlo<transpose NO_TRANSPOSE>}}> : ({TENSOR}, {TENSOR}) -> {TENSOR}"""
+    text = program(body, '[{}, {"y"}]').replace("%p: tensor<i1>", f"%b: {TENSOR}")
+    module = sdy.parse(text)
+    sdy.propagate(module)
+    sdy.partition(module)
+    assert "all_gather" not in sdy.format(module)
+    module = after(text, PIPELINE)
+    sdy.partition(module)
+    assert "all_gather" in sdy.format(module)

@@ -48,7 +48,7 @@ class _Peak:
         peak = current = 0
         for number, op in enumerate(operations):
             for result in op.results:
-                if result not in elsewhere and not _is_fused(result) and result in last_use:
+                if result not in elsewhere and not is_fused(result) and result in last_use:
                     alive[result] = value_bytes(result)
                     current += alive[result]
                     ending.setdefault(last_use[result], []).append(result)
@@ -70,7 +70,8 @@ def _used(op: Operation) -> list[SSAValue]:
     return [operand for inner in op.walk() for operand in inner.operands]
 
 
-def _is_fused(value: SSAValue) -> bool:
+def is_fused(value: SSAValue) -> bool:
+    """Whether `value` is computed as part of what uses it, and so never in memory."""
     owner = value.owner
     return (
         isinstance(owner, Operation)

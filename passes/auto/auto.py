@@ -1,0 +1,140 @@
+"""`sdy.auto`: the compiler chooses how the arguments of a program are split.
+
+The program is folded, so that a layout can be estimated in milliseconds; layouts are searched; and the best few, with
+those that experts would take, are propagated and partitioned, so that what a device would run decides.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import takewhile
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.rewriter import InsertPoint
+
+from sdy.byte_sizes import parse_bytes
+from sdy.diagnostics import capture, error
+from sdy.dialect.meshes import named_meshes
+from sdy.dialect.ops import MeshOp
+from sdy.ir.editing import insert
+from sdy.mesh import Mesh
+from sdy.passes.auto.bound import least_seconds
+from sdy.passes.auto.choices import Choice, find_choices
+from sdy.passes.auto.estimate import Estimator
+from sdy.passes.auto.experts import expert_layouts
+from sdy.passes.auto.folded_program import fold
+from sdy.passes.auto.plan import Plan, Row
+from sdy.passes.auto.search import Candidate, Search, TimeIsUpError
+from sdy.passes.auto.truth import ArgumentShardings, true_cost, write_shardings
+from sdy.passes.common.argument_names import argument_names
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.inline import inline_calls
+from sdy.passes.driver import expand, run_passes
+from sdy.passes.pipelines import PropagationPipeline
+from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
+from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
+
+_TO_PARTITION = 3
+"""So many of the layouts that are estimated to be the best are partitioned."""
+
+_NEW_MESH = "mesh"
+_GIVEN = "what is given"
+
+
+def auto(
+    module: ModuleOp,
+    *,
+    mesh: Mesh | Mapping[str, int] | None = None,
+    hardware: Hardware | str = "h100-8",
+    memory: str | float | None = None,
+    time_limit: float = 60.0,
+    progress: Callable[[Candidate], None] | None = None,
+) -> Plan:
+    """Choose the sharding of each argument of the main function that has none, and write it into `module`.
+
+        plan = sdy.auto(module, mesh={"data": 4, "model": 2}, hardware="h100-8", memory="80G")
+        print(plan)
+
+    What is given stays: shardings of other arguments and of results, constraints, sharding groups. `mesh` is that on
+    which the program is to run, by default the module's own; `hardware` the name of a preset or of a file; `memory` the
+    bytes that a device may use, by default all that it has. The search ends after `time_limit` seconds, or when it is
+    interrupted, with the best layout so far, which need not fit: the plan says so. `progress` is told of each layout
+    that is better than those before. Raises DiagnosticError for a module that cannot be propagated or has no mesh or
+    several, for unknown hardware, and ValueError for a mesh that is not the module's, or for no number of bytes.
+    """
+    begin = time.monotonic()
+    device = hardware_of(hardware) if isinstance(hardware, str) else hardware
+    limit = device.memory if memory is None else parse_bytes(memory) if isinstance(memory, str) else int(memory)
+    mesh_name, on = _mesh_of(module, mesh)
+    program = fold(prepared(module))
+    choices = find_choices(program, mesh_name, on)
+    estimator = Estimator(program, mesh_name, device)
+    search = Search(estimator, choices, limit, begin + time_limit, progress or (lambda _: None))
+    experts = {_GIVEN: search.candidate(_GIVEN, {}).assignment}
+    with suppress(KeyboardInterrupt, TimeIsUpError):
+        experts |= expert_layouts(choices, on, search)
+    found = search.run(experts)
+    known = {name: search.candidate(name, layout).cost for name, layout in experts.items()}
+    contenders = [
+        (true_cost(module, _shardings(choices, search, candidate), mesh_name, device), candidate)
+        for candidate in search.different(found)[:_TO_PARTITION]
+    ]
+    cost, best = min(contenders, key=lambda each: (max(each[0].memory - limit, 0), each[0].seconds))
+    rows = _rows(main_function(module), choices, best, search)
+    write_shardings(module, _shardings(choices, search, best))
+    return Plan(on, device, limit, rows, cost, best.name, known, least_seconds(program, on, device), estimator.asked)
+
+
+def _shardings(choices: Sequence[Choice], search: Search, candidate: Candidate) -> ArgumentShardings:
+    """What is written into a module for a layout."""
+    shardings = search.shardings(candidate.assignment)
+    return {index: choice.final(shardings[choice.node]) for choice in choices for index in choice.arguments}
+
+
+def _mesh_of(module: ModuleOp, mesh: Mesh | Mapping[str, int] | None) -> tuple[str, Mesh]:
+    """The mesh to run on, and its name in `module`, which gets it if it has none."""
+    meshes = {name: each for name, each in named_meshes(module).items() if not each.is_empty}
+    wanted = mesh if isinstance(mesh, Mesh | None) else Mesh.of(mesh)
+    if not meshes:
+        if wanted is None:
+            raise error(module, "the module has no mesh: say which one it is to run on")
+        insert(MeshOp(_NEW_MESH, wanted), InsertPoint.at_start(module.body.block))
+        return _NEW_MESH, wanted
+    if len(meshes) > 1:
+        raise error(module, f"the module has {len(meshes)} meshes: @{', @'.join(meshes)}")
+    ((name, present),) = meshes.items()
+    if wanted is not None and wanted != present:
+        raise ValueError(f"the module has another mesh, @{name}: {dict(present.axes)}")
+    return name, present
+
+
+def prepared(module: ModuleOp) -> ModuleOp:
+    """A copy of `module` as propagation gets it, without calls."""
+    copy = module.clone()
+    passes = PropagationPipeline().passes(copy)
+    with capture():
+        expand(copy)
+        inline_calls(copy)
+        run_passes(copy, takewhile(lambda step: not isinstance(step, UserPriorityPropagatePass), passes))
+    return copy
+
+
+def _rows(main: FuncOp, choices: Sequence[Choice], best: Candidate, search: Search) -> Sequence[Row]:
+    """The arguments that there was something to choose of, with what would have been chosen otherwise."""
+    names = argument_names(main)
+    shardings = search.shardings(best.assignment)
+    rows: list[Row] = []
+    for choice in choices:
+        runner_up = search.runner_up(choice, best)
+        rows.append(
+            Row(
+                choice.arguments,
+                tuple([names[index] for index in choice.arguments]),
+                str(main.args[choice.arguments[0]].type),
+                choice.final(shardings[choice.node]),
+                None if runner_up is None else search.shardings(runner_up.assignment)[choice.node],
+                None if runner_up is None else runner_up.cost.seconds - best.cost.seconds,
+            )
+        )
+    return rows

@@ -1,0 +1,118 @@
+"""What a layout would cost, told from the folded program: in milliseconds, so that many can be compared.
+
+A layout is what some nodes are given. Propagation gives shardings to the others; each operation then costs what it
+costs alone, as often as it runs. Users of a value that want it in the same sharding share the reshard, as
+`sdy-merge-equal-collectives` has it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from operator import itemgetter
+
+import numpy as np
+
+from sdy.dialect.meshes import named_meshes
+from sdy.passes.auto.folded_program import FoldedProgram
+from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds
+from sdy.passes.propagation.solver import Solver
+from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
+from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
+from sdy.sharding import TensorSharding, equivalent
+
+Layout = Mapping[int, TensorSharding]
+"""The shardings that nodes of a folded program are given."""
+
+_PROPAGATE = UserPriorityPropagatePass()
+
+
+class Estimator:
+    """Estimates the costs of layouts of one program, on one mesh of some hardware."""
+
+    def __init__(self, program: FoldedProgram, mesh_name: str, hardware: Hardware) -> None:
+        self._program = program
+        self._costs = OperationCosts(program.module, mesh_name, named_meshes(program.module)[mesh_name], hardware)
+        self._numbers_of = [_picked(each.nodes) for each in program.operations]
+        """Of each operation, what picks the numbers of its tensors' shardings from those of all nodes."""
+        self._known: list[dict[Hashable, OperationCost]] = [{} for _ in program.operations]
+        self._bytes: list[dict[int, float]] = [{} for _ in program.values]
+        """The bytes that a device has of a value of each node, by the number of its sharding."""
+        self._steps = Solver(program.snapshot).steps
+        """What the numbers of shardings in `_known` and `_bytes` refer to."""
+        self.asked = 0
+        """How many layouts were estimated."""
+
+    def estimate(self, layout: Layout) -> StepCost:
+        """What a step costs with this layout."""
+        self.asked += 1
+        solver = self._solved(layout)
+        numbers, sharding_of = solver.numbers, self._steps.shardings.__getitem__
+        compute = 0.0
+        communication: dict[AxisNames, float] = defaultdict(float)
+        reshards: dict[tuple[int, tuple[str, ...]], list[tuple[int, OperandReshard]]] = defaultdict(list)
+        for each, numbers_of, known in zip(self._program.operations, self._numbers_of, self._known, strict=True):
+            own = numbers_of(numbers)
+            cost = known.get(own)
+            if cost is None:
+                shardings = tuple([sharding_of(numbers[node]) for node in each.nodes])
+                cost = known[own] = self._costs.of(each.operation, each.key, each.work, shardings)
+            compute += each.times * cost.compute
+            if cost.communication:
+                for axes, seconds in cost.communication.items():
+                    communication[axes] += each.times * seconds
+            for reshard in cost.reshards:
+                reshards[each.nodes[reshard.operand], reshard.steps].append((each.times, reshard))
+        sent = [(max(times for times, _ in users), users[0][1].communication) for users in reshards.values()]
+        for argument, (value, _) in self._program.returned.items():
+            next_value = self._resharded(value, sharding_of(numbers[value]), sharding_of(numbers[argument]))
+            sent.append((len(self._program.arguments[argument]), next_value))
+        for times, along in sent:
+            for axes, seconds in along.items():
+                communication[axes] += times * seconds
+        return StepCost(compute, dict(communication), self._memory(numbers) + _held(reshards.values()))
+
+    def shardings(self, layout: Layout) -> Sequence[TensorSharding | None]:
+        """What propagation gives to each node."""
+        return self._solved(layout).solution().shardings
+
+    def _solved(self, layout: Layout) -> Solver:
+        solver = Solver(self._program.snapshot, layout)
+        _PROPAGATE.propagate(solver)
+        if solver.steps is not self._steps:  # after so many steps, shardings are numbered anew
+            self._steps = solver.steps
+            for known in (*self._known, *self._bytes):
+                known.clear()
+        return solver
+
+    def _memory(self, numbers: Sequence[int]) -> int:
+        """The most bytes that are alive at once."""
+        bytes_: list[float] = []
+        for node, (number, known) in enumerate(zip(numbers, self._bytes, strict=True)):
+            found = known.get(number)
+            if found is None:
+                value = self._program.values[node]
+                sharding = self._steps.shardings[number]
+                found = known[number] = 0.0 if value is None else self._costs.local_bytes(value, sharding)
+            bytes_.append(found)
+        return int((self._program.alive @ np.array(bytes_)).max())
+
+    def _resharded(self, node: int, source: TensorSharding | None, target: TensorSharding | None) -> Seconds:
+        """What is sent where a value of `node` goes from one sharding to another."""
+        value = self._program.values[node]
+        if value is None or equivalent(source, target):
+            return {}
+        return self._costs.of_reshard(value, source, target)
+
+
+def _held(reshards: Iterable[Sequence[tuple[int, OperandReshard]]]) -> int:
+    """The bytes of values that were resharded: all that have several users, from the first to the last, and one other.
+
+    Of what an operation runs so many times on, so many are held.
+    """
+    several = sum(users[0][0] * users[0][1].bytes for users in reshards if len(users) > 1)
+    return several + max((users[0][1].bytes for users in reshards if len(users) == 1), default=0)
+
+
+def _picked(nodes: Sequence[int]) -> Callable[[Sequence[int]], Hashable]:
+    """What picks what is at `nodes` from a sequence: a tuple, or of one node what is there."""
+    return itemgetter(*nodes) if nodes else lambda _: None

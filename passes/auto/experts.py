@@ -1,0 +1,81 @@
+"""The layouts that an expert would begin with, where a program trains: named as people name them.
+
+What a step gets and gives back is its state, parameters and what an optimizer knows of them; the rest is data.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sdy.axes import AxisRef
+from sdy.mesh import Mesh
+from sdy.passes.auto.choices import Assignment, Choice
+from sdy.passes.auto.search import Search
+from sdy.sharding import TensorSharding
+
+
+def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Mapping[str, Assignment]:
+    """Expert's layouts by name: replicated, data parallel, fully sharded, tensor parallel, and these together."""
+    layouts: dict[str, Assignment] = {"replicated": {choice.node: choice.options[0] for choice in choices}}
+    state = [choice for choice in choices if choice.is_state]
+    data = [choice for choice in choices if not choice.is_state]
+    if not state or not data:
+        return layouts
+    for axes in _sets_of_axes(mesh):
+        over = ", ".join(axes)
+        parallel = _with_axes(data, {}, axes, first_dim=True)
+        if not parallel:
+            continue
+        layouts[f"data parallel over {over}"] = parallel
+        layouts[f"fully sharded over {over}"] = {**_with_axes(state, {}, axes), **parallel}
+        others = tuple([name for name in mesh.axis_names if name not in axes])
+        if others:
+            tensor = _tensor_parallel(state, parallel, others, search)
+            layouts[f"data parallel over {over}, tensor parallel over {', '.join(others)}"] = tensor
+            layouts[f"fully sharded over {over}, tensor parallel over {', '.join(others)}"] = {
+                **tensor,
+                **_with_axes(state, tensor, axes),
+            }
+    return layouts
+
+
+def _sets_of_axes(mesh: Mesh) -> Sequence[tuple[str, ...]]:
+    """All axes, and all but the last."""
+    names = mesh.axis_names
+    return [names, names[:-1]] if len(names) > 1 else [names]
+
+
+def _with_axes(
+    choices: Sequence[Choice], present: Assignment, axes: tuple[str, ...], first_dim: bool = False
+) -> dict[int, TensorSharding]:
+    """The options in which `axes` split the first dimension of each choice, or the largest that they divide, beside
+    what splits it at present."""
+    chosen: dict[int, TensorSharding] = {}
+    for choice in choices:
+        before = present.get(choice.node)
+        dims = range(1) if first_dim else sorted(range(len(choice.shape)), key=lambda dim: -choice.shape[dim])
+        wanted = (option for dim in dims for option in choice.options if _adds(option, before, dim, axes))
+        if (option := next(wanted, None)) is not None:
+            chosen[choice.node] = option
+    return chosen
+
+
+def _adds(option: TensorSharding, before: TensorSharding | None, dim: int, axes: tuple[str, ...]) -> bool:
+    """Whether `option` is `before` with `axes` on dimension `dim`, and nothing else."""
+    old = before.dim_axes if before is not None else ((),) * option.rank
+    refs = {AxisRef(name) for name in axes}
+    return all(
+        {*new} == ({*kept} | refs if number == dim else {*kept})
+        for number, (new, kept) in enumerate(zip(option.dim_axes, old, strict=True))
+    )
+
+
+def _tensor_parallel(
+    state: Sequence[Choice], parallel: Assignment, axes: tuple[str, ...], search: Search
+) -> Assignment:
+    """What is best where the state alone is split over `axes`, beside what the data are split over."""
+    refs = {AxisRef(name) for name in axes}
+    restricted = [
+        replace(choice, options=tuple([option for option in choice.options if {*option.axes()} <= refs]))
+        for choice in state
+    ]
+    return search.descend(search.candidate("tensor parallel", parallel), restricted).assignment

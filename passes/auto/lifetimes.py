@@ -1,0 +1,69 @@
+"""How many values of each node of a folded program are alive at once."""
+
+from collections.abc import Callable, Container, Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from sdy.box import Ints
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.spmd.costs.footprint import is_fused
+from sdy.passes.spmd.costs.sizes import value_bytes
+
+
+def most_alive(module: ModuleOp, num_nodes: int, node_of: Callable[[SSAValue], int], dead: Container[int]) -> Ints:
+    """The numbers of values of each node that are alive, one row for each time that may need the most memory.
+
+    As `peak_bytes` counts them: arguments and results of the main function always, other values from what makes them
+    to what uses them last, and those never that are computed as part of what uses them. Of all times at which one kind
+    of operation runs, there is the one at which whole tensors take most. Operations whose `id` is in `dead` do not run.
+    """
+    return _Lifetimes(num_nodes, node_of, dead).of(main_function(module).body.block)
+
+
+class _Lifetimes:
+    def __init__(self, num_nodes: int, node_of: Callable[[SSAValue], int], dead: Container[int]) -> None:
+        self._node_of = node_of
+        self._dead = dead
+        self._alive = np.zeros(num_nodes, np.int64)
+        self._bytes = 0
+        self._most: dict[tuple[int, ...], tuple[int, Ints]] = {}
+
+    def of(self, block: Block) -> Ints:
+        returned = dict.fromkeys(block.last_op.operands if block.last_op is not None else ())
+        for value in dict.fromkeys((*block.args, *returned)):
+            self._change(value, 1)
+        self._block(block, {*returned})
+        return np.array([alive for _, alive in self._most.values()] or [self._alive])
+
+    def _block(self, block: Block, elsewhere: set[SSAValue]) -> None:
+        operations = [op for op in block.ops if id(op) not in self._dead]
+        last_use = {operand: number for number, op in enumerate(operations) for operand in _used(op)}
+        ending: dict[int, list[SSAValue]] = {}
+        for number, op in enumerate(operations):
+            for result in op.results:
+                if result not in elsewhere and result in last_use and not is_fused(result):
+                    self._change(result, 1)
+                    ending.setdefault(last_use[result], []).append(result)
+            self._remember(op)
+            for region in op.regions:
+                for inner in region.blocks:
+                    self._block(inner, set())
+            for value in ending.pop(number, ()):
+                self._change(value, -1)
+
+    def _change(self, value: SSAValue, by: int) -> None:
+        self._alive[self._node_of(value)] += by
+        self._bytes += by * value_bytes(value)
+
+    def _remember(self, op: Operation) -> None:
+        """Keep what is alive now, if it is more than at equal operations before."""
+        kind = tuple(map(self._node_of, (*op.operands, *op.results)))
+        if kind not in self._most or self._most[kind][0] < self._bytes:
+            self._most[kind] = self._bytes, self._alive.copy()
+
+
+def _used(op: Operation) -> Sequence[SSAValue]:
+    """What an operation uses, or operations inside it."""
+    return op.operands if not op.regions else [operand for inner in op.walk() for operand in inner.operands]

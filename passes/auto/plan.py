@@ -1,0 +1,135 @@
+"""What the automatic partitioner chose: the layout, what it costs, and what else there was."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sdy.byte_sizes import shown_bytes
+from sdy.mesh import Mesh
+from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
+from sdy.sharding import TensorSharding
+from sdy.shown_text import shown
+
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+
+
+@dataclass(frozen=True)
+class Row:
+    """Arguments that are equal, as those of the layers of a model are, and their sharding."""
+
+    arguments: tuple[int, ...]
+    names: tuple[str, ...]
+    type: str
+    sharding: TensorSharding | None
+    runner_up: TensorSharding | None = None
+    """The next best option, None where the choice was given, or there is no other."""
+    more_seconds: float | None = None
+    """How many more a step was estimated to take with it."""
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """A layout of a program's arguments, which the module now has; as text, tables."""
+
+    mesh: Mesh
+    hardware: Hardware
+    memory: int
+    """The bytes that a device may use."""
+    rows: Sequence[Row]
+    cost: StepCost
+    """As predicted of the program that each device runs."""
+    found_from: str
+    """Where the search for it began."""
+    others: Mapping[str, StepCost]
+    """What other layouts would cost, by name."""
+    least_seconds: float
+    """No layout is faster than this, as far as costs are predicted rightly."""
+    estimated: int
+    """How many layouts were compared."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the program needs no more memory than it may use."""
+        return self.cost.memory <= self.memory
+
+    def __str__(self) -> str:
+        return "\n\n".join([self._summary(), *([self._arguments()] if self.rows else []), self._comparison()])
+
+    __repr__ = __str__
+
+    def _summary(self) -> str:
+        axes = ", ".join(f"{shown(name)}={size}" for name, size in self.mesh.axes)
+        ratio = self.cost.seconds / self.least_seconds if self.least_seconds else 1.0
+        fits = "" if self.fits else ", which is MORE THAN THERE IS: no layout was found that fits"
+        return "\n".join(
+            [
+                f"  mesh          {axes}",
+                f"  hardware      {shown(self.hardware.name)}",
+                f"  step          {shown_seconds(self.cost.seconds)}, at most {ratio:.2f} times the least there can be "
+                f"({shown_seconds(self.least_seconds)})",
+                f"  memory        {shown_bytes(self.cost.memory)} of {shown_bytes(self.memory)}{fits}",
+                f"  found from    {self.found_from}, of {self.estimated:,} layouts",
+            ]
+        )
+
+    def _arguments(self) -> str:
+        table = [["arguments", "type", "sharding", "otherwise", ""]]
+        for row in self.rows:
+            more = row.more_seconds
+            table.append(
+                [
+                    _names(row),
+                    shown(row.type),
+                    dims_of(row.sharding),
+                    "" if more is None else dims_of(row.runner_up),
+                    "" if more is None else f"+{shown_seconds(max(more, 0.0))}",
+                ]
+            )
+        return _table(table, words=5)
+
+    def _comparison(self) -> str:
+        axes = list(dict.fromkeys(axes for cost in (self.cost, *self.others.values()) for axes in cost.communication))
+        table = [["layout", "step", "compute", *map(_axes, axes), "memory"]]
+        for name, cost in {"this plan": self.cost, **self.others}.items():
+            sent = [shown_seconds(cost.communication.get(each, 0.0)) for each in axes]
+            table.append(
+                [name, shown_seconds(cost.seconds), shown_seconds(cost.compute), *sent, shown_bytes(cost.memory)]
+            )
+        return _table(table, words=1)
+
+
+def shown_seconds(value: float) -> str:
+    """A time with a unit that suits it."""
+    if not value:
+        return "0"
+    unit, size = next((each for each in _UNITS if value >= each[1]), _UNITS[-1])
+    return f"{value / size:.3g} {unit}"
+
+
+def dims_of(sharding: TensorSharding | None) -> str:
+    """The axes of each dimension, as MLIR writes them."""
+    if sharding is None or sharding.is_fully_replicated:
+        return "replicated"
+    return "[" + ", ".join("{" + ", ".join(map(str, dim.axes)) + "}" for dim in sharding.dims) + "]"
+
+
+def _names(row: Row) -> str:
+    first = shown(row.names[0])
+    return first if len(row.names) == 1 else f"{first} and {len(row.names) - 1} like it"
+
+
+def _axes(axes: AxisNames) -> str:
+    return "over " + ", ".join(map(shown, axes))
+
+
+def _table(rows: Sequence[Sequence[str]], words: int) -> str:
+    """Columns as wide as they need, the first `words` of them to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if index < words else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return "\n".join(f"  {line}".rstrip() for line in lines)

@@ -1,0 +1,135 @@
+"""Finding a layout: from several places to begin with, one choice after the other is made anew while that helps.
+
+What is propagated from an argument reaches whatever has to do with it, so that most of a layout follows from few
+choices, each of which can be judged by itself: by what the whole program then costs.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sdy.passes.auto.choices import Assignment, Choice
+from sdy.passes.auto.estimate import Estimator
+from sdy.passes.spmd.costs.step_time import StepCost
+from sdy.sharding import TensorSharding, equivalent
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A layout, and what it is estimated to cost."""
+
+    name: str
+    """Where the search for it began."""
+    assignment: Assignment
+    cost: StepCost
+
+
+_BEGINS = 3
+"""With so many layouts the search begins."""
+
+_NOTHING_CHOSEN = Candidate("one choice", {}, StepCost(0.0, {}, 0))
+
+
+class Search:
+    """Looks for layouts that fit into `memory`, in bytes, and take least time, until a deadline.
+
+    `progress` is told of each layout that is better than those before.
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        choices: Sequence[Choice],
+        memory: float,
+        deadline: float,
+        progress: Callable[[Candidate], None],
+    ) -> None:
+        self._estimator = estimator
+        self._choices = choices
+        self._memory = memory
+        self._deadline = deadline
+        self._progress = progress
+        self._known: dict[tuple[tuple[int, int], ...], StepCost] = {}
+        self._best: Candidate | None = None
+
+    def run(self, starts: Mapping[str, Assignment]) -> list[Candidate]:
+        """The layouts that were arrived at, with those of `starts`, the best first.
+
+        The search begins with the best few of `starts`, and of those in which one choice alone was made. An interrupt
+        ends it, as the deadline does.
+        """
+        found = [self.candidate(name, start) for name, start in starts.items()]
+        try:
+            alone = [each for choice in self._choices for each in self._others(choice, _NOTHING_CHOSEN)]
+            found.extend(self.descend(begin, self._choices) for begin in self.different([*found, *alone])[:_BEGINS])
+        except (KeyboardInterrupt, TimeIsUpError):
+            pass
+        return sorted([*found, *([] if self._best is None else [self._best])], key=self.rank)
+
+    def candidate(self, name: str, assignment: Assignment) -> Candidate:
+        """A layout with its cost."""
+        found = Candidate(name, assignment, self._cost(assignment))
+        if self._best is None or self.rank(found) < self.rank(self._best):
+            self._best = found
+            self._progress(found)
+        return found
+
+    def rank(self, candidate: Candidate) -> tuple[float, float]:
+        """What fits comes before what does not, which is the better the less it needs."""
+        return max(candidate.cost.memory - self._memory, 0.0), candidate.cost.seconds
+
+    def different(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those of `candidates` that differ in what they cost, the best first."""
+        ranked = sorted(candidates, key=self.rank, reverse=True)
+        return list({(each.cost.seconds, each.cost.memory): each for each in ranked}.values())[::-1]
+
+    def descend(self, begin: Candidate, choices: Sequence[Choice]) -> Candidate:
+        """Make one of `choices` after the other anew, until no other option of any is better."""
+        best = begin
+        unchanged = 0
+        while unchanged < len(choices):
+            for choice in choices:
+                better = min(self._others(choice, best), key=self.rank, default=best)
+                if self.rank(better) < self.rank(best):
+                    best, unchanged = better, 0
+                else:
+                    unchanged += 1
+        return best
+
+    def runner_up(self, choice: Choice, chosen: Candidate) -> Candidate | None:
+        """The best layout in which the arguments of `choice` have another sharding than in `chosen`, and all others may
+        be chosen as there; None where there is none, or no time."""
+        present = self.shardings(chosen.assignment)[choice.node]
+        try:
+            others = [
+                each
+                for each in self._others(choice, chosen)
+                if not equivalent(self.shardings(each.assignment)[choice.node], present)
+            ]
+        except TimeIsUpError:
+            return None
+        return min(others, key=self.rank, default=None)
+
+    def shardings(self, assignment: Assignment) -> Sequence[TensorSharding | None]:
+        """What propagation gives to each node with a layout."""
+        return self._estimator.shardings(assignment)
+
+    def _others(self, choice: Choice, present: Candidate) -> Iterator[Candidate]:
+        """What `present` would be with another option of `choice`, or with none."""
+        rest = {node: sharding for node, sharding in present.assignment.items() if node != choice.node}
+        for option in (None, *choice.options):
+            if option is not present.assignment.get(choice.node):
+                yield self.candidate(present.name, rest if option is None else {**rest, choice.node: option})
+
+    def _cost(self, assignment: Assignment) -> StepCost:
+        key = tuple(sorted((node, id(sharding)) for node, sharding in assignment.items()))
+        cost = self._known.get(key)
+        if cost is None:
+            if self._known and time.monotonic() > self._deadline:
+                raise TimeIsUpError
+            cost = self._known[key] = self._estimator.estimate(assignment)
+        return cost
+
+
+class TimeIsUpError(Exception):
+    """The deadline is over."""

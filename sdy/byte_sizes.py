@@ -1,0 +1,20 @@
+"""Numbers of bytes as people write and read them: K, M, G and T are 2 to the 10th, 20th, 30th and 40th."""
+
+import re
+
+_UNITS = ("", "K", "M", "G", "T")
+
+
+def parse_bytes(text: str) -> int:
+    """The number of bytes that `80G`, `80GiB`, `1.5T` or `4096` means. Raises ValueError for anything else."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    size = int(float(match[1]) * 2 ** (10 * _UNITS.index(match[2].upper()))) if match else 0
+    if not size:
+        raise ValueError(f"'{text}' is not a size: bytes, or a number with K, M, G or T")
+    return size
+
+
+def shown_bytes(size: float) -> str:
+    """`size` in a unit that suits it: `5.92 GiB`."""
+    power = max(min((int(size).bit_length() - 1) // 10, len(_UNITS) - 1), 0)
+    return f"{size / 2 ** (10 * power):.3g} {_UNITS[power]}iB" if power else f"{size:.0f} bytes"

@@ -1,0 +1,247 @@
+"""The compiler chooses the layout."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import sdy
+from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
+from sdy.ir.walking import operations
+from sdy.passes.auto.auto import prepared
+from sdy.passes.auto.estimate import Estimator
+from sdy.passes.auto.folded_program import FoldedProgram, fold
+from sdy.passes.auto.truth import true_cost
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.spmd.costs.hardware import Link, hardware_of
+from sdy.passes.spmd.costs.step_time import StepCost
+from sdy.tools import sdy_auto
+
+MESH = {"data": 4, "model": 2}
+TPU = hardware_of("tpu-v5p")
+
+
+def train_step(layers: int, batch: int, width: int, hidden: int) -> str:
+    """Layers of two products with a residual, and a step of gradient descent."""
+    types = {
+        "x": f"tensor<{batch}x{width}xf32>",
+        "h": f"tensor<{batch}x{hidden}xf32>",
+        "w": f"tensor<{width}x{hidden}xf32>",
+        "u": f"tensor<{hidden}x{width}xf32>",
+    }
+    body: list[str] = []
+
+    def dot(result: str, kind: str, left: str, right: str, summed: str, kinds: str) -> None:
+        operands = ", ".join(types[each] for each in kinds)
+        body.append(
+            f"%{result} = stablehlo.dot_general %{left}, %{right}, contracting_dims = {summed} : "
+            f"({operands}) -> {types[kind]}"
+        )
+
+    def each(result: str, kind: str, operation: str, *operands: str) -> None:
+        body.append(f"%{result} = stablehlo.{operation} {', '.join(f'%{each}' for each in operands)} : {types[kind]}")
+
+    for n in range(layers):
+        dot(f"h{n}", "h", f"z{n}", f"w{n}", "[1] x [0]", "xw")
+        each(f"t{n}", "h", "tanh", f"h{n}")
+        dot(f"y{n}", "x", f"t{n}", f"u{n}", "[1] x [0]", "hu")
+        each(f"z{n + 1}", "x", "add", f"z{n}", f"y{n}")
+    each(f"g{layers}", "x", "subtract", f"z{layers}", "target")
+    for n in reversed(range(layers)):
+        dot(f"du{n}", "u", f"t{n}", f"g{n + 1}", "[0] x [0]", "hx")
+        dot(f"dt{n}", "h", f"g{n + 1}", f"u{n}", "[1] x [1]", "xu")
+        each(f"dh{n}", "h", "multiply", f"dt{n}", f"t{n}")
+        dot(f"dw{n}", "w", f"z{n}", f"dh{n}", "[0] x [0]", "xh")
+        dot(f"dx{n}", "x", f"dh{n}", f"w{n}", "[1] x [1]", "hw")
+        each(f"g{n}", "x", "add", f"g{n + 1}", f"dx{n}")
+        for kind in "wu":
+            each(f"next_{kind}{n}", kind, "subtract", f"{kind}{n}", f"d{kind}{n}")
+    state = [(f"{kind}{n}", types[kind]) for n in range(layers) for kind in "wu"]
+    arguments = [*state, ("z0", types["x"]), ("target", types["x"])]
+    results = ", ".join(type_ for _, type_ in state)
+    return (
+        f"func.func @main({', '.join(f'%{name}: {type_}' for name, type_ in arguments)}) -> ({results}) {{\n"
+        + "\n".join(body)
+        + f"\nreturn {', '.join(f'%next_{name}' for name, _ in state)} : {results}\n}}"
+    )
+
+
+def argument_dims(module: ModuleOp) -> list[list[str]]:
+    """The axes of each dimension of each argument, as words."""
+    main = main_function(module)
+    shardings = [func_arg_sharding(main, index) for index in range(len(main.args))]
+    return [[",".join(map(str, dim.axes)) for dim in sharding.dims] if sharding else [] for sharding in shardings]
+
+
+def test_data_parallelism_is_found_where_the_batch_is_large() -> None:
+    module = sdy.parse(train_step(2, 2**18, 1024, 4096))
+    plan = sdy.auto(module, mesh=MESH, hardware=TPU, time_limit=20)
+    *_, x, target = argument_dims(module)
+    assert x == target == ['"data","model"', ""]
+    assert plan.cost.seconds <= min(cost.seconds for cost in plan.others.values())
+
+
+def test_tensor_parallelism_is_found_where_the_parameters_are_large() -> None:
+    """Of a product by columns and one by rows, as Megatron has them."""
+    module = sdy.parse(train_step(2, 64, 8192, 32768))
+    sdy.auto(module, mesh={"model": 8}, hardware=TPU, time_limit=20)
+    w0, u0, w1, u1, *_ = argument_dims(module)
+    assert w0 == w1 == ["", '"model"']
+    assert u0 == u1 == ['"model"', ""]
+
+
+def test_parameters_are_sharded_where_memory_forces_it() -> None:
+    text = train_step(2, 2**16, 4096, 16384)
+    module = sdy.parse(text)
+    plan = sdy.auto(module, mesh={"data": 8}, hardware=TPU, memory="4G", time_limit=20)
+    assert plan.fits
+    assert plan.others["data parallel over data"].memory > plan.memory
+    *state, x, _ = argument_dims(module)
+    assert x == ['"data"', ""]
+    assert all(any(dims) for dims in state)
+
+
+def test_what_does_not_fit_is_told() -> None:
+    plan = sdy.auto(sdy.parse(train_step(1, 64, 256, 256)), mesh={"data": 2}, hardware=TPU, memory="64K", time_limit=5)
+    assert not plan.fits
+    assert "MORE THAN THERE IS" in str(plan)
+
+
+def test_the_next_values_of_the_state_are_split_as_the_state() -> None:
+    module = sdy.parse(train_step(1, 2**16, 4096, 16384))
+    sdy.auto(module, mesh={"data": 8}, hardware=TPU, memory="1.5G", time_limit=10)
+    main = main_function(module)
+    for index in range(2):
+        assert func_result_sharding(main, index) == func_arg_sharding(main, index)
+
+
+def test_what_is_given_stays() -> None:
+    text = train_step(1, 64, 256, 256).replace(
+        "%w0: tensor<256x256xf32>", '%w0: tensor<256x256xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>}'
+    )
+    module = sdy.parse('sdy.mesh @mesh = <["data"=4, "model"=2]>\n' + text)
+    plan = sdy.auto(module, hardware=TPU, time_limit=5)
+    assert argument_dims(module)[0] == ["", '"model"']
+    assert not any(0 in row.arguments for row in plan.rows)
+
+
+def test_the_same_input_has_the_same_plan() -> None:
+    text = train_step(2, 512, 256, 1024)
+    first, second = sdy.parse(text), sdy.parse(text)
+    plans = [str(sdy.auto(module, mesh=MESH, hardware=TPU, time_limit=60)) for module in (first, second)]
+    assert plans[0] == plans[1]
+    assert sdy.format(first) == sdy.format(second)
+
+
+def test_layers_are_folded() -> None:
+    """What is searched does not grow with the number of layers."""
+    few, many = (folded(train_step(layers, 64, 128, 256)) for layers in (12, 24))
+    assert len(few.operations) == len(many.operations)
+    assert len(few.snapshot.kinds) == len(many.snapshot.kinds)
+    counts = [sum(each.times for each in program.operations) for program in (few, many)]
+    modules = [program.module for program in (few, many)]
+    assert counts[1] - counts[0] == len(operations(modules[1])) - len(operations(modules[0]))
+
+
+def folded(text: str) -> FoldedProgram:
+    """The folded program of a module on the mesh."""
+    return fold(prepared(sdy.parse(f'sdy.mesh @mesh = <["data"=4, "model"=2]>\n{text}')))
+
+
+def layouts(program: FoldedProgram) -> Iterator[dict[int, sdy.Sharding]]:
+    """Layouts in which each argument is split along its dimensions, or not."""
+    nodes = list(program.arguments)[:4]
+    options = [sdy.Sharding.of(None, None), sdy.Sharding.of("data", None), sdy.Sharding.of(None, "model")]
+    for chosen in product(options, repeat=len(nodes)):
+        yield dict(zip(nodes, chosen, strict=True))
+
+
+def test_estimates_are_what_the_partitioner_makes_of_a_layout() -> None:
+    module = sdy.parse(f'sdy.mesh @mesh = <["data"=4, "model"=2]>\n{train_step(3, 64, 64, 256)}')
+    program = fold(prepared(module))
+    estimator = Estimator(program, "mesh", TPU)
+    ratios: list[float] = []
+    for layout in layouts(program):
+        shardings = {index: sharding for node, sharding in layout.items() for index in program.arguments[node]}
+        true = true_cost(module, shardings, "mesh", TPU)
+        ratios.append(estimator.estimate(layout).seconds / true.seconds)
+    assert 0.95 <= min(ratios) <= max(ratios) <= 1.05
+
+
+def test_nothing_is_split_where_sending_takes_longer_than_computing() -> None:
+    module = sdy.parse(train_step(1, 16, 16, 16))
+    sdy.auto(module, mesh=MESH, hardware=replace(TPU, links=[(1024, Link(1e9, 1.0))]), time_limit=10)
+    assert not any(any(dims) for dims in argument_dims(module)[:2])
+
+
+def test_no_plan_is_faster_than_the_bound() -> None:
+    plan = sdy.auto(sdy.parse(train_step(2, 512, 256, 1024)), mesh=MESH, hardware=TPU, time_limit=10)
+    assert 0 < plan.least_seconds <= plan.cost.seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "problem"),
+    [
+        (train_step(1, 8, 8, 8), {}, "the module has no mesh: say which one it is to run on"),
+        ('sdy.mesh @a = <["x"=2]>\nsdy.mesh @b = <["y"=2]>\n' + train_step(1, 8, 8, 8), {}, "has 2 meshes: @a, @b"),
+        (train_step(1, 8, 8, 8), {"mesh": MESH, "hardware": "abacus"}, "no hardware of this name"),
+    ],
+)
+def test_what_cannot_be_is_told(text: str, options: dict[str, object], problem: str) -> None:
+    with pytest.raises(sdy.DiagnosticError, match=problem):
+        sdy.auto(sdy.parse(text), **options)  # pyright: ignore[reportArgumentType]
+
+
+def test_another_mesh_than_the_module_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="the module has another mesh, @mesh"):
+        sdy.auto(sdy.parse('sdy.mesh @mesh = <["x"=2]>\n' + train_step(1, 8, 8, 8)), mesh={"x": 4})
+
+
+def test_the_tool_shows_the_plan_and_writes_the_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, output = tmp_path / "step.mlir", tmp_path / "sharded.mlir"
+    path.write_text(train_step(1, 4096, 256, 1024))
+    words = [str(path), "--mesh", "data=4,model=2", "--hardware", "tpu-v5p", "--time-limit", "5", "-o", str(output)]
+    assert sdy_auto.main(words) == 0
+    shown = capsys.readouterr().out
+    assert "data=4, model=2" in shown
+    assert "data parallel over data, model" in shown
+    module = sdy.parse(output.read_text())
+    assert '"data"' in argument_dims(module)[2][0]
+    sdy.propagate(module)
+    sdy.partition(module)
+
+
+def test_the_tool_chooses_the_shape_of_the_mesh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "step.mlir"
+    path.write_text(train_step(1, 4096, 256, 1024))
+    assert sdy_auto.main([str(path), "--devices", "4", "--hardware", "tpu-v5p", "--time-limit", "6"]) == 0
+    shown = capsys.readouterr().out
+    assert "data=4 " in shown
+    assert "data=2, model=2" in shown
+
+
+@pytest.mark.parametrize("mesh", ["data", "data=0", "data=2,data=2", "=2", "data=x"])
+def test_the_tool_refuses_what_is_no_mesh(mesh: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        sdy_auto.main(["x.mlir", "--mesh", mesh])
+    assert "is not a mesh: write its axes, major first, as data=4,model=2" in capsys.readouterr().err
+
+
+def test_an_interrupt_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+    estimate = Estimator.estimate
+
+    def interrupted(self: Estimator, layout: dict[int, sdy.Sharding]) -> StepCost:
+        nonlocal asked
+        asked += 1
+        if asked == 40:
+            raise KeyboardInterrupt
+        return estimate(self, layout)
+
+    monkeypatch.setattr(Estimator, "estimate", interrupted)
+    module = sdy.parse(train_step(2, 2**16, 1024, 4096))
+    plan = sdy.auto(module, mesh=MESH, hardware=TPU)
+    assert plan.cost.seconds <= plan.others["replicated"].seconds

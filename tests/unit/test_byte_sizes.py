@@ -1,0 +1,34 @@
+"""Numbers of bytes as people write and read them."""
+
+import pytest
+
+from sdy.byte_sizes import parse_bytes, shown_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("4096", 4096),
+        ("80G", 80 * 2**30),
+        ("80GiB", 80 * 2**30),
+        ("1.5 T", 3 * 2**39),
+        ("16kb", 2**14),
+        (" 2m ", 2**21),
+    ],
+)
+def test_a_size_is_read(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "G", "-1G", "1e9", "0", "0.1", "80P", "80GG", "nan"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a size: bytes, or a number with K, M, G or T"):
+        parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 bytes"), (1000, "1000 bytes"), (1024, "1 KiB"), (6.5 * 2**30, "6.5 GiB"), (2**55, "3.28e+04 TiB")],
+)
+def test_a_size_is_shown(size: float, text: str) -> None:
+    assert shown_bytes(size) == text

@@ -1,0 +1,82 @@
+"""What devices can do, as files say it."""
+
+from pathlib import Path
+
+import pytest
+
+import sdy
+from sdy.passes.spmd.costs.hardware import Link, hardware_of, presets
+
+GOOD = """
+name = "mine"
+memory = "2G"
+memory_bandwidth = 1e9
+[peak]
+f32 = 1e12
+bf16 = 4e12
+[[links]]
+devices = 4
+bandwidth = 1e10
+latency = 1e-6
+[[links]]
+devices = 1024
+bandwidth = 1e9
+latency = 1e-5
+[axes.slow]
+bandwidth = 1e8
+latency = 1e-3
+"""
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_preset_is_read(name: str) -> None:
+    hardware = hardware_of(name)
+    assert hardware.memory >= 2**30
+    assert hardware.peak_of("f32") <= hardware.peak_of("i8")
+
+
+def test_an_axis_has_the_link_that_reaches_all_of_its_devices(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD)
+    hardware = hardware_of(str(path))
+    near, far = Link(1e10, 1e-6), Link(1e9, 1e-5)
+    mesh = sdy.Mesh.of({"data": 2, "model": 4})
+    assert (hardware.link_along("model", mesh), hardware.link_along("data", mesh)) == (near, far)
+    # Neighbours along a minor axis of two devices are near; those along the axis before it are as far as both reach.
+    mesh = sdy.Mesh.of({"slow": 2, "data": 2, "model": 2})
+    assert (hardware.link_along("model", mesh), hardware.link_along("data", mesh)) == (near, near)
+    assert hardware.link_along("slow", mesh) == Link(1e8, 1e-3)
+
+
+def test_a_type_that_is_not_listed_is_as_slow_as_the_slowest(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD)
+    assert hardware_of(str(path)).peak_of("f64") == 1e12
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('memory = "2G"', "", "'memory' is missing"),
+        ('memory = "2G"', 'memory = "much"', "'memory': 'much' is not a size"),
+        ('memory = "2G"', "memory = -1", "'memory' is to be a number above 0"),
+        ("f32 = 1e12", "f32 = true", "'peak.f32' is to be a number above 0"),
+        ("f32 = 1e12\nbf16 = 4e12", "", "'peak' is to be a table of operations a second by element type"),
+        ("latency = 1e-6", "", "'links.latency' is to be a number above 0"),
+        ("latency = 1e-6", "latencies = 1e-6", "'links.latencies' is unknown; there are bandwidth, devices, latency"),
+        ("name =", "nam =", "'nam' is unknown; there are axes, links, memory, memory_bandwidth, name, peak"),
+        ("[axes.slow]", "[axes]", "'axes' is to have a table for each axis"),
+        ("[peak]", "[peak", "this is not TOML"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(sdy.DiagnosticError, match=problem) as refused:
+        hardware_of(str(path))
+    assert str(path) in str(refused.value)
+
+
+def test_unknown_hardware_is_told_with_what_there_is() -> None:
+    with pytest.raises(sdy.DiagnosticError, match="there is no hardware of this name: give a file, or one of cpu"):
+        hardware_of("h200")

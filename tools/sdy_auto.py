@@ -1,0 +1,150 @@
+"""sdy-auto: choose how the arguments of a program are split over devices, and say what that costs."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.byte_sizes import parse_bytes, shown_bytes
+from sdy.mesh import Mesh
+from sdy.passes.auto.auto import auto
+from sdy.passes.auto.mesh_shapes import mesh_shapes
+from sdy.passes.auto.plan import Plan, shown_seconds
+from sdy.passes.auto.search import Candidate
+from sdy.passes.driver import read, write
+from sdy.passes.spmd.costs.hardware import Hardware, hardware_of, presets
+from sdy.text import format, parse
+from sdy.tools.command import guarded
+from sdy.tools.terminal import Terminal
+from sdy.tools.version import VersionAction
+
+_DESCRIPTION = """\
+Choose how the arguments of a StableHLO program are split over a mesh of devices, so that a step takes least time and
+fits into their memory. Shardings that the program has stay. Shown are the layout, what it is predicted to cost, what
+would have been chosen otherwise, and what the layouts cost that experts would begin with. The exit status is 1 where no
+layout was found that fits.
+"""
+
+_EXAMPLES = """\
+examples:
+  sdy-auto step.mlir --mesh data=4,model=2 --hardware h100-8
+  sdy-auto step.mlir --devices 64 --hardware tpu-v5p --memory 90G     chooses the shape of the mesh, too
+  sdy-auto step.mlir --mesh data=8 --hardware mine.toml -o sharded.mlir
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`, by default the process's own, and return the exit status."""
+    arguments = _parser().parse_args(argv)
+    return guarded(lambda: run(arguments))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "sdy-auto", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action=VersionAction)
+    parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
+    mesh = parser.add_mutually_exclusive_group()
+    mesh.add_argument("--mesh", type=_mesh, metavar="AXES", help="as data=4,model=2 (default: the program's own mesh)")
+    mesh.add_argument("--devices", type=_count, metavar="N", help="how many devices; the shape of the mesh is chosen")
+    parser.add_argument(
+        "--hardware",
+        default="h100-8",
+        metavar="NAME",
+        help=f"a hardware file, or one of {', '.join(presets())} (default: h100-8)",
+    )
+    parser.add_argument("--memory", type=_bytes, metavar="SIZE", help="of a device (default: what the hardware has)")
+    parser.add_argument(
+        "--time-limit", type=float, default=60.0, metavar="SECONDS", help="of the search (default: 60); Ctrl-C ends it"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the program with its shardings; - is standard output"
+    )
+    return parser
+
+
+def _mesh(text: str) -> Mesh:
+    axes: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, size = part.strip().partition("=")
+        if not name or not size.isdecimal() or not int(size) or name in axes:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a mesh: write its axes, major first, as data=4,model=2")
+        axes[name] = int(size)
+    return Mesh.of(axes)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of devices")
+    return int(text)
+
+
+def _bytes(text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what the command line asks for. Raises DiagnosticError where the program or the hardware is wrong."""
+    source = read(arguments.file)
+    hardware = hardware_of(arguments.hardware)
+    module = parse(source.text, source.name)
+    meshes = mesh_shapes(arguments.devices) if arguments.devices else [arguments.mesh]
+    tried = [_plan(module.clone(), mesh, hardware, arguments, len(meshes)) for mesh in meshes]
+    plan, planned = min(tried, key=lambda each: (not each[0].fits, each[0].cost.seconds))
+    module_text = format(planned)
+    terminal = Terminal(stderr=arguments.output == "-")
+    terminal.print(str(plan))
+    if len(tried) > 1:
+        terminal.print("\n  mesh " + "".join(f"\n  {_shape(each.mesh):24}{_outcome(each)}" for each, _ in tried))
+    if arguments.output:
+        write(arguments.output, module_text)
+    return 0 if plan.fits else 1
+
+
+def _plan(
+    module: ModuleOp, mesh: Mesh | None, hardware: Hardware, arguments: argparse.Namespace, share: int
+) -> tuple[Plan, ModuleOp]:
+    begin = time.monotonic()
+
+    def tell(candidate: Candidate) -> None:
+        print(
+            f"\r{time.monotonic() - begin:6.1f} s  {candidate.name}: {shown_seconds(candidate.cost.seconds)}, "
+            f"{shown_bytes(candidate.cost.memory)}\x1b[K",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    is_watched = sys.stderr.isatty()
+    try:
+        plan = auto(
+            module,
+            mesh=mesh,
+            hardware=hardware,
+            memory=arguments.memory,
+            time_limit=arguments.time_limit / share,
+            progress=tell if is_watched else None,
+        )
+    finally:
+        if is_watched:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    return plan, module
+
+
+def _shape(mesh: Mesh) -> str:
+    return ", ".join(f"{name}={size}" for name, size in mesh.axes)
+
+
+def _outcome(plan: Plan) -> str:
+    fits = "" if plan.fits else ", more than there is"
+    return f"{shown_seconds(plan.cost.seconds)}, {shown_bytes(plan.cost.memory)}{fits}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
