@@ -10,6 +10,9 @@ from importlib import import_module
 from xdsl.passes import ModulePass
 
 _FOLDERS = {
+    "auto": """
+        sdy-auto-partition
+    """,
     "blocks": """
         sdy-split-reductions
     """,

@@ -39,7 +39,7 @@ _TO_PARTITION = 3
 """So many of the layouts that are estimated to be the best are partitioned."""
 
 _NEW_MESH = "mesh"
-_GIVEN = "what is given"
+_UNCHOSEN = "what is given alone"
 
 
 def auto(
@@ -71,11 +71,11 @@ def auto(
     choices = find_choices(program, mesh_name, on)
     estimator = Estimator(program, mesh_name, device)
     search = Search(estimator, choices, limit, begin + time_limit, progress or (lambda _: None))
-    experts = {_GIVEN: search.candidate(_GIVEN, {}).assignment}
+    experts = {_UNCHOSEN: search.candidate(_UNCHOSEN, {}).assignment}
     with suppress(KeyboardInterrupt, TimeIsUpError):
         experts |= expert_layouts(choices, on, search)
     found = search.run(experts)
-    known = {name: search.candidate(name, layout).cost for name, layout in experts.items()}
+    others = {name: search.candidate(name, layout).cost for name, layout in experts.items()} if choices else {}
     contenders = [
         (true_cost(module, _shardings(choices, search, candidate), mesh_name, device), candidate)
         for candidate in search.different(found)[:_TO_PARTITION]
@@ -83,7 +83,7 @@ def auto(
     cost, best = min(contenders, key=lambda each: (max(each[0].memory - limit, 0), each[0].seconds))
     rows = _rows(main_function(module), choices, best, search)
     write_shardings(module, _shardings(choices, search, best))
-    return Plan(on, device, limit, rows, cost, best.name, known, least_seconds(program, on, device), estimator.asked)
+    return Plan(on, device, limit, rows, cost, best.name, others, least_seconds(program, on, device), estimator.asked)
 
 
 def _shardings(choices: Sequence[Choice], search: Search, candidate: Candidate) -> ArgumentShardings:

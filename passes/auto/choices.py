@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from sdy.axes import AxisRef
-from sdy.ir.shapes import shape_of
+from sdy.ir.shapes import num_elements, shape_of
 from sdy.mesh import Mesh
 from sdy.passes.auto.folded_program import FoldedProgram
 from sdy.sharding import DimSharding, TensorSharding
@@ -43,9 +43,11 @@ def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence
     choices: list[Choice] = []
     for node, arguments in sorted(program.arguments.items(), key=lambda each: each[1]):
         value = program.values[node]
-        if value is None or node in program.snapshot.given or not shape_of(value):
+        if value is None or node in program.snapshot.given or not num_elements(value):
             continue
         shape, is_state = shape_of(value), arguments[0] in program.state
+        if not shape:
+            continue
         whole = TensorSharding.replicated_closed(mesh_name, len(shape))
         split = _splits(shape, mesh_name, mesh, _OF_STATE if is_state else None)
         choices.append(Choice(node, arguments, shape, is_state, (whole, *split)))
