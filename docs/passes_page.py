@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
 PAGE = "reference/passes.md"
 
-FOLDERS = ("pipelines", "importing", "propagation", "exporting", "partitioning", "auto", "operators", "blocks", "common")
+FOLDERS = (
+    "pipelines",
+    "importing",
+    "auto",
+    "propagation",
+    "exporting",
+    "partitioning",
+    "operators",
+    "blocks",
+    "common",
+)
 """In the order in which a program goes through them."""
 
 START = """\
