@@ -60,8 +60,8 @@ def auto(
     which the program is to run, by default the module's own; `hardware` the name of a preset or of a file; `memory` the
     bytes that a device may use, by default all that it has. The search ends after `time_limit` seconds, or when it is
     interrupted, with the best layout so far, which need not fit: the plan says so. `progress` is told of each layout
-    that is better than those before. Raises DiagnosticError for a module that cannot be propagated or has no mesh or
-    several, for unknown hardware, and ValueError for a mesh that is not the module's, or for no number of bytes.
+    that is better than those before. Raises DiagnosticError for a module that cannot be propagated, for one with
+    several meshes, none, or another than `mesh`, and for unknown hardware; ValueError for what is no number of bytes.
     """
     begin = time.monotonic()
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
@@ -105,7 +105,8 @@ def _mesh_of(module: ModuleOp, mesh: Mesh | Mapping[str, int] | None) -> tuple[s
         raise error(module, f"the module has {len(meshes)} meshes: @{', @'.join(meshes)}")
     ((name, present),) = meshes.items()
     if wanted is not None and wanted != present:
-        raise ValueError(f"the module has another mesh, @{name}: {dict(present.axes)}")
+        axes = ", ".join(f"{axis}={size}" for axis, size in present.axes)
+        raise error(module, f"the module has a mesh already, @{name} of {axes}: leave out the other one")
     return name, present
 
 

@@ -187,17 +187,18 @@ def test_no_plan_is_faster_than_the_bound() -> None:
     [
         (train_step(1, 8, 8, 8), {}, "the module has no mesh: say which one it is to run on"),
         ('sdy.mesh @a = <["x"=2]>\nsdy.mesh @b = <["y"=2]>\n' + train_step(1, 8, 8, 8), {}, "has 2 meshes: @a, @b"),
+        (
+            'sdy.mesh @mesh = <["x"=2]>\n' + train_step(1, 8, 8, 8),
+            {"mesh": {"x": 4}},
+            "the module has a mesh already, @mesh of x=2: leave out the other one",
+        ),
         (train_step(1, 8, 8, 8), {"mesh": MESH, "hardware": "abacus"}, "no hardware of this name"),
+        ("func.func private @main(tensor<8xf32>)", {"mesh": MESH}, "function named @main|no body"),
     ],
 )
 def test_what_cannot_be_is_told(text: str, options: dict[str, object], problem: str) -> None:
     with pytest.raises(sdy.DiagnosticError, match=problem):
         sdy.auto(sdy.parse(text), **options)  # pyright: ignore[reportArgumentType]
-
-
-def test_another_mesh_than_the_module_has_is_refused() -> None:
-    with pytest.raises(ValueError, match="the module has another mesh, @mesh"):
-        sdy.auto(sdy.parse('sdy.mesh @mesh = <["x"=2]>\n' + train_step(1, 8, 8, 8)), mesh={"x": 4})
 
 
 def test_the_tool_shows_the_plan_and_writes_the_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

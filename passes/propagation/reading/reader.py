@@ -20,6 +20,7 @@ from sdy.dialect.shardings import (
 )
 from sdy.ir.fields import operands_of, type_of
 from sdy.ir.shapes import rank
+from sdy.ir.traits import is_terminator
 from sdy.ir.walking import nesting_operations, operations
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.data_flow_edges import edge_of
@@ -241,7 +242,10 @@ class _Reader:
         for result in op.results:
             if id(result.type) not in self.is_scalar:
                 self._check_type(op, result.type)
-        kind, tensors = _way_to_step(op.__class__)(self, op)
+        if is_terminator(op):
+            self._read_terminator(op)
+            return
+        kind, tensors = _STEPS.get(op.__class__, _Reader.own_step)(self, op)
         if kind is not None:
             self.kinds[number], self.tensors[number] = kind, tensors
             for node in tensors:
@@ -262,20 +266,19 @@ class _Reader:
             and not self.surroundings.around(op.parent)
         )
 
-    def terminator_step(self, op: Operation) -> PropagationStep:
-        """None: what a terminator passes on is propagated along edges."""
+    def _read_terminator(self, op: Operation) -> None:
+        """What a terminator passes on is propagated along edges."""
         block = op.parent
         func = block and block.parent and block.parent.parent
         # What a function returns that nobody calls leads nowhere, but for what ties its results to them.
         if func.__class__ is not FuncOp or func in self.data_flow.calls:
             self.forwarded.update(self.nodes.of_all(operands_of(op)))
-        return NO_STEP
 
     def function_step(self, func: FuncOp) -> PropagationStep:
         """None, but the function's arguments and results are places of their own."""
         if func.is_declaration:
             return NO_STEP
-        arguments = tuple([self.nodes.own(*each) for each in zip(func.args, func_arg_shardings(func), strict=True)])
+        arguments = tuple([self.nodes.new(*each) for each in zip(func.args, func_arg_shardings(func), strict=True)])
         results = tuple([self.nodes.new(None, sharding) for sharding in func_result_shardings(func)])
         self.functions[func] = FunctionNodes(func.sym_name.data, arguments, results)
         return NO_STEP
@@ -359,13 +362,6 @@ _STEPS: dict[type[Operation], Callable[[_Reader, Any], PropagationStep]] = {
     ShardingGroupOp: _Reader.group_step,
 }
 """How what is done at operations of a class is found, where it does not follow from a rule."""
-
-
-@cache
-def _way_to_step(op_class: type[Operation]) -> Callable[[_Reader, Any], PropagationStep]:
-    if op_class.has_trait(IsTerminator, value_if_unregistered=False):
-        return _Reader.terminator_step
-    return _STEPS.get(op_class, _Reader.own_step)
 
 
 @cache
