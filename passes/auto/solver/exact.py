@@ -1,6 +1,7 @@
 """The optimum of a small problem by branch and bound, which toulbar2 does in a process of its own."""
 
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ FEW_TIMES = 200
 FIRST_TIMES = 40
 """At so many times, at most, memory is limited at first; where it then does not suffice, times are added."""
 MORE_TIMES = 8
+GRACE = 2.0
+"""Seconds after its time in which the worker may still answer."""
 EXACT = 2.0**50
 """Whole numbers below this, and sums of a few thousands of them, are passed on as they are."""
 COARSE = 2.0**30
@@ -119,12 +122,16 @@ def _taken_at(tables: Tables, time: int) -> list[tuple[int, int, int]]:
 
 
 def _ask(problem: Mapping[str, object], seconds: float) -> tuple[list[int] | None, float, float] | None:
-    """The worker's answer: strategies, a bound, and seconds; None if it took too long."""
+    """The worker's answer: strategies, a bound, and seconds; None if it does not even stop in time."""
     worker = subprocess.Popen(
         [sys.executable, WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     )
     try:
-        output, _ = worker.communicate(pickle.dumps(problem), timeout=seconds + 2)
+        try:
+            output, _ = worker.communicate(pickle.dumps(problem), timeout=seconds)
+        except subprocess.TimeoutExpired:
+            worker.send_signal(signal.SIGVTALRM)  # toulbar2 then ends with what it has
+            output, _ = worker.communicate(timeout=GRACE)
     except subprocess.TimeoutExpired:
         return None
     finally:
