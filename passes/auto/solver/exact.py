@@ -20,11 +20,13 @@ FEW_TIMES = 200
 FIRST_TIMES = 40
 """At so many times, at most, memory is limited at first; where it then does not suffice, times are added."""
 MORE_TIMES = 8
+SHORTEST = 0.2
+"""Seconds for which the worker is worth starting."""
 GRACE = 2.0
 """Seconds after its time in which the worker may still answer."""
 EXACT = 2.0**50
 """Whole numbers below this, and sums of a few thousands of them, are passed on as they are."""
-COARSE = 2.0**30
+COARSE = 2.0**36
 """Other costs are rounded down to multiples of some unit, of which the best known cost has so many."""
 
 
@@ -50,7 +52,7 @@ def solve_exactly(tables: Tables, upper: float, multipliers: Floats, seconds: fl
         times = [int(time) for time in dearest if multipliers[time] > 0]
     bound = -np.inf
     left = seconds
-    while left >= 1:
+    while left > SHORTEST:
         problem = {
             "costs": [np.minimum(values, cutoff).tolist() for values in costs],
             "pairs": [(i, j, np.minimum(values, cutoff).tolist()) for i, j, values in pairs],
@@ -122,19 +124,22 @@ def _taken_at(tables: Tables, time: int) -> list[tuple[int, int, int]]:
 
 
 def _ask(problem: Mapping[str, object], seconds: float) -> tuple[list[int] | None, float, float] | None:
-    """The worker's answer: strategies, a bound, and seconds; None if it does not even stop in time."""
+    """The worker's answer: strategies, a bound, and seconds; None if it found none in time."""
     worker = subprocess.Popen(
         [sys.executable, WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     )
     try:
         try:
             output, _ = worker.communicate(pickle.dumps(problem), timeout=seconds)
+            was_stopped = False
         except subprocess.TimeoutExpired:
             worker.send_signal(signal.SIGVTALRM)  # toulbar2 then ends with what it has
             output, _ = worker.communicate(timeout=GRACE)
+            was_stopped = True
     except subprocess.TimeoutExpired:
         return None
     finally:
         worker.kill()
         worker.wait()
-    return pickle.loads(output) if output else None
+    answer = pickle.loads(output) if output else None
+    return None if answer is None or (was_stopped and answer[0] is None) else answer

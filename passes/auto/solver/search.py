@@ -13,6 +13,7 @@ from sdy.passes.auto.solver.measures import cost_in, priced_costs, usage_in
 from sdy.passes.auto.solver.problem import Assignment, Problem, cost_of
 from sdy.passes.auto.solver.reduction import Reduction, memory_at
 from sdy.passes.auto.solver.relaxation import Relaxation
+from sdy.passes.auto.solver.solution import is_optimal
 from sdy.passes.auto.solver.tables import Floats, Ints, Kept, Tables, tabulate
 
 ASCENT = 3000
@@ -33,7 +34,9 @@ WORTH_IT = 0.1
 HUGE = np.iinfo(np.int64).max
 REPAIRS = 40
 PIECES = 40
-"""A round of annealing is done in so many pieces, between which it can end."""
+"""A round of annealing is done in so many pieces at least, between which it can end."""
+LONGEST_PIECE = 5000
+"""Steps of a piece, if these make more pieces."""
 LARGEST_EXACT = 1000
 """Nodes, at most, of a problem that is given to branch and bound."""
 
@@ -59,11 +62,9 @@ class Search:
     relaxation: Relaxation = field(init=False)
 
     def __post_init__(self):
-        self.reduction = Reduction(self.problem)
         self._prices: dict[int, float] = {}
-        self._is_whole = all(
-            (np.floor(costs) == costs).all() for costs in (*self.problem.costs, *self.problem.matrices)
-        )
+        costs = (*self.problem.costs, *self.problem.matrices)
+        self._is_whole = all((np.floor(each) == each).all() for each in costs)
 
     @property
     def is_over(self) -> bool:
@@ -72,11 +73,12 @@ class Search:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the bound says that nothing is better."""
-        return self.bound >= self.cost
+        """Whether the bound says that nothing is better, or not by much if costs are no whole numbers."""
+        return is_optimal(self.cost, self.bound, exactly=self._is_whole)
 
     def run(self, rounds: int | None) -> Iterator[None]:
         """Searches, with so many rounds of annealing at the end at most; whoever iterates is given turns."""
+        self.reduction = Reduction(self.problem)
         while True:
             if not self._tabulate():
                 return
@@ -203,22 +205,21 @@ class Search:
         """Searches around the best assignment, for so many steps, with memory at its prices; then without these."""
         tables = self.tables
         chosen = self._start()
-        gap = min(self.cost, 1e300) - self.bound if self.assignment is not None else abs(cost_in(tables, chosen))
-        hot = HEAT[seed % len(HEAT)] * max(gap, 1e-9 * abs(self.cost)) / len(chosen) ** 0.5
+        known = self.cost if self.assignment is not None else cost_in(tables, chosen) + self.reduction.offset
+        hot = HEAT[seed % len(HEAT)] * max(known - self.bound, 1e-9 * abs(known)) / len(chosen) ** 0.5
         priced = priced_costs(tables, self.relaxation.multipliers)
-        for piece in range(PIECES):
-            temperatures = hot * COLD ** (piece / PIECES), hot * COLD ** ((piece + 1) / PIECES)
-            found = anneal(tables, priced, chosen, *temperatures, length // PIECES, BLOCK, PIECES * seed + piece)
+        pieces = max(PIECES, length // LONGEST_PIECE)
+        for piece in range(pieces):
+            temperatures = hot * COLD ** (piece / pieces), hot * COLD ** ((piece + 1) / pieces)
+            found = anneal(tables, priced, chosen, *temperatures, length // pieces, BLOCK, pieces * seed + piece)
             chosen = found.chosen
             self._offer(found.best)
             yield
             if self.is_over:
                 return
-        for piece in range(PIECES // 4):
-            temperature = hot * COLD / 10
-            found = anneal(
-                tables, tables.costs, self._start(), temperature, temperature, length // PIECES, BLOCK, piece + seed
-            )
+        cold = hot * COLD / 10
+        for piece in range(pieces // 4):
+            found = anneal(tables, tables.costs, self._start(), cold, cold, length // pieces, BLOCK, piece + seed)
             self._offer(found.best)
             yield
             if self.is_over:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from sdy.passes.auto.solver.problem import Assignment
 
+TOLERANCE = 1e-6
+
 
 @dataclass(frozen=True)
 class Shortage:
@@ -34,5 +36,10 @@ class Solution:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether it is certain that none is better."""
-        return self.bound >= self.cost
+        """Whether it is certain that none is better, or at most by a millionth of the cost."""
+        return is_optimal(self.cost, self.bound)
+
+
+def is_optimal(cost: float, bound: float, *, exactly: bool = False) -> bool:
+    """Whether a cost is that of a best assignment, as sums of other than whole numbers can tell."""
+    return bound >= cost or (not exactly and cost - bound <= TOLERANCE * abs(cost) < float("inf"))
