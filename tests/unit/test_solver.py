@@ -12,9 +12,10 @@ from sdy.passes.auto.solver.annealing import anneal
 from sdy.passes.auto.solver.exact import solve_exactly
 from sdy.passes.auto.solver.measures import cost_in, usage_in
 from sdy.passes.auto.solver.problem import Assignment, cost_of, usage_of
-from sdy.passes.auto.solver.reduction import Reduction
+from sdy.passes.auto.solver.reduction import Item, Reduction
 from sdy.passes.auto.solver.relaxation import Relaxation
 from sdy.passes.auto.solver.tables import tabulate
+from sdy.passes.auto.solver.times import binding_times
 
 SECONDS = 20.0
 """More than any of these problems takes."""
@@ -127,6 +128,16 @@ def test_a_small_problem_is_solved(problem: Problem):
     else:
         assert cost_of(problem, solution.assignment) == solution.cost
         assert suffices(problem, solution.assignment)
+
+
+def test_times_that_say_no_more_than_others_are_left_out():
+    items = [Item(0, 4, np.array([0, 5])), Item(2, 8, np.array([0, 5])), Item(6, 9, np.array([0, 5]))]
+    capacity = np.array([4, 4, 9, 8, 4, 4, 9, 7, 7])
+    assert binding_times(items, capacity).tolist() == [1, 3, 5, 7]
+
+
+def test_where_memory_suffices_for_anything_no_time_is_looked_at():
+    assert binding_times([Item(0, 4, np.array([1, 5]))], np.full(4, 5)).tolist() == []
 
 
 def test_a_problem_without_nodes_costs_nothing():
@@ -242,6 +253,14 @@ def test_costs_that_are_no_whole_numbers_are_bounded_from_below():
     assert fraction.cost * 7e5 == pytest.approx(whole.cost)
     assert fraction.bound <= fraction.cost
     assert fraction.bound == pytest.approx(fraction.cost, rel=1e-6)
+
+
+def test_branch_and_bound_that_is_stopped_claims_nothing():
+    problem = chain(400, 8, limit=300)
+    tables, _ = tabulate(Reduction(problem), problem.horizon, problem.limit)
+    answer = solve_exactly(tables, tables.forbidden, np.zeros(tables.capacity.size), 0.5)
+    assert answer.chosen is None
+    assert answer.bound < tables.forbidden
 
 
 def test_branch_and_bound_says_that_nothing_is_cheaper():

@@ -16,6 +16,9 @@ from sdy.passes.auto.solver.problem import Assignment, Bytes, Costs, Problem
 
 Choices = NDArray[np.int64]
 
+LARGEST_TABLE = 1 << 20
+"""Entries, at most, of a table of what a node costs with each pair of strategies of two others."""
+
 
 @dataclass(frozen=True)
 class Decided:
@@ -171,9 +174,7 @@ class Reduction:
             return False
         decides = (finite.sum(1) <= 1).all()
         is_decided = (finite.sum(0) <= 1).all()
-        if is_decided and (
-            not decides or len(node.items) + len(node.neighbours) <= len(neighbour.items) + len(neighbour.neighbours)
-        ):
+        if is_decided and (not decides or node.size <= neighbour.size):
             self._merge(name, other, finite.argmax(0))
             return True
         if decides:
@@ -198,51 +199,41 @@ class Reduction:
         """Merges a node with at most two neighbours into these, if its cheapest choice also takes the least memory."""
         node = self.nodes[name]
         neighbours = tuple(node.neighbours)
-        if len(neighbours) == 2 and node.items:
-            return
         allowed = np.flatnonzero(node.is_allowed)
-        if not allowed.size:
+        if not allowed.size or (len(neighbours) == 2 and node.items):
             return
-        costs = node.costs[allowed]
-        parts = [node.neighbours[other].T[:, allowed] for other in neighbours]
-        match parts:
+        match [node.neighbours[other].T[:, allowed] for other in neighbours]:
             case []:
-                pass
+                costs = node.costs[allowed]
             case [one]:
-                costs = costs + one
+                costs = node.costs[allowed] + one
             case [one, two]:
-                if one.shape[0] * two.shape[0] * allowed.size > 1 << 20:
+                if one.size * len(two) > LARGEST_TABLE:
                     return
-                costs = costs + one[:, None] + two
+                costs = node.costs[allowed] + one[:, None] + two
             case _:
                 return
-        memory = np.array([item.memory[allowed] for item in node.items], np.int64).reshape(
-            len(node.items), allowed.size
-        )
-        order = np.argsort(memory.sum(0), kind="stable")
-        best = order[np.argmin(costs[..., order], -1)]
+        memory = np.array([item.memory[allowed] for item in node.items], np.int64).reshape(-1, allowed.size)
+        by_memory = np.argsort(memory.sum(0), kind="stable")
+        best = by_memory[np.argmin(costs[..., by_memory], -1)]
         least = np.take_along_axis(costs, best[..., None], -1)[..., 0]
-        if node.items:
-            reached = np.isfinite(costs)
-            for row in memory:
-                lowest = np.where(reached, row, np.iinfo(np.int64).max).min(-1)
-                if ((row[best] > lowest) & np.isfinite(least)).any():
-                    return
+        for taken in memory:
+            lowest = np.where(np.isfinite(costs), taken, np.iinfo(np.int64).max).min(-1)
+            if ((taken[best] > lowest) & np.isfinite(least)).any():
+                return
         table = allowed[best]
-        if len(neighbours) == 0:
-            del self.nodes[name]
-            self.decided.append(Decided(name, (), table))
-            self.offset += float(least)
-            self.fixed += [Item(item.start, item.end, item.memory[table]) for item in node.items]
-            return
         for other in neighbours:
             del self.nodes[other].neighbours[name]
             self._wake(other)
         del self.nodes[name]
         self.decided.append(Decided(name, neighbours, table))
-        if len(neighbours) == 1:
-            decider = self.nodes[neighbours[0]]
-            decider.costs = decider.costs + least
-            decider.items += [Item(item.start, item.end, item.memory[table]) for item in node.items]
-        else:
-            self._add_edge(neighbours[0], neighbours[1], least)
+        items = [Item(item.start, item.end, item.memory[table]) for item in node.items]
+        match neighbours:
+            case (decider,):
+                self.nodes[decider].costs = self.nodes[decider].costs + least
+                self.nodes[decider].items += items
+            case (first, second):
+                self._add_edge(first, second, least)
+            case _:
+                self.offset += float(least)
+                self.fixed += items

@@ -85,13 +85,14 @@ class Search:
             yield from self._relax()
             if self.is_over:
                 return
-            if len(self.kept.nodes) <= LARGEST_EXACT:
-                self._solve_exactly()
-                yield
-                break
             yield from self._anneal(SHORT * len(self.kept.nodes), seed=0)
+            if self.is_over:
+                return
             if not self._prune():
                 break
+        if len(self.kept.nodes) <= LARGEST_EXACT:
+            self._solve_exactly()
+            yield
         length = SHORT * len(self.kept.nodes)
         for seed in count(1) if rounds is None else range(1, rounds + 1):
             if self.is_over:
