@@ -207,7 +207,8 @@ class Search:
         tables = self.tables
         chosen = self._start()
         known = self.cost if self.assignment is not None else cost_in(tables, chosen) + self.reduction.offset
-        hot = HEAT[seed % len(HEAT)] * max(known - self.bound, 1e-9 * abs(known)) / len(chosen) ** 0.5
+        gap = max(known - self.bound, 1e-9 * abs(known)) or 1.0
+        hot = HEAT[seed % len(HEAT)] * gap / len(chosen) ** 0.5
         priced = priced_costs(tables, self.relaxation.multipliers)
         pieces = max(PIECES, length // LONGEST_PIECE)
         for piece in range(pieces):
