@@ -13,8 +13,13 @@ from sdy.passes.auto.solver.tables import Floats, Ints, Tables
 FIRST_PASSES = 10
 """Before memory gets prices, messages settle."""
 PATIENCE = 30
-"""After so many steps that raise the bound by nearly nothing, steps become shorter."""
+"""After so many steps, steps become shorter or longer, where they raised the bound by little or much."""
+LITTLE = 1e-4
+"""Of the known cost."""
+MUCH = 0.02
+"""Of the way to it."""
 FIRST_LENGTH = 0.03
+LONGER = 1.5
 SHORTER = 0.8
 SHORTEST = 1e-5
 """Steps are so much of what would reach the known cost if all else were straight."""
@@ -74,7 +79,10 @@ class Relaxation:
             prices = np.maximum(prices + length * distance / norm / unit * taken, 0)
             waited += 1
             if waited >= PATIENCE:
-                if self.bound - before < 1e-4 * abs(upper):
+                gained = self.bound - before
+                if gained > MUCH * distance:
+                    length *= LONGER
+                elif gained < LITTLE * abs(upper):
                     length *= SHORTER
                     prices = self.multipliers
                 before, waited = self.bound, 0
