@@ -21,8 +21,9 @@ def solve(
     """The best assignment that is found in `time_limit` seconds, sooner if it is certain that none is better.
 
     An interrupt (Ctrl-C, or KeyboardInterrupt raised by `on_progress`, which is called again and again with what is
-    best so far) ends the search; what is best so far is returned. With `rounds` of annealing at most and a time limit
-    that is not reached, the same problem has the same solution each time; so it has where the solution is optimal.
+    best so far) ends the search; what is best so far is returned. Work is counted in steps: with `rounds` of annealing
+    at most at the end, and a time limit so long that no part of the search is cut short, the same problem has the same
+    solution each time.
     """
     search = Search(problem, monotonic() + time_limit)
     with suppress(KeyboardInterrupt):
