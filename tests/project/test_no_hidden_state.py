@@ -5,8 +5,8 @@ import sys
 
 CHECK = """
 import atexit, gc, importlib, locale, logging, os, pkgutil, signal, sys, threading, warnings
-import dask.distributed, flatbuffers, graphviz, greenlet, jax, jax.export, lark, numpy, rich.console, scipy.special
-import jax.experimental.custom_partitioning, xdsl.dialects.builtin, xdsl.interpreter
+import dask.distributed, flatbuffers, graphviz, greenlet, jax, jax.export, lark, numba, numpy, pytoulbar2, rich.console
+import jax.experimental.custom_partitioning, scipy.special, xdsl.dialects.builtin, xdsl.interpreter
 
 def settings():
     return {
