@@ -11,17 +11,18 @@ from itertools import takewhile
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
 
-from sdy.byte_sizes import parse_bytes
-from sdy.diagnostics import capture, error
+from sdy.byte_sizes import parse_bytes, shown_bytes
+from sdy.diagnostics import capture, error, location_of
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.ir.editing import insert
 from sdy.mesh import Mesh
 from sdy.passes.auto.bound import least_seconds
 from sdy.passes.auto.choices import Choice, find_choices
-from sdy.passes.auto.estimate import Estimator
+from sdy.passes.auto.estimate import Estimator, Held
 from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import fold
 from sdy.passes.auto.plan import Plan, Row
@@ -37,6 +38,9 @@ from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 
 _TO_PARTITION = 3
 """So many of the layouts that are estimated to be the best are partitioned."""
+
+_LARGEST = 3
+"""So much is said of what takes memory."""
 
 _NEW_MESH = "mesh"
 _UNCHOSEN = "what is given alone"
@@ -83,7 +87,17 @@ def auto(
     cost, best = min(contenders, key=lambda each: (max(each[0].memory - limit, 0), each[0].seconds))
     rows = _rows(main_function(module), choices, best, search)
     write_shardings(module, _shardings(choices, search, best))
-    return Plan(on, device, limit, rows, cost, best.name, others, least_seconds(program, on, device), estimator.asked)
+    largest = [_words(held) for held in estimator.largest(best.assignment)[:_LARGEST]]
+    least = least_seconds(program, on, device)
+    return Plan(on, device, limit, rows, cost, best.name, largest, others, least, estimator.asked)
+
+
+def _words(held: Held) -> str:
+    """`12 tensor<64x2048xf32> of stablehlo.add at model.py:3:5, 6 MiB`."""
+    owner = held.value.owner
+    source = owner.name if isinstance(owner, Operation) else "arguments"
+    place = location_of(held.value)
+    return f"{held.times} {held.value.type} of {source}{f' at {place}' if place else ''}, {shown_bytes(held.bytes)}"
 
 
 def _shardings(choices: Sequence[Choice], search: Search, candidate: Candidate) -> ArgumentShardings:

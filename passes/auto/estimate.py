@@ -7,9 +7,12 @@ costs alone, as often as it runs. Users of a value that want it in the same shar
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
+import numpy.typing as npt
+from xdsl.ir import SSAValue
 
 from sdy.dialect.meshes import named_meshes
 from sdy.passes.auto.folded_program import FoldedProgram
@@ -22,6 +25,20 @@ from sdy.sharding import TensorSharding, equivalent
 
 Layout = Mapping[int, TensorSharding]
 """The shardings that nodes of a folded program are given."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Held:
+    """Values of a node that are alive at once."""
+
+    value: SSAValue
+    """One of them."""
+    times: int
+    bytes: int
+    """Of all of them, on each device."""
+
 
 _PROPAGATE = UserPriorityPropagatePass()
 
@@ -84,8 +101,21 @@ class Estimator:
                 known.clear()
         return solver
 
+    def largest(self, layout: Layout) -> list[Held]:
+        """What takes memory when most of it is taken, the largest first."""
+        bytes_ = self._bytes_of_nodes(self._solved(layout).numbers)
+        alive = self._program.alive[(self._program.alive @ bytes_).argmax()]
+        taken = (alive * bytes_).astype(int).tolist()
+        values = zip(taken, alive.tolist(), self._program.values, strict=True)
+        held = [Held(value, times, taken) for taken, times, value in values if taken and value is not None]
+        return sorted(held, key=lambda each: -each.bytes)
+
     def _memory(self, numbers: Sequence[int]) -> int:
         """The most bytes that are alive at once."""
+        return int((self._program.alive @ self._bytes_of_nodes(numbers)).max())
+
+    def _bytes_of_nodes(self, numbers: Sequence[int]) -> Floats:
+        """The bytes that a device has of a value of each node."""
         bytes_: list[float] = []
         for node, (number, known) in enumerate(zip(numbers, self._bytes, strict=True)):
             found = known.get(number)
@@ -94,7 +124,7 @@ class Estimator:
                 sharding = self._steps.shardings[number]
                 found = known[number] = 0.0 if value is None else self._costs.local_bytes(value, sharding)
             bytes_.append(found)
-        return int((self._program.alive @ np.array(bytes_)).max())
+        return np.array(bytes_)
 
     def _resharded(self, node: int, source: TensorSharding | None, target: TensorSharding | None) -> Seconds:
         """What is sent where a value of `node` goes from one sharding to another."""

@@ -40,6 +40,8 @@ class Plan:
     """As predicted of the program that each device runs."""
     found_from: str
     """Where the search for it began."""
+    largest: Sequence[str]
+    """What takes most memory when most of it is taken, in words, the most first."""
     others: Mapping[str, StepCost]
     """What other layouts would cost, by name."""
     least_seconds: float
@@ -60,7 +62,7 @@ class Plan:
     def _summary(self) -> str:
         axes = ", ".join(f"{shown(name)}={size}" for name, size in self.mesh.axes)
         ratio = self.cost.seconds / self.least_seconds if self.least_seconds else 1.0
-        fits = "" if self.fits else ", which is MORE THAN THERE IS: no layout was found that fits"
+        fits = "" if self.fits else ", which is MORE THAN THERE IS: no layout was found that needs less"
         return "\n".join(
             [
                 f"  mesh          {axes}",
@@ -68,6 +70,7 @@ class Plan:
                 f"  step          {shown_seconds(self.cost.seconds)}, at most {ratio:.2f} times the least there can be "
                 f"({shown_seconds(self.least_seconds)})",
                 f"  memory        {shown_bytes(self.cost.memory)} of {shown_bytes(self.memory)}{fits}",
+                *(f"  {'':14}{shown(each)}" for each in self.largest),
                 f"  found from    {self.found_from}, of {self.estimated:,} layouts",
             ]
         )

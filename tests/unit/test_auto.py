@@ -107,7 +107,9 @@ def test_parameters_are_sharded_where_memory_forces_it() -> None:
 def test_what_does_not_fit_is_told() -> None:
     plan = sdy.auto(sdy.parse(train_step(1, 64, 256, 256)), mesh={"data": 2}, hardware=TPU, memory="64K", time_limit=5)
     assert not plan.fits
-    assert "MORE THAN THERE IS" in str(plan)
+    assert "MORE THAN THERE IS: no layout was found that needs less" in str(plan)
+    assert len(plan.largest) == 3
+    assert all("tensor<" in each for each in plan.largest)
 
 
 def test_the_next_values_of_the_state_are_split_as_the_state() -> None:
