@@ -13,7 +13,7 @@ from sdy.passes.auto.auto import auto
 from sdy.passes.auto.mesh_shapes import mesh_shapes
 from sdy.passes.auto.plan import Plan, shown_seconds
 from sdy.passes.auto.search import Candidate
-from sdy.passes.driver import read, write
+from sdy.passes.driver import STANDARD_STREAM, read, write
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of, presets
 from sdy.text import format, parse
 from sdy.tools.command import guarded
@@ -31,14 +31,18 @@ _EXAMPLES = """\
 examples:
   sdy-auto step.mlir --mesh data=4,model=2 --hardware h100-8
   sdy-auto step.mlir --devices 64 --hardware tpu-v5p --memory 90G     chooses the shape of the mesh, too
+  sdy-auto --measure -o mine.toml
   sdy-auto step.mlir --mesh data=8 --hardware mine.toml -o sharded.mlir
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return the exit status."""
-    arguments = _parser().parse_args(argv)
-    return guarded(lambda: run(arguments))
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if (arguments.file is None) != arguments.measure:
+        parser.error("give either a program or --measure")
+    return guarded(lambda: measure(arguments.output) if arguments.measure else run(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         "sdy-auto", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action=VersionAction)
-    parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
+    parser.add_argument("file", nargs="?", metavar="FILE.mlir", help="the program; - is standard input")
     mesh = parser.add_mutually_exclusive_group()
     mesh.add_argument("--mesh", type=_mesh, metavar="AXES", help="as data=4,model=2 (default: the program's own mesh)")
     mesh.add_argument("--devices", type=_count, metavar="N", help="how many devices; the shape of the mesh is chosen")
@@ -55,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
         default="h100-8",
         metavar="NAME",
         help=f"a hardware file, or one of {', '.join(presets())} (default: h100-8)",
+    )
+    parser.add_argument(
+        "--measure", action="store_true", help="instead of a program, measure jax's devices, and print a hardware file"
     )
     parser.add_argument("--memory", type=_bytes, metavar="SIZE", help="of a device (default: what the hardware has)")
     parser.add_argument(
@@ -87,6 +94,15 @@ def _bytes(text: str) -> int:
         return parse_bytes(text)
     except ValueError as problem:
         raise argparse.ArgumentTypeError(str(problem)) from None
+
+
+def measure(output: str | None) -> int:
+    """Write a hardware file of jax's devices."""
+    # Whoever plans waits for no device.
+    from sdy.passes.jax.measured_hardware import measured_hardware
+
+    write(output or STANDARD_STREAM, measured_hardware())
+    return 0
 
 
 def run(arguments: argparse.Namespace) -> int:

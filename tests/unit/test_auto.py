@@ -233,6 +233,22 @@ def test_the_tool_refuses_what_is_no_mesh(mesh: str, capsys: pytest.CaptureFixtu
     assert "is not a mesh: write its axes, major first, as data=4,model=2" in capsys.readouterr().err
 
 
+def test_the_devices_at_hand_are_measured(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    assert sdy_auto.main(["--measure", "-o", str(path)]) == 0
+    hardware = hardware_of(str(path))
+    assert hardware.links[0][0] == 8
+    assert hardware.memory > 2**20
+    assert hardware.peak_of("f32") > 1e6
+
+
+@pytest.mark.parametrize("words", [[], ["--measure", "x.mlir"]])
+def test_the_tool_takes_a_program_or_measures(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        sdy_auto.main(words)
+    assert "give either a program or --measure" in capsys.readouterr().err
+
+
 def test_an_interrupt_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = 0
     estimate = Estimator.estimate
