@@ -32,7 +32,6 @@ UNBOUNDED_CACHES = {
     "sdy.passes.jax.rounding._epsilon_of": "an entry for each element type",
     "sdy.passes.propagation.directions._direction": "an entry for each of a few dozen cases",
     "sdy.passes.propagation.reading.reader._is_plain": CLASSES,
-    "sdy.passes.propagation.reading.reader._way_to_step": CLASSES,
     "sdy.passes.propagation.reading.routes.forwards_operands": CLASSES,
     "sdy.passes.spec._grammar": "a call without arguments",
     "sdy.passes.spmd.ops._tables": "a call without arguments",
