@@ -28,6 +28,7 @@ TESTED_ELSEWHERE = {
     "sdy-insert-func-call-reshards",
     "sdy-reshard-to-collectives",
     "sdy-rewrite-as-hlo",
+    "sdy-split-triangular-solves",
     "sdy-user-priority-propagate",
     "sdy-verify-unreduced-axes",
 }
