@@ -26,7 +26,7 @@ from sdy.passes.auto.estimate import Estimator, Held
 from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import fold
 from sdy.passes.auto.plan import Plan, Row
-from sdy.passes.auto.search import Candidate, Search, TimeIsUpError
+from sdy.passes.auto.search import Candidate, Search
 from sdy.passes.auto.truth import ArgumentShardings, true_cost, write_shardings
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
@@ -76,7 +76,7 @@ def auto(
     estimator = Estimator(program, mesh_name, device)
     search = Search(estimator, choices, limit, begin + time_limit, progress or (lambda _: None))
     experts = {_UNCHOSEN: search.candidate(_UNCHOSEN, {}).assignment}
-    with suppress(KeyboardInterrupt, TimeIsUpError):
+    with suppress(KeyboardInterrupt):
         experts |= expert_layouts(choices, on, search)
     found = search.run(experts)
     others = {name: search.candidate(name, layout).cost for name, layout in experts.items()} if choices else {}

@@ -6,6 +6,7 @@ choices, each of which can be judged by itself: by what the whole program then c
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sdy.passes.auto.choices import Assignment, Choice
@@ -59,11 +60,9 @@ class Search:
         ends it, as the deadline does.
         """
         found = [self.candidate(name, start) for name, start in starts.items()]
-        try:
+        with suppress(KeyboardInterrupt, _TimeIsUpError):
             alone = [each for choice in self._choices for each in self._others(choice, _NOTHING_CHOSEN)]
             found.extend(self.descend(begin, self._choices) for begin in self.different([*found, *alone])[:_BEGINS])
-        except (KeyboardInterrupt, TimeIsUpError):
-            pass
         return sorted([*found, *([] if self._best is None else [self._best])], key=self.rank)
 
     def candidate(self, name: str, assignment: Assignment) -> Candidate:
@@ -84,30 +83,30 @@ class Search:
         return list({(each.cost.seconds, each.cost.memory): each for each in ranked}.values())[::-1]
 
     def descend(self, begin: Candidate, choices: Sequence[Choice]) -> Candidate:
-        """Make one of `choices` after the other anew, until no other option of any is better."""
+        """Make one of `choices` after the other anew, until no other option of any is better, or time is up."""
         best = begin
         unchanged = 0
-        while unchanged < len(choices):
-            for choice in choices:
-                better = min(self._others(choice, best), key=self.rank, default=best)
-                if self.rank(better) < self.rank(best):
-                    best, unchanged = better, 0
-                else:
-                    unchanged += 1
+        with suppress(_TimeIsUpError):
+            while unchanged < len(choices):
+                for choice in choices:
+                    better = min(self._others(choice, best), key=self.rank, default=best)
+                    if self.rank(better) < self.rank(best):
+                        best, unchanged = better, 0
+                    else:
+                        unchanged += 1
         return best
 
     def runner_up(self, choice: Choice, chosen: Candidate) -> Candidate | None:
         """The best layout in which the arguments of `choice` have another sharding than in `chosen`, and all others may
         be chosen as there; None where there is none, or no time."""
         present = self.shardings(chosen.assignment)[choice.node]
-        try:
-            others = [
+        others: list[Candidate] = []
+        with suppress(_TimeIsUpError):
+            others.extend(
                 each
                 for each in self._others(choice, chosen)
                 if not equivalent(self.shardings(each.assignment)[choice.node], present)
-            ]
-        except TimeIsUpError:
-            return None
+            )
         return min(others, key=self.rank, default=None)
 
     def shardings(self, assignment: Assignment) -> Sequence[TensorSharding | None]:
@@ -118,6 +117,8 @@ class Search:
         """What `present` would be with another option of `choice`, or with none."""
         rest = {node: sharding for node, sharding in present.assignment.items() if node != choice.node}
         for option in (None, *choice.options):
+            if time.monotonic() > self._deadline:
+                raise _TimeIsUpError
             if option is not present.assignment.get(choice.node):
                 yield self.candidate(present.name, rest if option is None else {**rest, choice.node: option})
 
@@ -125,11 +126,9 @@ class Search:
         key = tuple(sorted((node, id(sharding)) for node, sharding in assignment.items()))
         cost = self._known.get(key)
         if cost is None:
-            if self._known and time.monotonic() > self._deadline:
-                raise TimeIsUpError
             cost = self._known[key] = self._estimator.estimate(assignment)
         return cost
 
 
-class TimeIsUpError(Exception):
+class _TimeIsUpError(Exception):
     """The deadline is over."""

@@ -249,6 +249,12 @@ def test_the_tool_takes_a_program_or_measures(words: list[str], capsys: pytest.C
     assert "give either a program or --measure" in capsys.readouterr().err
 
 
+def test_without_time_the_best_expert_is_followed() -> None:
+    plan = sdy.auto(sdy.parse(train_step(2, 2**16, 1024, 4096)), mesh=MESH, hardware=TPU, time_limit=0.0)
+    assert plan.cost.seconds <= min(cost.seconds for cost in plan.others.values()) * 1.05
+    assert len(plan.others) > 3
+
+
 def test_an_interrupt_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = 0
     estimate = Estimator.estimate
