@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from sdy.passes.jax.from_jax import from_jax as from_jax
     from sdy.passes.jax.jit import jit as jit
     from sdy.passes.jax.operators.register import register_op as register_op
+    from sdy.passes.jax.planned import AUTO as AUTO
+    from sdy.passes.jax.planned import Auto as Auto
     from sdy.passes.policy.split import split as split
     from sdy.passes.propagation.provenance.explain import explain as explain
     from sdy.rule import OpShardingRule as OpShardingRule
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     Sharding = TensorSharding
 
 _HOMES = {
+    "AUTO": "sdy.passes.jax.planned",
+    "Auto": "sdy.passes.jax.planned",
     "AxisRef": "sdy.axes",
     "Builder": "sdy.builder",
     "ComputedWholeWarning": "sdy.warning_categories",

@@ -83,7 +83,7 @@ class GivenShardings:
         """
         if self.arguments is None:
             return
-        given = _for_each(self.for_jax()["in_shardings"], tuple(arguments))
+        given = leaf_for_each(self.for_jax()["in_shardings"], tuple(arguments))
         for (path, array), leaf in zip(tree_flatten_with_path(tuple(arguments))[0], given, strict=True):
             if isinstance(sharding := _sharding(leaf), NamedSharding):
                 try:
@@ -106,7 +106,7 @@ class GivenShardings:
 
     def _constrained(self, given: Tree, arrays: Tree, name: Callable[[Any], str]) -> Any:
         leaves, tree = tree_flatten_with_path(arrays)
-        pairs = zip(_for_each(given, arrays), leaves, strict=True)
+        pairs = zip(leaf_for_each(given, arrays), leaves, strict=True)
         return tree_unflatten(tree, [self._constrained_leaf(leaf, array, name(path)) for leaf, (path, array) in pairs])
 
     def _constrained_leaf(self, leaf: Any, array: Any, name: str) -> Any:
@@ -142,7 +142,7 @@ def _leaves(tree: Tree) -> list[Any]:
     return tree_leaves(tree, is_leaf=_is_leaf)
 
 
-def _for_each(prefix: Tree, whole: Tree) -> list[Any]:
+def leaf_for_each(prefix: Tree, whole: Tree) -> list[Any]:
     """The leaf of `prefix` for each leaf of `whole`."""
     parts = tree_map(lambda leaf, part: [leaf] * len(tree_leaves(part)), prefix, whole, is_leaf=_is_leaf)
     return tree_leaves(parts, is_leaf=_is_leaf)

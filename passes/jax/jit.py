@@ -29,6 +29,7 @@ from sdy.passes.jax.compiler import let_jax_ask
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.given_shardings import GivenShardings, Tree
 from sdy.passes.jax.jax_internals import on_devices
+from sdy.passes.jax.planned import Planned, choice_in
 from sdy.passes.jax.stages import Lowered, Traced
 from sdy.passes.policy.policy import Policy
 from sdy.sharding import TensorSharding
@@ -55,12 +56,17 @@ def jit(
     `mesh` has the devices; by default it is that of the shardings of the arguments. On an abstract mesh, or an
     `sdy.Mesh` of more devices than there are, a function can be lowered, not run. `in_shardings` and `out_shardings`
     are trees, or prefixes of them, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, `Format`, or None for what the
-    array has, else the compiler decides. Before it does, `policy` chooses how operations are computed, as in
+    array has, else the compiler decides. Arguments that have `sdy.AUTO` are split so that a step takes least time; see
+    `Planned`. Before it does, `policy` chooses how operations are computed, as in
     `sdy.propagate`. Of the layouts that Shardy would give to the program as it is written and to XLA's form of it, it
     takes the one with which devices receive fewer bytes, or without `compare_layouts` the former.
     `options` are those of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
     inline, compiler_options. Without `fun`, the result is a decorator.
     """
+    if choice_in(in_shardings) is not None:
+        compiled = partial(jit, mesh=mesh, policy=policy, compare_layouts=compare_layouts, **options)
+        make = partial(Planned, mesh=mesh, trees=(in_shardings, out_shardings), compiled=compiled, options=options)
+        return make if fun is None else make(fun)
     trees = (mesh, in_shardings, out_shardings)
     make = partial(Jitted, trees=trees, policy=policy, compare_layouts=compare_layouts, options=options)
     return make if fun is None else make(fun)

@@ -4,4 +4,6 @@ import numpy as np
 
 float0: np.dtype[Any]
 
+def result_type(*args: Any, return_weak_type_flag: bool = ...) -> np.dtype[Any]: ...
+
 class prng_key(np.generic): ...

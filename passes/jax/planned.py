@@ -1,0 +1,152 @@
+"""`sdy.jit` where the compiler chooses how arguments are split: `in_shardings=sdy.AUTO`, or `sdy.Auto(...)`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import update_wrapper
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.callables import Function
+from sdy.dialect.ops import MeshOp
+from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, set_func_arg_sharding
+from sdy.ir.shapes import rank
+from sdy.mesh import Mesh
+from sdy.passes.auto.auto import auto
+from sdy.passes.auto.plan import Plan
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.jax.device_mesh import AnyMesh
+from sdy.passes.jax.from_jax import from_jax
+from sdy.passes.jax.given_shardings import GivenShardings, Tree, leaf_for_each
+from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.sharding import TensorSharding
+
+_MESH = "mesh"
+
+_HARDWARE = {"cpu": "cpu-8", "TPU v5 lite": "tpu-v5e", "TPU v5": "tpu-v5p", "TPU v5p": "tpu-v5p"}
+"""Presets by the kind of device, as jax calls it."""
+
+
+@dataclass(frozen=True)
+class Auto:
+    """In place of a sharding: what the compiler is to choose, as `sdy.auto` does, and for which hardware.
+
+    `hardware` is by default the preset of the devices' kind, `memory` what such a device has.
+    """
+
+    hardware: Hardware | str | None = None
+    memory: str | float | None = None
+    time_limit: float = 60.0
+
+    def hardware_for(self, mesh: AnyMesh) -> Hardware | str:
+        """The hardware that is asked for, or that the devices of `mesh` are."""
+        if self.hardware is not None:
+            return self.hardware
+        kind = mesh.devices.flat[0].device_kind if isinstance(mesh, jax.sharding.Mesh) else ""
+        return _HARDWARE.get(kind, "h100-8" if mesh.size <= 8 else "h100-hosts")
+
+
+AUTO = Auto()
+"""What the compiler is to choose, for the devices that there are."""
+
+
+class Planned:
+    """A function whose arguments' shardings are chosen when it is first called, for each combination of types.
+
+    What it compiles is `sdy.jit` of the function with these shardings; `plan` says what was chosen. The next values of
+    the state are split as the state, so that results can be arguments of the next call.
+    """
+
+    def __init__(
+        self,
+        fun: Function[Any],
+        mesh: AnyMesh | Mesh | None,
+        trees: tuple[Tree, Tree],
+        compiled: Callable[..., Any],
+        options: Mapping[str, Any],
+    ) -> None:
+        if mesh is None:
+            raise ValueError("say on which mesh shardings are to be chosen: mesh=...")
+        static = [name for name in options if name.startswith("static_")]
+        if static:
+            raise TypeError(f"{static[0]}: no arguments are static where shardings are chosen; bind them by a partial")
+        choose = choice_in(trees[0])
+        assert choose is not None
+        update_wrapper(self, fun, updated=())
+        self._fun = fun
+        of_jax = GivenShardings.of(mesh, None, None).mesh
+        assert of_jax is not None
+        self._mesh = of_jax
+        self._arguments, self._results = trees
+        self._choose = choose
+        self._compiled = compiled  # of the function and the trees of shardings
+        self._made: dict[Any, tuple[Plan, Any]] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        return self._planned(args)[1](*args)
+
+    def lower(self, *args: Any) -> Any:
+        """The program for arguments of these types, as of `sdy.jit`."""
+        return self._planned(args)[1].lower(*args)
+
+    def plan(self, *args: Any) -> Plan:
+        """What is chosen for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
+        return self._planned(args)[0]
+
+    def _planned(self, args: tuple[Any, ...]) -> tuple[Plan, Any]:
+        leaves, tree = tree_flatten(args)
+        key = tree, tuple([(leaf.shape, leaf.dtype) for leaf in map(_type_of, leaves)])
+        if key not in self._made:
+            self._made[key] = self._make_plan(args)
+        return self._made[key]
+
+    def _make_plan(self, args: tuple[Any, ...]) -> tuple[Plan, Any]:
+        jitted = jax.jit(self._fun, keep_unused=True)
+        types = tree_map(_type_of, args)
+        module = from_jax(jitted, *types)
+        self._give(module, args)
+        choose = self._choose
+        plan = auto(
+            module, hardware=choose.hardware_for(self._mesh), memory=choose.memory, time_limit=choose.time_limit
+        )
+        main = main_function(module)
+        arguments = tree_unflatten(tree_structure(args), func_arg_shardings(main))
+        results = self._results
+        if results is None:
+            results = tree_unflatten(tree_structure(jax.eval_shape(jitted, *types)), func_result_shardings(main))
+        return plan, self._compiled(self._fun, in_shardings=arguments, out_shardings=results)
+
+    def _give(self, module: ModuleOp, args: tuple[Any, ...]) -> None:
+        """Write the mesh, and the shardings that are given, into `module`."""
+        first = module.body.block.first_op
+        assert first is not None
+        module.body.block.insert_op_before(MeshOp(_MESH, Mesh.of(dict(self._mesh.shape))), first)
+        main = main_function(module)
+        for index, (leaf, argument) in enumerate(zip(leaf_for_each(self._arguments, args), main.args, strict=True)):
+            set_func_arg_sharding(main, index, _given(leaf, rank(argument.type)))
+
+
+def _type_of(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.result_type(leaf))
+
+
+def _given(leaf: Any, num_dims: int) -> TensorSharding | None:
+    """A sharding that a person gave for an array of so many dimensions, None for what is to be chosen."""
+    match leaf:
+        case NamedSharding():
+            return _given(leaf.spec, num_dims)
+        case PartitionSpec():
+            return TensorSharding.of(*leaf, *[None] * (num_dims - len(leaf)), mesh=_MESH)
+        case TensorSharding():
+            return replace(leaf, mesh=_MESH)
+        case _:
+            return None
+
+
+def choice_in(tree: Tree) -> Auto | None:
+    """The choice that stands in a tree of shardings, None where all of them are given."""
+    return next((leaf for leaf in tree_leaves(tree) if isinstance(leaf, Auto)), None)
