@@ -20,7 +20,8 @@ import math
 import sys
 from collections.abc import Sequence
 
-from auto_models import MODELS, Planned, planned
+from auto_model_programs import MODELS
+from auto_models import Planned, planned
 from auto_small import tried
 
 MEAN, WORST = 1.02, 1.25
