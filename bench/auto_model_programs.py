@@ -5,6 +5,7 @@ None is run, nor its arrays made: they are shapes and types.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -322,7 +323,7 @@ def _decoding(layers: int, width: int, batch: int, length: int = 4096) -> Progra
     """One token of each sequence: its key and value are written into the cache."""
     heads, size = width // 128, 128
 
-    def decoded(params: Tree, keys: Sequence[jax.Array], values: Sequence[jax.Array], token: jax.Array, place: jax.Array):
+    def decoded(params: Tree, keys: Sequence[Any], values: Sequence[Any], token: jax.Array, place: jax.Array) -> Any:
         x = params["embedding"][token]
         next_keys, next_values = list[jax.Array](), list[jax.Array]()
         for w, key, value in zip(params["blocks"], keys, values, strict=True):
@@ -357,7 +358,7 @@ def _recommendation(rows: int, width: int, batch: int) -> Program:
         return jnp.mean(jax.nn.softplus(logits) - logits * clicked)
 
     sizes = (26 * width, 4096, 1024, 1)
-    layers = [_array(*pair) for pair in zip(sizes, sizes[1:], strict=False)]
+    layers = [_array(*pair) for pair in pairwise(sizes)]
     return _trained(loss, {"table": _array(rows, width), "layers": layers}, _integers(batch, 26), _array(batch))
 
 

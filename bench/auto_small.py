@@ -73,11 +73,7 @@ def _tried(program: SmallProgram, module: ModuleOp, choices: Sequence[Choice], h
     costs = [
         true_cost(
             module,
-            {
-                index: sharding
-                for choice, sharding in zip(choices, layout, strict=True)
-                for index in choice.arguments
-            },
+            {index: sharding for choice, sharding in zip(choices, layout, strict=True) for index in choice.arguments},
             _MESH,
             device,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -64,7 +65,7 @@ def _perceptron(random: Random) -> _Made:
 
 def _chain(random: Random) -> _Made:
     sizes = [_batch(random), *[_width(random) for _ in range(4)]]
-    return lambda x, u, v, w: ((x @ u) @ v) @ w, [_array(*pair) for pair in zip(sizes, sizes[1:], strict=False)]
+    return lambda x, u, v, w: ((x @ u) @ v) @ w, [_array(*pair) for pair in pairwise(sizes)]
 
 
 def _layer_norm(random: Random) -> _Made:

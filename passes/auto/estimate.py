@@ -39,6 +39,7 @@ class Estimator:
         """The bytes that a device has of a value of each node, by the number of its sharding."""
         self._steps = Solver(program.snapshot).steps
         """What the numbers of shardings in `_known` and `_bytes` refer to."""
+        self._alive = program.alive.astype(np.float64)  # products of one type are fast
         self.asked = 0
         """How many layouts were estimated."""
 
@@ -94,7 +95,7 @@ class Estimator:
                 sharding = self._steps.shardings[number]
                 found = known[number] = 0.0 if value is None else self._costs.local_bytes(value, sharding)
             bytes_.append(found)
-        return int((self._program.alive @ np.array(bytes_)).max())
+        return int((self._alive @ np.array(bytes_)).max())
 
     def _resharded(self, node: int, source: TensorSharding | None, target: TensorSharding | None) -> Seconds:
         """What is sent where a value of `node` goes from one sharding to another."""

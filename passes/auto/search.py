@@ -27,6 +27,12 @@ class Candidate:
 _BEGINS = 3
 """With so many layouts the search begins."""
 
+_PROMISING = 3
+"""So many options of a choice are tried again."""
+
+_CLEARLY = 0.9999
+"""What takes this part of the time, or more, is better by nothing that counts: the search goes on for less alone."""
+
 _NOTHING_CHOSEN = Candidate("one choice", {}, StepCost(0.0, {}, 0))
 
 
@@ -60,7 +66,7 @@ class Search:
         """
         found = [self.candidate(name, start) for name, start in starts.items()]
         try:
-            alone = [each for choice in self._choices for each in self._others(choice, _NOTHING_CHOSEN)]
+            alone = [each for choice in self._choices for each in self._others(choice, _NOTHING_CHOSEN, choice.options)]
             found.extend(self.descend(begin, self._choices) for begin in self.different([*found, *alone])[:_BEGINS])
         except (KeyboardInterrupt, TimeIsUpError):
             pass
@@ -84,40 +90,53 @@ class Search:
         return list({(each.cost.seconds, each.cost.memory): each for each in ranked}.values())[::-1]
 
     def descend(self, begin: Candidate, choices: Sequence[Choice]) -> Candidate:
-        """Make one of `choices` after the other anew, until no other option of any is better."""
+        """Make one of `choices` after the other anew, until no other option of any is better by anything that counts.
+
+        When all options were tried once, only those that were best of each choice are tried again.
+        """
         best = begin
         unchanged = 0
+        promising = {choice.node: self._options(choice) for choice in choices}
         while unchanged < len(choices):
             for choice in choices:
-                better = min(self._others(choice, best), key=self.rank, default=best)
-                if self.rank(better) < self.rank(best):
-                    best, unchanged = better, 0
-                else:
-                    unchanged += 1
+                tried = sorted(self._others(choice, best, promising[choice.node]), key=self.rank)
+                better = tried[0] if tried and self.rank(tried[0]) < self.rank(best) else best
+                unchanged = 0 if self._is_clearly_better(better, best) else unchanged + 1
+                promising[choice.node] = [each.assignment.get(choice.node) for each in (best, *tried)][:_PROMISING]
+                best = better
         return best
+
+    def _is_clearly_better(self, candidate: Candidate, than: Candidate) -> bool:
+        excess, seconds = self.rank(candidate)
+        old_excess, old_seconds = self.rank(than)
+        return excess < _CLEARLY * old_excess or (excess == old_excess and seconds < _CLEARLY * old_seconds)
 
     def runner_up(self, choice: Choice, chosen: Candidate) -> Candidate | None:
         """The best layout in which the arguments of `choice` have another sharding than in `chosen`, and all others may
         be chosen as there; None where there is none, or no time."""
         present = self.shardings(chosen.assignment)[choice.node]
         try:
-            others = [
-                each
-                for each in self._others(choice, chosen)
-                if not equivalent(self.shardings(each.assignment)[choice.node], present)
-            ]
+            others = sorted(self._others(choice, chosen, self._options(choice)), key=self.rank)
         except TimeIsUpError:
             return None
-        return min(others, key=self.rank, default=None)
+        differing = (each for each in others if not equivalent(self.shardings(each.assignment)[choice.node], present))
+        return next(differing, None)
 
     def shardings(self, assignment: Assignment) -> Sequence[TensorSharding | None]:
         """What propagation gives to each node with a layout."""
         return self._estimator.shardings(assignment)
 
-    def _others(self, choice: Choice, present: Candidate) -> Iterator[Candidate]:
-        """What `present` would be with another option of `choice`, or with none."""
+    @staticmethod
+    def _options(choice: Choice) -> Sequence[TensorSharding | None]:
+        """What there is for a choice; None leaves it to propagation."""
+        return (None, *choice.options)
+
+    def _others(
+        self, choice: Choice, present: Candidate, options: Sequence[TensorSharding | None]
+    ) -> Iterator[Candidate]:
+        """What `present` would be with others of these options of `choice`."""
         rest = {node: sharding for node, sharding in present.assignment.items() if node != choice.node}
-        for option in (None, *choice.options):
+        for option in options:
             if option is not present.assignment.get(choice.node):
                 yield self.candidate(present.name, rest if option is None else {**rest, choice.node: option})
 
