@@ -7,9 +7,9 @@ Nothing runs: all times are predicted, of what a device would run. A row is prin
 
     small       layouts: how many there are. plan, best: the milliseconds of a step as planned, and with the best of all
                 layouts; where they are not equal, both follow below the row
-    models      operations: of the program. search: the seconds that a processor worked on it. plan, best: the milliseconds of a step
-                as planned, and with the best of the layouts of experts that fits, as estimated. memory: what a device
-                needs, of what it may use
+    models      operations: of the program. search: the seconds that a processor worked on it. plan, best: the
+                milliseconds of a step as planned, and with the best of the layouts of experts that fits, as estimated.
+                memory: what a device needs, of what it may use
 
 The exit status is 1 where a goal is missed: of small programs, a ratio of 1.02 in the geometric mean and 1.25 in the
 worst case; of models, that none is slower than the best expert, and all fit of which an expert's layout does.

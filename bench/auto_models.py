@@ -12,7 +12,6 @@ import sdy
 from sdy.byte_sizes import shown_bytes
 from sdy.ir.walking import operations
 from sdy.passes.auto.plan import Plan
-from sdy.passes.spmd.costs.hardware import hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 
 _MACHINES: Sequence[tuple[Mapping[str, int], str]] = (
@@ -20,8 +19,8 @@ _MACHINES: Sequence[tuple[Mapping[str, int], str]] = (
     ({"data": 8, "model": 8}, "h100-hosts"),
     ({"data": 64, "model": 8}, "tpu-v5p"),
 )
-_SCARCE = 0.6
-"""Of the memory that a program takes where it has all, for its second plan."""
+_SCARCE = 0.75
+"""Of the memory that data parallelism takes, or the plan where there is none: so much has a program the second time."""
 
 _ROUNDING = 1 + 1e-9
 
@@ -87,8 +86,13 @@ def planned(names: Sequence[str], devices: int | None, time_limit: float) -> Ite
             ample = _planned(name, module, mesh, hardware, None, time_limit)
             yield ample
             if ample.plan is not None:
-                memory = int(min(ample.plan.cost.memory, hardware_of(hardware).memory) * _SCARCE)
-                yield _planned(f"{name}, less memory", module, mesh, hardware, memory, time_limit)
+                yield _planned(f"{name}, less memory", module, mesh, hardware, _scarce(ample.plan), time_limit)
+
+
+def _scarce(plan: Plan) -> int:
+    """Bytes that do not do where parameters are replicated."""
+    parallel = [cost.memory for name, cost in plan.others.items() if name.startswith("data parallel")]
+    return int(min([plan.memory, *(parallel or [plan.cost.memory])]) * _SCARCE)
 
 
 def _planned(

@@ -4,9 +4,11 @@ What is propagated from an argument reaches whatever has to do with it, so that 
 choices, each of which can be judged by itself: by what the whole program then costs.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from sdy.passes.auto.choices import Assignment, Choice
 from sdy.passes.auto.estimate import Estimator
@@ -29,6 +31,9 @@ _BEGINS = 3
 
 _PROMISING = 3
 """So many options of a choice are tried again."""
+
+_PAIRED = 6
+"""So many choices are made anew two at once."""
 
 _CLEARLY = 0.9999
 """What takes this part of the time, or more, is better by nothing that counts: the search goes on for less alone."""
@@ -68,6 +73,7 @@ class Search:
         try:
             alone = [each for choice in self._choices for each in self._others(choice, _NOTHING_CHOSEN, choice.options)]
             found.extend(self.descend(begin, self._choices) for begin in self.different([*found, *alone])[:_BEGINS])
+            found.append(self.descend(self._two_at_once(min(found, key=self.rank)), self._choices))
         except (KeyboardInterrupt, TimeIsUpError):
             pass
         return sorted([*found, *([] if self._best is None else [self._best])], key=self.rank)
@@ -104,6 +110,25 @@ class Search:
                 unchanged = 0 if self._is_clearly_better(better, best) else unchanged + 1
                 promising[choice.node] = [each.assignment.get(choice.node) for each in (best, *tried)][:_PROMISING]
                 best = better
+        return best
+
+    def _two_at_once(self, begin: Candidate) -> Candidate:
+        """The best layout that differs from `begin` in two of the largest choices, or in none, if there is no better.
+
+        Where each of two arguments is split as suits the other, changing one of them alone does not help. The others
+        stay as they are, also those that propagation decides.
+        """
+        shardings = self.shardings(begin.assignment)
+        present = {choice.node: choice.final(shardings[choice.node]) for choice in self._choices}
+        settled = self.candidate(begin.name, present)
+        largest = sorted(self._choices, key=lambda choice: -math.prod(choice.shape))[:_PAIRED]
+        best, options = begin, dict[int, list[TensorSharding | None]]()
+        for choice in largest:
+            others = sorted(self._others(choice, settled, self._options(choice)), key=self.rank)
+            options[choice.node] = [each.assignment.get(choice.node) for each in others[:_PROMISING]]
+        for one, other in combinations(largest, 2):
+            for first in self._others(one, settled, options[one.node]):
+                best = min((best, *self._others(other, first, options[other.node])), key=self.rank)
         return best
 
     def _is_clearly_better(self, candidate: Candidate, than: Candidate) -> bool:
