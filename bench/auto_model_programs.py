@@ -51,6 +51,10 @@ def _normalized(x: jax.Array, scale: jax.Array) -> jax.Array:
     return x * lax.rsqrt(jnp.mean(jnp.square(x), -1, keepdims=True) + 1e-6) * scale
 
 
+def _swish(x: jax.Array) -> jax.Array:
+    return x * jax.nn.sigmoid(x)
+
+
 def _attended(q: jax.Array, k: jax.Array, v: jax.Array, causal: bool) -> jax.Array:
     """[batch, length, heads, size] thrice -> the same."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.shape[-1])
@@ -136,7 +140,7 @@ def _llama(layers: int, width: int, heads: int, groups: int, hidden: int, batch:
         attended = jnp.einsum("bghqk,bkgd->bqghd", jax.nn.softmax(scores), v)
         x = x + attended.reshape(x.shape) @ w["o"]
         y = _normalized(x, w["mlp_norm"])
-        return x + (jax.nn.silu(y @ w["gate"]) * (y @ w["up"])) @ w["down"]
+        return x + (_swish(y @ w["gate"]) * (y @ w["up"])) @ w["down"]
 
     def loss(params: Tree, tokens: jax.Array, labels: jax.Array) -> jax.Array:
         x = params["embedding"][tokens]
@@ -256,12 +260,12 @@ def _u_net(batch: int, size: int = 256) -> Program:
     def loss(params: Tree, images: jax.Array, noise: jax.Array) -> jax.Array:
         x, kept = _convolved(images, params["stem"]), list[jax.Array]()
         for w in params["down"]:
-            x = jax.nn.silu(_convolved(x, w["same"]))
+            x = _swish(_convolved(x, w["same"]))
             kept.append(x)
             x = _convolved(x, w["narrow"], 2)
         for w in params["up"]:
             x = jnp.repeat(jnp.repeat(_convolved(x, w["widen"]), 2, 1), 2, 2)
-            x = jax.nn.silu(_convolved(jnp.concatenate([x, kept.pop()], -1), w["join"]))
+            x = _swish(_convolved(jnp.concatenate([x, kept.pop()], -1), w["join"]))
         return jnp.mean(jnp.square(_convolved(x, params["head"]) - noise))
 
     following = [*widths[1:], 2 * widths[-1]]
@@ -355,7 +359,7 @@ def _recommendation(rows: int, width: int, batch: int) -> Program:
         for w in params["layers"][:-1]:
             x = jax.nn.relu(x @ w)
         logits = (x @ params["layers"][-1])[:, 0]
-        return jnp.mean(jax.nn.softplus(logits) - logits * clicked)
+        return jnp.mean(jnp.logaddexp(logits, 0.0) - logits * clicked)
 
     sizes = (26 * width, 4096, 1024, 1)
     layers = [_array(*pair) for pair in pairwise(sizes)]

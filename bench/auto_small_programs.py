@@ -53,19 +53,30 @@ def _batch(random: Random) -> int:
 
 def _product(random: Random) -> _Made:
     rows, summed, columns = _batch(random), _width(random), _width(random)
-    return lambda x, w: x @ w, [_array(rows, summed), _array(summed, columns)]
+
+    def product(x: jax.Array, w: jax.Array) -> jax.Array:
+        return x @ w
+
+    return product, [_array(rows, summed), _array(summed, columns)]
 
 
 def _perceptron(random: Random) -> _Made:
     rows, width, hidden = _batch(random), _width(random), _width(random)
     activation = random.choice([jnp.tanh, jax.nn.relu, jax.nn.gelu])
-    arguments = [_array(rows, width), _array(width, hidden), _array(hidden, width)]
-    return lambda x, up, down: x + activation(x @ up) @ down, arguments
+
+    def perceptron(x: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
+        return x + activation(x @ up) @ down
+
+    return perceptron, [_array(rows, width), _array(width, hidden), _array(hidden, width)]
 
 
 def _chain(random: Random) -> _Made:
     sizes = [_batch(random), *[_width(random) for _ in range(4)]]
-    return lambda x, u, v, w: ((x @ u) @ v) @ w, [_array(*pair) for pair in pairwise(sizes)]
+
+    def chain(x: jax.Array, u: jax.Array, v: jax.Array, w: jax.Array) -> jax.Array:
+        return ((x @ u) @ v) @ w
+
+    return chain, [_array(*pair) for pair in pairwise(sizes)]
 
 
 def _layer_norm(random: Random) -> _Made:
@@ -113,7 +124,11 @@ def _training_step(random: Random) -> _Made:
 def _embedding(random: Random) -> _Made:
     table = _array(_batch(random), _width(random))
     tokens, width = _array(_batch(random), dtype="int32"), table.shape[1]
-    return lambda table, tokens, w: table[tokens] @ w, [table, tokens, _array(width, _width(random))]
+
+    def embedded(table: jax.Array, tokens: jax.Array, w: jax.Array) -> jax.Array:
+        return table[tokens] @ w
+
+    return embedded, [table, tokens, _array(width, _width(random))]
 
 
 def _embedding_step(random: Random) -> _Made:
@@ -147,7 +162,11 @@ def _reduction(random: Random) -> _Made:
 
 def _transposed(random: Random) -> _Made:
     rows, columns = _batch(random), _width(random)
-    return lambda x, y, w: (x + y.T) @ w, [_array(rows, columns), _array(columns, rows), _array(columns, columns)]
+
+    def transposed(x: jax.Array, y: jax.Array, w: jax.Array) -> jax.Array:
+        return (x + y.T) @ w
+
+    return transposed, [_array(rows, columns), _array(columns, rows), _array(columns, columns)]
 
 
 def _reshaped(random: Random) -> _Made:
@@ -177,7 +196,11 @@ def _loop(random: Random) -> _Made:
 
 def _sorted(random: Random) -> _Made:
     rows, width = random.choice((512, 2048)), _width(random)
-    return lambda x, w: jnp.sort(x, -1) @ w, [_array(rows, width), _array(width, _width(random))]
+
+    def ordered(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.sort(x, -1) @ w
+
+    return ordered, [_array(rows, width), _array(width, _width(random))]
 
 
 def _by_chance(random: Random) -> _Made:
