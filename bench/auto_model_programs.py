@@ -359,7 +359,7 @@ def _recommendation(rows: int, width: int, batch: int) -> Program:
         for w in params["layers"][:-1]:
             x = jax.nn.relu(x @ w)
         logits = (x @ params["layers"][-1])[:, 0]
-        return jnp.mean(jnp.logaddexp(logits, 0.0) - logits * clicked)
+        return jnp.mean(jnp.log(1 + jnp.exp(logits)) - logits * clicked)
 
     sizes = (26 * width, 4096, 1024, 1)
     layers = [_array(*pair) for pair in pairwise(sizes)]

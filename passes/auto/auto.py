@@ -34,9 +34,10 @@ from sdy.passes.driver import expand, run_passes
 from sdy.passes.pipelines import PropagationPipeline
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
+from sdy.passes.spmd.costs.step_time import StepCost
 
 _TO_PARTITION = 3
-"""So many of the layouts that are estimated to be the best are partitioned."""
+"""So many of the layouts that are estimated to be the best are partitioned, if there is time, and one if not."""
 
 _NEW_MESH = "mesh"
 _UNCHOSEN = "what is given alone"
@@ -63,23 +64,23 @@ def auto(
     that is better than those before. Raises DiagnosticError for a module that cannot be propagated or has no mesh or
     several, for unknown hardware, and ValueError for a mesh that is not the module's, or for no number of bytes.
     """
-    begin = time.monotonic()
+    deadline = time.monotonic() + time_limit
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     limit = device.memory if memory is None else parse_bytes(memory) if isinstance(memory, str) else int(memory)
     mesh_name, on = _mesh_of(module, mesh)
     program = fold(prepared(module))
     choices = find_choices(program, mesh_name, on)
     estimator = Estimator(program, mesh_name, device)
-    search = Search(estimator, choices, limit, begin + time_limit, progress or (lambda _: None))
+    search = Search(estimator, choices, limit, deadline, progress or (lambda _: None))
     experts = {_UNCHOSEN: search.candidate(_UNCHOSEN, {}).assignment}
     with suppress(KeyboardInterrupt, TimeIsUpError):
         experts |= expert_layouts(choices, on, search)
     found = search.run(experts)
     others = {name: search.candidate(name, layout).cost for name, layout in experts.items()} if choices else {}
-    contenders = [
-        (true_cost(module, _shardings(choices, search, candidate), mesh_name, device), candidate)
-        for candidate in search.different(found)[:_TO_PARTITION]
-    ]
+    contenders: list[tuple[StepCost, Candidate]] = []
+    for candidate in search.different(found)[:_TO_PARTITION]:
+        if not contenders or time.monotonic() < deadline:
+            contenders.append((true_cost(module, _shardings(choices, search, candidate), mesh_name, device), candidate))
     cost, best = min(contenders, key=lambda each: (max(each[0].memory - limit, 0), each[0].seconds))
     rows = _rows(main_function(module), choices, best, search)
     write_shardings(module, _shardings(choices, search, best))
