@@ -76,11 +76,13 @@ def auto(
     with suppress(KeyboardInterrupt, TimeIsUpError):
         experts |= expert_layouts(choices, on, search)
     found = search.run(experts)
-    others = {name: search.candidate(name, layout).cost for name, layout in experts.items()} if choices else {}
     contenders: list[tuple[StepCost, Candidate]] = []
     for candidate in search.different(found)[:_TO_PARTITION]:
         if not contenders or time.monotonic() < deadline:
             contenders.append((true_cost(module, _shardings(choices, search, candidate), mesh_name, device), candidate))
+    true_costs = {id(candidate.cost): cost for cost, candidate in contenders}
+    estimates = {name: search.candidate(name, layout).cost for name, layout in experts.items()} if choices else {}
+    others = {name: true_costs.get(id(estimate), estimate) for name, estimate in estimates.items()}
     cost, best = min(contenders, key=lambda each: (max(each[0].memory - limit, 0), each[0].seconds))
     rows = _rows(main_function(module), choices, best, search)
     write_shardings(module, _shardings(choices, search, best))
