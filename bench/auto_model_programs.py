@@ -379,6 +379,6 @@ MODELS: Mapping[str, Callable[[int], Program]] = {
     "graph network": lambda devices: _graph_network(4, 2**17 * devices, 2**19 * devices, 1024),
     "LSTM": lambda devices: _recurrent(2, 4096, 64 * devices),
     "decoding": lambda devices: _decoding(16, 8192, 16 * devices),
-    "recommendation": lambda devices: _recommendation(2**24 * devices, 128, 2**13 * devices),
+    "recommendation": lambda devices: _recommendation(min(2**24 * devices, 2**30), 128, 2**13 * devices),
 }
 """Programs by their names, each for so many devices: what a device has to do does not depend on how many there are."""

@@ -37,7 +37,7 @@ from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 
 _TO_PARTITION = 3
-"""So many of the layouts that are estimated to be the best are partitioned, if there is time, and one if not."""
+"""So many of the layouts that are estimated to be the best are partitioned; when time is up, so many as one needs that fits."""
 
 _NEW_MESH = "mesh"
 _UNCHOSEN = "what is given alone"
@@ -78,7 +78,7 @@ def auto(
     found = search.run(experts)
     contenders: list[tuple[StepCost, Candidate]] = []
     for candidate in search.different(found)[:_TO_PARTITION]:
-        if not contenders or time.monotonic() < deadline:
+        if time.monotonic() < deadline or not any(cost.memory <= limit for cost, _ in contenders):
             contenders.append((true_cost(module, _shardings(choices, search, candidate), mesh_name, device), candidate))
     true_costs = {id(candidate.cost): cost for cost, candidate in contenders}
     estimates = {name: search.candidate(name, layout).cost for name, layout in experts.items()} if choices else {}
