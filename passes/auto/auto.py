@@ -37,7 +37,7 @@ from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 
 _TO_PARTITION = 3
-"""So many of the layouts that are estimated to be the best are partitioned; when time is up, so many as one needs that fits."""
+"""So many of the layouts that are estimated to be the best are partitioned; when time is up, until one of them fits."""
 
 _NEW_MESH = "mesh"
 _UNCHOSEN = "what is given alone"
