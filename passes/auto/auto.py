@@ -34,10 +34,9 @@ from sdy.passes.driver import expand, run_passes
 from sdy.passes.pipelines import PropagationPipeline
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
-from sdy.passes.spmd.costs.step_time import StepCost
 
 _TO_PARTITION = 3
-"""So many of the layouts that are estimated to be the best are partitioned; when time is up, until one of them fits."""
+"""So many of the layouts that are estimated to be the best are partitioned."""
 
 _NEW_MESH = "mesh"
 _UNCHOSEN = "what is given alone"
@@ -76,10 +75,10 @@ def auto(
     with suppress(KeyboardInterrupt, TimeIsUpError):
         experts |= expert_layouts(choices, on, search)
     found = search.run(experts)
-    contenders: list[tuple[StepCost, Candidate]] = []
-    for candidate in search.different(found)[:_TO_PARTITION]:
-        if time.monotonic() < deadline or not any(cost.memory <= limit for cost, _ in contenders):
-            contenders.append((true_cost(module, _shardings(choices, search, candidate), mesh_name, device), candidate))
+    contenders = [
+        (true_cost(module, _shardings(choices, search, candidate), mesh_name, device), candidate)
+        for candidate in search.different(found)[:_TO_PARTITION]
+    ]
     true_costs = {id(candidate.cost): cost for cost, candidate in contenders}
     estimates = {name: search.candidate(name, layout).cost for name, layout in experts.items()} if choices else {}
     others = {name: true_costs.get(id(estimate), estimate) for name, estimate in estimates.items()}

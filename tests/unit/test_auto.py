@@ -1,12 +1,9 @@
 """The compiler chooses the layout."""
 
-import math
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +16,6 @@ from sdy.ir.walking import operations
 from sdy.passes.auto.auto import prepared
 from sdy.passes.auto.estimate import Estimator
 from sdy.passes.auto.folded_program import FoldedProgram, fold
-from sdy.passes.auto.search import Candidate, Search
 from sdy.passes.auto.truth import true_cost
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.spmd.costs.hardware import Link, hardware_of
@@ -247,25 +243,6 @@ def test_the_tool_refuses_what_is_no_mesh(mesh: str, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         sdy_auto.main(["x.mlir", "--mesh", mesh])
     assert "is not a mesh: write its axes, major first, as data=4,model=2" in capsys.readouterr().err
-
-
-def test_when_time_is_up_one_layout_is_partitioned(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs: list[StepCost] = []
-    run = Search.run
-
-    def counted(*arguments: Any) -> StepCost:
-        costs.append(true_cost(*arguments))
-        return costs[-1]
-
-    def run_until_time_is_up(self: Search, starts: Any) -> list[Candidate]:
-        found = run(self, starts)
-        monkeypatch.setattr(time, "monotonic", lambda: math.inf)
-        return found
-
-    monkeypatch.setattr("sdy.passes.auto.auto.true_cost", counted)
-    monkeypatch.setattr(Search, "run", run_until_time_is_up)
-    plan = sdy.auto(sdy.parse(train_step(1, 512, 256, 1024)), mesh=MESH, hardware=TPU)
-    assert [plan.cost] == costs
 
 
 def test_an_interrupt_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
