@@ -37,7 +37,7 @@ from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagate
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 
 _TO_PARTITION = 3
-"""So many of the layouts that are estimated to be the best are partitioned."""
+"""So many of the layouts that are estimated to be the best are partitioned, beside the best of experts."""
 
 _LARGEST = 3
 """So much is said of what takes memory."""
@@ -67,23 +67,27 @@ def auto(
     that is better than those before. Raises DiagnosticError for a module that cannot be propagated, for one with
     several meshes, none, or another than `mesh`, and for unknown hardware; ValueError for what is no number of bytes.
     """
-    begin = time.monotonic()
+    deadline = time.monotonic() + time_limit
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     limit = device.memory if memory is None else parse_bytes(memory) if isinstance(memory, str) else int(memory)
     mesh_name, on = _mesh_of(module, mesh)
     program = fold(prepared(module))
     choices = find_choices(program, mesh_name, on)
     estimator = Estimator(program, mesh_name, device)
-    search = Search(estimator, choices, limit, begin + time_limit, progress or (lambda _: None))
+    search = Search(estimator, choices, limit, deadline, progress or (lambda _: None))
     experts = {_UNCHOSEN: search.candidate(_UNCHOSEN, {}).assignment}
     with suppress(KeyboardInterrupt):
         experts |= expert_layouts(choices, on, search)
     found = search.run(experts)
-    others = {name: search.candidate(name, layout).cost for name, layout in experts.items()} if choices else {}
+    known = [search.candidate(name, layout) for name, layout in experts.items()]
+    # The best expert's, too: where estimates are wrong, a plan is still no worse than that.
+    promising = [*search.different(found)[:_TO_PARTITION], min(known, key=search.rank)]
     contenders = [
-        (true_cost(module, _shardings(choices, search, candidate), mesh_name, device), candidate)
-        for candidate in search.different(found)[:_TO_PARTITION]
+        (true_cost(module, _shardings(choices, search, each), mesh_name, device), each)
+        for each in {id(each.cost): each for each in promising}.values()
     ]
+    true_costs = {id(candidate.cost): cost for cost, candidate in contenders}
+    others = {each.name: true_costs.get(id(each.cost), each.cost) for each in known} if choices else {}
     cost, best = min(contenders, key=lambda each: (max(each[0].memory - limit, 0), each[0].seconds))
     rows = _rows(main_function(module), choices, best, search)
     write_shardings(module, _shardings(choices, search, best))

@@ -56,6 +56,7 @@ class Estimator:
         """The bytes that a device has of a value of each node, by the number of its sharding."""
         self._steps = Solver(program.snapshot).steps
         """What the numbers of shardings in `_known` and `_bytes` refer to."""
+        self._alive = program.alive.astype(np.float64)  # products of one type are fast
         self.asked = 0
         """How many layouts were estimated."""
 
@@ -104,15 +105,15 @@ class Estimator:
     def largest(self, layout: Layout) -> list[Held]:
         """What takes memory when most of it is taken, the largest first."""
         bytes_ = self._bytes_of_nodes(self._solved(layout).numbers)
-        alive = self._program.alive[(self._program.alive @ bytes_).argmax()]
+        alive = self._alive[(self._alive @ bytes_).argmax()]
         taken = (alive * bytes_).astype(int).tolist()
         values = zip(taken, alive.tolist(), self._program.values, strict=True)
-        held = [Held(value, times, taken) for taken, times, value in values if taken and value is not None]
+        held = [Held(value, int(times), taken) for taken, times, value in values if taken and value is not None]
         return sorted(held, key=lambda each: -each.bytes)
 
     def _memory(self, numbers: Sequence[int]) -> int:
         """The most bytes that are alive at once."""
-        return int((self._program.alive @ self._bytes_of_nodes(numbers)).max())
+        return int((self._alive @ self._bytes_of_nodes(numbers)).max())
 
     def _bytes_of_nodes(self, numbers: Sequence[int]) -> Floats:
         """The bytes that a device has of a value of each node."""

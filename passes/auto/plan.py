@@ -43,7 +43,8 @@ class Plan:
     largest: Sequence[str]
     """What takes most memory when most of it is taken, in words, the most first."""
     others: Mapping[str, StepCost]
-    """What other layouts would cost, by name."""
+    """What other layouts would cost, by name: as predicted of what each device runs where one of the best, or else as
+    estimated."""
     least_seconds: float
     """No layout is faster than this, as far as costs are predicted rightly."""
     estimated: int

@@ -4,10 +4,12 @@ What is propagated from an argument reaches whatever has to do with it, so that 
 choices, each of which can be judged by itself: by what the whole program then costs.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations
 
 from sdy.passes.auto.choices import Assignment, Choice
 from sdy.passes.auto.estimate import Estimator
@@ -27,6 +29,15 @@ class Candidate:
 
 _BEGINS = 3
 """With so many layouts the search begins."""
+
+_PROMISING = 3
+"""So many options of a choice are tried again."""
+
+_PAIRED = 6
+"""So many choices are made anew two at once."""
+
+_CLEARLY = 0.9999
+"""What takes this part of the time, or more, is better by nothing that counts: the search goes on for less alone."""
 
 _NOTHING_CHOSEN = Candidate("one choice", {}, StepCost(0.0, {}, 0))
 
@@ -61,8 +72,9 @@ class Search:
         """
         found = [self.candidate(name, start) for name, start in starts.items()]
         with suppress(KeyboardInterrupt, _TimeIsUpError):
-            alone = [each for choice in self._choices for each in self._others(choice, _NOTHING_CHOSEN)]
+            alone = [each for choice in self._choices for each in self._others(choice, _NOTHING_CHOSEN, choice.options)]
             found.extend(self.descend(begin, self._choices) for begin in self.different([*found, *alone])[:_BEGINS])
+            found.append(self.descend(self._two_at_once(min(found, key=self.rank)), self._choices))
         return sorted([*found, *([] if self._best is None else [self._best])], key=self.rank)
 
     def candidate(self, name: str, assignment: Assignment) -> Candidate:
@@ -83,18 +95,47 @@ class Search:
         return list({(each.cost.seconds, each.cost.memory): each for each in ranked}.values())[::-1]
 
     def descend(self, begin: Candidate, choices: Sequence[Choice]) -> Candidate:
-        """Make one of `choices` after the other anew, until no other option of any is better, or time is up."""
+        """Make one of `choices` after the other anew, until no other option of any is better by anything that counts, or
+        time is up.
+
+        When all options were tried once, only those that were best of each choice are tried again.
+        """
         best = begin
         unchanged = 0
+        promising = {choice.node: self._options(choice) for choice in choices}
         with suppress(_TimeIsUpError):
             while unchanged < len(choices):
                 for choice in choices:
-                    better = min(self._others(choice, best), key=self.rank, default=best)
-                    if self.rank(better) < self.rank(best):
-                        best, unchanged = better, 0
-                    else:
-                        unchanged += 1
+                    tried = sorted(self._others(choice, best, promising[choice.node]), key=self.rank)
+                    better = tried[0] if tried and self.rank(tried[0]) < self.rank(best) else best
+                    unchanged = 0 if self._is_clearly_better(better, best) else unchanged + 1
+                    promising[choice.node] = [each.assignment.get(choice.node) for each in (best, *tried)][:_PROMISING]
+                    best = better
         return best
+
+    def _two_at_once(self, begin: Candidate) -> Candidate:
+        """The best layout that differs from `begin` in two of the largest choices, or in none, if there is no better.
+
+        Where each of two arguments is split as suits the other, changing one of them alone does not help. The others
+        stay as they are, also those that propagation decides.
+        """
+        shardings = self.shardings(begin.assignment)
+        present = {choice.node: choice.final(shardings[choice.node]) for choice in self._choices}
+        settled = self.candidate(begin.name, present)
+        largest = sorted(self._choices, key=lambda choice: -math.prod(choice.shape))[:_PAIRED]
+        best, options = begin, dict[int, list[TensorSharding | None]]()
+        for choice in largest:
+            others = sorted(self._others(choice, settled, self._options(choice)), key=self.rank)
+            options[choice.node] = [each.assignment.get(choice.node) for each in others[:_PROMISING]]
+        for one, other in combinations(largest, 2):
+            for first in self._others(one, settled, options[one.node]):
+                best = min((best, *self._others(other, first, options[other.node])), key=self.rank)
+        return best
+
+    def _is_clearly_better(self, candidate: Candidate, than: Candidate) -> bool:
+        excess, seconds = self.rank(candidate)
+        old_excess, old_seconds = self.rank(than)
+        return excess < _CLEARLY * old_excess or (excess == old_excess and seconds < _CLEARLY * old_seconds)
 
     def runner_up(self, choice: Choice, chosen: Candidate) -> Candidate | None:
         """The best layout in which the arguments of `choice` have another sharding than in `chosen`, and all others may
@@ -102,21 +143,29 @@ class Search:
         present = self.shardings(chosen.assignment)[choice.node]
         others: list[Candidate] = []
         with suppress(_TimeIsUpError):
-            others.extend(
-                each
-                for each in self._others(choice, chosen)
-                if not equivalent(self.shardings(each.assignment)[choice.node], present)
-            )
-        return min(others, key=self.rank, default=None)
+            others.extend(self._others(choice, chosen, self._options(choice)))
+        differing = (
+            each
+            for each in sorted(others, key=self.rank)
+            if not equivalent(self.shardings(each.assignment)[choice.node], present)
+        )
+        return next(differing, None)
 
     def shardings(self, assignment: Assignment) -> Sequence[TensorSharding | None]:
         """What propagation gives to each node with a layout."""
         return self._estimator.shardings(assignment)
 
-    def _others(self, choice: Choice, present: Candidate) -> Iterator[Candidate]:
-        """What `present` would be with another option of `choice`, or with none."""
+    @staticmethod
+    def _options(choice: Choice) -> Sequence[TensorSharding | None]:
+        """What there is for a choice; None leaves it to propagation."""
+        return (None, *choice.options)
+
+    def _others(
+        self, choice: Choice, present: Candidate, options: Sequence[TensorSharding | None]
+    ) -> Iterator[Candidate]:
+        """What `present` would be with others of these options of `choice`."""
         rest = {node: sharding for node, sharding in present.assignment.items() if node != choice.node}
-        for option in (None, *choice.options):
+        for option in options:
             if time.monotonic() > self._deadline:
                 raise _TimeIsUpError
             if option is not present.assignment.get(choice.node):

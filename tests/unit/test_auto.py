@@ -5,6 +5,8 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
@@ -171,6 +173,19 @@ def test_estimates_are_what_the_partitioner_makes_of_a_layout() -> None:
         true = true_cost(module, shardings, "mesh", TPU)
         ratios.append(estimator.estimate(layout).seconds / true.seconds)
     assert 0.95 <= min(ratios) <= max(ratios) <= 1.05
+
+
+def test_two_arguments_that_suit_each_other_are_changed_together() -> None:
+    """Columns of `u` and all of `x` are better than rows of `u` and columns of `x`; each change alone is worse."""
+
+    def step(u: jax.Array, v: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        gradients = jax.grad(lambda u, v: jnp.mean((jax.nn.relu(x @ u) @ v - x) ** 2), (0, 1))(u, v)
+        return u - 0.1 * gradients[0], v - 0.1 * gradients[1]
+
+    shapes = (8192, 1024), (1024, 8192), (2048, 8192)
+    module = sdy.from_jax(step, *[jax.ShapeDtypeStruct(shape, "float32") for shape in shapes])
+    sdy.auto(module, mesh={"data": 8}, hardware="h100-hosts", time_limit=20)
+    assert argument_dims(module) == [["", '"data"'], ["", '"data"'], ["", ""]]
 
 
 def test_nothing_is_split_where_sending_takes_longer_than_computing() -> None:

@@ -6,6 +6,8 @@ import sdy
 from sdy.diagnostics import capture
 from sdy.passes.spmd.costs.communication import bytes_received
 from sdy.passes.spmd.costs.footprint import peak_bytes
+from sdy.passes.spmd.costs.hardware import hardware_of
+from sdy.passes.spmd.costs.step_time import compute_seconds
 
 FUNCTION = """
 sdy.mesh @mesh = <["x"=4, "y"=2]>
@@ -83,3 +85,24 @@ func.func @main(%cache: tensor<256x16xf32> {sdy.sharding = #sdy.sharding<@mesh, 
     sdy.partition(module)
     part, row = 64 * 16 * 4, 16 * 4
     assert peak_bytes(module) < 2 * part + 10 * row
+
+
+def test_what_a_loop_carries_along_takes_no_time():
+    loop = """
+  %begin = stablehlo.constant dense<0> : tensor<i32>
+  %negated = stablehlo.negate %a : tensor<8x64xf32>
+  %r:3 = stablehlo.while(%i = %begin, %x = %a, %y = %negated) : tensor<i32>, tensor<8x64xf32>, tensor<8x64xf32>
+  cond {
+    %end = stablehlo.constant dense<1000> : tensor<i32>
+    %go = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %go : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %y, %x : tensor<i32>, tensor<8x64xf32>, tensor<8x64xf32>
+  }
+  """
+    dot = f"%d = {DOT.replace('%a', '%r#1')}\n return %d : tensor<8x16xf32>"
+    hardware = hardware_of("tpu-v5p")
+    of_one_value = 1000 * 8 * 16 * 4 / hardware.memory_bandwidth
+    assert compute_seconds(partitioned(loop + dot), hardware) < of_one_value

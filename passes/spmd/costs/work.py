@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from sdy.ir.shapes import shape_of
+from sdy.ir.traits import is_terminator
 from sdy.passes.spmd.costs.footprint import is_fused
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.sizes import value_bytes
@@ -37,8 +38,8 @@ class Work:
 
 
 def work_of(op: Operation) -> Work:
-    """What `op` takes; of a collective, what is received counts, and nothing else."""
-    if isinstance(op, _COLLECTIVES):
+    """What `op` takes; of a collective, what is received counts, and nothing else; what is returned stays in place."""
+    if isinstance(op, _COLLECTIVES) or is_terminator(op):
         return Work(0.0, "", (False,) * len(op.operands), (False,) * len(op.results))
     return Work(
         _operations(op),
