@@ -95,8 +95,7 @@ class Search:
         return list({(each.cost.seconds, each.cost.memory): each for each in ranked}.values())[::-1]
 
     def descend(self, begin: Candidate, choices: Sequence[Choice]) -> Candidate:
-        """Make one of `choices` after the other anew, until no other option of any is better by anything that counts, or
-        time is up.
+        """Make one of `choices` after the other anew, until no option is better by anything that counts, or time is up.
 
         When all options were tried once, only those that were best of each choice are tried again.
         """
