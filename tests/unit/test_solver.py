@@ -17,8 +17,8 @@ from sdy.passes.auto.solver.relaxation import Relaxation
 from sdy.passes.auto.solver.tables import tabulate
 from sdy.passes.auto.solver.times import binding_times
 
-SECONDS = 20.0
-"""More than any of these problems takes."""
+SECONDS = 300.0
+"""More than any of these problems takes, with what is compiled when the first is solved."""
 
 
 def all_assignments(problem: Problem) -> list[Assignment]:
@@ -88,7 +88,7 @@ def test_a_reduction_keeps_the_optimum(problem: Problem):
         cost = cost_in(tables, left) + reduction.offset
         fits = (usage_in(tables, left) <= tables.capacity).all() and not (kept.capacity < 0).any()
         assert fits == suffices(problem, assignment)
-        if cost_in(tables, left) < tables.forbidden:
+        if cost_in(tables, left) < tables.forbidden / 2:
             assert cost == pytest.approx(cost_of(problem, assignment))
             best = min(best, cost if fits else np.inf)
         else:

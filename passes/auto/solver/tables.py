@@ -41,7 +41,8 @@ class Tables(NamedTuple):
     capacity: Ints
     """The memory there is at each time at which it may not suffice."""
     forbidden: float
-    """What forbidden pairs cost here: more than any assignment without these, so that compiled loops may subtract."""
+    """What forbidden pairs cost here, so that compiled loops may subtract: assignments with one cost more than half of
+    it, all others less."""
 
 
 @dataclass(frozen=True)
