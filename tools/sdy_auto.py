@@ -11,7 +11,7 @@ from sdy.byte_sizes import parse_bytes, shown_bytes
 from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
 from sdy.passes.auto.mesh_shapes import mesh_shapes
-from sdy.passes.auto.plan import Plan, shown_seconds
+from sdy.passes.auto.plan import Plan, shown_mesh, shown_seconds
 from sdy.passes.auto.search import Candidate
 from sdy.passes.driver import STANDARD_STREAM, read, write
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of, presets
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(stderr=arguments.output == "-")
     terminal.print(str(plan))
     if len(tried) > 1:
-        terminal.print("\n  mesh " + "".join(f"\n  {_shape(each.mesh):24}{_outcome(each)}" for each, _ in tried))
+        terminal.print("\n  mesh " + "".join(f"\n  {shown_mesh(each.mesh):24}{_outcome(each)}" for each, _ in tried))
     if arguments.output:
         write(arguments.output, module_text)
     return 0 if plan.fits else 1
@@ -151,10 +151,6 @@ def _plan(
         if is_watched:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     return plan, module
-
-
-def _shape(mesh: Mesh) -> str:
-    return ", ".join(f"{name}={size}" for name, size in mesh.axes)
 
 
 def _outcome(plan: Plan) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sdy.byte_sizes import shown_bytes
+from sdy.dialect.axis_syntax import axes_text
 from sdy.mesh import Mesh
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
@@ -61,12 +62,11 @@ class Plan:
     __repr__ = __str__
 
     def _summary(self) -> str:
-        axes = ", ".join(f"{shown(name)}={size}" for name, size in self.mesh.axes)
         ratio = self.cost.seconds / self.least_seconds if self.least_seconds else 1.0
         fits = "" if self.fits else ", which is MORE THAN THERE IS: no layout was found that needs less"
         return "\n".join(
             [
-                f"  mesh          {axes}",
+                f"  mesh          {shown_mesh(self.mesh)}",
                 f"  hardware      {shown(self.hardware.name)}",
                 f"  step          {shown_seconds(self.cost.seconds)}, at most {ratio:.2f} times the least there can be "
                 f"({shown_seconds(self.least_seconds)})",
@@ -102,6 +102,11 @@ class Plan:
         return _table(table, words=1)
 
 
+def shown_mesh(mesh: Mesh) -> str:
+    """The axes of a mesh, as `data=4, model=2`."""
+    return ", ".join(f"{shown(name)}={size}" for name, size in mesh.axes)
+
+
 def shown_seconds(value: float) -> str:
     """A time with a unit that suits it."""
     if not value:
@@ -114,7 +119,7 @@ def dims_of(sharding: TensorSharding | None) -> str:
     """The axes of each dimension, as MLIR writes them."""
     if sharding is None or sharding.is_fully_replicated:
         return "replicated"
-    return "[" + ", ".join("{" + ", ".join(map(str, dim.axes)) + "}" for dim in sharding.dims) + "]"
+    return f"[{', '.join(axes_text(dim.axes) for dim in sharding.dims)}]"
 
 
 def _names(row: Row) -> str:
