@@ -8,6 +8,7 @@ from xdsl.ir import SSAValue
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import after_value, insert_for_other_uses, replace
+from sdy.ir.fields import next_use, user_of
 from sdy.ir.shapes import is_static_tensor, rank
 from sdy.sharding import TensorSharding
 
@@ -23,9 +24,9 @@ def edge_of(owner: SSAValue) -> DataFlowEdgeOp | None:
     """The edge after `owner`, or None."""
     use = owner.first_use
     # Asked about many values, few of which have an edge: isinstance would be slow to say so.
-    if use is None or use.operation.__class__ is not DataFlowEdgeOp or not owner.has_one_use():
+    if use is None or user_of(use).__class__ is not DataFlowEdgeOp or next_use(use) is not None:
         return None
-    return cast(DataFlowEdgeOp, use.operation)
+    return cast(DataFlowEdgeOp, user_of(use))
 
 
 def edge_shardings(owners: Sequence[SSAValue]) -> tuple[TensorSharding, ...] | None:

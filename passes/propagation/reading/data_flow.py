@@ -50,7 +50,7 @@ class DataFlow:
 
     def step_at_edge(self, edge: DataFlowEdgeOp) -> PropagationStep:
         """The step at a data-flow edge."""
-        (owner,), (result,) = edge.operands, edge.results
+        (owner,), (result,) = operands_of(edge), edge.results
         nodes = self._nodes
         node = nodes.of(owner)
         op, kind = defining_op(owner), self.kind(owner.type)

@@ -236,15 +236,15 @@ class _Reader:
 
     def _read_operation(self, number: int, op: Operation) -> None:
         """Any operation at all, with what its regions have."""
-        self.surroundings.numbers[id(op)] = number
         if op.attributes and SHARDING_RULE in op.attributes:
             self.given_rules.append(op)
         for result in op.results:
-            if id(result.type) not in self.is_scalar:
+            if id(type_of(result)) not in self.is_scalar:
                 self._check_type(op, result.type)
         if is_terminator(op):
             self._read_terminator(op)
             return
+        self.surroundings.numbers[id(op)] = number
         kind, tensors = _STEPS.get(op.__class__, _Reader.own_step)(self, op)
         if kind is not None:
             self.kinds[number], self.tensors[number] = kind, tensors

@@ -21,15 +21,19 @@ def put_in_order_of_use_lists(
 
     Written to be fast: the uses of a large module lie all over memory, so that few of them are looked at.
     """
-    several = [node for node, count in enumerate(map(len, all_readers)) if count > 2]
-    for node in several:
-        if node in ordered_elsewhere or (value := values[node]) is None:
+    for node, readers in enumerate(all_readers):
+        if len(readers) < 3 or node in ordered_elsewhere or (value := values[node]) is None:
             continue
-        readers = all_readers[node]
         has_definer = tensors[readers[0]][-1] == node
+        use = value.first_use
+        if has_definer and len(readers) == 3:
+            # As below, in half the time; most nodes are so.
+            _, user, last = readers
+            if use is not None and user_of(use) is operations[last]:
+                readers[1:] = last, user
+                continue
         # The users are in reverse in nearly all use lists; the last one is if the others are.
         in_reverse = readers[:0:-1] if has_definer else readers[::-1]
-        use = value.first_use
         for number in in_reverse[:-1]:
             if use is None or user_of(use) is not operations[number]:
                 in_reverse = _in_order_of_use_list(value, in_reverse, operations)
