@@ -23,6 +23,8 @@ from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.tools import sdy_auto
 
 MESH = {"data": 4, "model": 2}
+SECONDS = 300.0
+"""More than any of these searches takes."""
 TPU = hardware_of("tpu-v5p")
 
 
@@ -80,7 +82,7 @@ def argument_dims(module: ModuleOp) -> list[list[str]]:
 
 def test_data_parallelism_is_found_where_the_batch_is_large() -> None:
     module = sdy.parse(train_step(2, 2**18, 1024, 4096))
-    plan = sdy.auto(module, mesh=MESH, hardware=TPU, time_limit=20)
+    plan = sdy.auto(module, mesh=MESH, hardware=TPU, time_limit=SECONDS)
     *_, x, target = argument_dims(module)
     assert x == target == ['"data","model"', ""]
     assert plan.cost.seconds <= min(cost.seconds for cost in plan.others.values())
@@ -89,7 +91,7 @@ def test_data_parallelism_is_found_where_the_batch_is_large() -> None:
 def test_tensor_parallelism_is_found_where_the_parameters_are_large() -> None:
     """Of a product by columns and one by rows, as Megatron has them."""
     module = sdy.parse(train_step(2, 64, 8192, 32768))
-    sdy.auto(module, mesh={"model": 8}, hardware=TPU, time_limit=20)
+    sdy.auto(module, mesh={"model": 8}, hardware=TPU, time_limit=SECONDS)
     w0, u0, w1, u1, *_ = argument_dims(module)
     assert w0 == w1 == ["", '"model"']
     assert u0 == u1 == ['"model"', ""]
@@ -98,7 +100,7 @@ def test_tensor_parallelism_is_found_where_the_parameters_are_large() -> None:
 def test_parameters_are_sharded_where_memory_forces_it() -> None:
     text = train_step(2, 2**16, 4096, 16384)
     module = sdy.parse(text)
-    plan = sdy.auto(module, mesh={"data": 8}, hardware=TPU, memory="4G", time_limit=20)
+    plan = sdy.auto(module, mesh={"data": 8}, hardware=TPU, memory="4G", time_limit=SECONDS)
     assert plan.fits
     assert plan.others["data parallel over data"].memory > plan.memory
     *state, x, _ = argument_dims(module)
@@ -107,7 +109,7 @@ def test_parameters_are_sharded_where_memory_forces_it() -> None:
 
 
 def test_what_does_not_fit_is_told() -> None:
-    plan = sdy.auto(sdy.parse(train_step(1, 64, 256, 256)), mesh={"data": 2}, hardware=TPU, memory="64K", time_limit=5)
+    plan = sdy.auto(sdy.parse(train_step(1, 64, 256, 256)), mesh={"data": 2}, hardware=TPU, memory="64K", time_limit=SECONDS)
     assert not plan.fits
     assert "MORE THAN THERE IS: no layout was found that needs less" in str(plan)
     assert len(plan.largest) == 3
@@ -116,7 +118,7 @@ def test_what_does_not_fit_is_told() -> None:
 
 def test_the_next_values_of_the_state_are_split_as_the_state() -> None:
     module = sdy.parse(train_step(1, 2**16, 4096, 16384))
-    sdy.auto(module, mesh={"data": 8}, hardware=TPU, memory="1.5G", time_limit=10)
+    sdy.auto(module, mesh={"data": 8}, hardware=TPU, memory="1.5G", time_limit=SECONDS)
     main = main_function(module)
     for index in range(2):
         assert func_result_sharding(main, index) == func_arg_sharding(main, index)
@@ -127,7 +129,7 @@ def test_what_is_given_stays() -> None:
         "%w0: tensor<256x256xf32>", '%w0: tensor<256x256xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>}'
     )
     module = sdy.parse('sdy.mesh @mesh = <["data"=4, "model"=2]>\n' + text)
-    plan = sdy.auto(module, hardware=TPU, time_limit=5)
+    plan = sdy.auto(module, hardware=TPU, time_limit=SECONDS)
     assert argument_dims(module)[0] == ["", '"model"']
     assert not any(0 in row.arguments for row in plan.rows)
 
@@ -135,7 +137,7 @@ def test_what_is_given_stays() -> None:
 def test_the_same_input_has_the_same_plan() -> None:
     text = train_step(2, 512, 256, 1024)
     first, second = sdy.parse(text), sdy.parse(text)
-    plans = [str(sdy.auto(module, mesh=MESH, hardware=TPU, time_limit=60)) for module in (first, second)]
+    plans = [str(sdy.auto(module, mesh=MESH, hardware=TPU, time_limit=SECONDS)) for module in (first, second)]
     assert plans[0] == plans[1]
     assert sdy.format(first) == sdy.format(second)
 
@@ -184,18 +186,18 @@ def test_two_arguments_that_suit_each_other_are_changed_together() -> None:
 
     shapes = (8192, 1024), (1024, 8192), (2048, 8192)
     module = sdy.from_jax(step, *[jax.ShapeDtypeStruct(shape, "float32") for shape in shapes])
-    sdy.auto(module, mesh={"data": 8}, hardware="h100-hosts", time_limit=20)
+    sdy.auto(module, mesh={"data": 8}, hardware="h100-hosts", time_limit=SECONDS)
     assert argument_dims(module) == [["", '"data"'], ["", '"data"'], ["", ""]]
 
 
 def test_nothing_is_split_where_sending_takes_longer_than_computing() -> None:
     module = sdy.parse(train_step(1, 16, 16, 16))
-    sdy.auto(module, mesh=MESH, hardware=replace(TPU, links=[(1024, Link(1e9, 1.0))]), time_limit=10)
+    sdy.auto(module, mesh=MESH, hardware=replace(TPU, links=[(1024, Link(1e9, 1.0))]), time_limit=SECONDS)
     assert not any(any(dims) for dims in argument_dims(module)[:2])
 
 
 def test_no_plan_is_faster_than_the_bound() -> None:
-    plan = sdy.auto(sdy.parse(train_step(2, 512, 256, 1024)), mesh=MESH, hardware=TPU, time_limit=10)
+    plan = sdy.auto(sdy.parse(train_step(2, 512, 256, 1024)), mesh=MESH, hardware=TPU, time_limit=SECONDS)
     assert 0 < plan.least_seconds <= plan.cost.seconds
 
 

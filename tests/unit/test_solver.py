@@ -1,6 +1,7 @@
 """The solver of the automatic partitioner, by problems that are small enough to try all assignments."""
 
-from itertools import product
+from importlib import import_module
+from itertools import count, product
 
 import numpy as np
 import pytest
@@ -153,9 +154,13 @@ def test_branch_and_bound_is_asked_for_what_nothing_simpler_solves():
     assert suffices(problem, solution.assignment)
 
 
-def test_a_bound_and_a_cost_stand_where_time_is_too_short_for_certainty():
-    problem = chain(400, 8, limit=300)
-    solution = solve(problem, 1.5)
+def test_a_bound_and_a_cost_stand_where_time_is_too_short_for_certainty(monkeypatch: pytest.MonkeyPatch):
+    problem = chain(1100, 4, limit=390)
+    looks = count()
+    for module in ("solve", "search"):
+        monkeypatch.setattr(import_module(f"sdy.passes.auto.solver.{module}"), "monotonic", lambda: float(next(looks)))
+    solution = solve(problem, 200.0)
+    assert next(looks) < 1000
     assert solution.assignment is not None
     assert cost_of(problem, solution.assignment) == solution.cost
     assert suffices(problem, solution.assignment)
