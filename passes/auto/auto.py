@@ -5,6 +5,7 @@ those that experts would take, are propagated and partitioned, so that what a de
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
@@ -20,7 +21,6 @@ from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.ir.editing import insert
 from sdy.mesh import Mesh
-from sdy.passes.auto.bound import least_seconds
 from sdy.passes.auto.choices import Choice, find_choices
 from sdy.passes.auto.estimate import Estimator, Held
 from sdy.passes.auto.experts import expert_layouts
@@ -35,9 +35,14 @@ from sdy.passes.driver import expand, run_passes
 from sdy.passes.pipelines import PropagationPipeline
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
+from sdy.passes.spmd.costs.step_time import StepCost
+from sdy.sharding import TensorSharding
 
 _TO_PARTITION = 3
-"""So many of the layouts that are estimated to be the best are partitioned, beside the best of experts."""
+"""So many of the layouts that are estimated to be the best are partitioned at most, beside the best of experts."""
+
+_FAR_OFF = 1.25
+"""An expert's layout is partitioned unless it is estimated to be so many times slower: estimates can be wrong."""
 
 _LARGEST = 3
 """So much is said of what takes memory."""
@@ -80,20 +85,21 @@ def auto(
         experts |= expert_layouts(choices, on, search)
     found = search.run(experts)
     known = [search.candidate(name, layout) for name, layout in experts.items()]
-    # The best expert's, too: where estimates are wrong, a plan is still no worse than that.
-    promising = [*search.different(found)[:_TO_PARTITION], min(known, key=search.rank)]
-    contenders = [
-        (true_cost(module, _shardings(choices, search, each), mesh_name, device), each)
-        for each in {id(each.cost): each for each in promising}.values()
-    ]
-    true_costs = {id(candidate.cost): cost for cost, candidate in contenders}
+    expert = min(known, key=search.rank)
+    true_costs: dict[int, StepCost] = {}
+    best: Candidate | None = None
+    for each in [*search.different(found)[:_TO_PARTITION], expert]:
+        slowest = 1.0 if each is not expert else _FAR_OFF
+        if best is None or search.rank_of(each.cost) < search.rank_of(true_costs[id(best.cost)], slowest):
+            true_costs[id(each.cost)] = true_cost(module, _shardings(choices, search, each), mesh_name, device)
+            best = min((each, best or each), key=lambda each: search.rank_of(true_costs[id(each.cost)]))
+    assert best is not None
+    cost = true_costs[id(best.cost)]
     others = {each.name: true_costs.get(id(each.cost), each.cost) for each in known} if choices else {}
-    cost, best = min(contenders, key=lambda each: (max(each[0].memory - limit, 0), each[0].seconds))
     rows = _rows(main_function(module), choices, best, search)
     write_shardings(module, _shardings(choices, search, best))
-    largest = [_words(held) for held in estimator.largest(best.assignment)[:_LARGEST]]
-    least = least_seconds(program, on, device)
-    return Plan(on, device, limit, rows, cost, best.name, largest, others, least, estimator.asked)
+    largest = [_words(held) for held in search.largest(best)[:_LARGEST]]
+    return Plan(on, device, limit, rows, cost, best.name, largest, others, estimator.least_seconds, estimator.asked)
 
 
 def _words(held: Held) -> str:
@@ -107,7 +113,12 @@ def _words(held: Held) -> str:
 def _shardings(choices: Sequence[Choice], search: Search, candidate: Candidate) -> ArgumentShardings:
     """What is written into a module for a layout."""
     shardings = search.shardings(candidate.assignment)
-    return {index: choice.final(shardings[choice.node]) for choice in choices for index in choice.arguments}
+    return {
+        index: choice.final(shardings[node])
+        for choice in choices
+        for node, arguments in choice.nodes.items()
+        for index in arguments
+    }
 
 
 def _mesh_of(module: ModuleOp, mesh: Mesh | Mapping[str, int] | None) -> tuple[str, Mesh]:
@@ -146,14 +157,13 @@ def _rows(main: FuncOp, choices: Sequence[Choice], best: Candidate, search: Sear
     rows: list[Row] = []
     for choice in choices:
         runner_up = search.runner_up(choice, best)
-        rows.append(
-            Row(
-                choice.arguments,
-                tuple([names[index] for index in choice.arguments]),
-                str(main.args[choice.arguments[0]].type),
-                choice.final(shardings[choice.node]),
-                None if runner_up is None else search.shardings(runner_up.assignment)[choice.node],
-                None if runner_up is None else runner_up.cost.seconds - best.cost.seconds,
-            )
-        )
+        otherwise = None if runner_up is None else search.shardings(runner_up.assignment)[choice.node]
+        more_seconds = None if runner_up is None else runner_up.cost.seconds - best.cost.seconds
+        arguments: dict[TensorSharding, list[int]] = defaultdict(list)
+        for node, indices in choice.nodes.items():
+            arguments[choice.final(shardings[node])] += indices
+        for sharding, indices in arguments.items():
+            indices.sort()
+            named = tuple([names[index] for index in indices])
+            rows.append(Row(tuple(indices), named, str(main.args[indices[0]].type), sharding, otherwise, more_seconds))
     return rows

@@ -1,32 +1,50 @@
 """What can be chosen: how each argument whose sharding is not given is split over the mesh."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 
 from sdy.axes import AxisRef
 from sdy.ir.shapes import num_elements, shape_of
 from sdy.mesh import Mesh
 from sdy.passes.auto.folded_program import FoldedProgram
+from sdy.passes.common.argument_names import given_name
+from sdy.passes.common.call_graph import main_function
 from sdy.sharding import DimSharding, TensorSharding
 
 _OF_STATE = 1
 """The priority of what splits state: where parameters and data are split over one axis, the data win, and the
 parameters are gathered for the computation, as a person means it who shards them fully."""
 
+_LAYER = re.compile(r"\d+(?=\D*[\[.])")
+"""The number of a layer in the name of one of its arrays."""
+
+_LAYERS = 3
+"""So many layers, at least, stand for others that are alike: of few each is chosen for itself."""
+
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice that arguments share which are equal, as those of the layers of a model are."""
+    """A choice that arguments share which are equal, or alike, as those of the layers of a model are."""
 
-    node: int
-    """Their node in the folded program."""
-    arguments: tuple[int, ...]
+    nodes: Mapping[int, tuple[int, ...]]
+    """Their nodes in the folded program, and which arguments each stands for."""
     shape: tuple[int, ...]
     is_state: bool
     """Whether the program gives back their next values."""
     options: tuple[TensorSharding, ...]
     """Not to split them at all, and then the ways to split them over axes that divide their dimensions."""
+
+    @property
+    def node(self) -> int:
+        """The node that stands for all."""
+        return next(iter(self.nodes))
+
+    @property
+    def arguments(self) -> Sequence[int]:
+        """The arguments of all nodes."""
+        return sorted(chain.from_iterable(self.nodes.values()))
 
     def final(self, sharding: TensorSharding | None) -> TensorSharding:
         """What is written where propagation gives `sharding`: closed, with the priority of the options."""
@@ -41,17 +59,39 @@ class Choice:
 def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence[Choice]:
     """The choices that there are in a program."""
     choices: list[Choice] = []
-    for node, arguments in sorted(program.arguments.items(), key=lambda each: each[1]):
-        value = program.values[node]
-        if value is None or node in program.snapshot.given or not num_elements(value):
-            continue
+    for nodes in _alike(program):
+        (value, *_), (arguments, *_) = [program.values[node] for node in nodes], nodes.values()
+        assert value is not None
         shape, is_state = shape_of(value), arguments[0] in program.state
-        if not shape:
-            continue
         whole = TensorSharding.replicated_closed(mesh_name, len(shape))
         split = _splits(shape, mesh_name, mesh, _OF_STATE if is_state else None)
-        choices.append(Choice(node, arguments, shape, is_state, (whole, *split)))
+        choices.append(Choice(nodes, shape, is_state, (whole, *split)))
     return choices
+
+
+def _alike(program: FoldedProgram) -> Sequence[Mapping[int, tuple[int, ...]]]:
+    """The arguments to choose of, by their nodes: those of a stack's ends with those of the layers in between."""
+    main = main_function(program.module)
+    alike: dict[Hashable, dict[int, tuple[int, ...]]] = {}
+    for node, arguments in sorted(program.arguments.items(), key=lambda each: (-len(each[1]), each[1])):
+        value = program.values[node]
+        if value is None or node in program.snapshot.given or not num_elements(value) or not shape_of(value):
+            continue
+        first = arguments[0]
+        path = _path_in_layer(given_name(main.args[first]))
+        family = value.type, program.likeness[node], first in program.state, path
+        if family in alike:
+            alike[family][node] = arguments
+        else:
+            alike[family if path and len(arguments) >= _LAYERS else node] = {node: arguments}
+    return sorted(alike.values(), key=lambda nodes: min(nodes.values()))
+
+
+def _path_in_layer(name: str) -> str:
+    """What an array of a layer is called in any layer, and what an optimizer knows of it: `['layers'][#]['kernel']`
+    of `params['layers'][3]['kernel']`; nothing if its name tells of no layer."""
+    path, layers = _LAYER.subn("#", name[max(name.find("['"), 0) :], count=1)
+    return path if layers else ""
 
 
 def _splits(shape: Sequence[int], mesh_name: str, mesh: Mesh, priority: int | None) -> Iterator[TensorSharding]:
@@ -68,4 +108,4 @@ def _splits(shape: Sequence[int], mesh_name: str, mesh: Mesh, priority: int | No
 
 
 Assignment = Mapping[int, TensorSharding]
-"""The option taken for each choice, by its node; propagation decides where none is."""
+"""The option taken for each choice, by the node that stands for it; propagation decides where none is."""

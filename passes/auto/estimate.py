@@ -6,7 +6,7 @@ costs alone, as often as it runs. Users of a value that want it in the same shar
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -15,7 +15,8 @@ import numpy.typing as npt
 from xdsl.ir import SSAValue
 
 from sdy.dialect.meshes import named_meshes
-from sdy.passes.auto.folded_program import FoldedProgram
+from sdy.passes.auto.bound import least_seconds
+from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
 from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds
 from sdy.passes.propagation.solver import Solver
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
@@ -40,6 +41,14 @@ class Held:
     """Of all of them, on each device."""
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """What a step costs, or what it costs at least."""
+
+    cost: StepCost
+    is_exact: bool
+
+
 _PROPAGATE = UserPriorityPropagatePass()
 
 
@@ -48,7 +57,9 @@ class Estimator:
 
     def __init__(self, program: FoldedProgram, mesh_name: str, hardware: Hardware) -> None:
         self._program = program
-        self._costs = OperationCosts(program.module, mesh_name, named_meshes(program.module)[mesh_name], hardware)
+        mesh = named_meshes(program.module)[mesh_name]
+        self._costs = OperationCosts(program.module, mesh_name, mesh, hardware)
+        self._least = [least_seconds(each, mesh, hardware) for each in program.operations]
         self._numbers_of = [_picked(each.nodes) for each in program.operations]
         """Of each operation, what picks the numbers of its tensors' shardings from those of all nodes."""
         self._known: list[dict[Hashable, OperationCost]] = [{} for _ in program.operations]
@@ -59,35 +70,44 @@ class Estimator:
         self._alive = program.alive.astype(np.float64)  # products of one type are fast
         self.asked = 0
         """How many layouts were estimated."""
+        self.least_seconds = sum(self._least)
+        """What no layout can do without."""
 
-    def estimate(self, layout: Layout) -> StepCost:
-        """What a step costs with this layout."""
+    def estimate(self, layout: Layout, is_too_much: Callable[[StepCost], bool] = lambda _: False) -> Estimate:
+        """What a step costs with this layout; or that it costs at least so much, once that `is_too_much`.
+
+        What was never met before takes most of the time, and of most layouts little need be known to see that others
+        are better.
+        """
         self.asked += 1
-        solver = self._solved(layout)
-        numbers, sharding_of = solver.numbers, self._steps.shardings.__getitem__
-        compute = 0.0
-        communication: dict[AxisNames, float] = defaultdict(float)
-        reshards: dict[tuple[int, tuple[str, ...]], list[tuple[int, OperandReshard]]] = defaultdict(list)
-        for each, numbers_of, known in zip(self._program.operations, self._numbers_of, self._known, strict=True):
+        numbers = self._solved(layout).numbers
+        sharding_of = self._steps.shardings.__getitem__
+        sum_ = _Sum(self._memory(numbers))
+        unknown: list[tuple[int, Hashable]] = []
+        for index, (each, numbers_of, known) in enumerate(
+            zip(self._program.operations, self._numbers_of, self._known, strict=True)
+        ):
             own = numbers_of(numbers)
             cost = known.get(own)
             if cost is None:
-                shardings = tuple([sharding_of(numbers[node]) for node in each.nodes])
-                cost = known[own] = self._costs.of(each.operation, each.key, each.work, shardings)
-            compute += each.times * cost.compute
-            if cost.communication:
-                for axes, seconds in cost.communication.items():
-                    communication[axes] += each.times * seconds
-            for reshard in cost.reshards:
-                reshards[each.nodes[reshard.operand], reshard.steps].append((each.times, reshard))
-        sent = [(max(times for times, _ in users), users[0][1].communication) for users in reshards.values()]
+                unknown.append((index, own))
+                sum_.least += self._least[index]
+            else:
+                sum_.add(each, cost)
+        # What can cost most comes first.
+        for index, own in sorted(unknown, key=lambda each: -self._least[each[0]]):
+            if is_too_much(least := sum_.cost()):
+                return Estimate(least, is_exact=False)
+            each = self._program.operations[index]
+            shardings = tuple([sharding_of(numbers[node]) for node in each.nodes])
+            cost = self._known[index][own] = self._costs.of(each.operation, each.key, each.work, shardings)
+            sum_.least -= self._least[index]
+            sum_.add(each, cost)
+        sum_.least = 0.0
         for argument, (value, _) in self._program.returned.items():
             next_value = self._resharded(value, sharding_of(numbers[value]), sharding_of(numbers[argument]))
-            sent.append((len(self._program.arguments[argument]), next_value))
-        for times, along in sent:
-            for axes, seconds in along.items():
-                communication[axes] += times * seconds
-        return StepCost(compute, dict(communication), self._memory(numbers) + _held(reshards.values()))
+            sum_.send(len(self._program.arguments[argument]), next_value)
+        return Estimate(sum_.cost(), is_exact=True)
 
     def shardings(self, layout: Layout) -> Sequence[TensorSharding | None]:
         """What propagation gives to each node."""
@@ -135,13 +155,45 @@ class Estimator:
         return self._costs.of_reshard(value, source, target)
 
 
-def _held(reshards: Iterable[Sequence[tuple[int, OperandReshard]]]) -> int:
-    """The bytes of values that were resharded: all that have several users, from the first to the last, and one other.
+class _Sum:
+    """What operations cost together."""
 
-    Of what an operation runs so many times on, so many are held.
-    """
-    several = sum(users[0][0] * users[0][1].bytes for users in reshards if len(users) > 1)
-    return several + max((users[0][1].bytes for users in reshards if len(users) == 1), default=0)
+    def __init__(self, memory: int) -> None:
+        self.least = 0.0
+        """The seconds that operations which were not added take at least."""
+        self._memory = memory
+        self._compute = 0.0
+        self._communication: dict[AxisNames, float] = defaultdict(float)
+        self._reshards: dict[tuple[int, tuple[str, ...]], list[tuple[int, OperandReshard]]] = defaultdict(list)
+
+    def add(self, operation: FoldedOperation, cost: OperationCost) -> None:
+        """Add what an operation costs."""
+        self._compute += operation.times * cost.compute
+        if cost.communication:
+            self.send(operation.times, cost.communication)
+        for reshard in cost.reshards:
+            self._reshards[operation.nodes[reshard.operand], reshard.steps].append((operation.times, reshard))
+
+    def send(self, times: int, seconds: Seconds) -> None:
+        """Add what is sent so many times."""
+        for axes, each in seconds.items():
+            self._communication[axes] += times * each
+
+    def cost(self) -> StepCost:
+        """What all cost that were added, and the others at least."""
+        communication = self._communication.copy()
+        for users in self._reshards.values():
+            times = max(times for times, _ in users)
+            for axes, each in users[0][1].communication.items():
+                communication[axes] += times * each
+        return StepCost(self._compute + self.least, dict(communication), self._memory + self._held())
+
+    def _held(self) -> int:
+        """The bytes of values that were resharded: all that have several users, from the first to the last, and one
+        other. Of what an operation runs so many times on, so many are held."""
+        reshards = self._reshards.values()
+        several = sum(users[0][0] * users[0][1].bytes for users in reshards if len(users) > 1)
+        return several + max((users[0][1].bytes for users in reshards if len(users) == 1), default=0)
 
 
 def _picked(nodes: Sequence[int]) -> Callable[[Sequence[int]], Hashable]:

@@ -33,6 +33,9 @@ from sdy.passes.spmd.costs.work import Work, work_of
 _ROUNDS = 4
 """So many operations away what two values are made of, and used by, is to be equal for them to be."""
 
+_ROUNDS_OF_LIKENESS = 2
+"""So many operations away, for them to be alike: the parameters of the first layer and of those in between."""
+
 _NO_DEAD_CODE = DeadCode((), {}, {}, {}, (), (), {})
 
 
@@ -63,6 +66,8 @@ class FoldedProgram:
     """One of the values of each node."""
     arguments: Mapping[int, tuple[int, ...]]
     """The arguments of the main function, by their index, that each node stands for."""
+    likeness: Mapping[int, int]
+    """A number for each node, one for all that are made and used alike nearby, if not further away."""
     state: Mapping[int, int]
     """The arguments whose next value the main function gives back, and which result that is, by their index."""
     returned: Mapping[int, tuple[int, int]]
@@ -104,6 +109,7 @@ class _Folding:
             self._folded_operations(),
             values,
             {node: tuple(indices) for node, indices in arguments.items()},
+            {self._classes[node]: likeness for node, likeness in enumerate(self._likeness)},
             self._state,
             self._returned,
             most_alive(self._module, len(values), self._class_of, self._dead),
@@ -126,6 +132,7 @@ class _Folding:
         snapshot = self._snapshot
         types: dict[Attribute | None, int] = {}
         arguments = {node for function in snapshot.functions for node in function.arguments}
+        self._likeness: Sequence[int] = ()
         colors = [
             hash((types.setdefault(value and value.type, len(types)), node in arguments, snapshot.given.get(node)))
             for node, value in enumerate(self._binding.values)
@@ -136,7 +143,9 @@ class _Folding:
             for op, key, nodes in zip(self._binding.operations, self._keys, self._nodes, strict=True)
             if nodes and not is_terminator(op) and id(op) not in self._dead
         ]
-        for _ in range(_ROUNDS):
+        for done in range(_ROUNDS):
+            if done == _ROUNDS_OF_LIKENESS:
+                self._likeness = colors
             around = colors.copy()
             for key, nodes in around_values:
                 color = hash((key, *[colors[node] for node in nodes]))

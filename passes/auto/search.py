@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from sdy.passes.auto.choices import Assignment, Choice
-from sdy.passes.auto.estimate import Estimator
+from sdy.passes.auto.estimate import Estimate, Estimator, Held, Layout
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.sharding import TensorSharding, equivalent
 
@@ -25,10 +25,15 @@ class Candidate:
     """Where the search for it began."""
     assignment: Assignment
     cost: StepCost
+    is_exact: bool = True
+    """Whether it costs so much, rather than at least so much, which is told of what others are better than."""
 
 
 _BEGINS = 3
 """With so many layouts the search begins."""
+
+_WORTH_A_START = 1.25
+"""And with none that is so many times slower than another one."""
 
 _PROMISING = 3
 """So many options of a choice are tried again."""
@@ -38,6 +43,9 @@ _PAIRED = 6
 
 _CLEARLY = 0.9999
 """What takes this part of the time, or more, is better by nothing that counts: the search goes on for less alone."""
+
+_Rank = tuple[float, float]
+"""The bytes that a layout needs and there are not, and its seconds."""
 
 _NOTHING_CHOSEN = Candidate("one choice", {}, StepCost(0.0, {}, 0))
 
@@ -58,10 +66,11 @@ class Search:
     ) -> None:
         self._estimator = estimator
         self._choices = choices
+        self._nodes = {choice.node: choice.nodes for choice in choices}
         self._memory = memory
         self._deadline = deadline
         self._progress = progress
-        self._known: dict[tuple[tuple[int, int], ...], StepCost] = {}
+        self._known: dict[tuple[tuple[int, int], ...], Estimate] = {}
         self._best: Candidate | None = None
 
     def run(self, starts: Mapping[str, Assignment]) -> list[Candidate]:
@@ -72,22 +81,34 @@ class Search:
         """
         found = [self.candidate(name, start) for name, start in starts.items()]
         with suppress(KeyboardInterrupt, _TimeIsUpError):
-            alone = [each for choice in self._choices for each in self._others(choice, _NOTHING_CHOSEN, choice.options)]
-            found.extend(self.descend(begin, self._choices) for begin in self.different([*found, *alone])[:_BEGINS])
+            begins = [*found, *self._one_choice_each(min(found, key=self.rank))]
+            found.extend(self.descend(begin, self._choices) for begin in self.different(begins)[:_BEGINS])
             found.append(self.descend(self._two_at_once(min(found, key=self.rank)), self._choices))
         return sorted([*found, *([] if self._best is None else [self._best])], key=self.rank)
 
-    def candidate(self, name: str, assignment: Assignment) -> Candidate:
-        """A layout with its cost."""
-        found = Candidate(name, assignment, self._cost(assignment))
-        if self._best is None or self.rank(found) < self.rank(self._best):
+    def _one_choice_each(self, known: Candidate) -> Iterator[Candidate]:
+        """The layouts in which one choice alone was made, as far as they are not much slower than a known one."""
+        for choice in self._choices:
+            for each in self._others(choice, _NOTHING_CHOSEN, choice.options, self.rank_of(known.cost, _WORTH_A_START)):
+                if each.is_exact:
+                    yield each
+
+    def candidate(self, name: str, assignment: Assignment, to_beat: _Rank | None = None) -> Candidate:
+        """A layout with its cost; if its rank is not below `to_beat`, perhaps with what it costs at least."""
+        estimate = self._estimate(assignment, to_beat)
+        found = Candidate(name, assignment, estimate.cost, estimate.is_exact)
+        if found.is_exact and (self._best is None or self.rank(found) < self.rank(self._best)):
             self._best = found
             self._progress(found)
         return found
 
-    def rank(self, candidate: Candidate) -> tuple[float, float]:
+    def rank(self, candidate: Candidate) -> _Rank:
         """What fits comes before what does not, which is the better the less it needs."""
-        return max(candidate.cost.memory - self._memory, 0.0), candidate.cost.seconds
+        return self.rank_of(candidate.cost)
+
+    def rank_of(self, cost: StepCost, slower: float = 1.0) -> _Rank:
+        """That of what costs so much, or of what is so many times slower."""
+        return max(cost.memory - self._memory, 0.0), cost.seconds * slower
 
     def different(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those of `candidates` that differ in what they cost, the best first."""
@@ -105,7 +126,7 @@ class Search:
         with suppress(_TimeIsUpError):
             while unchanged < len(choices):
                 for choice in choices:
-                    tried = sorted(self._others(choice, best, promising[choice.node]), key=self.rank)
+                    tried = sorted(self._others(choice, best, promising[choice.node], self.rank(best)), key=self.rank)
                     better = tried[0] if tried and self.rank(tried[0]) < self.rank(best) else best
                     unchanged = 0 if self._is_clearly_better(better, best) else unchanged + 1
                     promising[choice.node] = [each.assignment.get(choice.node) for each in (best, *tried)][:_PROMISING]
@@ -127,8 +148,8 @@ class Search:
             others = sorted(self._others(choice, settled, self._options(choice)), key=self.rank)
             options[choice.node] = [each.assignment.get(choice.node) for each in others[:_PROMISING]]
         for one, other in combinations(largest, 2):
-            for first in self._others(one, settled, options[one.node]):
-                best = min((best, *self._others(other, first, options[other.node])), key=self.rank)
+            for first in self._others(one, settled, options[one.node], self.rank(best)):
+                best = min((best, *self._others(other, first, options[other.node], self.rank(best))), key=self.rank)
         return best
 
     def _is_clearly_better(self, candidate: Candidate, than: Candidate) -> bool:
@@ -142,17 +163,24 @@ class Search:
         present = self.shardings(chosen.assignment)[choice.node]
         others: list[Candidate] = []
         with suppress(_TimeIsUpError):
-            others.extend(self._others(choice, chosen, self._options(choice)))
-        differing = (
-            each
-            for each in sorted(others, key=self.rank)
-            if not equivalent(self.shardings(each.assignment)[choice.node], present)
-        )
-        return next(differing, None)
+            others.extend(self._others(choice, chosen, self._options(choice), self.rank(chosen)))
+        while others:
+            best = min(others, key=self.rank)
+            if equivalent(self.shardings(best.assignment)[choice.node], present):
+                others.remove(best)
+            elif best.is_exact:
+                return best
+            else:
+                others[others.index(best)] = self.candidate(best.name, best.assignment)
+        return None
 
     def shardings(self, assignment: Assignment) -> Sequence[TensorSharding | None]:
         """What propagation gives to each node with a layout."""
-        return self._estimator.shardings(assignment)
+        return self._estimator.shardings(self._layout(assignment))
+
+    def largest(self, candidate: Candidate) -> Sequence[Held]:
+        """What takes memory when most of it is taken, the largest first."""
+        return self._estimator.largest(self._layout(candidate.assignment))
 
     @staticmethod
     def _options(choice: Choice) -> Sequence[TensorSharding | None]:
@@ -160,22 +188,35 @@ class Search:
         return (None, *choice.options)
 
     def _others(
-        self, choice: Choice, present: Candidate, options: Sequence[TensorSharding | None]
+        self,
+        choice: Choice,
+        present: Candidate,
+        options: Sequence[TensorSharding | None],
+        to_beat: _Rank | None = None,
     ) -> Iterator[Candidate]:
-        """What `present` would be with others of these options of `choice`."""
+        """What `present` would be with others of these options of `choice`, as `candidate` tells it."""
         rest = {node: sharding for node, sharding in present.assignment.items() if node != choice.node}
         for option in options:
             if time.monotonic() > self._deadline:
                 raise _TimeIsUpError
             if option is not present.assignment.get(choice.node):
-                yield self.candidate(present.name, rest if option is None else {**rest, choice.node: option})
+                assignment = rest if option is None else {**rest, choice.node: option}
+                yield self.candidate(present.name, assignment, to_beat)
 
-    def _cost(self, assignment: Assignment) -> StepCost:
+    def _estimate(self, assignment: Assignment, to_beat: _Rank | None) -> Estimate:
+        """What is known of a layout, or is found out: at least whether its rank is less than that `to_beat`."""
         key = tuple(sorted((node, id(sharding)) for node, sharding in assignment.items()))
-        cost = self._known.get(key)
-        if cost is None:
-            cost = self._known[key] = self._estimator.estimate(assignment)
-        return cost
+
+        def is_too_much(cost: StepCost) -> bool:
+            return to_beat is not None and self.rank_of(cost) >= to_beat
+
+        known = self._known.get(key)
+        if known is None or not (known.is_exact or is_too_much(known.cost)):
+            known = self._known[key] = self._estimator.estimate(self._layout(assignment), is_too_much)
+        return known
+
+    def _layout(self, assignment: Assignment) -> Layout:
+        return {node: sharding for one, sharding in assignment.items() for node in self._nodes[one]}
 
 
 class _TimeIsUpError(Exception):

@@ -1,6 +1,6 @@
 """The compiler chooses the layout."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -14,7 +14,7 @@ import sdy
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
 from sdy.ir.walking import operations
 from sdy.passes.auto.auto import prepared
-from sdy.passes.auto.estimate import Estimator
+from sdy.passes.auto.estimate import Estimate, Estimator
 from sdy.passes.auto.folded_program import FoldedProgram, fold
 from sdy.passes.auto.truth import true_cost
 from sdy.passes.common.call_graph import main_function
@@ -109,7 +109,9 @@ def test_parameters_are_sharded_where_memory_forces_it() -> None:
 
 
 def test_what_does_not_fit_is_told() -> None:
-    plan = sdy.auto(sdy.parse(train_step(1, 64, 256, 256)), mesh={"data": 2}, hardware=TPU, memory="64K", time_limit=SECONDS)
+    plan = sdy.auto(
+        sdy.parse(train_step(1, 64, 256, 256)), mesh={"data": 2}, hardware=TPU, memory="64K", time_limit=SECONDS
+    )
     assert not plan.fits
     assert "MORE THAN THERE IS: no layout was found that needs less" in str(plan)
     assert len(plan.largest) == 3
@@ -173,7 +175,7 @@ def test_estimates_are_what_the_partitioner_makes_of_a_layout() -> None:
     for layout in layouts(program):
         shardings = {index: sharding for node, sharding in layout.items() for index in program.arguments[node]}
         true = true_cost(module, shardings, "mesh", TPU)
-        ratios.append(estimator.estimate(layout).seconds / true.seconds)
+        ratios.append(estimator.estimate(layout).cost.seconds / true.seconds)
     assert 0.95 <= min(ratios) <= max(ratios) <= 1.05
 
 
@@ -276,12 +278,14 @@ def test_an_interrupt_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> 
     asked = 0
     estimate = Estimator.estimate
 
-    def interrupted(self: Estimator, layout: dict[int, sdy.Sharding]) -> StepCost:
+    def interrupted(
+        self: Estimator, layout: dict[int, sdy.Sharding], is_too_much: Callable[[StepCost], bool]
+    ) -> Estimate:
         nonlocal asked
         asked += 1
         if asked == 40:
             raise KeyboardInterrupt
-        return estimate(self, layout)
+        return estimate(self, layout, is_too_much)
 
     monkeypatch.setattr(Estimator, "estimate", interrupted)
     module = sdy.parse(train_step(2, 2**16, 1024, 4096))
