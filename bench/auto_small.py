@@ -19,7 +19,7 @@ from sdy.passes.auto.auto import prepared
 from sdy.passes.auto.choices import Choice, find_choices
 from sdy.passes.auto.folded_program import fold
 from sdy.passes.auto.plan import Plan, dims_of
-from sdy.passes.auto.truth import true_cost
+from sdy.passes.auto.truth import LayoutOfModule, true_cost
 from sdy.passes.spmd.costs.hardware import hardware_of, presets
 from sdy.passes.spmd.costs.step_time import StepCost
 
@@ -73,7 +73,13 @@ def _tried(program: SmallProgram, module: ModuleOp, choices: Sequence[Choice], h
     costs = [
         true_cost(
             module,
-            {index: sharding for choice, sharding in zip(choices, layout, strict=True) for index in choice.arguments},
+            LayoutOfModule(
+                {
+                    index: sharding
+                    for choice, sharding in zip(choices, layout, strict=True)
+                    for index in choice.arguments
+                }
+            ),
             _MESH,
             device,
         )

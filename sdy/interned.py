@@ -64,7 +64,7 @@ class _Number:
         return hash(self._number)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, _Number):
+        if isinstance(other, self.__class__):  # at the end of the process, the module has no `_Number` any more
             other = other._number
         return other.__class__ is self._number.__class__ and other == self._number
 

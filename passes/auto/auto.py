@@ -11,8 +11,7 @@ from contextlib import suppress
 from itertools import takewhile
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, OpResult
 from xdsl.rewriter import InsertPoint
 
 from sdy.byte_sizes import parse_bytes, shown_bytes
@@ -20,14 +19,16 @@ from sdy.diagnostics import capture, error, location_of
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.ir.editing import insert
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
-from sdy.passes.auto.choices import Choice, find_choices
+from sdy.passes.auto.choices import Choice, find_choices, find_choices_of_results
 from sdy.passes.auto.estimate import Estimator, Held
 from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import fold
+from sdy.passes.auto.origins import number_operations
 from sdy.passes.auto.plan import Plan, Row
 from sdy.passes.auto.search import Candidate, Search
-from sdy.passes.auto.truth import ArgumentShardings, true_cost, write_shardings
+from sdy.passes.auto.truth import LayoutOfModule, true_cost
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
@@ -58,6 +59,7 @@ def auto(
     hardware: Hardware | str = "h100-8",
     memory: str | float | None = None,
     time_limit: float = 60.0,
+    intermediates: bool = True,
     progress: Callable[[Candidate], None] | None = None,
 ) -> Plan:
     """Choose the sharding of each argument of the main function that has none, and write it into `module`.
@@ -78,26 +80,33 @@ def auto(
     mesh_name, on = _mesh_of(module, mesh)
     program = fold(prepared(module))
     choices = find_choices(program, mesh_name, on)
+    of_results = find_choices_of_results(program, mesh_name, on) if intermediates else ()
     estimator = Estimator(program, mesh_name, device)
-    search = Search(estimator, choices, limit, deadline, progress or (lambda _: None))
+    search = Search(estimator, choices, of_results, limit, deadline, progress or (lambda _: None))
     experts = {_UNCHOSEN: search.candidate(_UNCHOSEN, {}).assignment}
     with suppress(KeyboardInterrupt):
         experts |= expert_layouts(choices, on, search)
     found = search.run(experts)
     known = [search.candidate(name, layout) for name, layout in experts.items()]
+
+    def layout_of(candidate: Candidate) -> LayoutOfModule:
+        return _layout(choices, of_results, search, candidate)
+
     expert = min(known, key=search.rank)
     true_costs: dict[int, StepCost] = {}
     best: Candidate | None = None
-    for each in [*search.different(found)[:_TO_PARTITION], expert]:
+    # Where no estimate is of what fits, one that is faster may be of what needs less in truth.
+    fastest = search.different(sorted(found, key=lambda each: each.cost.seconds)[:_TO_PARTITION])
+    for each in [*search.different(found)[:_TO_PARTITION], expert, *fastest]:
         slowest = 1.0 if each is not expert else _FAR_OFF
         if best is None or search.rank_of(each.cost) < search.rank_of(true_costs[id(best.cost)], slowest):
-            true_costs[id(each.cost)] = true_cost(module, _shardings(choices, search, each), mesh_name, device)
+            true_costs[id(each.cost)] = true_cost(module, layout_of(each), mesh_name, device)
             best = min((each, best or each), key=lambda each: search.rank_of(true_costs[id(each.cost)]))
     assert best is not None
     cost = true_costs[id(best.cost)]
     others = {each.name: true_costs.get(id(each.cost), each.cost) for each in known} if choices else {}
-    rows = _rows(main_function(module), choices, best, search)
-    write_shardings(module, _shardings(choices, search, best))
+    rows = _rows(module, choices, of_results, best, search)
+    layout_of(best).write(module)
     largest = [_words(held) for held in search.largest(best)[:_LARGEST]]
     return Plan(on, device, limit, rows, cost, best.name, largest, others, estimator.least_seconds, estimator.asked)
 
@@ -110,15 +119,20 @@ def _words(held: Held) -> str:
     return f"{held.times} {held.value.type} of {source}{f' at {place}' if place else ''}, {shown_bytes(held.bytes)}"
 
 
-def _shardings(choices: Sequence[Choice], search: Search, candidate: Candidate) -> ArgumentShardings:
-    """What is written into a module for a layout."""
+def _layout(
+    choices: Sequence[Choice], of_results: Sequence[Choice], search: Search, candidate: Candidate
+) -> LayoutOfModule:
+    """What is written into a module for a candidate."""
     shardings = search.shardings(candidate.assignment)
-    return {
+    arguments = {
         index: choice.final(shardings[node])
         for choice in choices
-        for node, arguments in choice.nodes.items()
-        for index in arguments
+        for node, indices in choice.nodes.items()
+        for index in indices
     }
+    chosen = [choice for choice in of_results if choice.node in candidate.assignment]
+    results = {number: choice.final(shardings[choice.node]) for choice in chosen for number in choice.origins}
+    return LayoutOfModule(arguments, results)
 
 
 def _mesh_of(module: ModuleOp, mesh: Mesh | Mapping[str, int] | None) -> tuple[str, Mesh]:
@@ -142,6 +156,7 @@ def _mesh_of(module: ModuleOp, mesh: Mesh | Mapping[str, int] | None) -> tuple[s
 def prepared(module: ModuleOp) -> ModuleOp:
     """A copy of `module` as propagation gets it, without calls."""
     copy = module.clone()
+    number_operations(copy)
     passes = PropagationPipeline().passes(copy)
     with capture():
         expand(copy)
@@ -150,20 +165,34 @@ def prepared(module: ModuleOp) -> ModuleOp:
     return copy
 
 
-def _rows(main: FuncOp, choices: Sequence[Choice], best: Candidate, search: Search) -> Sequence[Row]:
-    """The arguments that there was something to choose of, with what would have been chosen otherwise."""
+def _rows(
+    module: ModuleOp, choices: Sequence[Choice], of_results: Sequence[Choice], best: Candidate, search: Search
+) -> Sequence[Row]:
+    """What there was to choose, with what would have been chosen otherwise; results only where it was chosen."""
+    main = main_function(module)
     names = argument_names(main)
     shardings = search.shardings(best.assignment)
     rows: list[Row] = []
-    for choice in choices:
+    for choice in [*choices, *(each for each in of_results if each.node in best.assignment)]:
         runner_up = search.runner_up(choice, best)
         otherwise = None if runner_up is None else search.shardings(runner_up.assignment)[choice.node]
         more_seconds = None if runner_up is None else runner_up.cost.seconds - best.cost.seconds
+        if choice.origins:
+            results = [operations(module)[number].results[0] for number in choice.origins]
+            named, type_ = tuple(map(_name_of_result, results)), str(results[0].type)
+            rows.append(Row((), named, type_, choice.final(shardings[choice.node]), otherwise, more_seconds))
+            continue
         arguments: dict[TensorSharding, list[int]] = defaultdict(list)
         for node, indices in choice.nodes.items():
             arguments[choice.final(shardings[node])] += indices
         for sharding, indices in arguments.items():
             indices.sort()
-            named = tuple([names[index] for index in indices])
-            rows.append(Row(tuple(indices), named, str(main.args[indices[0]].type), sharding, otherwise, more_seconds))
+            named, type_ = tuple([names[index] for index in indices]), str(main.args[indices[0]].type)
+            rows.append(Row(tuple(indices), named, type_, sharding, otherwise, more_seconds))
     return rows
+
+
+def _name_of_result(result: OpResult) -> str:
+    """`stablehlo.add at model.py:3:5`."""
+    place = location_of(result)
+    return f"{result.op.name} at {place}" if place else result.op.name

@@ -1,9 +1,11 @@
-"""What can be chosen: how each argument whose sharding is not given is split over the mesh."""
+"""What can be chosen: how arguments, and large values in between, are split over the mesh, if that is not given."""
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
+
+from scipy.cluster.hierarchy import DisjointSet
 
 from sdy.axes import AxisRef
 from sdy.ir.shapes import num_elements, shape_of
@@ -23,18 +25,23 @@ _LAYER = re.compile(r"\d+(?=\D*[\[.])")
 _LAYERS = 3
 """So many layers, at least, stand for others that are alike: of few each is chosen for itself."""
 
+_OF_RESULTS = 2
+"""The priority of what splits values in between, which follow what else there is."""
+
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice that arguments share which are equal, or alike, as those of the layers of a model are."""
+    """A choice that values share which are equal, or alike, as those of the layers of a model are."""
 
     nodes: Mapping[int, tuple[int, ...]]
-    """Their nodes in the folded program, and which arguments each stands for."""
+    """Their nodes in the folded program, and which arguments each stands for, if any."""
     shape: tuple[int, ...]
-    is_state: bool
-    """Whether the program gives back their next values."""
+    priority: int | None
+    """That of the options: what is of a lower one follows from what others split."""
     options: tuple[TensorSharding, ...]
     """Not to split them at all, and then the ways to split them over axes that divide their dimensions."""
+    origins: tuple[int, ...] = ()
+    """The numbers of the operations that they are the results of, if they are no arguments."""
 
     @property
     def node(self) -> int:
@@ -46,27 +53,62 @@ class Choice:
         """The arguments of all nodes."""
         return sorted(chain.from_iterable(self.nodes.values()))
 
+    @property
+    def is_state(self) -> bool:
+        """Whether the program gives back their next values."""
+        return self.priority == _OF_STATE
+
     def final(self, sharding: TensorSharding | None) -> TensorSharding:
         """What is written where propagation gives `sharding`: closed, with the priority of the options."""
         if sharding is None or sharding.is_fully_replicated:
             return self.options[0]
-        priority = _OF_STATE if self.is_state else None
         return replace(
-            sharding, dims=tuple([DimSharding(dim.axes, True, priority if dim.axes else None) for dim in sharding.dims])
+            sharding,
+            dims=tuple([DimSharding(dim.axes, True, self.priority if dim.axes else None) for dim in sharding.dims]),
         )
 
 
 def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence[Choice]:
-    """The choices that there are in a program."""
+    """The choices of arguments that there are in a program."""
     choices: list[Choice] = []
     for nodes in _alike(program):
         (value, *_), (arguments, *_) = [program.values[node] for node in nodes], nodes.values()
         assert value is not None
-        shape, is_state = shape_of(value), arguments[0] in program.state
-        whole = TensorSharding.replicated_closed(mesh_name, len(shape))
-        split = _splits(shape, mesh_name, mesh, _OF_STATE if is_state else None)
-        choices.append(Choice(nodes, shape, is_state, (whole, *split)))
+        priority = _OF_STATE if arguments[0] in program.state else None
+        choices.append(Choice(nodes, shape_of(value), priority, _options(shape_of(value), mesh_name, mesh, priority)))
     return choices
+
+
+def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence[Choice]:
+    """The choices that there are of results of operations."""
+    choices: list[Choice] = []
+    for nodes in _together(program.origins):
+        value = program.values[nodes[0]]
+        if (
+            value is not None
+            and program.alive.counts[:, nodes].any()
+            and program.snapshot.given.keys().isdisjoint(nodes)
+        ):
+            origins = tuple(sorted({number for node in nodes for number in program.origins[node]}))
+            options = _options(shape_of(value), mesh_name, mesh, _OF_RESULTS)
+            choices.append(Choice(dict.fromkeys(nodes, ()), shape_of(value), _OF_RESULTS, options, origins))
+    return choices
+
+
+def _together(origins: Mapping[int, tuple[int, ...]]) -> Sequence[list[int]]:
+    """The nodes of results that are chosen together, as operations of a function that is called in several places have
+    a node in each."""
+    nodes = DisjointSet(origins)
+    first: dict[int, int] = {}
+    for node, numbers in origins.items():
+        for number in numbers:
+            nodes.merge(node, first.setdefault(number, node))
+    return [sorted(subset) for subset in nodes.subsets()]
+
+
+def _options(shape: tuple[int, ...], mesh_name: str, mesh: Mesh, priority: int | None) -> tuple[TensorSharding, ...]:
+    whole = TensorSharding.replicated_closed(mesh_name, len(shape))
+    return whole, *_splits(shape, mesh_name, mesh, priority)
 
 
 def _alike(program: FoldedProgram) -> Sequence[Mapping[int, tuple[int, ...]]]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.ir import SSAValue
 
+from sdy.box import Ints
 from sdy.dialect.meshes import named_meshes
 from sdy.passes.auto.bound import least_seconds
 from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
@@ -67,7 +68,7 @@ class Estimator:
         """The bytes that a device has of a value of each node, by the number of its sharding."""
         self._steps = Solver(program.snapshot).steps
         """What the numbers of shardings in `_known` and `_bytes` refer to."""
-        self._alive = program.alive.astype(np.float64)  # products of one type are fast
+        self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
         self.asked = 0
         """How many layouts were estimated."""
         self.least_seconds = sum(self._least)
@@ -82,7 +83,7 @@ class Estimator:
         self.asked += 1
         numbers = self._solved(layout).numbers
         sharding_of = self._steps.shardings.__getitem__
-        sum_ = _Sum(self._memory(numbers))
+        sum_ = _Sum(self._alive @ self._bytes_of_nodes(numbers), self._program.alive.times)
         unknown: list[tuple[int, Hashable]] = []
         for index, (each, numbers_of, known) in enumerate(
             zip(self._program.operations, self._numbers_of, self._known, strict=True)
@@ -131,9 +132,9 @@ class Estimator:
         held = [Held(value, int(times), taken) for taken, times, value in values if taken and value is not None]
         return sorted(held, key=lambda each: -each.bytes)
 
-    def _memory(self, numbers: Sequence[int]) -> int:
-        """The most bytes that are alive at once."""
-        return int((self._alive @ self._bytes_of_nodes(numbers)).max())
+    def taken_by_nodes(self, layout: Layout) -> Floats:
+        """The bytes that the values of each node take on a device at the time when they take most."""
+        return (self._alive * self._bytes_of_nodes(self._solved(layout).numbers)).max(0)
 
     def _bytes_of_nodes(self, numbers: Sequence[int]) -> Floats:
         """The bytes that a device has of a value of each node."""
@@ -158,13 +159,17 @@ class Estimator:
 class _Sum:
     """What operations cost together."""
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: Floats, times: Ints) -> None:
         self.least = 0.0
         """The seconds that operations which were not added take at least."""
         self._memory = memory
+        """The bytes of all values, before they are resharded, at certain times."""
+        self._times = times
         self._compute = 0.0
         self._communication: dict[AxisNames, float] = defaultdict(float)
-        self._reshards: dict[tuple[int, tuple[str, ...]], list[tuple[int, OperandReshard]]] = defaultdict(list)
+        self._reshards: dict[tuple[int, tuple[str, ...]], list[tuple[FoldedOperation, OperandReshard]]] = defaultdict(
+            list
+        )
 
     def add(self, operation: FoldedOperation, cost: OperationCost) -> None:
         """Add what an operation costs."""
@@ -172,7 +177,7 @@ class _Sum:
         if cost.communication:
             self.send(operation.times, cost.communication)
         for reshard in cost.reshards:
-            self._reshards[operation.nodes[reshard.operand], reshard.steps].append((operation.times, reshard))
+            self._reshards[operation.nodes[reshard.operand], reshard.steps].append((operation, reshard))
 
     def send(self, times: int, seconds: Seconds) -> None:
         """Add what is sent so many times."""
@@ -183,17 +188,29 @@ class _Sum:
         """What all cost that were added, and the others at least."""
         communication = self._communication.copy()
         for users in self._reshards.values():
-            times = max(times for times, _ in users)
+            times = max(operation.times for operation, _ in users)
             for axes, each in users[0][1].communication.items():
                 communication[axes] += times * each
-        return StepCost(self._compute + self.least, dict(communication), self._memory + self._held())
+        return StepCost(self._compute + self.least, dict(communication), self._most_memory())
 
-    def _held(self) -> int:
-        """The bytes of values that were resharded: all that have several users, from the first to the last, and one
-        other. Of what an operation runs so many times on, so many are held."""
-        reshards = self._reshards.values()
-        several = sum(users[0][0] * users[0][1].bytes for users in reshards if len(users) > 1)
-        return several + max((users[0][1].bytes for users in reshards if len(users) == 1), default=0)
+    def _most_memory(self) -> int:
+        """The bytes at the time when most is taken, with what values are after they were resharded.
+
+        What several users share is held from the first to the last. Where layers go by between two users, as between
+        the forward and the backward ones, it is held for all layers at once. What has one user is soon gone.
+        """
+        memory = self._memory.copy()
+        alone = 0
+        for users in self._reshards.values():
+            operation, reshard = users[0]
+            if len(users) == 1:
+                alone = max(alone, reshard.bytes)
+                continue
+            begins, ends = zip(*[operation.span for operation, _ in users], strict=True)
+            times = operation.times if max(begins) > min(ends) else 1
+            begin, end = np.searchsorted(self._times, [min(begins), max(ends) + 1])
+            memory[begin:end] += times * reshard.bytes
+        return int(memory.max()) + alone
 
 
 def _picked(nodes: Sequence[int]) -> Callable[[Sequence[int]], Hashable]:

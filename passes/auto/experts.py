@@ -12,9 +12,13 @@ from sdy.passes.auto.choices import Assignment, Choice
 from sdy.passes.auto.search import Search
 from sdy.sharding import TensorSharding
 
+_SEQUENCE = 1
+"""The dimension of a batch of sequences that the elements of each lie along."""
+
 
 def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Mapping[str, Assignment]:
-    """Expert's layouts by name: replicated, data parallel, fully sharded, tensor parallel, and these together."""
+    """Expert's layouts by name: replicated, data parallel, fully sharded, tensor parallel, these together, and the last
+    with sequences split where tensor parallelism leaves them whole."""
     layouts: dict[str, Assignment] = {"replicated": {choice.node: choice.options[0] for choice in choices}}
     state = [choice for choice in choices if choice.is_state]
     data = [choice for choice in choices if not choice.is_state]
@@ -31,10 +35,12 @@ def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Map
         if others:
             tensor = _tensor_parallel(state, parallel, others, search)
             layouts[f"data parallel over {over}, tensor parallel over {', '.join(others)}"] = tensor
-            layouts[f"fully sharded over {over}, tensor parallel over {', '.join(others)}"] = {
-                **tensor,
-                **_with_axes(state, tensor, axes),
-            }
+            fully = {**tensor, **_with_axes(state, tensor, axes)}
+            layouts[f"fully sharded over {over}, tensor parallel over {', '.join(others)}"] = fully
+            for name, layout in {"data parallel": tensor, "fully sharded": fully}.items():
+                if sequences := _sequences(layout, others, search):
+                    name = f"{name} over {over}, tensor and sequence parallel over {', '.join(others)}"
+                    layouts[name] = {**layout, **sequences}
     return layouts
 
 
@@ -47,12 +53,14 @@ def _sets_of_axes(mesh: Mesh) -> Sequence[tuple[str, ...]]:
 def _with_axes(
     choices: Sequence[Choice], present: Assignment, axes: tuple[str, ...], first_dim: bool = False
 ) -> dict[int, TensorSharding]:
-    """The options in which `axes` split the first dimension of each choice, or the largest that they divide, beside
-    what splits it at present."""
+    """The options in which `axes` split the first dimension of each choice, or the largest that they divide and that is
+    not split at present, or that is."""
     chosen: dict[int, TensorSharding] = {}
     for choice in choices:
         before = present.get(choice.node)
-        dims = range(1) if first_dim else sorted(range(len(choice.shape)), key=lambda dim: -choice.shape[dim])
+        split = before.dim_axes if before is not None else ((),) * len(choice.shape)
+        largest = sorted(range(len(choice.shape)), key=lambda dim: (bool(split[dim]), -choice.shape[dim]))
+        dims = range(1) if first_dim else largest
         wanted = (option for dim in dims for option in choice.options if _adds(option, before, dim, axes))
         if (option := next(wanted, None)) is not None:
             chosen[choice.node] = option
@@ -79,3 +87,14 @@ def _tensor_parallel(
         for choice in state
     ]
     return search.descend(search.candidate("tensor parallel", parallel), restricted).assignment
+
+
+def _sequences(layout: Assignment, axes: tuple[str, ...], search: Search) -> dict[int, TensorSharding]:
+    """The options in which `axes` split the second dimension of large results that `layout` does not split so."""
+    shardings = search.shardings(layout)
+    chosen: dict[int, TensorSharding] = {}
+    for choice in search.choices_of_results(layout):
+        option = next((each for each in choice.options if _adds(each, shardings[choice.node], _SEQUENCE, axes)), None)
+        if option is not None:
+            chosen[choice.node] = option
+    return chosen

@@ -17,11 +17,11 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from sdy.box import Ints
 from sdy.dialect.ops import DataFlowEdgeOp, NamedComputationOp
 from sdy.ir.operation_key import Remembered
 from sdy.ir.traits import is_terminator
-from sdy.passes.auto.lifetimes import most_alive
+from sdy.passes.auto.lifetimes import Alive, most_alive
+from sdy.passes.auto.origins import number_of
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.loops import loop_trips, loops_around
@@ -52,6 +52,8 @@ class FoldedOperation:
     """The nodes of its operands and results."""
     times: int
     """How many of them run in a step."""
+    span: tuple[int, int]
+    """The places of the first and the last of them in the program."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +74,10 @@ class FoldedProgram:
     """The arguments whose next value the main function gives back, and which result that is, by their index."""
     returned: Mapping[int, tuple[int, int]]
     """The nodes of what is returned as the next value of an argument's node, and of the result; by that node."""
-    alive: Ints
-    """How many values of each node are alive, one row for each time that may need the most memory."""
+    origins: Mapping[int, tuple[int, ...]]
+    """The numbers of the operations whose result each node stands for, of those that have one."""
+    alive: Alive
+    """How many values of each node are alive at the times that may need the most memory."""
 
 
 def fold(module: ModuleOp) -> FoldedProgram:
@@ -87,8 +91,10 @@ class _Folding:
         self._module = module
         self._snapshot = snapshot
         self._binding = binding
-        self._dead = {id(binding.operations[number]) for number in snapshot.dead_code.sizes}
-        """The operations that propagation erases, by their `id`."""
+        self._places = {
+            id(op): place for place, op in enumerate(binding.operations) if place not in snapshot.dead_code.sizes
+        }
+        """The place of each operation that propagation does not erase, by its `id`."""
         self._keys = self._find_keys()
         self._nodes = [self._nodes_of(op) for op in binding.operations]
         self._classes = self._find_classes()
@@ -112,7 +118,8 @@ class _Folding:
             {self._classes[node]: likeness for node, likeness in enumerate(self._likeness)},
             self._state,
             self._returned,
-            most_alive(self._module, len(values), self._class_of, self._dead),
+            self._find_origins(),
+            most_alive(self._module, len(values), self._class_of, self._places),
         )
 
     def _class_of(self, value: SSAValue) -> int:
@@ -141,7 +148,7 @@ class _Folding:
         around_values = [
             (key, nodes)
             for op, key, nodes in zip(self._binding.operations, self._keys, self._nodes, strict=True)
-            if nodes and not is_terminator(op) and id(op) not in self._dead
+            if nodes and not is_terminator(op) and id(op) in self._places
         ]
         for done in range(_ROUNDS):
             if done == _ROUNDS_OF_LIKENESS:
@@ -170,6 +177,17 @@ class _Folding:
             )
             for argument, result in self._state.items()
         }
+
+    def _find_origins(self) -> Mapping[int, tuple[int, ...]]:
+        origins: dict[int, dict[int, None]] = defaultdict(dict)
+        for op in self._binding.operations:
+            number = number_of(op)
+            if number is not None and id(op) in self._places:
+                (result,) = op.results
+                node = self._binding.nodes.get(id(result), UNSHARDABLE)
+                if self._binding.values[node] is result:
+                    origins[self._classes[node]][number] = None
+        return {node: tuple(numbers) for node, numbers in origins.items()}
 
     def _folded_snapshot(self, num_nodes: int) -> Snapshot:
         old, classes = self._snapshot, self._classes
@@ -220,12 +238,17 @@ class _Folding:
     def _folded_operations(self) -> Sequence[FoldedOperation]:
         first: dict[_Folded, Operation] = {}
         times: dict[_Folded, int] = defaultdict(int)
+        last: dict[_Folded, Operation] = {}
         for op, key, nodes in zip(self._binding.operations, self._keys, self._nodes, strict=True):
-            if id(op) not in self._dead and _has_cost(op):
+            if id(op) in self._places and _has_cost(op):
                 folded = key, work_of(op), tuple([self._classes[node] for node in nodes])
                 first.setdefault(folded, op)
+                last[folded] = op
                 times[folded] += prod(loop_trips(loop) or 1 for loop in loops_around(op))
-        return [FoldedOperation(op, *folded, times[folded]) for folded, op in first.items()]
+        return [
+            FoldedOperation(op, *folded, times[folded], (self._places[id(op)], self._places[id(last[folded])]))
+            for folded, op in first.items()
+        ]
 
 
 _Folded = tuple[int, Work, tuple[int, ...]]

@@ -1,6 +1,7 @@
 """How many values of each node of a folded program are alive at once."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -12,33 +13,47 @@ from sdy.passes.spmd.costs.footprint import is_fused
 from sdy.passes.spmd.costs.sizes import value_bytes
 
 
-def most_alive(module: ModuleOp, num_nodes: int, node_of: Callable[[SSAValue], int], dead: Container[int]) -> Ints:
-    """The numbers of values of each node that are alive, one row for each time that may need the most memory.
+@dataclass(frozen=True, eq=False)
+class Alive:
+    """The numbers of values of each node that are alive at some times, in their order."""
+
+    counts: Ints
+    """A row for each time."""
+    times: Ints
+    """The place in the program of the operation that runs then."""
+
+
+def most_alive(
+    module: ModuleOp, num_nodes: int, node_of: Callable[[SSAValue], int], places: Mapping[int, int]
+) -> Alive:
+    """What is alive at each time that may need the most memory.
 
     As `peak_bytes` counts them: arguments and results of the main function always, other values from what makes them
     to what uses them last, and those never that are computed as part of what uses them. Of all times at which one kind
-    of operation runs, there is the one at which whole tensors take most. Operations whose `id` is in `dead` do not run.
+    of operation runs, there is the one at which whole tensors take most. Those operations run whose `id` has one of the
+    `places`.
     """
-    return _Lifetimes(num_nodes, node_of, dead).of(main_function(module).body.block)
+    return _Lifetimes(num_nodes, node_of, places).of(main_function(module).body.block)
 
 
 class _Lifetimes:
-    def __init__(self, num_nodes: int, node_of: Callable[[SSAValue], int], dead: Container[int]) -> None:
+    def __init__(self, num_nodes: int, node_of: Callable[[SSAValue], int], places: Mapping[int, int]) -> None:
         self._node_of = node_of
-        self._dead = dead
+        self._places = places
         self._alive = np.zeros(num_nodes, np.int64)
         self._bytes = 0
-        self._most: dict[tuple[int, ...], tuple[int, Ints]] = {}
+        self._most: dict[tuple[int, ...], tuple[int, Ints, int]] = {}
 
-    def of(self, block: Block) -> Ints:
+    def of(self, block: Block) -> Alive:
         returned = dict.fromkeys(block.last_op.operands if block.last_op is not None else ())
         for value in dict.fromkeys((*block.args, *returned)):
             self._change(value, 1)
         self._block(block, {*returned})
-        return np.array([alive for _, alive in self._most.values()] or [self._alive])
+        most = sorted(self._most.values(), key=lambda each: each[2]) or [(0, self._alive, 0)]
+        return Alive(np.array([alive for _, alive, _ in most]), np.array([place for _, _, place in most]))
 
     def _block(self, block: Block, elsewhere: set[SSAValue]) -> None:
-        operations = [op for op in block.ops if id(op) not in self._dead]
+        operations = [op for op in block.ops if id(op) in self._places]
         last_use = {operand: number for number, op in enumerate(operations) for operand in _used(op)}
         ending: dict[int, list[SSAValue]] = {}
         for number, op in enumerate(operations):
@@ -61,7 +76,7 @@ class _Lifetimes:
         """Keep what is alive now, if it is more than at equal operations before."""
         kind = tuple(map(self._node_of, (*op.operands, *op.results)))
         if kind not in self._most or self._most[kind][0] < self._bytes:
-            self._most[kind] = self._bytes, self._alive.copy()
+            self._most[kind] = self._bytes, self._alive.copy(), self._places[id(op)]
 
 
 def _used(op: Operation) -> Sequence[SSAValue]:

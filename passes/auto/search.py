@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from sdy.passes.auto.choices import Assignment, Choice
@@ -38,6 +38,9 @@ _WORTH_A_START = 1.25
 _PROMISING = 3
 """So many options of a choice are tried again."""
 
+_MOST_RESULTS = 12
+"""Of so many results, those that take most memory, it is tried to split them more."""
+
 _PAIRED = 6
 """So many choices are made anew two at once."""
 
@@ -60,14 +63,18 @@ class Search:
         self,
         estimator: Estimator,
         choices: Sequence[Choice],
+        of_results: Sequence[Choice],
         memory: float,
         deadline: float,
         progress: Callable[[Candidate], None],
     ) -> None:
         self._estimator = estimator
         self._choices = choices
-        self._nodes = {choice.node: choice.nodes for choice in choices}
+        self._of_results = of_results
+        self._nodes = {choice.node: choice.nodes for choice in (*choices, *of_results)}
         self._memory = memory
+        self._allowed = memory
+        """As `memory`, but while it is left out of account."""
         self._deadline = deadline
         self._progress = progress
         self._known: dict[tuple[tuple[int, int], ...], Estimate] = {}
@@ -84,7 +91,34 @@ class Search:
             begins = [*found, *self._one_choice_each(min(found, key=self.rank))]
             found.extend(self.descend(begin, self._choices) for begin in self.different(begins)[:_BEGINS])
             found.append(self.descend(self._two_at_once(min(found, key=self.rank)), self._choices))
+            best = min(found, key=self.rank)
+            for begin in self.different([best, self._fastest(found)]):
+                settled = self._settled(begin)
+                if of_results := self.choices_of_results(settled.assignment):
+                    found.append(self.descend(settled, of_results))
         return sorted([*found, *([] if self._best is None else [self._best])], key=self.rank)
+
+    def _fastest(self, found: Sequence[Candidate]) -> Candidate:
+        """What would be best if there were more memory; it may come to fit when results are split."""
+        best = min(found, key=self.rank)
+        if not any(self._excess(each.cost) and each.cost.seconds < best.cost.seconds for each in self._known.values()):
+            return best
+        self._allowed = math.inf
+        try:
+            return self.descend(best, self._choices)
+        finally:
+            self._allowed = self._memory
+
+    def choices_of_results(self, assignment: Assignment) -> Sequence[Choice]:
+        """Of the results that take most memory with a layout, the choices to split them more."""
+        shardings = self.shardings(assignment)
+        taken = self._estimator.taken_by_nodes(self._layout(assignment))
+        choices: list[Choice] = []
+        for choice in sorted(self._of_results, key=lambda choice: -taken[list(choice.nodes)].sum()):
+            options = tuple([option for option in choice.options if _splits_more(option, shardings[choice.node])])
+            if options and taken[list(choice.nodes)].any():
+                choices.append(replace(choice, options=options))
+        return choices[:_MOST_RESULTS]
 
     def _one_choice_each(self, known: Candidate) -> Iterator[Candidate]:
         """The layouts in which one choice alone was made, as far as they are not much slower than a known one."""
@@ -97,10 +131,18 @@ class Search:
         """A layout with its cost; if its rank is not below `to_beat`, perhaps with what it costs at least."""
         estimate = self._estimate(assignment, to_beat)
         found = Candidate(name, assignment, estimate.cost, estimate.is_exact)
-        if found.is_exact and (self._best is None or self.rank(found) < self.rank(self._best)):
+        if found.is_exact and self._is_better_than_all(found):
             self._best = found
             self._progress(found)
         return found
+
+    def _is_better_than_all(self, candidate: Candidate) -> bool:
+        known, cost = self._best, candidate.cost
+        return known is None or (self._excess(cost), cost.seconds) < (self._excess(known.cost), known.cost.seconds)
+
+    def _excess(self, cost: StepCost) -> float:
+        """The bytes that are needed and that there are not."""
+        return max(cost.memory - self._memory, 0.0)
 
     def rank(self, candidate: Candidate) -> _Rank:
         """What fits comes before what does not, which is the better the less it needs."""
@@ -108,7 +150,7 @@ class Search:
 
     def rank_of(self, cost: StepCost, slower: float = 1.0) -> _Rank:
         """That of what costs so much, or of what is so many times slower."""
-        return max(cost.memory - self._memory, 0.0), cost.seconds * slower
+        return max(cost.memory - self._allowed, 0.0), cost.seconds * slower
 
     def different(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those of `candidates` that differ in what they cost, the best first."""
@@ -139,9 +181,7 @@ class Search:
         Where each of two arguments is split as suits the other, changing one of them alone does not help. The others
         stay as they are, also those that propagation decides.
         """
-        shardings = self.shardings(begin.assignment)
-        present = {choice.node: choice.final(shardings[choice.node]) for choice in self._choices}
-        settled = self.candidate(begin.name, present)
+        settled = self._settled(begin)
         largest = sorted(self._choices, key=lambda choice: -math.prod(choice.shape))[:_PAIRED]
         best, options = begin, dict[int, list[TensorSharding | None]]()
         for choice in largest:
@@ -151,6 +191,12 @@ class Search:
             for first in self._others(one, settled, options[one.node], self.rank(best)):
                 best = min((best, *self._others(other, first, options[other.node], self.rank(best))), key=self.rank)
         return best
+
+    def _settled(self, candidate: Candidate) -> Candidate:
+        """The same layout with all arguments chosen, which stay as they are whatever else is."""
+        shardings = self.shardings(candidate.assignment)
+        chosen = {choice.node: choice.final(shardings[choice.node]) for choice in self._choices}
+        return self.candidate(candidate.name, {**candidate.assignment, **chosen})
 
     def _is_clearly_better(self, candidate: Candidate, than: Candidate) -> bool:
         excess, seconds = self.rank(candidate)
@@ -217,6 +263,14 @@ class Search:
 
     def _layout(self, assignment: Assignment) -> Layout:
         return {node: sharding for one, sharding in assignment.items() for node in self._nodes[one]}
+
+
+def _splits_more(option: TensorSharding, present: TensorSharding | None) -> bool:
+    """Whether `option` splits what `present` does, and more."""
+    if present is None:
+        return not option.is_fully_replicated
+    dims = list(zip(option.dim_axes, present.dim_axes, strict=True))
+    return option.dim_axes != present.dim_axes and all(new[: len(old)] == old for new, old in dims)
 
 
 class _TimeIsUpError(Exception):

@@ -1,12 +1,14 @@
 """What a layout comes to when the module is propagated and partitioned with it: what a device would run."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import capture
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import func_result_sharding, set_func_arg_sharding, set_func_result_sharding
+from sdy.passes.auto.origins import write_result_sharding
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import partition, propagate
@@ -14,24 +16,32 @@ from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import StepCost, step_cost
 from sdy.sharding import TensorSharding
 
-ArgumentShardings = Mapping[int, TensorSharding]
-"""The shardings of some arguments of the main function, by their index."""
+
+@dataclass(frozen=True)
+class LayoutOfModule:
+    """What is written into a module for a layout."""
+
+    arguments: Mapping[int, TensorSharding]
+    """The shardings of arguments of the main function, by their index."""
+    results: Mapping[int, TensorSharding] = field(default_factory=dict[int, TensorSharding])
+    """The shardings of operations' results, by the operations' numbers."""
+
+    def write(self, module: ModuleOp) -> None:
+        """Give the arguments, their next values if the main function returns these, and the results their shardings."""
+        main = main_function(module)
+        state = find_state(main)
+        for index, sharding in self.arguments.items():
+            set_func_arg_sharding(main, index, sharding)
+            if index in state and func_result_sharding(main, state[index]) is None:
+                set_func_result_sharding(main, state[index], sharding)
+        for number, sharding in self.results.items():
+            write_result_sharding(module, number, sharding)
 
 
-def write_shardings(module: ModuleOp, shardings: ArgumentShardings) -> None:
-    """Give arguments of the main function of `module` these shardings, and their next values, if it returns these."""
-    main = main_function(module)
-    state = find_state(main)
-    for index, sharding in shardings.items():
-        set_func_arg_sharding(main, index, sharding)
-        if index in state and func_result_sharding(main, state[index]) is None:
-            set_func_result_sharding(main, state[index], sharding)
-
-
-def true_cost(module: ModuleOp, shardings: ArgumentShardings, mesh_name: str, hardware: Hardware) -> StepCost:
-    """What a step of `module`, which stays as it is, costs when its arguments have `shardings`."""
+def true_cost(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware) -> StepCost:
+    """What a step of `module`, which stays as it is, costs with `layout`."""
     local = module.clone()
-    write_shardings(local, shardings)
+    layout.write(local)
     mesh = named_meshes(local)[mesh_name]
     with capture():
         propagate(local)

@@ -111,7 +111,11 @@ class Planned:
         self._give(module, args)
         choose = self._choose
         plan = auto(
-            module, hardware=choose.hardware_for(self._mesh), memory=choose.memory, time_limit=choose.time_limit
+            module,
+            hardware=choose.hardware_for(self._mesh),
+            memory=choose.memory,
+            time_limit=choose.time_limit,
+            intermediates=False,
         )
         main = main_function(module)
         arguments = tree_unflatten(tree_structure(args), func_arg_shardings(main))

@@ -16,7 +16,7 @@ from sdy.ir.walking import operations
 from sdy.passes.auto.auto import prepared
 from sdy.passes.auto.estimate import Estimate, Estimator
 from sdy.passes.auto.folded_program import FoldedProgram, fold
-from sdy.passes.auto.truth import true_cost
+from sdy.passes.auto.truth import LayoutOfModule, true_cost
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.spmd.costs.hardware import Link, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
@@ -108,6 +108,25 @@ def test_parameters_are_sharded_where_memory_forces_it() -> None:
     assert all(any(dims) for dims in state)
 
 
+def test_sequence_parallelism_is_found_where_memory_forces_it() -> None:
+    """Beside the parameters, what layers hand on is split, which takes more messages."""
+    text = train_step(4, 4096, 8192, 32768)
+    slow = replace(TPU, links=[(1024, Link(3e11, 1e-4))])
+    ample = sdy.auto(sdy.parse(text), mesh={"model": 8}, hardware=slow, time_limit=SECONDS)
+    assert all(row.arguments for row in ample.rows)
+    module = sdy.parse(text)
+    scarce = sdy.auto(module, mesh={"model": 8}, hardware=slow, memory=ample.cost.memory - 2**20, time_limit=SECONDS)
+    assert scarce.fits
+    w0, u0, *_ = argument_dims(module)
+    assert (w0, u0) == (["", '"model"'], ['"model"', ""])
+    (row,) = [row for row in scarce.rows if not row.arguments]
+    assert row.type == "tensor<4096x8192xf32>"
+    assert row.sharding is not None
+    assert not row.sharding.is_fully_replicated
+    assert ample.cost.seconds < scarce.cost.seconds < 1.1 * ample.cost.seconds
+    assert "stablehlo.dot_general at" in str(scarce)
+
+
 def test_what_does_not_fit_is_told() -> None:
     plan = sdy.auto(
         sdy.parse(train_step(1, 64, 256, 256)), mesh={"data": 2}, hardware=TPU, memory="64K", time_limit=SECONDS
@@ -174,7 +193,7 @@ def test_estimates_are_what_the_partitioner_makes_of_a_layout() -> None:
     ratios: list[float] = []
     for layout in layouts(program):
         shardings = {index: sharding for node, sharding in layout.items() for index in program.arguments[node]}
-        true = true_cost(module, shardings, "mesh", TPU)
+        true = true_cost(module, LayoutOfModule(shardings), "mesh", TPU)
         ratios.append(estimator.estimate(layout).cost.seconds / true.seconds)
     assert 0.95 <= min(ratios) <= max(ratios) <= 1.05
 
