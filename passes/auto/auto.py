@@ -89,26 +89,34 @@ def auto(
     found = search.run(experts)
     known = [search.candidate(name, layout) for name, layout in experts.items()]
 
-    def layout_of(candidate: Candidate) -> LayoutOfModule:
-        return _layout(choices, of_results, search, candidate)
+    def in_truth(candidate: Candidate) -> StepCost:
+        return true_cost(module, _layout(choices, of_results, search, candidate), mesh_name, device)
 
-    expert = min(known, key=search.rank)
-    true_costs: dict[int, StepCost] = {}
-    best: Candidate | None = None
-    # Where no estimate is of what fits, one that is faster may be of what needs less in truth.
-    fastest = search.different(sorted(found, key=lambda each: each.cost.seconds)[:_TO_PARTITION])
-    for each in [*search.different(found)[:_TO_PARTITION], expert, *fastest]:
-        slowest = 1.0 if each is not expert else _FAR_OFF
-        if best is None or search.rank_of(each.cost) < search.rank_of(true_costs[id(best.cost)], slowest):
-            true_costs[id(each.cost)] = true_cost(module, layout_of(each), mesh_name, device)
-            best = min((each, best or each), key=lambda each: search.rank_of(true_costs[id(each.cost)]))
-    assert best is not None
-    cost = true_costs[id(best.cost)]
-    others = {each.name: true_costs.get(id(each.cost), each.cost) for each in known} if choices else {}
+    best, true_costs = _best_in_truth(found, min(known, key=search.rank), search, in_truth)
+    others = {each.name: true_costs.get(each.cost, each.cost) for each in known} if choices else {}
     rows = _rows(module, choices, of_results, best, search)
-    layout_of(best).write(module)
+    _layout(choices, of_results, search, best).write(module)
     largest = [_words(held) for held in search.largest(best)[:_LARGEST]]
-    return Plan(on, device, limit, rows, cost, best.name, largest, others, estimator.least_seconds, estimator.asked)
+    least, asked = estimator.least_seconds, estimator.asked
+    return Plan(on, device, limit, rows, true_costs[best.cost], best.name, largest, others, least, asked)
+
+
+def _best_in_truth(
+    found: Sequence[Candidate], expert: Candidate, search: Search, in_truth: Callable[[Candidate], StepCost]
+) -> tuple[Candidate, Mapping[StepCost, StepCost]]:
+    """The best layout when the most promising ones are partitioned, and what these then cost, by what was estimated."""
+    # Where no estimate is of what fits, one that is faster may be of what needs less in truth.
+    fastest = sorted(found, key=lambda each: each.cost.seconds)
+    promising = [*search.different(found)[:_TO_PARTITION], expert, *search.different(fastest[:_TO_PARTITION])]
+    best, costs = promising[0], dict[StepCost, StepCost]()
+    for each in promising:
+        slower = _FAR_OFF if each is expert else 1.0
+        if each.cost not in costs and (
+            not costs or search.rank_of(each.cost) < search.rank_of(costs[best.cost], slower)
+        ):
+            costs[each.cost] = in_truth(each)
+            best = min((best, each), key=lambda candidate: search.rank_of(costs[candidate.cost]))
+    return best, costs
 
 
 def _words(held: Held) -> str:

@@ -32,7 +32,7 @@ AxisNames = tuple[str, ...]
 """The axes of a mesh that a collective runs along."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StepCost:
     """What a step costs each device."""
 
