@@ -2,27 +2,37 @@
 
     python bench/auto.py small [COUNT]      small programs drawn by chance, of which all layouts are tried
     python bench/auto.py models [TEXT ...]  real programs, or those whose name contains one of the texts
+    python bench/auto.py runs [TEXT ...]    small ones of these kinds, compiled by XLA and run on eight virtual devices
 
-Nothing runs: all times are predicted, of what a device would run. A row is printed as soon as it is there:
+Times are predicted, of what a device would run. A row is printed as soon as it is there:
 
     small       layouts: how many there are. plan, best: the milliseconds of a step as planned, and with the best of all
                 layouts; where they are not equal, both follow below the row
     models      operations: of the program. search: the seconds that a processor worked on it. plan, best: the
                 milliseconds of a step as planned, and with the best of the layouts of experts that fits, as estimated.
                 memory: what a device needs, of what it may use
+    runs        received: the bytes that a device receives, of XLA's program as planned, and with the layout of the
+                expert that is estimated to be the best. memory: the most bytes of a device at once, as XLA tells
 
 The exit status is 1 where a goal is missed: of small programs, a ratio of 1.02 in the geometric mean and 1.25 in the
-worst case; of models, that none is slower than the best expert, and all fit of which an expert's layout does.
+worst case; of models, that none is slower than the best expert, and all fit of which an expert's layout does; of runs,
+that numbers are equal.
 """
 
 import argparse
 import math
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from auto_model_programs import MODELS
+sys.path.append(str(Path(__file__).parent.parent / "tests/support"))
+
+from auto_model_programs import MODELS, SMALL_MODELS
 from auto_models import Planned, planned
+from auto_runs import runs
 from auto_small import tried
+
+from virtual_devices import set_up
 
 MEAN, WORST = 1.02, 1.25
 
@@ -37,9 +47,15 @@ def main() -> int:
     models.add_argument("--devices", type=int, help="on so many alone")
     models.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="of a search (default: 60)")
     models.add_argument("--list", action="store_true", help="print the names instead")
+    ran = tables.add_parser("runs", help="small programs, compiled and run on eight virtual devices")
+    ran.add_argument("texts", nargs="*", metavar="TEXT", help="those whose name contains one of these")
     options = parser.parse_args()
     if options.table == "small":
         return _small(options.count)
+    if options.table == "runs":
+        return _runs(
+            [name for name in SMALL_MODELS if not options.texts or any(text in name for text in options.texts)]
+        )
     names = [name for name in MODELS if not options.texts or any(text in name for text in options.texts)]
     if options.list:
         print(*names, sep="\n")
@@ -74,6 +90,17 @@ def _models(names: Sequence[str], devices: int | None, time_limit: float) -> int
     failed = [each for each in rows if each.is_wrong]
     print(f"\n{len(rows)} plans: geometric mean of the ratios {_mean(ratios):.4f}; {len(failed)} miss a goal")
     return int(bool(failed))
+
+
+def _runs(names: Sequence[str]) -> int:
+    set_up()  # before jax looks for devices
+    print("| program | received, plan | expert | memory, plan | expert | numbers | expert |")
+    print("| --- | --: | --: | --: | --: | --- | --- |")
+    are_equal = True
+    for each in runs(names):
+        print(each.row(), flush=True)
+        are_equal = are_equal and not each.plan.mismatch
+    return int(not are_equal)
 
 
 def _mean(ratios: Sequence[float]) -> float:

@@ -382,3 +382,18 @@ MODELS: Mapping[str, Callable[[int], Program]] = {
     "recommendation": lambda devices: _recommendation(min(2**24 * devices, 2**30), 128, 2**13 * devices),
 }
 """Programs by their names, each for so many devices: what a device has to do does not depend on how many there are."""
+
+SMALL_MODELS: Mapping[str, Callable[[], Program]] = {
+    "transformer": lambda: _transformer(2, 256, 16, 32, 512),
+    "transformer by scan": lambda: _scanned_transformer(3, 256, 16, 32),
+    "LLaMA-like": lambda: _llama(2, 256, 4, 2, 512, 8, 32),
+    "mixture of experts": lambda: _experts(2, 64, 256, 8, 8, 32),
+    "vision transformer": lambda: _vision_transformer(2, 128, 16),
+    "residual network": lambda: _residual_network(8),
+    "U-Net": lambda: _u_net(8, 32),
+    "graph network": lambda: _graph_network(2, 1024, 4096, 64),
+    "LSTM": lambda: _recurrent(2, 128, 16, 16),
+    "decoding": lambda: _decoding(2, 256, 8, 64),
+    "recommendation": lambda: _recommendation(2**14, 32, 1024),
+}
+"""The same kinds of programs, small enough to be run on eight virtual devices."""

@@ -90,12 +90,12 @@ def auto(
     known = [search.candidate(name, layout) for name, layout in experts.items()]
 
     def in_truth(candidate: Candidate) -> StepCost:
-        return true_cost(module, _layout(choices, of_results, search, candidate), mesh_name, device)
+        return true_cost(module, layout_of(choices, of_results, search, candidate), mesh_name, device)
 
     best, true_costs = _best_in_truth(found, min(known, key=search.rank), search, in_truth)
     others = {each.name: true_costs.get(each.cost, each.cost) for each in known} if choices else {}
     rows = _rows(module, choices, of_results, best, search)
-    _layout(choices, of_results, search, best).write(module)
+    layout_of(choices, of_results, search, best).write(module)
     largest = [_words(held) for held in search.largest(best)[:_LARGEST]]
     least, asked = estimator.least_seconds, estimator.asked
     return Plan(on, device, limit, rows, true_costs[best.cost], best.name, largest, others, least, asked)
@@ -127,7 +127,7 @@ def _words(held: Held) -> str:
     return f"{held.times} {held.value.type} of {source}{f' at {place}' if place else ''}, {shown_bytes(held.bytes)}"
 
 
-def _layout(
+def layout_of(
     choices: Sequence[Choice], of_results: Sequence[Choice], search: Search, candidate: Candidate
 ) -> LayoutOfModule:
     """What is written into a module for a candidate."""

@@ -11,6 +11,9 @@ from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
 from sdy.sharding import TensorSharding
 from sdy.shown_text import shown
 
+_COUNTS = 1e-6
+"""Of the time of a step, what is no difference."""
+
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
@@ -86,10 +89,13 @@ class Plan:
                     shown(row.type),
                     dims_of(row.sharding),
                     "" if more is None else dims_of(row.runner_up),
-                    "" if more is None else f"+{shown_seconds(max(more, 0.0))}",
+                    "" if more is None else self._shown_more(more),
                 ]
             )
         return _table(table, words=5)
+
+    def _shown_more(self, seconds: float) -> str:
+        return f"+{shown_seconds(seconds)}" if seconds > _COUNTS * self.cost.seconds else "as fast"
 
     def _comparison(self) -> str:
         axes = list(dict.fromkeys(axes for cost in (self.cost, *self.others.values()) for axes in cost.communication))

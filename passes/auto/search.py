@@ -149,8 +149,8 @@ class Search:
         return self.rank_of(candidate.cost)
 
     def rank_of(self, cost: StepCost, slower: float = 1.0) -> _Rank:
-        """That of what costs so much, or of what is so many times slower."""
-        return max(cost.memory - self._allowed, 0.0), cost.seconds * slower
+        """That of what costs so much, or of what is so many times slower; sums in another order have the same."""
+        return max(cost.memory - self._allowed, 0.0), float(f"{cost.seconds * slower:.10g}")
 
     def different(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those of `candidates` that differ in what they cost, the best first."""

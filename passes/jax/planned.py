@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
 
@@ -80,7 +80,7 @@ class Planned:
         self._fun = fun
         of_jax = GivenShardings.of(mesh, None, None).mesh
         assert of_jax is not None
-        self._mesh = of_jax
+        self._mesh = _without_explicit_axes(of_jax)
         self._arguments, self._results = trees
         self._choose = choose
         self._compiled = compiled  # of the function and the trees of shardings
@@ -122,7 +122,7 @@ class Planned:
         results = self._results
         if results is None:
             results = tree_unflatten(tree_structure(jax.eval_shape(jitted, *types)), func_result_shardings(main))
-        return plan, self._compiled(self._fun, in_shardings=arguments, out_shardings=results)
+        return plan, self._compiled(self._fun, mesh=self._mesh, in_shardings=arguments, out_shardings=results)
 
     def _give(self, module: ModuleOp, args: tuple[Any, ...]) -> None:
         """Write the mesh, and the shardings that are given, into `module`."""
@@ -132,6 +132,14 @@ class Planned:
         main = main_function(module)
         for index, (leaf, argument) in enumerate(zip(leaf_for_each(self._arguments, args), main.args, strict=True)):
             set_func_arg_sharding(main, index, _given(leaf, rank(argument.type)))
+
+
+def _without_explicit_axes(mesh: AnyMesh) -> AnyMesh:
+    """`mesh` with axes over which the compiler splits, where jax would refuse what it cannot tell from types alone."""
+    types = (AxisType.Auto,) * len(mesh.axis_names)
+    if isinstance(mesh, AbstractMesh):
+        return AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=types)
+    return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=types)
 
 
 def _type_of(leaf: Any) -> jax.ShapeDtypeStruct:

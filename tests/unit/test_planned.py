@@ -29,8 +29,9 @@ def arguments() -> tuple[Params, jax.Array, jax.Array]:
     return {"up": array(64, 256), "down": array(256, 64)}, array(4096, 64), array(4096, 64)
 
 
-def test_what_is_chosen_computes_the_same_step_after_step() -> None:
-    planned = sdy.jit(step, mesh=MESH, in_shardings=sdy.Auto("cpu-8", time_limit=10))
+@pytest.mark.parametrize("mesh", [MESH, jax.make_mesh((4, 2), ("data", "model"))], ids=["auto", "explicit"])
+def test_what_is_chosen_computes_the_same_step_after_step(mesh: jax.sharding.Mesh) -> None:
+    planned = sdy.jit(step, mesh=mesh, in_shardings=sdy.Auto("cpu-8", time_limit=10))
     params, x, y = arguments()
     ours, theirs = params, params
     for _ in range(2):

@@ -1,0 +1,115 @@
+"""Plans of small programs, compiled by XLA and run on eight virtual devices, beside the best expert's layout."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from auto_model_programs import SMALL_MODELS
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint
+
+import sdy
+from sdy.diagnostics import capture
+from sdy.dialect.ops import MeshOp
+from sdy.ir.editing import insert
+from sdy.passes.auto.auto import layout_of, prepared
+from sdy.passes.auto.choices import find_choices, find_choices_of_results
+from sdy.passes.auto.estimate import Estimator
+from sdy.passes.auto.experts import expert_layouts
+from sdy.passes.auto.folded_program import fold
+from sdy.passes.auto.search import Search
+from sdy.passes.jax.compile import CompiledProgram, compile_unpartitioned
+from sdy.passes.jax.hlo_received import bytes_received
+from sdy.passes.jax.inputs import random_inputs, rounded_otherwise
+from sdy.passes.jax.rounding import Rounding, first_mismatch
+from sdy.passes.spmd.costs.hardware import hardware_of
+
+_MESH = sdy.Mesh.of({"data": 4, "model": 2})
+_NAME = "mesh"
+_HARDWARE = hardware_of("cpu-8")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A compiled layout: its name, the bytes that a device receives, as XLA has them, its memory, and what is wrong."""
+
+    name: str
+    received: float
+    memory: int
+    mismatch: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program as planned, and as the best expert would have it."""
+
+    name: str
+    plan: Ran
+    expert: Ran
+
+    def row(self) -> str:
+        """A line of the table."""
+        figures = [
+            f"{self.plan.received:,.0f}",
+            f"{self.expert.received:,.0f}",
+            f"{self.plan.memory:,}",
+            f"{self.expert.memory:,}",
+            self.plan.mismatch or "equal",
+        ]
+        return f"| {self.name} | {' | '.join(figures)} | {self.expert.name} |"
+
+
+def runs(names: Sequence[str]) -> Iterator[Run]:
+    """Each program, planned and run."""
+    for name in names:
+        function, arguments = SMALL_MODELS[name]()
+        module = sdy.from_jax(function, *arguments)
+        whole = compile_unpartitioned(module)
+        inputs = random_inputs(whole.inputs, seed=0)
+        expected = _arrays(whole(*inputs))
+        rounding = Rounding.of(module)
+
+        def run(layout: str, planned: ModuleOp) -> Ran:
+            with capture():
+                sdy.propagate(planned)
+                compiled = sdy.compile(planned)
+            results = _arrays(compiled(*inputs))  # noqa: B023
+            found = first_mismatch(results, expected, rounding, again)  # noqa: B023
+            mismatch = "" if found is None else f"**result {found.result}{list(found.index)}: {found.value}**"
+            received = bytes_received(compiled.compiled_text(), _MESH.size)
+            return Ran(layout, received, _memory(compiled), mismatch)
+
+        def again(relative: float) -> list[np.ndarray]:
+            return _arrays(whole(*rounded_otherwise(inputs, relative)))  # noqa: B023
+
+        chosen = module.clone()
+        plan = sdy.auto(chosen, mesh=_MESH, hardware=_HARDWARE)
+        yield Run(name, run(plan.found_from, chosen), run(*_by_expert(module)))
+
+
+def _by_expert(module: ModuleOp) -> tuple[str, ModuleOp]:
+    """The best of the experts' layouts, as estimated, and `module` with it."""
+    local = module.clone()
+    insert(MeshOp(_NAME, _MESH), InsertPoint.at_start(local.body.block))
+    program = fold(prepared(local))
+    choices = find_choices(program, _NAME, _MESH)
+    of_results = find_choices_of_results(program, _NAME, _MESH)
+    estimator = Estimator(program, _NAME, _HARDWARE)
+    search = Search(estimator, choices, of_results, math.inf, time.monotonic() + 60, lambda _: None)
+    known = [search.candidate(name, layout) for name, layout in expert_layouts(choices, _MESH, search).items()]
+    best = min(known, key=search.rank)
+    layout_of(choices, of_results, search, best).write(local)
+    return best.name, local
+
+
+def _arrays(results: Sequence[jax.Array]) -> list[np.ndarray]:
+    return [np.asarray(result) for result in results]
+
+
+def _memory(compiled: CompiledProgram) -> int:
+    peak = compiled.peak_bytes()
+    assert peak is not None
+    return peak

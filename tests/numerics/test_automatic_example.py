@@ -1,0 +1,24 @@
+"""examples/automatic.py: the compiler chooses the layout of a train step, which then trains."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parents[2] / "examples/automatic.py"
+
+
+def test_a_person_sees_the_plan_and_the_loss_fall() -> None:
+    run = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=True)
+    assert "mesh          data=4, model=2" in run.stdout
+    assert "argument 0 (params[0]['down'])" in run.stdout
+    losses = [float(each) for each in re.findall(r"step \d: loss ([\d.]+)", run.stdout)]
+    assert len(losses) == 5
+    assert losses == sorted(losses, reverse=True)
+    planned, by_hand = (
+        [int(number.replace(",", "")) for number in re.findall(r"[\d,]+(?= bytes)", line)]
+        for line in run.stdout.splitlines()
+        if "receives" in line
+    )
+    assert planned[0] <= by_hand[0]
+    assert planned[1] <= by_hand[1]
