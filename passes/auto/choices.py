@@ -131,9 +131,12 @@ def _alike(program: FoldedProgram) -> Sequence[Mapping[int, tuple[int, ...]]]:
 
 def _path_in_layer(name: str) -> str:
     """What an array of a layer is called in any layer, and what an optimizer knows of it: `['layers'][#]['kernel']`
-    of `params['layers'][3]['kernel']`; nothing if its name tells of no layer."""
-    path, layers = _LAYER.subn("#", name[max(name.find("['"), 0) :], count=1)
-    return path if layers else ""
+    of `params['layers'][3]['kernel']`, `[#]['kernel']` of `params[3]['kernel']`; nothing if no layer is in the name."""
+    for begin in ("['", "["):
+        path, layers = _LAYER.subn("#", name[max(name.find(begin), 0) :])
+        if layers:
+            return path
+    return ""
 
 
 def _splits(shape: Sequence[int], mesh_name: str, mesh: Mesh, priority: int | None) -> Iterator[TensorSharding]:

@@ -33,7 +33,7 @@ from sdy.passes.spmd.costs.work import Work, work_of
 _ROUNDS = 4
 """So many operations away what two values are made of, and used by, is to be equal for them to be."""
 
-_ROUNDS_OF_LIKENESS = 2
+_ROUNDS_OF_LIKENESS = 1
 """So many operations away, for them to be alike: the parameters of the first layer and of those in between."""
 
 _NO_DEAD_CODE = DeadCode((), {}, {}, {}, (), (), {})

@@ -9,11 +9,15 @@ import jax
 import jax.numpy as jnp
 import pytest
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint
 
 import sdy
+from sdy.dialect.ops import MeshOp
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
+from sdy.ir.editing import insert
 from sdy.ir.walking import operations
 from sdy.passes.auto.auto import prepared
+from sdy.passes.auto.choices import find_choices
 from sdy.passes.auto.estimate import Estimate, Estimator
 from sdy.passes.auto.folded_program import FoldedProgram, fold
 from sdy.passes.auto.truth import LayoutOfModule, true_cost
@@ -196,6 +200,36 @@ def test_estimates_are_what_the_partitioner_makes_of_a_layout() -> None:
         true = true_cost(module, LayoutOfModule(shardings), "mesh", TPU)
         ratios.append(estimator.estimate(layout).cost.seconds / true.seconds)
     assert 0.95 <= min(ratios) <= max(ratios) <= 1.05
+
+
+def test_of_what_is_too_much_a_bound_is_told() -> None:
+    program = folded(train_step(3, 64, 64, 256))
+    for layout in layouts(program):
+        exact = Estimator(program, "mesh", TPU).estimate(layout)
+        assert exact.is_exact
+        half = exact.cost.seconds / 2
+        bound = Estimator(program, "mesh", TPU).estimate(layout, lambda cost: cost.seconds > half)  # noqa: B023
+        assert half < bound.cost.seconds <= exact.cost.seconds * (1 + 1e-9)
+        assert bound.cost.memory <= exact.cost.memory
+
+
+def test_the_ends_of_a_stack_are_chosen_with_the_layers_in_between() -> None:
+    def step(params: list[dict[str, jax.Array]], x: jax.Array) -> list[dict[str, jax.Array]]:
+        def loss(params: list[dict[str, jax.Array]]) -> jax.Array:
+            y = x
+            for layer in params:
+                y = y + jax.nn.relu(y @ layer["up"]) @ layer["down"]
+            return jnp.mean(y**2)
+
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
+
+    layer = {"up": jax.ShapeDtypeStruct((64, 256), "float32"), "down": jax.ShapeDtypeStruct((256, 64), "float32")}
+    module = sdy.from_jax(step, [layer] * 12, jax.ShapeDtypeStruct((512, 64), "float32"))
+    mesh = sdy.Mesh.of(MESH)
+    insert(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
+    choices = find_choices(fold(prepared(module)), "mesh", mesh)
+    # What the first layer has learned it passes on to none before it.
+    assert [choice.arguments for choice in choices] == [[*range(0, 24, 2)], [1], [*range(3, 24, 2)], [24]]
 
 
 def test_two_arguments_that_suit_each_other_are_changed_together() -> None:
