@@ -23,6 +23,8 @@ LONGER = 1.5
 SHORTER = 0.8
 SHORTEST = 1e-5
 """Steps are so much of what would reach the known cost if all else were straight."""
+NOTHING = 1e-24
+"""What is left, squared, of a direction in which nothing is missing any more."""
 
 
 @dataclass
@@ -70,7 +72,7 @@ class Relaxation:
             direction = 0.7 * direction + 0.3 * over
             taken = np.where((prices <= 0) & (direction < 0), 0, direction)
             norm = float(taken @ taken)
-            if norm == 0:
+            if norm < NOTHING:
                 if not prices.any() and self.bound - before <= 1e-6 * abs(upper):
                     break
                 before = self.bound
