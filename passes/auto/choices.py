@@ -3,6 +3,7 @@
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, product
 
 from scipy.cluster.hierarchy import DisjointSet
@@ -106,6 +107,7 @@ def _together(origins: Mapping[int, tuple[int, ...]]) -> Sequence[list[int]]:
     return [sorted(subset) for subset in nodes.subsets()]
 
 
+@lru_cache(2**10)
 def _options(shape: tuple[int, ...], mesh_name: str, mesh: Mesh, priority: int | None) -> tuple[TensorSharding, ...]:
     whole = TensorSharding.replicated_closed(mesh_name, len(shape))
     return whole, *_splits(shape, mesh_name, mesh, priority)
