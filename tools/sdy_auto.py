@@ -68,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
         "--time-limit", type=float, default=60.0, metavar="SECONDS", help="of the search (default: 60); Ctrl-C ends it"
     )
     parser.add_argument(
+        "--arguments-only", action="store_true", help="leave all that is computed in between to propagation"
+    )
+    parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the program with its shardings; - is standard output"
     )
     return parser
@@ -145,6 +148,7 @@ def _plan(
             hardware=hardware,
             memory=arguments.memory,
             time_limit=arguments.time_limit / share,
+            intermediates=not arguments.arguments_only,
             progress=tell if is_watched else None,
         )
     finally:

@@ -62,7 +62,10 @@ def auto(
     intermediates: bool = True,
     progress: Callable[[Candidate], None] | None = None,
 ) -> Plan:
-    """Choose the sharding of each argument of the main function that has none, and write it into `module`.
+    """Choose how a program is split over a mesh, and write it into `module` as shardings.
+
+    Arguments of the main function that have no sharding get one; so do large results of operations, where that makes
+    a step faster or lets it fit, unless `intermediates` is false.
 
         plan = sdy.auto(module, mesh={"data": 4, "model": 2}, hardware="h100-8", memory="80G")
         print(plan)

@@ -289,6 +289,17 @@ def test_the_tool_shows_the_plan_and_writes_the_module(tmp_path: Path, capsys: p
     sdy.partition(module)
 
 
+def test_the_tool_leaves_results_to_propagation_if_asked_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, output = tmp_path / "step.mlir", tmp_path / "sharded.mlir"
+    path.write_text(train_step(4, 4096, 8192, 32768))
+    words = [str(path), "--mesh", "model=8", "--hardware", "tpu-v5p", "-o", str(output)]
+    for more, are_chosen in (([], True), (["--arguments-only"], False)):
+        assert sdy_auto.main([*words, *more]) == 0
+        assert ("stablehlo.dot_general at" in capsys.readouterr().out) is are_chosen
+        body = output.read_text().partition("{sdy.sharding")[2].partition("stablehlo")[2]
+        assert ("#sdy.sharding_per_value" in body) is are_chosen
+
+
 def test_the_tool_chooses_the_shape_of_the_mesh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "step.mlir"
     path.write_text(train_step(1, 4096, 256, 1024))
