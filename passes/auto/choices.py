@@ -23,6 +23,9 @@ parameters are gathered for the computation, as a person means it who shards the
 _LAYER = re.compile(r"\d+(?=\D*[\[.])")
 """The number of a layer in the name of one of its arrays."""
 
+_TREE = re.compile(r"^(.*\.)?\w+(?=\[)")
+"""What a tree is called: arrays of two trees that stand in the same place belong together."""
+
 _LAYERS = 3
 """So many layers, at least, stand for others that are alike: of few each is chosen for itself."""
 
@@ -114,31 +117,32 @@ def _options(shape: tuple[int, ...], mesh_name: str, mesh: Mesh, priority: int |
 
 
 def _alike(program: FoldedProgram) -> Sequence[Mapping[int, tuple[int, ...]]]:
-    """The arguments to choose of, by their nodes: those of a stack's ends with those of the layers in between."""
+    """The arguments to choose of, by their nodes: all that an optimizer knows of one parameter together, and those of a
+    stack's ends with those of the layers in between."""
     main = main_function(program.module)
-    alike: dict[Hashable, dict[int, tuple[int, ...]]] = {}
+    found: list[dict[int, tuple[int, ...]]] = []
+    called: dict[Hashable, dict[int, tuple[int, ...]]] = {}
     for node, arguments in sorted(program.arguments.items(), key=lambda each: (-len(each[1]), each[1])):
         value = program.values[node]
         if value is None or node in program.snapshot.given or not num_elements(value) or not shape_of(value):
             continue
         first = arguments[0]
-        path = _path_in_layer(given_name(main.args[first]))
-        family = value.type, program.likeness[node], first in program.state, path
-        if family in alike:
-            alike[family][node] = arguments
-        else:
-            alike[family if path and len(arguments) >= _LAYERS else node] = {node: arguments}
-    return sorted(alike.values(), key=lambda nodes: min(nodes.values()))
+        kind = value.type, program.likeness[node], first in program.state
+        names = [(*kind, path) for path in _paths(given_name(main.args[first]))]
+        together = next((called[name] for name in names if name in called), None)
+        if together is None:
+            found.append(together := {})
+        together[node] = arguments
+        for name in names if len(arguments) >= _LAYERS else names[:1]:
+            called.setdefault(name, together)
+    return sorted(found, key=lambda nodes: min(nodes.values()))
 
 
-def _path_in_layer(name: str) -> str:
-    """What an array of a layer is called in any layer, and what an optimizer knows of it: `['layers'][#]['kernel']`
-    of `params['layers'][3]['kernel']`, `[#]['kernel']` of `params[3]['kernel']`; nothing if no layer is in the name."""
-    for begin in ("['", "["):
-        path, layers = _LAYER.subn("#", name[max(name.find(begin), 0) :])
-        if layers:
-            return path
-    return ""
+def _paths(name: str) -> Sequence[str]:
+    """What an array is called in its tree, `['layers'][3]['kernel']` of `params['layers'][3]['kernel']` and of
+    `state[0].mu['layers'][3]['kernel']`, and what in any layer, `['layers'][#]['kernel']`; nothing of other names."""
+    path = _TREE.sub("", name)
+    return tuple(dict.fromkeys([path, _LAYER.sub("#", path)])) if path.startswith("[") else ()
 
 
 def _splits(shape: Sequence[int], mesh_name: str, mesh: Mesh, priority: int | None) -> Iterator[TensorSharding]:
