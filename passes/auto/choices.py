@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, product
 
-from scipy.cluster.hierarchy import DisjointSet
-
 from sdy.axes import AxisRef
 from sdy.ir.shapes import num_elements, shape_of
 from sdy.mesh import Mesh
@@ -102,12 +100,12 @@ def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) 
 def _together(origins: Mapping[int, tuple[int, ...]]) -> Sequence[list[int]]:
     """The nodes of results that are chosen together, as operations of a function that is called in several places have
     a node in each."""
-    nodes = DisjointSet(origins)
-    first: dict[int, int] = {}
+    nodes_of: dict[int, list[int]] = {}  # of each operation, by its number
     for node, numbers in origins.items():
-        for number in numbers:
-            nodes.merge(node, first.setdefault(number, node))
-    return [sorted(subset) for subset in nodes.subsets()]
+        joined = {id(nodes): nodes for number in numbers if (nodes := nodes_of.get(number)) is not None}
+        together = [node, *chain.from_iterable(joined.values())]
+        nodes_of.update({number: together for each in together for number in origins[each]})
+    return [sorted(nodes) for nodes in {id(nodes): nodes for nodes in nodes_of.values()}.values()]
 
 
 @lru_cache(2**10)
