@@ -64,30 +64,33 @@ class Run:
 
 def runs(names: Sequence[str]) -> Iterator[Run]:
     """Each program, planned and run."""
-    for name in names:
-        function, arguments = SMALL_MODELS[name]()
-        module = sdy.from_jax(function, *arguments)
-        whole = compile_unpartitioned(module)
-        inputs = random_inputs(whole.inputs, seed=0)
-        expected = _arrays(whole(*inputs))
-        rounding = Rounding.of(module)
+    return map(_run, names)
 
-        def run(layout: str, planned: ModuleOp) -> Ran:
-            with capture():
-                sdy.propagate(planned)
-                compiled = sdy.compile(planned)
-            results = _arrays(compiled(*inputs))  # noqa: B023
-            found = first_mismatch(results, expected, rounding, again)  # noqa: B023
-            mismatch = "" if found is None else f"**result {found.result}{list(found.index)}: {found.value}**"
-            received = bytes_received(compiled.compiled_text(), _MESH.size)
-            return Ran(layout, received, _memory(compiled), mismatch)
 
-        def again(relative: float) -> list[np.ndarray]:
-            return _arrays(whole(*rounded_otherwise(inputs, relative)))  # noqa: B023
+def _run(name: str) -> Run:
+    function, arguments = SMALL_MODELS[name]()
+    module = sdy.from_jax(function, *arguments)
+    whole = compile_unpartitioned(module)
+    inputs = random_inputs(whole.inputs, seed=0)
+    expected = _arrays(whole(*inputs))
+    rounding = Rounding.of(module)
 
-        chosen = module.clone()
-        plan = sdy.auto(chosen, mesh=_MESH, hardware=_HARDWARE)
-        yield Run(name, run(plan.found_from, chosen), run(*_by_expert(module)))
+    def again(relative: float) -> list[np.ndarray]:
+        return _arrays(whole(*rounded_otherwise(inputs, relative)))
+
+    def ran(layout: str, planned: ModuleOp) -> Ran:
+        with capture():
+            sdy.propagate(planned)
+            compiled = sdy.compile(planned)
+        results = _arrays(compiled(*inputs))
+        found = first_mismatch(results, expected, rounding, again)
+        mismatch = "" if found is None else f"**result {found.result}{list(found.index)}: {found.value}**"
+        received = bytes_received(compiled.compiled_text(), _MESH.size)
+        return Ran(layout, received, _memory(compiled), mismatch)
+
+    chosen = module.clone()
+    plan = sdy.auto(chosen, mesh=_MESH, hardware=_HARDWARE)
+    return Run(name, ran(plan.found_from, chosen), ran(*_by_expert(module)))
 
 
 def _by_expert(module: ModuleOp) -> tuple[str, ModuleOp]:

@@ -19,13 +19,12 @@ from sdy.diagnostics import capture, error, location_of
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.ir.editing import insert
-from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.auto.choices import Choice, find_choices, find_choices_of_results
 from sdy.passes.auto.estimate import Estimator, Held
 from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import fold
-from sdy.passes.auto.origins import number_operations
+from sdy.passes.auto.origins import number_operations, results_of
 from sdy.passes.auto.plan import Plan, Row
 from sdy.passes.auto.search import Candidate, Search
 from sdy.passes.auto.truth import LayoutOfModule, true_cost
@@ -189,7 +188,7 @@ def _rows(
         otherwise = None if runner_up is None else search.shardings(runner_up.assignment)[choice.node]
         more_seconds = None if runner_up is None else runner_up.cost.seconds - best.cost.seconds
         if choice.origins:
-            results = [operations(module)[number].results[0] for number in choice.origins]
+            results = results_of(module, choice.origins)
             named, type_ = tuple(map(_name_of_result, results)), str(results[0].type)
             rows.append(Row((), named, type_, choice.final(shardings[choice.node]), otherwise, more_seconds))
             continue

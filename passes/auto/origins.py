@@ -3,14 +3,14 @@
 Preparation inlines functions and takes composites apart, and so has several copies of some operations, or none.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import IntAttr, ModuleOp, TensorType
-from xdsl.ir import Operation
+from xdsl.ir import Operation, OpResult
 
-from sdy.dialect.shardings import keeps_shardings_of_results, set_sharding
+from sdy.dialect.shardings import keeps_shardings_of_results
 from sdy.ir.walking import operations
-from sdy.sharding import TensorSharding
 
 _NUMBER = "sdy_auto.number"
 _LEAST_RANK = 2
@@ -29,9 +29,10 @@ def number_of(op: Operation) -> int | None:
     return None if number is None else cast("IntAttr[int]", number).data
 
 
-def write_result_sharding(module: ModuleOp, number: int, sharding: TensorSharding) -> None:
-    """Give the result of an operation of `module` this sharding, by the operation's number."""
-    set_sharding(operations(module)[number].results[0], sharding)
+def results_of(module: ModuleOp, numbers: Iterable[int]) -> Sequence[OpResult]:
+    """The results of operations of `module`, by the operations' numbers."""
+    found = operations(module)
+    return [found[number].results[0] for number in numbers]
 
 
 def _has_choosable_result(op: Operation) -> bool:

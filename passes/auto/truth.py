@@ -7,8 +7,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import capture
 from sdy.dialect.meshes import named_meshes
-from sdy.dialect.shardings import func_result_sharding, set_func_arg_sharding, set_func_result_sharding
-from sdy.passes.auto.origins import write_result_sharding
+from sdy.dialect.shardings import func_result_sharding, set_func_arg_sharding, set_func_result_sharding, set_sharding
+from sdy.passes.auto.origins import results_of
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import partition, propagate
@@ -34,8 +34,8 @@ class LayoutOfModule:
             set_func_arg_sharding(main, index, sharding)
             if index in state and func_result_sharding(main, state[index]) is None:
                 set_func_result_sharding(main, state[index], sharding)
-        for number, sharding in self.results.items():
-            write_result_sharding(module, number, sharding)
+        for result, sharding in zip(results_of(module, self.results), self.results.values(), strict=True):
+            set_sharding(result, sharding)
 
 
 def true_cost(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware) -> StepCost:
