@@ -91,8 +91,15 @@ def auto(
     found = search.run(experts)
     known = [search.candidate(name, layout) for name, layout in experts.items()]
 
+    partitioned: list[tuple[LayoutOfModule, StepCost]] = []
+
     def in_truth(candidate: Candidate) -> StepCost:
-        return true_cost(module, layout_of(choices, of_results, search, candidate), mesh_name, device)
+        layout = layout_of(choices, of_results, search, candidate)
+        cost = next((cost for other, cost in partitioned if other == layout), None)
+        if cost is None:
+            cost = true_cost(module, layout, mesh_name, device)
+            partitioned.append((layout, cost))
+        return cost
 
     best, true_costs = _best_in_truth(found, min(known, key=search.rank), search, in_truth)
     others = {each.name: true_costs.get(each.cost, each.cost) for each in known} if choices else {}

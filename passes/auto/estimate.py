@@ -19,7 +19,9 @@ from sdy.dialect.meshes import named_meshes
 from sdy.passes.auto.bound import least_seconds
 from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
 from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds
+from sdy.passes.propagation.rounds import Rounds
 from sdy.passes.propagation.solver import Solver
+from sdy.passes.propagation.step import remembered_steps
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
@@ -63,11 +65,14 @@ class Estimator:
         self._least = [least_seconds(each, mesh, hardware) for each in program.operations]
         self._numbers_of = [_picked(each.nodes) for each in program.operations]
         """Of each operation, what picks the numbers of its tensors' shardings from those of all nodes."""
-        self._known: list[dict[Hashable, OperationCost]] = [{} for _ in program.operations]
+        self._known: list[dict[Hashable, _CostOfEqual]] = [{} for _ in program.operations]
+        self._find = [known.get for known in self._known]
         self._bytes: list[dict[int, float]] = [{} for _ in program.values]
         """The bytes that a device has of a value of each node, by the number of its sharding."""
-        self._steps = Solver(program.snapshot).steps
+        self._find_bytes = [known.get for known in self._bytes]
+        self._steps = remembered_steps(program.snapshot.meshes)
         """What the numbers of shardings in `_known` and `_bytes` refer to."""
+        self._rounds = Rounds(self._steps, program.snapshot.kinds)
         self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
         self.asked = 0
         """How many layouts were estimated."""
@@ -83,44 +88,45 @@ class Estimator:
         self.asked += 1
         numbers = self._solved(layout).numbers
         sharding_of = self._steps.shardings.__getitem__
+        costs = [find(numbers_of(numbers)) for find, numbers_of in zip(self._find, self._numbers_of, strict=True)]
         sum_ = _Sum(self._alive @ self._bytes_of_nodes(numbers), self._program.alive.times)
-        unknown: list[tuple[int, Hashable]] = []
-        for index, (each, numbers_of, known) in enumerate(
-            zip(self._program.operations, self._numbers_of, self._known, strict=True)
-        ):
-            own = numbers_of(numbers)
-            cost = known.get(own)
-            if cost is None:
-                unknown.append((index, own))
-                sum_.least += self._least[index]
-            else:
-                sum_.add(each, cost)
+        sum_.add([cost for cost in costs if cost is not None])
         # What can cost most comes first.
-        for index, own in sorted(unknown, key=lambda each: -self._least[each[0]]):
+        unknown = sorted([index for index, cost in enumerate(costs) if cost is None], key=lambda i: -self._least[i])
+        sum_.least = sum(map(self._least.__getitem__, unknown))
+        for index in unknown:
             if is_too_much(least := sum_.cost()):
                 return Estimate(least, is_exact=False)
-            each = self._program.operations[index]
-            shardings = tuple([sharding_of(numbers[node]) for node in each.nodes])
-            cost = self._known[index][own] = self._costs.of(each.operation, each.key, each.work, shardings)
             sum_.least -= self._least[index]
-            sum_.add(each, cost)
+            sum_.add([self._find_out(index, numbers)])
         sum_.least = 0.0
         for argument, (value, _) in self._program.returned.items():
             next_value = self._resharded(value, sharding_of(numbers[value]), sharding_of(numbers[argument]))
             sum_.send(len(self._program.arguments[argument]), next_value)
         return Estimate(sum_.cost(), is_exact=True)
 
+    def _find_out(self, index: int, numbers: Sequence[int]) -> "_CostOfEqual":
+        """What the operations `index` stands for cost, which are met with such shardings for the first time."""
+        each = self._program.operations[index]
+        shardings = tuple([self._steps.shardings[numbers[node]] for node in each.nodes])
+        cost = self._costs.of(each.operation, each.key, each.work, shardings)
+        found = _CostOfEqual(each, cost, each.times * cost.compute, not (cost.communication or cost.reshards))
+        self._known[index][self._numbers_of[index](numbers)] = found
+        return found
+
     def shardings(self, layout: Layout) -> Sequence[TensorSharding | None]:
         """What propagation gives to each node."""
         return self._solved(layout).solution().shardings
 
     def _solved(self, layout: Layout) -> Solver:
-        solver = Solver(self._program.snapshot, layout)
-        _PROPAGATE.propagate(solver)
-        if solver.steps is not self._steps:  # after so many steps, shardings are numbered anew
-            self._steps = solver.steps
+        steps = remembered_steps(self._program.snapshot.meshes)
+        if steps is not self._steps:  # after so many steps, shardings are numbered anew
+            self._steps = steps
+            self._rounds = Rounds(steps, self._program.snapshot.kinds)
             for known in (*self._known, *self._bytes):
                 known.clear()
+        solver = Solver(self._program.snapshot, layout, self._rounds)
+        _PROPAGATE.propagate(solver)
         return solver
 
     def largest(self, layout: Layout) -> list[Held]:
@@ -138,14 +144,12 @@ class Estimator:
 
     def _bytes_of_nodes(self, numbers: Sequence[int]) -> Floats:
         """The bytes that a device has of a value of each node."""
-        bytes_: list[float] = []
-        for node, (number, known) in enumerate(zip(numbers, self._bytes, strict=True)):
-            found = known.get(number)
-            if found is None:
-                value = self._program.values[node]
-                sharding = self._steps.shardings[number]
-                found = known[number] = 0.0 if value is None else self._costs.local_bytes(value, sharding)
-            bytes_.append(found)
+        bytes_ = [find(number) for find, number in zip(self._find_bytes, numbers, strict=True)]
+        while None in bytes_:
+            node = bytes_.index(None)
+            value, sharding = self._program.values[node], self._steps.shardings[numbers[node]]
+            found = 0.0 if value is None else self._costs.local_bytes(value, sharding)
+            bytes_[node] = self._bytes[node][numbers[node]] = found
         return np.array(bytes_)
 
     def _resharded(self, node: int, source: TensorSharding | None, target: TensorSharding | None) -> Seconds:
@@ -154,6 +158,19 @@ class Estimator:
         if value is None or equivalent(source, target):
             return {}
         return self._costs.of_reshard(value, source, target)
+
+
+@dataclass(frozen=True, slots=True)
+class _CostOfEqual:
+    """What equal operations cost, with the same shardings."""
+
+    operation: FoldedOperation
+    cost: OperationCost
+    """Of each of them."""
+    compute: float
+    """The seconds of all of them together."""
+    is_local: bool
+    """Whether they exchange nothing, as most do, which is then soon added up."""
 
 
 class _Sum:
@@ -171,13 +188,14 @@ class _Sum:
             list
         )
 
-    def add(self, operation: FoldedOperation, cost: OperationCost) -> None:
-        """Add what an operation costs."""
-        self._compute += operation.times * cost.compute
-        if cost.communication:
-            self.send(operation.times, cost.communication)
-        for reshard in cost.reshards:
-            self._reshards[operation.nodes[reshard.operand], reshard.steps].append((operation, reshard))
+    def add(self, costs: Sequence[_CostOfEqual]) -> None:
+        """Add what operations cost."""
+        self._compute += sum([each.compute for each in costs])
+        for each in [each for each in costs if not each.is_local]:
+            self.send(each.operation.times, each.cost.communication)
+            for reshard in each.cost.reshards:
+                users = self._reshards[each.operation.nodes[reshard.operand], reshard.steps]
+                users.append((each.operation, reshard))
 
     def send(self, times: int, seconds: Seconds) -> None:
         """Add what is sent so many times."""

@@ -9,13 +9,13 @@ As a program folds, so does its snapshot, which is solved like any other.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.ops import DataFlowEdgeOp, NamedComputationOp
 from sdy.ir.operation_key import Remembered
@@ -28,6 +28,7 @@ from sdy.passes.common.loops import loop_trips, loops_around
 from sdy.passes.propagation.binding import Binding
 from sdy.passes.propagation.reading.reader import read
 from sdy.passes.propagation.snapshot import UNSHARDABLE, DeadCode, Return, Sibling, Snapshot
+from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.work import Work, work_of
 
 _ROUNDS = 4
@@ -137,13 +138,12 @@ class _Folding:
     def _find_classes(self) -> Sequence[int]:
         """The class of each node, numbered as they are met; node 0 is one of its own."""
         snapshot = self._snapshot
-        types: dict[Attribute | None, int] = {}
         arguments = {node for function in snapshot.functions for node in function.arguments}
         self._likeness: Sequence[int] = ()
-        colors = [
-            hash((types.setdefault(value and value.type, len(types)), node in arguments, snapshot.given.get(node)))
+        classes = _numbered(
+            (value and value.type, node in arguments, snapshot.given.get(node))
             for node, value in enumerate(self._binding.values)
-        ]
+        )
         # The place at which a value is returned says nothing of it.
         around_values = [
             (key, nodes)
@@ -152,17 +152,17 @@ class _Folding:
         ]
         for done in range(_ROUNDS):
             if done == _ROUNDS_OF_LIKENESS:
-                self._likeness = colors
-            around = colors.copy()
-            for key, nodes in around_values:
-                color = hash((key, *[colors[node] for node in nodes]))
+                self._likeness = classes
+            around: list[list[tuple[int, int]]] = [[] for _ in classes]
+            kinds = _numbered((key, *[classes[node] for node in nodes]) for key, nodes in around_values)
+            for kind, (_, nodes) in zip(kinds, around_values, strict=True):
                 for position, node in enumerate(nodes):
-                    around[node] += hash((color, position))
-            colors = [hash(color) for color in around]
+                    around[node].append((kind, position))
+            classes = _numbered((own, *sorted(each)) for own, each in zip(classes, around, strict=True))
+        own: list[Hashable] = [*classes]
         for _, (value, result) in snapshot.returns:
-            colors[result] = hash(("returned", colors[value], snapshot.given.get(result)))
-        numbers: dict[int, int] = {}
-        return [UNSHARDABLE, *[numbers.setdefault(color, len(numbers) + 1) for color in colors[1:]]]
+            own[result] = "returned", classes[value], snapshot.given.get(result)
+        return [UNSHARDABLE, *_numbered(own[1:], first=1)]
 
     def _find_returned(self) -> Mapping[int, tuple[int, int]]:
         main = main_function(self._module)
@@ -241,18 +241,32 @@ class _Folding:
         last: dict[_Folded, Operation] = {}
         for op, key, nodes in zip(self._binding.operations, self._keys, self._nodes, strict=True):
             if id(op) in self._places and _has_cost(op):
-                folded = key, work_of(op), tuple([self._classes[node] for node in nodes])
+                folded = key, tuple([self._classes[node] for node in nodes])
                 first.setdefault(folded, op)
                 last[folded] = op
                 times[folded] += prod(loop_trips(loop) or 1 for loop in loops_around(op))
+        fused = FusedValues()
         return [
-            FoldedOperation(op, *folded, times[folded], (self._places[id(op)], self._places[id(last[folded])]))
-            for folded, op in first.items()
+            FoldedOperation(
+                op,
+                key,
+                work_of(op, fused),
+                nodes,
+                times[key, nodes],
+                (self._places[id(op)], self._places[id(last[key, nodes])]),
+            )
+            for (key, nodes), op in first.items()
         ]
 
 
-_Folded = tuple[int, Work, tuple[int, ...]]
-"""By which operations are equal."""
+def _numbered(values: Iterable[Hashable], first: int = 0) -> list[int]:
+    """A number for each value, equal ones for equal values, in the order in which they are met."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(value, first + len(numbers)) for value in values]
+
+
+_Folded = tuple[int, tuple[int, ...]]
+"""By which operations are equal: their keys, and the nodes of their operands and results."""
 
 
 def _has_cost(op: Operation) -> bool:

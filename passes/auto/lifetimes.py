@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.box import Ints
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.spmd.costs.footprint import is_fused
+from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.sizes import value_bytes
 
 
@@ -40,6 +40,7 @@ class _Lifetimes:
     def __init__(self, num_nodes: int, node_of: Callable[[SSAValue], int], places: Mapping[int, int]) -> None:
         self._node_of = node_of
         self._places = places
+        self._fused = FusedValues()
         self._alive = np.zeros(num_nodes, np.int64)
         self._bytes = 0
         self._most: dict[tuple[int, ...], tuple[int, Ints, int]] = {}
@@ -58,7 +59,7 @@ class _Lifetimes:
         ending: dict[int, list[SSAValue]] = {}
         for number, op in enumerate(operations):
             for result in op.results:
-                if result not in elsewhere and result in last_use and not is_fused(result):
+                if result not in elsewhere and result in last_use and result not in self._fused:
                     self._change(result, 1)
                     ending.setdefault(last_use[result], []).append(result)
             self._remember(op)

@@ -24,6 +24,7 @@ from sdy.mesh import Mesh
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import partition
 from sdy.passes.spmd.costs.communication import received
+from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.passes.spmd.costs.step_time import AxisNames, axes_of, compute_seconds, seconds_of_messages
@@ -100,6 +101,8 @@ class OperationCosts:
 
     def _of_agreeing(self, op: Operation, work: Work, shardings: Shardings) -> OperationCost | None:
         """The cost where nothing but sums is exchanged; None where that may not be so."""
+        if not op.operands:
+            return OperationCost(self._seconds_of_parts(op, work, shardings, 1), {})
         rule = sharding_rule(op)
         if rule is None:
             return None
@@ -109,13 +112,16 @@ class OperationCosts:
         exchanged = (*rule.need_replication, *rule.permutation)
         if any(plan.shardings) or any(plan.axes_per_factor[factor] for factor in exchanged):
             return None
-        bytes_ = [self.local_bytes(*each) for each in zip(values, shardings, strict=True)]
-        touched = (*work.reads, *work.writes)
-        traffic = sum(each for each, is_touched in zip(bytes_, touched, strict=True) if is_touched)
         parts = total_size((axis for axes in plan.axes_per_factor for axis in axes), self._mesh)
-        compute = seconds_of_work(work.operations / parts, work.element_type, traffic, self._hardware)
-        summed = sum(bytes_[len(op.operands) :])
+        summed = sum(map(self.local_bytes, op.results, shardings[len(op.operands) :]))
+        compute = self._seconds_of_parts(op, work, shardings, parts)
         return OperationCost(compute, self._of_sum(plan.reduction_axes, summed))
+
+    def _seconds_of_parts(self, op: Operation, work: Work, shardings: Shardings, parts: int) -> float:
+        """How long a device computes that does one of so many parts, and has its parts of operands and results."""
+        values = zip((*op.operands, *op.results), shardings, (*work.reads, *work.writes), strict=True)
+        traffic = sum(self.local_bytes(value, sharding) for value, sharding, is_touched in values if is_touched)
+        return seconds_of_work(work.operations / parts, work.element_type, traffic, self._hardware)
 
     def _of_sum(self, axes: Sequence[AxisRef], summed: float) -> Seconds:
         if not axes or not summed:
@@ -140,7 +146,7 @@ class OperationCosts:
         """The cost of `op` as the partitioner has it alone; of what cannot be, of the whole on each device."""
         values = (*op.operands, *op.results)
         if captured_values(op) or not all(isinstance(value.type, TensorType) for value in values):
-            return OperationCost(seconds_of(op, self._hardware), {})
+            return OperationCost(seconds_of(op, self._hardware, FusedValues()), {})
         closed = [
             sharding or TensorSharding.replicated_closed(self._mesh_name, len(shape_of(value)))
             for value, sharding in zip(values, shardings, strict=True)

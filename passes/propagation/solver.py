@@ -16,16 +16,16 @@ who reads a tensor alone is propagated through earlier.
 All that is asked is the snapshot, which stays as it is: it can be solved for other shardings, without the module.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import ne
 
 from sdy.passes.propagation.directions import ALL_STAGES
 from sdy.passes.propagation.erasure import Erasure
+from sdy.passes.propagation.rounds import Round, Rounds
 from sdy.passes.propagation.snapshot import UNSHARDABLE, Snapshot
 from sdy.passes.propagation.solution import LogEntry, Solution
-from sdy.passes.propagation.step import NO_SHARDING, OperationKind, Outcomes, Strategy, remembered_steps
+from sdy.passes.propagation.step import NO_SHARDING, Strategy, remembered_steps
 from sdy.sharding import TensorSharding
 
 _BARE, _STALE, _DONE = None, True, False
@@ -36,33 +36,44 @@ nothing left to do."""
 class Solver:
     """The shardings of a snapshot's nodes as they grow, round by round.
 
-    Where nodes are `given` other shardings than the snapshot has, or None, these count.
+    Where nodes are `given` other shardings than the snapshot has, or None, these count. `rounds` are those of an
+    earlier solver of the snapshot, as it was at first, with what it has found out.
     """
 
-    def __init__(self, snapshot: Snapshot, given: Mapping[int, TensorSharding | None] | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        given: Mapping[int, TensorSharding | None] | None = None,
+        rounds: Rounds | None = None,
+    ) -> None:
         self.snapshot = snapshot
         changed = {**snapshot.given, **(given or {})}
         self.given = {node: sharding for node, sharding in changed.items() if sharding is not None}
         """The shardings that nodes have to begin with."""
-        self.steps = remembered_steps(snapshot.meshes)
+        self._rounds = rounds or Rounds(remembered_steps(snapshot.meshes), snapshot.kinds)
+        self.steps = self._rounds.steps
         self.visits = 0
         """How many visits of operations it took so far."""
         self._numbers = [NO_SHARDING] * snapshot.num_nodes
         """The number of each node's sharding."""
         self._kinds = list(snapshot.kinds)
         """What a step does at each operation, which erasures may change."""
+        self._kinds_changed = False
         self._erasure = Erasure(snapshot.dead_code, self._kinds)
         self._log: list[LogEntry] = []
         """What is only asked for by those who want an explanation is left to be found then: to put it aside is slow."""
         self._milestones: list[tuple[int, Solution]] = []
+        self._assigned = 0
+        """How many shardings came from elsewhere than propagation."""
         self._state: list[bool | None] = [_BARE] * len(self._kinds)
         """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`."""
         for node, sharding in self.given.items():
             self.assign(node, sharding)
         for number in snapshot.dead_code.dead:
             self._state[number] = _STALE
-        self._numbers_of_kinds: dict[OperationKind, list[int]] = {}
-        self._last_round: tuple[Strategy, int] | None = None
+        self._last_round: Round | None = None
+        self._settled_returns: tuple[Strategy, int, int] | None = None
+        """When returns were found to have nothing to do."""
         self._returned = [value for _, (value, _) in snapshot.returns]
         self._results = [result for _, (_, result) in snapshot.returns]
         self._reached: dict[int, tuple[int, ...]] = {}
@@ -82,6 +93,7 @@ class Solver:
     def assign(self, node: int, sharding: TensorSharding) -> None:
         """Give `node` a sharding that does not come from propagation."""
         self._numbers[node] = self.steps.number(sharding)
+        self._assigned += 1
         self._make_readers_stale(node)
 
     def run(self, strategy: Strategy, stages: int) -> None:
@@ -114,37 +126,40 @@ class Solver:
 
     def _wake(self, strategy: Strategy, stages: int) -> None:
         """Make stale the operations to which this round is not like the last."""
-        last_round = self._last_round
-        self._last_round = (strategy, stages)
+        last_round, this_round = self._last_round, Round(strategy, stages)
+        self._last_round = this_round
         if last_round is None:
             return
-        last_strategy, last_stages = last_round
-        if not self._numbers_of_kinds:
-            of_kinds = defaultdict[OperationKind, list[int]](list)
-            for number, kind in enumerate(self._kinds):
-                if kind is not None:
-                    of_kinds[kind].append(number)
-            self._numbers_of_kinds = of_kinds
+        if self._kinds_changed:
+            self._rounds = Rounds(self.steps, self._kinds)
+            self._kinds_changed = False
         state = self._state
-        for kind, numbers in self._numbers_of_kinds.items():
-            if strategy != last_strategy or kind.directions[stages] != kind.directions[last_stages]:
-                for number in numbers:
-                    if state[number] is _DONE:
-                        state[number] = _STALE
+        for number in self._rounds.woken(last_round, this_round):
+            if state[number] is _DONE:
+                state[number] = _STALE
 
     def _visit_returns(self, strategy: Strategy) -> None:
+        now = strategy, len(self._log), self._assigned
+        if now == self._settled_returns:
+            return
         number_of = self._numbers.__getitem__
         # Between tensors that are split alike nothing moves.
         are_different = map(ne, map(number_of, self._returned), map(number_of, self._results))
+        taken = self._rounds.outcomes(Round(strategy, ALL_STAGES))
         for index, (kind, tensors) in compress(enumerate(self.snapshot.returns), are_different):
             shardings = number_of(tensors[0]), number_of(tensors[1])
-            outcome = self.steps.step(kind, strategy, ALL_STAGES, shardings)
+            outcome = taken[kind].get(shardings) if kind in taken else None
+            if outcome is None:
+                taken[kind] = self.steps.taken(kind, strategy, ALL_STAGES)
+                outcome = self.steps.step(kind, strategy, ALL_STAGES, shardings)
             sets, _, _ = outcome
             if sets:
                 self._log.append((~index, kind, outcome))
             for position, sharding in sets:
                 for node in self.snapshot.group(tensors[position]):
                     self._set(node, sharding)
+        if now == (strategy, len(self._log), self._assigned):
+            self._settled_returns = now
 
     def _visit_operations(self, strategy: Strategy, stages: int) -> None:
         """Written to be fast: this loop goes round once for each visit."""
@@ -152,7 +167,7 @@ class Solver:
         kinds, tensors_of, readers_of, routes = self._kinds, snapshot.tensors, snapshot.readers, snapshot.routes
         dead = self._erasure.dead
         number_of, log, push = numbers.__getitem__, self._log.append, stack.append
-        taken: dict[OperationKind, Outcomes] = {}
+        taken = self._rounds.outcomes(Round(strategy, stages))
         # What becomes stale on the way is found too, if it is not passed yet.
         stale = compress(range(len(kinds)), state)
         here = -1
@@ -259,7 +274,7 @@ class Solver:
 
     def _erase(self, number: int) -> None:
         touched = self._erasure.erase(number)
-        self._numbers_of_kinds.clear()
+        self._kinds_changed = True
         for user in touched.left_alone:
             self._state[user] = _STALE
         for neighbour in touched.neighbours:

@@ -4,25 +4,14 @@ Values live from the operation that makes them to the last one that uses them. W
 from few others is taken to be fused into what uses it, and then needs no memory of its own.
 """
 
-from collections.abc import Collection
-
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
+from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.sizes import value_bytes
-from sdy.rules import movement
-from sdy.rules.elementwise import POINTWISE
-
-_MOVING = "bitcast_convert clamp constant iota pad reshape select slice"
-
-_FUSED = frozenset(f"stablehlo.{name}" for names in (POINTWISE, _MOVING) for name in names.split())
-"""Operations that, beside those that only move elements, are computed as part of what uses their result."""
-
-_FUSES = _FUSED | {"stablehlo.reduce", "func.return", "stablehlo.return"}
-"""Operations that compute their operands as they go."""
 
 
 def peak_bytes(module: ModuleOp) -> int:
@@ -37,6 +26,7 @@ def peak_bytes(module: ModuleOp) -> int:
 class _Peak:
     def __init__(self, symbols: Symbols):
         self._symbols = symbols
+        self._fused = FusedValues()
         self._of_function: dict[FuncOp, int] = {}
 
     def of(self, block: Block, elsewhere: set[SSAValue]) -> int:
@@ -48,7 +38,7 @@ class _Peak:
         peak = current = 0
         for number, op in enumerate(operations):
             for result in op.results:
-                if result not in elsewhere and not is_fused(result) and result in last_use:
+                if result not in elsewhere and result not in self._fused and result in last_use:
                     alive[result] = value_bytes(result)
                     current += alive[result]
                     ending.setdefault(last_use[result], []).append(result)
@@ -68,17 +58,3 @@ class _Peak:
 def _used(op: Operation) -> list[SSAValue]:
     """What an operation uses, or operations inside it."""
     return [operand for inner in op.walk() for operand in inner.operands]
-
-
-def is_fused(value: SSAValue) -> bool:
-    """Whether `value` is computed as part of what uses it, and so never in memory."""
-    owner = value.owner
-    return (
-        isinstance(owner, Operation)
-        and _fuses(owner.name, _FUSED)
-        and all(_fuses(use.operation.name, _FUSES) for use in value.uses)
-    )
-
-
-def _fuses(name: str, others: Collection[str]) -> bool:
-    return name in others or movement(name) is not None

@@ -24,6 +24,7 @@ from sdy.passes.common.loops import loop_trips
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.footprint import peak_bytes
+from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.work import seconds_of
 from sdy.stablehlo import CaseOp, CollectivePermuteOp, IfOp, WhileOp
@@ -101,6 +102,7 @@ class _Compute:
         self._module = module
         self._hardware = hardware
         self._symbols = Symbols(module)
+        self._fused = FusedValues()
 
     def seconds(self) -> float:
         return self._block(main_function(self._module).body.block)
@@ -118,4 +120,4 @@ class _Compute:
             case CallOp():
                 return self._block(callee(op, self._symbols).body.block)
             case _:
-                return seconds_of(op, self._hardware)
+                return seconds_of(op, self._hardware, self._fused)

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.ir.shapes import shape_of
 from sdy.ir.traits import is_terminator
-from sdy.passes.spmd.costs.footprint import is_fused
+from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.stablehlo import AllGatherOp, AllReduceOp, AllToAllOp, CollectivePermuteOp, ReduceScatterOp
@@ -30,22 +30,26 @@ class Work:
     operations: float
     """A multiply-add is two of them."""
     element_type: str
-    """That of what is multiplied."""
+    """That of what is multiplied, if anything is."""
     reads: tuple[bool, ...]
     """Which operands are read from memory."""
     writes: tuple[bool, ...]
     """Which results are written to memory."""
 
 
-def work_of(op: Operation) -> Work:
-    """What `op` takes; of a collective, what is received counts, and nothing else; what is returned stays in place."""
+def work_of(op: Operation, fused: FusedValues) -> Work:
+    """What `op` takes, where `fused` values are not in memory.
+
+    Of a collective, what is received counts, and nothing else; what is returned stays in place.
+    """
     if isinstance(op, _COLLECTIVES) or is_terminator(op):
         return Work(0.0, "", (False,) * len(op.operands), (False,) * len(op.results))
+    operations = _operations(op)
     return Work(
-        _operations(op),
-        _element_type(op.operands[0]) if op.operands else "",
-        tuple([value_bytes(operand) > 0 and not is_fused(operand) for operand in op.operands]),
-        tuple([value_bytes(result) > 0 and not is_fused(result) for result in op.results]),
+        operations,
+        _element_type(op.operands[0]) if operations else "",
+        tuple([operand not in fused and value_bytes(operand) > 0 for operand in op.operands]),
+        tuple([result not in fused and value_bytes(result) > 0 for result in op.results]),
     )
 
 
@@ -54,9 +58,9 @@ def seconds_of_work(operations: float, element_type: str, traffic: float, hardwa
     return max(operations / hardware.peak_of(element_type), traffic / hardware.memory_bandwidth)
 
 
-def seconds_of(op: Operation, hardware: Hardware) -> float:
+def seconds_of(op: Operation, hardware: Hardware, fused: FusedValues) -> float:
     """How long a device takes for `op`, without what is inside of it."""
-    work = work_of(op)
+    work = work_of(op, fused)
     read = sum(value_bytes(each) for each, is_read in zip(op.operands, work.reads, strict=True) if is_read)
     written = sum(value_bytes(each) for each, is_written in zip(op.results, work.writes, strict=True) if is_written)
     return seconds_of_work(work.operations, work.element_type, read + written, hardware)
