@@ -24,7 +24,7 @@ from sdy.passes.auto.choices import Choice, find_choices, find_choices_of_result
 from sdy.passes.auto.estimate import Estimator, Held
 from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import fold
-from sdy.passes.auto.origins import number_operations, results_of
+from sdy.passes.auto.origins import choosable_results, number_operations
 from sdy.passes.auto.plan import Plan, Row
 from sdy.passes.auto.search import Candidate, Search
 from sdy.passes.auto.truth import LayoutOfModule, true_cost
@@ -189,13 +189,14 @@ def _rows(
     main = main_function(module)
     names = argument_names(main)
     shardings = search.shardings(best.assignment)
+    choosable = choosable_results(module)
     rows: list[Row] = []
     for choice in [*choices, *(each for each in of_results if each.node in best.assignment)]:
         runner_up = search.runner_up(choice, best)
         otherwise = None if runner_up is None else search.shardings(runner_up.assignment)[choice.node]
         more_seconds = None if runner_up is None else runner_up.cost.seconds - best.cost.seconds
         if choice.origins:
-            results = results_of(module, choice.origins)
+            results = [choosable[number] for number in choice.origins]
             named, type_ = tuple(map(_name_of_result, results)), str(results[0].type)
             rows.append(Row((), named, type_, choice.final(shardings[choice.node]), otherwise, more_seconds))
             continue

@@ -43,7 +43,7 @@ class Choice:
     options: tuple[TensorSharding, ...]
     """Not to split them at all, and then the ways to split them over axes that divide their dimensions."""
     origins: tuple[int, ...] = ()
-    """The numbers of the operations that they are the results of, if they are no arguments."""
+    """The numbers of the results that they are copies of, if they are no arguments."""
 
     @property
     def node(self) -> int:

@@ -76,7 +76,7 @@ class FoldedProgram:
     returned: Mapping[int, tuple[int, int]]
     """The nodes of what is returned as the next value of an argument's node, and of the result; by that node."""
     origins: Mapping[int, tuple[int, ...]]
-    """The numbers of the operations whose result each node stands for, of those that have one."""
+    """The numbers of the results that each node stands for, of those that have one."""
     alive: Alive
     """How many values of each node are alive at the times that may need the most memory."""
 

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.diagnostics import capture
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import func_result_sharding, set_func_arg_sharding, set_func_result_sharding, set_sharding
-from sdy.passes.auto.origins import results_of
+from sdy.passes.auto.origins import choosable_results
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import partition, propagate
@@ -24,7 +24,7 @@ class LayoutOfModule:
     arguments: Mapping[int, TensorSharding]
     """The shardings of arguments of the main function, by their index."""
     results: Mapping[int, TensorSharding] = field(default_factory=dict[int, TensorSharding])
-    """The shardings of operations' results, by the operations' numbers."""
+    """The shardings of results of operations, by their index in `choosable_results`."""
 
     def write(self, module: ModuleOp) -> None:
         """Give the arguments, their next values if the main function returns these, and the results their shardings."""
@@ -34,8 +34,9 @@ class LayoutOfModule:
             set_func_arg_sharding(main, index, sharding)
             if index in state and func_result_sharding(main, state[index]) is None:
                 set_func_result_sharding(main, state[index], sharding)
-        for result, sharding in zip(results_of(module, self.results), self.results.values(), strict=True):
-            set_sharding(result, sharding)
+        results = choosable_results(module) if self.results else ()
+        for number, sharding in self.results.items():
+            set_sharding(results[number], sharding)
 
 
 def true_cost(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware) -> StepCost:

@@ -64,8 +64,9 @@ def jit(
     inline, compiler_options. Without `fun`, the result is a decorator.
     """
     if choice_in(in_shardings) is not None:
-        compiled = partial(jit, mesh=mesh, policy=policy, compare_layouts=compare_layouts, **options)
-        make = partial(Planned, mesh=mesh, trees=(in_shardings, out_shardings), compiled=compiled, options=options)
+        compiled = partial(jit, compare_layouts=compare_layouts, **options)
+        trees = (in_shardings, out_shardings)
+        make = partial(Planned, mesh=mesh, trees=trees, compiled=compiled, policy=policy, options=options)
         return make if fun is None else make(fun)
     trees = (mesh, in_shardings, out_shardings)
     make = partial(Jitted, trees=trees, policy=policy, compare_layouts=compare_layouts, options=options)

@@ -18,10 +18,12 @@ from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
 from sdy.passes.auto.plan import Plan
+from sdy.passes.auto.results_policy import policies_of_results
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.jax.from_jax import from_jax
 from sdy.passes.jax.given_shardings import GivenShardings, Tree, leaf_for_each
+from sdy.passes.policy.policy import Policy, apply_policy, policies_in_turn
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.sharding import TensorSharding
 
@@ -57,8 +59,10 @@ AUTO = Auto()
 class Planned:
     """A function whose arguments' shardings are chosen when it is first called, for each combination of types.
 
-    What it compiles is `sdy.jit` of the function with these shardings; `plan` says what was chosen. The next values of
-    the state are split as the state, so that results can be arguments of the next call.
+    What it compiles is `sdy.jit` of the function with these shardings, and those that were chosen for results of
+    operations; `plan` says what was chosen. The next values of the state are split as the state, so that results can be
+    arguments of the next call. Called while jax traces, it is a part of a larger program, in which the results of its
+    operations are left to propagation.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Planned:
         mesh: AnyMesh | Mesh | None,
         trees: tuple[Tree, Tree],
         compiled: Callable[..., Any],
+        policy: Policy | None,
         options: Mapping[str, Any],
     ) -> None:
         if mesh is None:
@@ -83,7 +88,8 @@ class Planned:
         self._mesh = _without_explicit_axes(of_jax)
         self._arguments, self._results = trees
         self._choose = choose
-        self._compiled = compiled  # of the function and the trees of shardings
+        self._compiled = compiled  # of the function, the trees of shardings, and a policy
+        self._policies = [] if policy is None else [policy]
         self._made: dict[Any, tuple[Plan, Any]] = {}
 
     def __call__(self, *args: Any) -> Any:
@@ -109,20 +115,23 @@ class Planned:
         types = tree_map(_type_of, args)
         module = from_jax(jitted, *types)
         self._give(module, args)
+        for policy in self._policies:
+            apply_policy(module, policy)
         choose = self._choose
         plan = auto(
             module,
             hardware=choose.hardware_for(self._mesh),
             memory=choose.memory,
             time_limit=choose.time_limit,
-            intermediates=False,
         )
         main = main_function(module)
         arguments = tree_unflatten(tree_structure(args), func_arg_shardings(main))
         results = self._results
         if results is None:
             results = tree_unflatten(tree_structure(jax.eval_shape(jitted, *types)), func_result_shardings(main))
-        return plan, self._compiled(self._fun, mesh=self._mesh, in_shardings=arguments, out_shardings=results)
+        shardings = {"in_shardings": arguments, "out_shardings": results}
+        policy = policies_in_turn([*self._policies, *policies_of_results(module)])
+        return plan, self._compiled(self._fun, mesh=self._mesh, policy=policy, **shardings)
 
     def _give(self, module: ModuleOp, args: tuple[Any, ...]) -> None:
         """Write the mesh, and the shardings that are given, into `module`."""

@@ -1,12 +1,16 @@
 """`sdy.jit` where the compiler chooses how arguments are split."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
+from xdsl.ir import Operation
 
 import sdy
+from sdy.dialect.shardings import set_sharding
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 Params = dict[str, jax.Array]
@@ -74,3 +78,50 @@ def test_a_mesh_is_needed() -> None:
 def test_static_arguments_are_refused() -> None:
     with pytest.raises(TypeError, match="static_argnums: no arguments are static where shardings are chosen"):
         sdy.jit(step, mesh=MESH, in_shardings=sdy.AUTO, static_argnums=1)
+
+
+def product(x: jax.Array, w: jax.Array, scale: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.tanh(x @ w) * scale)
+
+
+def product_arguments() -> tuple[jax.Array, jax.Array, jax.Array]:
+    (params, x, _), scale = arguments(), jnp.float32(2.0)
+    return x, params["up"], scale
+
+
+def test_results_of_operations_are_split_as_chosen() -> None:
+    whole = PartitionSpec()
+    planned = sdy.jit(product, mesh=MESH, in_shardings=(whole, whole, sdy.Auto("cpu-8", time_limit=10)))
+    args = product_arguments()
+    rows = planned.plan(*args).rows
+    assert [(row.arguments, row.type) for row in rows] == [((), "tensor<4096x256xf32>")]
+    assert "f32[4096,32]" in planned.lower(*args).compile().as_text()
+    np.testing.assert_allclose(planned(*args), jax.jit(product)(*args), rtol=1e-4)
+
+
+def test_what_was_chosen_for_results_is_lost_in_a_larger_program() -> None:
+    whole = PartitionSpec()
+    planned = sdy.jit(product, mesh=MESH, in_shardings=(whole, whole, sdy.Auto("cpu-8", time_limit=10)))
+    args = product_arguments()
+
+    def larger(x: jax.Array, w: jax.Array, scale: jax.Array) -> jax.Array:
+        return planned(x, w, scale) + jnp.sum(jnp.cos(x))
+
+    with pytest.warns(sdy.LostShardingWarning, match="the function is part of a larger program"):
+        value = jax.jit(larger)(*args)
+    np.testing.assert_allclose(value, jax.jit(product)(*args) + jnp.sum(jnp.cos(args[0])), rtol=1e-4)
+
+
+def test_a_policy_counts_in_a_plan() -> None:
+    def policy(operations: Sequence[Operation]) -> None:
+        for op in operations:
+            if op.name == "stablehlo.dot_general":
+                set_sharding(op.results[0], sdy.Sharding.of("data", "model", mesh="mesh"))
+
+    whole = PartitionSpec()
+    auto = sdy.Auto("cpu-8", time_limit=10)
+    planned = sdy.jit(product, mesh=MESH, in_shardings=(whole, whole, auto), policy=policy)
+    args = product_arguments()
+    assert not planned.plan(*args).rows
+    assert "f32[1024,128]" in planned.lower(*args).compile().as_text()
+    np.testing.assert_allclose(planned(*args), jax.jit(product)(*args), rtol=1e-4)
