@@ -22,7 +22,8 @@ _MACHINES: Sequence[tuple[Mapping[str, int], str]] = (
 _SCARCE = 0.75
 """Of the memory that data parallelism takes, or the plan where there is none: so much has a program the second time."""
 
-_ROUNDING = 1 + 1e-9
+_AS_FAST = 1 + 1e-4
+"""Of layouts that are as fast, to so many digits, the plan takes the one that needs less memory."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Planned:
     @property
     def is_wrong(self) -> bool:
         """Whether there is no plan, or an expert has a better one."""
-        return self.plan is None or (self.expert is not None and (self.ratio or math.inf) > _ROUNDING)
+        return self.plan is None or (self.expert is not None and (self.ratio or math.inf) > _AS_FAST)
 
     def row(self) -> str:
         """A line of the table."""

@@ -193,7 +193,7 @@ def _rows(
     rows: list[Row] = []
     for choice in [*choices, *(each for each in of_results if each.node in best.assignment)]:
         runner_up = search.runner_up(choice, best)
-        otherwise = None if runner_up is None else search.shardings(runner_up.assignment)[choice.node]
+        otherwise = None if runner_up is None else choice.final(search.shardings(runner_up.assignment)[choice.node])
         more_seconds = None if runner_up is None else runner_up.cost.seconds - best.cost.seconds
         if choice.origins:
             results = [choosable[number] for number in choice.origins]

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, product
+from math import prod
 
 from sdy.axes import AxisRef
 from sdy.ir.shapes import num_elements, shape_of
@@ -12,6 +13,7 @@ from sdy.mesh import Mesh
 from sdy.passes.auto.folded_program import FoldedProgram
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.exporting.update_non_divisible_input_output_shardings import divisible_part_on
 from sdy.sharding import DimSharding, TensorSharding
 
 _OF_STATE = 1
@@ -30,6 +32,10 @@ _LAYERS = 3
 _OF_RESULTS = 2
 """The priority of what splits values in between, which follow what else there is."""
 
+_MOST_PADDING = 0.25
+"""So much of a value in between may be computed in addition, where axes do not divide its dimensions. Arguments and
+results of the program have no padding: callers hold their parts."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -38,10 +44,11 @@ class Choice:
     nodes: Mapping[int, tuple[int, ...]]
     """Their nodes in the folded program, and which arguments each stands for, if any."""
     shape: tuple[int, ...]
+    mesh: Mesh
     priority: int | None
     """That of the options: what is of a lower one follows from what others split."""
     options: tuple[TensorSharding, ...]
-    """Not to split them at all, and then the ways to split them over axes that divide their dimensions."""
+    """Not to split them at all, and then the ways to split them: arguments over axes that divide their dimensions."""
     origins: tuple[int, ...] = ()
     """The numbers of the results that they are copies of, if they are no arguments."""
 
@@ -61,7 +68,10 @@ class Choice:
         return self.priority == _OF_STATE
 
     def final(self, sharding: TensorSharding | None) -> TensorSharding:
-        """What is written where propagation gives `sharding`: closed, with the priority of the options."""
+        """What is written where propagation gives `sharding`: closed, with the priority of the options, and of an
+        argument without padding."""
+        if sharding is not None and not self.origins:
+            sharding = divisible_part_on(self.mesh, sharding, self.shape)
         if sharding is None or sharding.is_fully_replicated:
             return self.options[0]
         return replace(
@@ -77,7 +87,8 @@ def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence
         (value, *_), (arguments, *_) = [program.values[node] for node in nodes], nodes.values()
         assert value is not None
         priority = _OF_STATE if arguments[0] in program.state else None
-        choices.append(Choice(nodes, shape_of(value), priority, _options(shape_of(value), mesh_name, mesh, priority)))
+        options = _options(shape_of(value), mesh_name, mesh, priority)
+        choices.append(Choice(nodes, shape_of(value), mesh, priority, options))
     return choices
 
 
@@ -92,8 +103,8 @@ def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) 
             and program.snapshot.given.keys().isdisjoint(nodes)
         ):
             origins = tuple(sorted({number for node in nodes for number in program.origins[node]}))
-            options = _options(shape_of(value), mesh_name, mesh, _OF_RESULTS)
-            choices.append(Choice(dict.fromkeys(nodes, ()), shape_of(value), _OF_RESULTS, options, origins))
+            options = _options(shape_of(value), mesh_name, mesh, _OF_RESULTS, _MOST_PADDING)
+            choices.append(Choice(dict.fromkeys(nodes, ()), shape_of(value), mesh, _OF_RESULTS, options, origins))
     return choices
 
 
@@ -109,9 +120,18 @@ def _together(origins: Mapping[int, tuple[int, ...]]) -> Sequence[list[int]]:
 
 
 @lru_cache(2**10)
-def _options(shape: tuple[int, ...], mesh_name: str, mesh: Mesh, priority: int | None) -> tuple[TensorSharding, ...]:
+def _options(
+    shape: tuple[int, ...], mesh_name: str, mesh: Mesh, priority: int | None, most_padding: float = 0.0
+) -> tuple[TensorSharding, ...]:
     whole = TensorSharding.replicated_closed(mesh_name, len(shape))
-    return whole, *_splits(shape, mesh_name, mesh, priority)
+    splits = _splits(shape, mesh_name, mesh, priority)
+    return whole, *(each for each in splits if _padding(shape, each, mesh) <= most_padding)
+
+
+def _padding(shape: Sequence[int], sharding: TensorSharding, mesh: Mesh) -> float:
+    """How much of a tensor its parts have in addition: none where the axes divide its dimensions."""
+    parts = [dim.sharded_size(mesh) for dim in sharding.dims]
+    return prod(-(-size // each) * each / size for size, each in zip(shape, parts, strict=True)) - 1
 
 
 def _alike(program: FoldedProgram) -> Sequence[Mapping[int, tuple[int, ...]]]:
@@ -144,16 +164,16 @@ def _paths(name: str) -> Sequence[str]:
 
 
 def _splits(shape: Sequence[int], mesh_name: str, mesh: Mesh, priority: int | None) -> Iterator[TensorSharding]:
-    """Each way to put axes on dimensions that they divide; what is not split stays open."""
+    """Each way to put axes on dimensions; what is not split stays open."""
     nowhere = len(shape)
     for places in product((nowhere, *range(len(shape))), repeat=len(mesh.axes)):
         axes: list[list[AxisRef]] = [[] for _ in shape]
         for place, name in zip(places, mesh.axis_names, strict=True):
             if place != nowhere:
                 axes[place].append(AxisRef(name))
-        dims = tuple([DimSharding(tuple(each), False, priority if each else None) for each in axes])
-        if any(axes) and all(size % dim.sharded_size(mesh) == 0 for size, dim in zip(shape, dims, strict=True)):
-            yield TensorSharding(mesh_name, dims)
+        if any(axes):
+            dims = [DimSharding(tuple(each), False, priority if each else None) for each in axes]
+            yield TensorSharding(mesh_name, tuple(dims))
 
 
 Assignment = Mapping[int, TensorSharding]

@@ -28,7 +28,7 @@ from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.passes.spmd.costs.step_time import AxisNames, axes_of, compute_seconds, seconds_of_messages
-from sdy.passes.spmd.costs.work import Work, seconds_of, seconds_of_work
+from sdy.passes.spmd.costs.work import Work, seconds_of
 from sdy.passes.spmd.outline import outline
 from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
 from sdy.rules import sharding_rule
@@ -110,18 +110,19 @@ class OperationCosts:
         tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))
         plan = plan_operation(tensors, self._mesh_name, {self._mesh_name: self._mesh}, isinstance(op, ReshapeOp))
         exchanged = (*rule.need_replication, *rule.permutation)
-        if any(plan.shardings) or any(plan.axes_per_factor[factor] for factor in exchanged):
+        parts_per_factor = [total_size(axes, self._mesh) for axes in plan.axes_per_factor]
+        is_uneven = any(size % parts for size, parts in zip(rule.factor_sizes, parts_per_factor, strict=True))
+        if any(plan.shardings) or any(plan.axes_per_factor[factor] for factor in exchanged) or is_uneven:
             return None
-        parts = total_size((axis for axes in plan.axes_per_factor for axis in axes), self._mesh)
+        parts = math.prod(parts_per_factor)
         summed = sum(map(self.local_bytes, op.results, shardings[len(op.operands) :]))
         compute = self._seconds_of_parts(op, work, shardings, parts)
         return OperationCost(compute, self._of_sum(plan.reduction_axes, summed))
 
     def _seconds_of_parts(self, op: Operation, work: Work, shardings: Shardings, parts: int) -> float:
         """How long a device computes that does one of so many parts, and has its parts of operands and results."""
-        values = zip((*op.operands, *op.results), shardings, (*work.reads, *work.writes), strict=True)
-        traffic = sum(self.local_bytes(value, sharding) for value, sharding, is_touched in values if is_touched)
-        return seconds_of_work(work.operations / parts, work.element_type, traffic, self._hardware)
+        local_bytes = map(self.local_bytes, (*op.operands, *op.results), shardings)
+        return work.seconds(parts, local_bytes, self._hardware)
 
     def _of_sum(self, axes: Sequence[AxisRef], summed: float) -> Seconds:
         if not axes or not summed:

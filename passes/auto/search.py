@@ -44,11 +44,14 @@ _MOST_RESULTS = 12
 _PAIRED = 6
 """So many choices are made anew two at once."""
 
+_DIGITS = 5
+"""So many digits of a time count: of layouts that are equal in these, the one is better that needs less memory."""
+
 _CLEARLY = 0.9999
 """What takes this part of the time, or more, is better by nothing that counts: the search goes on for less alone."""
 
-_Rank = tuple[float, float]
-"""The bytes that a layout needs and there are not, and its seconds."""
+_Rank = tuple[float, float, int]
+"""The bytes that a layout needs and there are not, its seconds, and of what is as fast, all bytes that it needs."""
 
 _NOTHING_CHOSEN = Candidate("one choice", {}, StepCost(0.0, {}, 0))
 
@@ -101,7 +104,9 @@ class Search:
     def _fastest(self, found: Sequence[Candidate]) -> Candidate:
         """What would be best if there were more memory; it may come to fit when results are split."""
         best = min(found, key=self.rank)
-        if not any(self._excess(each.cost) and each.cost.seconds < best.cost.seconds for each in self._known.values()):
+        if not any(
+            each.cost.memory > self._memory and each.cost.seconds < best.cost.seconds for each in self._known.values()
+        ):
             return best
         self._allowed = math.inf
         try:
@@ -137,20 +142,16 @@ class Search:
         return found
 
     def _is_better_than_all(self, candidate: Candidate) -> bool:
-        known, cost = self._best, candidate.cost
-        return known is None or (self._excess(cost), cost.seconds) < (self._excess(known.cost), known.cost.seconds)
-
-    def _excess(self, cost: StepCost) -> float:
-        """The bytes that are needed and that there are not."""
-        return max(cost.memory - self._memory, 0.0)
+        known = self._best
+        return known is None or _rank(candidate.cost, self._memory) < _rank(known.cost, self._memory)
 
     def rank(self, candidate: Candidate) -> _Rank:
         """What fits comes before what does not, which is the better the less it needs."""
         return self.rank_of(candidate.cost)
 
     def rank_of(self, cost: StepCost, slower: float = 1.0) -> _Rank:
-        """That of what costs so much, or of what is so many times slower; sums in another order have the same."""
-        return max(cost.memory - self._allowed, 0.0), float(f"{cost.seconds * slower:.10g}")
+        """That of what costs so much, or of what is so many times slower."""
+        return _rank(cost, self._allowed, slower)
 
     def different(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those of `candidates` that differ in what they cost, the best first."""
@@ -199,20 +200,20 @@ class Search:
         return self.candidate(candidate.name, {**candidate.assignment, **chosen})
 
     def _is_clearly_better(self, candidate: Candidate, than: Candidate) -> bool:
-        excess, seconds = self.rank(candidate)
-        old_excess, old_seconds = self.rank(than)
+        excess, seconds, _ = self.rank(candidate)
+        old_excess, old_seconds, _ = self.rank(than)
         return excess < _CLEARLY * old_excess or (excess == old_excess and seconds < _CLEARLY * old_seconds)
 
     def runner_up(self, choice: Choice, chosen: Candidate) -> Candidate | None:
         """The best layout in which the arguments of `choice` have another sharding than in `chosen`, and all others may
         be chosen as there; None where there is none, or no time."""
-        present = self.shardings(chosen.assignment)[choice.node]
+        present = choice.final(self.shardings(chosen.assignment)[choice.node])
         others: list[Candidate] = []
         with suppress(_TimeIsUpError):
             others.extend(self._others(choice, chosen, self._options(choice), self.rank(chosen)))
         while others:
             best = min(others, key=self.rank)
-            if equivalent(self.shardings(best.assignment)[choice.node], present):
+            if equivalent(choice.final(self.shardings(best.assignment)[choice.node]), present):
                 others.remove(best)
             elif best.is_exact:
                 return best
@@ -271,6 +272,11 @@ def _splits_more(option: TensorSharding, present: TensorSharding | None) -> bool
         return not option.is_fully_replicated
     dims = list(zip(option.dim_axes, present.dim_axes, strict=True))
     return option.dim_axes != present.dim_axes and all(new[: len(old)] == old for new, old in dims)
+
+
+def _rank(cost: StepCost, memory: float, slower: float = 1.0) -> _Rank:
+    """That of what costs so much, or takes so many times longer, where there is so much memory."""
+    return max(cost.memory - memory, 0.0), float(f"{cost.seconds * slower:.{_DIGITS}g}"), cost.memory
 
 
 class _TimeIsUpError(Exception):

@@ -6,6 +6,14 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+_DONATED = {"jax.buffer_donor", "tf.aliasing_output"}
+"""The attributes of an argument that say that the results may take its memory: any of them, or a certain one."""
+
+
+def is_donated(function: FuncOp, index: int) -> bool:
+    """Whether results of `function` may take the memory of argument `index`."""
+    return function.arg_attrs is not None and not _DONATED.isdisjoint(function.arg_attrs.data[index].data)
+
 
 def set_argument_attribute(function: FuncOp, index: int, name: str, value: Attribute) -> None:
     """Give argument `index` of `function` this attribute."""

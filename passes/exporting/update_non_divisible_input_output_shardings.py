@@ -84,11 +84,12 @@ def divisible_part(sharding: TensorSharding, type_: Attribute, anchor: Operation
     """The largest part of `sharding`, whose mesh is looked up from `anchor`, that divides a tensor of this type."""
     if not isinstance(type_, ShapedType) or not is_static_tensor(type_):
         return sharding
-    return _divide_dims(sharding, type_.get_shape(), mesh_of(sharding, anchor))
+    return divisible_part_on(mesh_of(sharding, anchor), sharding, type_.get_shape())
 
 
 @lru_cache(maxsize=2**12)
-def _divide_dims(sharding: TensorSharding, shape: tuple[int, ...], mesh: Mesh) -> TensorSharding:
+def divisible_part_on(mesh: Mesh, sharding: TensorSharding, shape: tuple[int, ...]) -> TensorSharding:
+    """The largest part of `sharding` that divides a tensor of this shape."""
     if mesh.is_maximal:
         return sharding
     dims = zip(sharding.dims, shape, strict=True)

@@ -16,6 +16,7 @@ from sdy.array_types import array_type
 from sdy.diagnostics import error
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
+from sdy.passes.common.argument_attributes import is_donated
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.jax.device_mesh import DeviceMesh, PlacedSharding
@@ -24,9 +25,6 @@ from sdy.sharding import TensorSharding
 
 Array: TypeAlias = "jax.Array | np.ndarray[Any, np.dtype[Any]]"
 Argument: TypeAlias = "Array | np.generic | bool | int | float | complex"
-
-_DONATED = {"jax.buffer_donor", "tf.aliasing_output"}
-"""The attributes of an argument that say that the results may take its memory: any of them, or a certain one."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class Interface:
             main,
             [_placed(main, f"argument {index}", func_arg_sharding(main, index)) for index in range(count_in)],
             [_placed(main, f"result {index}", func_result_sharding(main, index)) for index in range(count_out)],
-            frozenset(index for index, entry in enumerate(main.arg_attrs or ()) if _DONATED & entry.data.keys()),
+            frozenset(index for index in range(len(main.args)) if is_donated(main, index)),
             is_local(module),
             tokens,
         )

@@ -20,6 +20,7 @@ from sdy.passes.auto.auto import prepared
 from sdy.passes.auto.choices import find_choices
 from sdy.passes.auto.estimate import Estimate, Estimator
 from sdy.passes.auto.folded_program import FoldedProgram, fold
+from sdy.passes.auto.plan import dims_of
 from sdy.passes.auto.truth import LayoutOfModule, true_cost
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.spmd.costs.hardware import Link, hardware_of
@@ -129,6 +130,26 @@ def test_sequence_parallelism_is_found_where_memory_forces_it() -> None:
     assert not row.sharding.is_fully_replicated
     assert ample.cost.seconds < scarce.cost.seconds < 1.1 * ample.cost.seconds
     assert "stablehlo.dot_general at" in str(scarce)
+
+
+def test_uneven_parts_are_taken_where_they_pay() -> None:
+    """No axis divides the vocabulary, and there is one sequence: each device computes a padded part of the columns."""
+    module = sdy.parse("""
+        func.func @main(%x: tensor<1x8191xf32>, %w: tensor<8191x50257xf32>) -> tensor<1xf32> {
+          %logits = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+            : (tensor<1x8191xf32>, tensor<8191x50257xf32>) -> tensor<1x50257xf32>
+          %e = stablehlo.exponential %logits : tensor<1x50257xf32>
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %s = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1]
+            : (tensor<1x50257xf32>, tensor<f32>) -> tensor<1xf32>
+          return %s : tensor<1xf32>
+        }
+    """)
+    whole = sdy.auto(module.clone(), mesh={"model": 8}, hardware=TPU, intermediates=False, time_limit=SECONDS)
+    plan = sdy.auto(module, mesh={"model": 8}, hardware=TPU, time_limit=SECONDS)
+    assert plan.cost.seconds < 0.5 * whole.cost.seconds
+    assert [dims_of(row.sharding) for row in plan.rows] == ["replicated", "replicated", '[{}, {"model"}]']
+    assert plan.rows[1].runner_up is None
 
 
 def test_what_does_not_fit_is_told() -> None:

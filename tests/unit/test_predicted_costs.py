@@ -106,3 +106,64 @@ def test_what_a_loop_carries_along_takes_no_time():
     hardware = hardware_of("tpu-v5p")
     of_one_value = 1000 * 8 * 16 * 4 / hardware.memory_bandwidth
     assert compute_seconds(partitioned(loop + dot), hardware) < of_one_value
+
+
+TABLE, ROWS = 2**16 * 64 * 4, 8 * 64 * 4
+LOOKUP = """
+func.func @main(%table: tensor<65536x64xf32>, %numbers: tensor<8x1xi32>) -> tensor<8x64xf32> {
+  %0 = "stablehlo.gather"(%table, %numbers) <{
+    dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0],
+                                          index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, 64>}> : (tensor<65536x64xf32>, tensor<8x1xi32>) -> tensor<8x64xf32>
+  return %0 : tensor<8x64xf32>
+}
+"""
+UPDATE = """
+func.func @main(%table: tensor<65536x64xf32> {donated}, %rows: tensor<8x64xf32>, %place: tensor<i32>)
+    -> tensor<65536x64xf32> {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.dynamic_update_slice %table, %rows, %place, %zero
+    : (tensor<65536x64xf32>, tensor<8x64xf32>, tensor<i32>, tensor<i32>) -> tensor<65536x64xf32>
+  return %0 : tensor<65536x64xf32>
+}}
+"""
+SCATTER = """
+func.func @main(%table: tensor<65536x64xf32> {tf.aliasing_output = 0 : i32}, %numbers: tensor<8x1xi32>,
+                %rows: tensor<8x64xf32>) -> tensor<65536x64xf32> {
+  %0 = "stablehlo.scatter"(%table, %numbers, %rows) <{
+    scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0],
+                                                   scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %sum = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<65536x64xf32>, tensor<8x1xi32>, tensor<8x64xf32>) -> tensor<65536x64xf32>
+  return %0 : tensor<65536x64xf32>
+}
+"""
+PADDED_PART = """
+func.func @main(%table: tensor<65536x64xf32>, %place: tensor<i32>) -> tensor<8x64xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.pad %table, %zero, low = [0, 0], high = [7, 0], interior = [0, 0]
+    : (tensor<65536x64xf32>, tensor<f32>) -> tensor<65543x64xf32>
+  %1 = stablehlo.dynamic_slice %0, %place, %none, sizes = [8, 64]
+    : (tensor<65543x64xf32>, tensor<i32>, tensor<i32>) -> tensor<8x64xf32>
+  return %1 : tensor<8x64xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "traffic"),
+    [
+        pytest.param(LOOKUP, 2 * ROWS, id="rows are looked up"),
+        pytest.param(UPDATE.format(donated="{jax.buffer_donor = true}"), 2 * ROWS, id="a donated table is updated"),
+        pytest.param(UPDATE.format(donated=""), 2 * TABLE, id="a table that its caller keeps is copied"),
+        pytest.param(SCATTER, 3 * ROWS, id="updates are added to rows"),
+        pytest.param(PADDED_PART, 2 * ROWS, id="of what is padded a part is taken"),
+    ],
+)
+def test_of_a_table_only_what_is_touched_takes_time(text: str, traffic: int):
+    hardware = hardware_of("tpu-v5p")
+    seconds = traffic / hardware.memory_bandwidth
+    assert compute_seconds(sdy.parse(text), hardware) == pytest.approx(seconds, rel=0.05)

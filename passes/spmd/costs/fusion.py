@@ -12,7 +12,7 @@ _MOVING = "bitcast_convert clamp constant iota pad reshape select slice"
 _FUSED = frozenset(f"stablehlo.{name}" for names in (POINTWISE, _MOVING) for name in names.split())
 """Operations that, beside those that only move elements, are computed as part of what uses their result."""
 
-_FUSES = _FUSED | {"stablehlo.reduce", "func.return", "stablehlo.return"}
+_FUSES = _FUSED | {"stablehlo.dynamic_slice", "stablehlo.reduce", "func.return", "stablehlo.return"}
 """Operations that compute their operands as they go."""
 
 

@@ -1,0 +1,81 @@
+"""How often the elements of operands and results go through memory when an operation runs.
+
+What is fused is never there. Of what is sliced or gathered, as much is read as is taken; of what is updated in place,
+as much is written as changes.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from sdy.ir.traits import is_terminator
+from sdy.passes.common.argument_attributes import is_donated
+from sdy.passes.spmd.costs.fusion import FusedValues
+from sdy.passes.spmd.costs.sizes import value_bytes
+from sdy.stablehlo import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    CollectivePermuteOp,
+    DynamicGatherOp,
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ReduceScatterOp,
+    ScatterOp,
+    SliceOp,
+)
+
+_COLLECTIVES = AllGatherOp | AllReduceOp | AllToAllOp | CollectivePermuteOp | ReduceScatterOp
+_COMBINED = 2
+"""What an update is combined with is read and written."""
+
+_SLICES = SliceOp | DynamicSliceOp | GatherOp | DynamicGatherOp
+
+
+Times = tuple[int, ...]
+"""How often each operand of an operation is read, and each result is written, as if all of it were."""
+
+
+def times_in_memory(op: Operation, fused: FusedValues) -> Times:
+    """How often operands and results go through memory where `fused` values do not.
+
+    Of a collective, what is received counts, and nothing else; what is returned stays in place.
+    """
+    if isinstance(op, _COLLECTIVES) or is_terminator(op):
+        return (0,) * (len(op.operands) + len(op.results))
+    read, written = _in_memory(op.operands, fused), _in_memory(op.results, fused)
+    match op:
+        case SliceOp() | DynamicSliceOp() | GatherOp() | DynamicGatherOp():
+            taken = read[0] or int(_is_only_sliced(op.operands[0], fused))
+            return 0, *read[1:], taken + written[0]
+        case DynamicUpdateSliceOp() if _is_updated_in_place(op.operand):
+            return 0, 1 + read[1], *read[2:], 0
+        case ScatterOp() if all(map(_is_updated_in_place, op.inputs)):
+            kept = (0,) * len(op.inputs)
+            indices, *updates = read[len(kept) :]
+            return *kept, indices, *(_COMBINED + each for each in updates), *kept
+        case _ if op.results and all(_is_only_sliced(result, fused) for result in op.results):
+            return (0,) * (len(read) + len(written))
+        case _:
+            return *read, *written
+
+
+def _in_memory(values: Sequence[SSAValue], fused: FusedValues) -> Times:
+    return tuple([int(value not in fused and value_bytes(value) > 0) for value in values])
+
+
+def _is_only_sliced(value: SSAValue, fused: FusedValues) -> bool:
+    """Whether no more of `value` is computed than slices take."""
+    return value in fused and all(isinstance(use.operation, _SLICES) for use in value.uses)
+
+
+def _is_updated_in_place(value: SSAValue) -> bool:
+    """Whether what uses `value` may change it: nothing else does, and no caller keeps it."""
+    if not value.has_one_use():
+        return False
+    if not isinstance(value, BlockArgument):
+        return True
+    function = value.owner.parent_op()
+    return not isinstance(function, FuncOp) or is_donated(function, value.index)
