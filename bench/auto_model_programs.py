@@ -369,6 +369,8 @@ def _recommendation(rows: int, width: int, batch: int) -> Program:
 MODELS: Mapping[str, Callable[[int], Program]] = {
     "transformer, 2 layers": lambda devices: _transformer(2, 4096, 8 * devices),
     "transformer, 12 layers": lambda devices: _transformer(12, 2048, 8 * devices),
+    "transformer, batch of 8": lambda _: _transformer(12, 2048, 8),
+    "transformer, batch of 1,024": lambda _: _transformer(12, 2048, 1024),
     "transformer, 48 layers": lambda devices: _transformer(48, 2048, 4 * devices),
     "transformer, 48 layers by scan": lambda devices: _scanned_transformer(48, 4096, 4 * devices),
     "LLaMA-like, 8 layers": lambda devices: _llama(8, 4096, 32, 8, 14336, 2 * devices),
@@ -381,7 +383,8 @@ MODELS: Mapping[str, Callable[[int], Program]] = {
     "decoding": lambda devices: _decoding(16, 8192, 16 * devices),
     "recommendation": lambda devices: _recommendation(min(2**24 * devices, 2**30), 128, 2**13 * devices),
 }
-"""Programs by their names, each for so many devices: what a device has to do does not depend on how many there are."""
+"""Programs by their names, each for so many devices: what a device has to do does not depend on how many there are, but
+where the batch is named."""
 
 SMALL_MODELS: Mapping[str, Callable[[], Program]] = {
     "transformer": lambda: _transformer(2, 256, 16, 32, 512),

@@ -20,7 +20,7 @@ from sdy.passes.auto.auto import prepared
 from sdy.passes.auto.choices import find_choices
 from sdy.passes.auto.estimate import Estimate, Estimator
 from sdy.passes.auto.folded_program import FoldedProgram, fold
-from sdy.passes.auto.plan import dims_of
+from sdy.passes.auto.plan import Plan, dims_of
 from sdy.passes.auto.truth import LayoutOfModule, true_cost
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.spmd.costs.hardware import Link, hardware_of
@@ -111,6 +111,59 @@ def test_parameters_are_sharded_where_memory_forces_it() -> None:
     *state, x, _ = argument_dims(module)
     assert x == ['"data"', ""]
     assert all(any(dims) for dims in state)
+
+
+def transformer_step(layers: int, batch: int, length: int, width: int, heads: int) -> ModuleOp:
+    """A step of gradient descent of a transformer, whose layers have the parameters q, k, v and o, up and down."""
+    shapes = {
+        **dict.fromkeys("qkv", (width, heads, width // heads)),
+        "o": (heads, width // heads, width),
+        "up": (width, 4 * width),
+        "down": (4 * width, width),
+    }
+
+    def layer(x: jax.Array, w: dict[str, jax.Array]) -> jax.Array:
+        q, k, v = (jnp.einsum("bsw,whd->bhsd", x, w[name]) for name in "qkv")
+        weights = jax.nn.softmax(jnp.einsum("bhqd,bhkd->bhqk", q, k))
+        x = x + jnp.einsum("bhqk,bhkd,hdw->bqw", weights, v, w["o"])
+        return x + jax.nn.relu(x @ w["up"]) @ w["down"]
+
+    def loss(params: list[dict[str, jax.Array]], x: jax.Array) -> jax.Array:
+        for w in params:
+            x = layer(x, w)
+        return jnp.mean(x**2)
+
+    def step(params: list[dict[str, jax.Array]], x: jax.Array) -> list[dict[str, jax.Array]]:
+        return jax.tree.map(lambda w, g: w - 0.1 * g, params, jax.grad(loss)(params, x))
+
+    params = [{name: jax.ShapeDtypeStruct(shape, "float32") for name, shape in shapes.items()}] * layers
+    return sdy.from_jax(step, params, jax.ShapeDtypeStruct((batch, length, width), "float32"))
+
+
+def parameter_dims(plan: Plan) -> dict[str, str]:
+    """The shardings of a transformer's parameters, by their names in all layers."""
+    return {name.split("'")[-2]: dims_of(row.sharding) for row in plan.rows for name in row.names if "params" in name}
+
+
+def test_megatron_is_found_where_the_batch_is_small() -> None:
+    """Heads, and the columns of the first product, are split; what is added up is the second product's result."""
+    plan = sdy.auto(transformer_step(2, 1, 512, 2048, 16), mesh={"model": 8}, hardware="h100-8", time_limit=SECONDS)
+    assert parameter_dims(plan) == {
+        **dict.fromkeys("qkv", '[{}, {"model"}, {}]'),
+        "o": '[{"model"}, {}, {}]',
+        "up": '[{}, {"model"}]',
+        "down": '[{"model"}, {}]',
+    }
+
+
+def test_all_is_sharded_where_the_batch_is_large_and_links_are_slow() -> None:
+    """To gather parameters takes less than to add up what layers hand on, and as long as to add up gradients."""
+    slow = replace(TPU, links=[(8, Link(5e9, 1e-6))])
+    plan = sdy.auto(transformer_step(2, 512, 512, 2048, 16), mesh={"data": 8}, hardware=slow, time_limit=SECONDS)
+    *parameters, x = plan.rows
+    assert x.sharding is not None
+    assert dims_of(x.sharding) == '[{"data"}, {}, {}]'
+    assert all(row.sharding is not None and not row.sharding.is_fully_replicated for row in parameters)
 
 
 def test_sequence_parallelism_is_found_where_memory_forces_it() -> None:
