@@ -18,8 +18,9 @@ from sdy.mesh import Mesh
 from sdy.passes.auto.auto import prepared
 from sdy.passes.auto.choices import Choice, find_choices
 from sdy.passes.auto.folded_program import fold
-from sdy.passes.auto.plan import Plan, dims_of
+from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.truth import LayoutOfModule, true_cost
+from sdy.passes.common.shown_sharding import dims_of
 from sdy.passes.spmd.costs.hardware import hardware_of, presets
 from sdy.passes.spmd.costs.step_time import StepCost
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sdy.mesh import Mesh as Mesh
     from sdy.operators.call import operator_name as operator_name
     from sdy.passes.account.account import account as account
+    from sdy.passes.account.golden import ChangedLayoutError as ChangedLayoutError
+    from sdy.passes.account.golden import check_golden as check_golden
     from sdy.passes.auto.auto import auto as auto
     from sdy.passes.driver import partition as partition
     from sdy.passes.driver import propagate as propagate
@@ -51,6 +53,7 @@ _HOMES = {
     "Auto": "sdy.passes.jax.planned",
     "AxisRef": "sdy.axes",
     "Builder": "sdy.builder",
+    "ChangedLayoutError": "sdy.passes.account.golden",
     "ComputedWholeWarning": "sdy.warning_categories",
     "DiagnosticError": "sdy.diagnostics",
     "DimSharding": "sdy.sharding",
@@ -62,6 +65,7 @@ _HOMES = {
     "UnknownOperationWarning": "sdy.warning_categories",
     "auto": "sdy.passes.auto.auto",
     "account": "sdy.passes.account.account",
+    "check_golden": "sdy.passes.account.golden",
     "compile": "sdy.passes.jax.compile",
     "compiler": "sdy.passes.jax.compiler",
     "explain": "sdy.passes.propagation.provenance.explain",

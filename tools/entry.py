@@ -20,6 +20,7 @@ def run_command(name: str, words: Sequence[str] | None = None) -> int:
 
 sdy_auto = partial(run_command, "auto")
 sdy_blocks = partial(run_command, "blocks")
+sdy_diff = partial(run_command, "diff")
 sdy_interpret = partial(run_command, "interpret")
 sdy_opt = partial(run_command, "opt")
 sdy_run = partial(run_command, "run")

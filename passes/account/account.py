@@ -9,19 +9,18 @@ from typing import Any
 import jax
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.callables import Function
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.mesh import Mesh
+from sdy.passes.account.partitioned_program import Program, partitioned_program
 from sdy.passes.account.shown import shown_account
 from sdy.passes.jax.compile import CompiledProgram, compile, peak_bytes_of
 from sdy.passes.jax.device_mesh import Device
-from sdy.passes.jax.from_jax import from_jax
 from sdy.passes.jax.hlo_collectives import Traffic, collectives
 from sdy.passes.jax.hlo_received import bytes_received
 from sdy.passes.jax.jit import Jitted
 from sdy.passes.jax.stages import Lowered
-from sdy.passes.layouts import PartitionedLayout, cheapest, partitioned, propagated_layouts
+from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.propagation.provenance.ways import Choice
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.footprint import peak_bytes
@@ -101,25 +100,20 @@ class Account:
     __repr__ = __str__
 
 
-def account(program: ModuleOp | Lowered | Function[Any], *args: Any, **kwargs: Any) -> Account:
+def account(program: Program, *args: Any, **kwargs: Any) -> Account:
     """What a program costs each device: bytes received, by collective and source line, and memory.
 
         print(sdy.account(step, params, batch))
 
     `program` is a function, of `sdy.jit` or any other, for `args` and `kwargs`, arrays or `jax.ShapeDtypeStruct`s; or
-    what `step.lower(...)` returned, or a module, which is taken to be propagated and is partitioned as a copy. The
-    program is compiled when the account is first asked what XLA made of it, as its text is. Raises TypeError for
-    arguments of what has its arguments already, and DiagnosticError where the program cannot be partitioned.
+    what `step.lower(...)` returned, or a module. What has not been propagated is, as a copy. The program is compiled
+    when the account is first asked what XLA made of it, as its text is. Raises TypeError for arguments of what has its
+    arguments already, and DiagnosticError where the program cannot be partitioned.
     """
     if isinstance(program, Jitted):
         return account(program.lower(*args, **kwargs))
-    if isinstance(program, Lowered | ModuleOp):
-        if args or kwargs:
-            raise TypeError("a lowered program or a module has its arguments already: give none to account")
-        layout = partitioned(program if isinstance(program, ModuleOp) else program.module)
-        return Account.of(layout, lambda: _compiled(layout.local if isinstance(program, ModuleOp) else program))
-    layout = cheapest(propagated_layouts(from_jax(program, *args, **kwargs)))
-    return Account.of(layout, lambda: _compiled(layout.local))
+    layout = partitioned_program(program, *args, **kwargs)
+    return Account.of(layout, lambda: _compiled(program if isinstance(program, Lowered) else layout.local))
 
 
 def _compiled(program: ModuleOp | Lowered) -> Compiled | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sdy.mesh import Mesh
+from sdy.passes.common.columns import columns
 from sdy.passes.jax.hlo_collectives import Traffic, total
 from sdy.shown_text import shown
 
@@ -75,13 +76,6 @@ def _collectives(traffic: Mapping[str, Traffic]) -> str:
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
     """Rows in columns, the first row above a line: numbers, but for the first column and what stands behind them."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines: list[str] = []
-    for row in rows:
-        cells = [
-            f"{cell:>{width}}" if 0 < index < _WORDS_AGAIN else f"{cell:{width}}"
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(("  " + "   ".join(cells)).rstrip())
-    lines.insert(1, " " + "─" * (sum(widths) + 3 * len(widths) - 1))
+    lines = columns(rows, numbers=range(1, _WORDS_AGAIN), gap=3)
+    lines.insert(1, " " + "─" * max(map(len, lines)))
     return "\n".join(lines)

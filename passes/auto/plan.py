@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sdy.byte_sizes import shown_bytes
-from sdy.dialect.axis_syntax import axes_text
 from sdy.mesh import Mesh
+from sdy.passes.common.columns import columns
+from sdy.passes.common.shown_sharding import dims_of
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
 from sdy.sharding import TensorSharding
@@ -92,7 +93,7 @@ class Plan:
                     "" if more is None else self._shown_more(more),
                 ]
             )
-        return _table(table, words=5)
+        return "\n".join(columns(table))
 
     def _shown_more(self, seconds: float) -> str:
         return f"+{shown_seconds(seconds)}" if seconds > _COUNTS * self.cost.seconds else "as fast"
@@ -105,7 +106,7 @@ class Plan:
             table.append(
                 [name, shown_seconds(cost.seconds), shown_seconds(cost.compute), *sent, shown_bytes(cost.memory)]
             )
-        return _table(table, words=1)
+        return "\n".join(columns(table, numbers=range(1, len(table[0]))))
 
 
 def shown_mesh(mesh: Mesh) -> str:
@@ -121,13 +122,6 @@ def shown_seconds(value: float) -> str:
     return f"{value / size:.3g} {unit}"
 
 
-def dims_of(sharding: TensorSharding | None) -> str:
-    """The axes of each dimension, as MLIR writes them."""
-    if sharding is None or sharding.is_fully_replicated:
-        return "replicated"
-    return f"[{', '.join(axes_text(dim.axes) for dim in sharding.dims)}]"
-
-
 def _names(row: Row) -> str:
     first = shown(row.names[0])
     return first if len(row.names) == 1 else f"{first} and {len(row.names) - 1} like it"
@@ -135,16 +129,3 @@ def _names(row: Row) -> str:
 
 def _axes(axes: AxisNames) -> str:
     return "over " + ", ".join(map(shown, axes))
-
-
-def _table(rows: Sequence[Sequence[str]], words: int) -> str:
-    """Columns as wide as they need, the first `words` of them to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(
-            cell.ljust(width) if index < words else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
-    return "\n".join(f"  {line}".rstrip() for line in lines)

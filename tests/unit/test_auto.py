@@ -20,9 +20,10 @@ from sdy.passes.auto.auto import prepared
 from sdy.passes.auto.choices import find_choices
 from sdy.passes.auto.estimate import Estimate, Estimator
 from sdy.passes.auto.folded_program import FoldedProgram, fold
-from sdy.passes.auto.plan import Plan, dims_of
+from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.truth import LayoutOfModule, true_cost
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.shown_sharding import dims_of
 from sdy.passes.spmd.costs.hardware import Link, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.tools import sdy_auto

@@ -9,7 +9,7 @@ import pytest
 import sdy
 from sdy.diagnostics import Location, error, register_source
 from sdy.shown_text import shown, shown_lines
-from sdy.tools import sdy_blocks, sdy_interpret, sdy_opt, sdy_run
+from sdy.tools import sdy_blocks, sdy_diff, sdy_interpret, sdy_opt, sdy_run
 
 TITLE = "\x1b]0;owned\x07"
 NAMES = {
@@ -94,12 +94,20 @@ def test_what_sdy_opt_prints_is_mlir(name: str, options: list[str], tmp_path: Pa
     assert module.is_structurally_equivalent(again)
 
 
+def on_four_devices(path: str) -> str:
+    """The path of the same program for a larger mesh."""
+    larger = Path(path).with_name("larger.mlir")
+    larger.write_text(Path(path).read_text().replace("=2]>", "=4]>"))
+    return str(larger)
+
+
 TOOLS: dict[str, Callable[[str], int]] = {
     "sdy-run": lambda path: sdy_run.main([path]),
     "sdy-opt": lambda path: sdy_opt.main([path, "-sdy-propagation-pipeline", "--sdy-explain=%0"]),
     "sdy-opt that fails": lambda path: sdy_opt.main([path, "--sdy-explain=%0"]),
     "sdy-opt with dumps": lambda path: sdy_opt.main([path, "-sdy-inline-meshes", "--mlir-print-ir-after-all"]),
     "sdy-interpret": lambda path: sdy_interpret.main([path]),
+    "sdy-diff": lambda path: sdy_diff.main([path, on_four_devices(path)]),
     "sdy-blocks": lambda path: sdy_blocks.main([path, "--check"]),
     "sdy-blocks that draws": lambda path: sdy_blocks.main([path, "--dot", "-"]),
 }

@@ -1,0 +1,132 @@
+"""How a program lies on its mesh, and what that costs, in a few hundred lines that can be kept and compared.
+
+What is equal is one entry: values of one type that one place in the program computes, as often as they are split alike.
+Places are called as jax calls them, `jit(step)/layer/dot_general`, which stays when lines of the source move; the line
+is known beside.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp, NameLoc
+from xdsl.ir import Operation
+
+from sdy.diagnostics import Location, location_of
+from sdy.dialect.meshes import device_count, named_meshes
+from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding
+from sdy.interpreter.grid import Grid
+from sdy.ir.shapes import shape
+from sdy.ir.walking import operations
+from sdy.mesh import Mesh
+from sdy.passes.common.argument_names import argument_names
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.layouts import PartitionedLayout
+from sdy.passes.spmd.costs.communication import bytes_received, received
+from sdy.passes.spmd.costs.footprint import peak_bytes
+from sdy.passes.spmd.costs.step_time import axes_of
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.constants import ConstantOp
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What there is to compare of a program: tables with an entry for each thing, and what all costs."""
+
+    TABLES: ClassVar = ("meshes", "arguments", "results", "values", "collectives")
+
+    meshes: Mapping[str, str]
+    arguments: Mapping[str, str]
+    results: Mapping[str, str]
+    values: Mapping[str, str]
+    """As `12 of [{}, {model}], 1 of replicated`, by place and type."""
+    collectives: Mapping[str, str]
+    """As `12 times, 724,000 bytes received`, by kind, axes and place; those first of which most is received."""
+    received: int
+    """The bytes that a device is predicted to receive in a run."""
+    memory: int
+    """The bytes that it is predicted to need at once."""
+    lines: Mapping[str, Location] = field(default_factory=dict[str, Location], compare=False)
+    """Where in the source the first is that an entry is of."""
+
+    @classmethod
+    def of(cls, layout: PartitionedLayout) -> "Summary":
+        """The summary of a program whose tensors have shardings, and of what was made of it for one device."""
+        main = main_function(layout.module)
+        names = argument_names(main)
+        lines: dict[str, Location] = {}
+        collectives = _collectives(layout.local, lines)
+        return cls(
+            {name: _axes(mesh) for name, mesh in named_meshes(layout.module).items()},
+            {
+                f"{name} {argument.type}": _dims(func_arg_sharding(main, index))
+                for index, (name, argument) in enumerate(zip(names, main.args, strict=True))
+            },
+            {
+                f"result {index} {type_}": _dims(func_result_sharding(main, index))
+                for index, type_ in enumerate(main.function_type.outputs)
+            },
+            _values(layout.module, lines),
+            collectives,
+            round(bytes_received(layout.local)),
+            peak_bytes(layout.local),
+            lines,
+        )
+
+
+def _axes(mesh: Mesh) -> str:
+    return ", ".join(f"{name}={size}" for name, size in mesh.axes)
+
+
+def _dims(sharding: TensorSharding | None) -> str:
+    """The axes of each dimension, without the quotes that would have to be escaped where this is kept."""
+    return dims_of(sharding).replace('"', "")
+
+
+def _values(module: ModuleOp, lines: dict[str, Location]) -> Mapping[str, str]:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for op in operations(module):
+        for result in () if isinstance(op, ConstantOp) else op.results:
+            if shape(result.type):
+                key = f"{_place(op)} {result.type}"
+                found[key][_dims(get_sharding(result))] += 1
+                _note(lines, key, op)
+    return {key: _counted(found[key]) for key in sorted(found)}
+
+
+def _counted(shardings: Counter[str]) -> str:
+    ranked = sorted(shardings.items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(f"{times} of {sharding}" for sharding, times in ranked)
+
+
+def _collectives(local: ModuleOp, lines: dict[str, Location]) -> Mapping[str, str]:
+    devices = device_count(local)
+    mesh = next((mesh for mesh in named_meshes(local).values() if mesh.size == devices), Mesh.of({}))
+    times: dict[str, int] = defaultdict(int)
+    bytes_: dict[str, float] = defaultdict(float)
+    for each in received(local):
+        op = each.collective
+        axes = ", ".join(axes_of(op, Grid(1, devices), mesh)) or "no axis"
+        key = f"{op.name.rpartition('.')[2].replace('_', '-')} over {axes} at {_place(op)}"
+        times[key] += each.times
+        bytes_[key] += each.bytes
+        _note(lines, key, op)
+    ranked = sorted(bytes_, key=lambda key: (-bytes_[key], key))
+    return {key: f"{_times(times[key])}, {bytes_[key]:,.0f} bytes received" for key in ranked}
+
+
+def _times(number: int) -> str:
+    return "1 time" if number == 1 else f"{number:,} times"
+
+
+def _place(op: Operation) -> str:
+    """What jax calls the place of `op` in the program; the operation's name where it has no place."""
+    return op.location.desc.data if isinstance(op.location, NameLoc) else op.name
+
+
+def _note(lines: dict[str, Location], key: str, op: Operation) -> None:
+    line = location_of(op)
+    if line is not None:
+        lines.setdefault(key, line)

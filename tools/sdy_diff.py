@@ -1,0 +1,66 @@
+"""sdy-diff: what differs between two programs in how their tensors lie, and in what that costs."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from sdy.passes.account.difference import Difference
+from sdy.passes.account.golden import golden_summary, golden_text
+from sdy.passes.account.partitioned_program import partitioned_program
+from sdy.passes.account.summary import Summary
+from sdy.passes.driver import read, write
+from sdy.text import parse
+from sdy.tools.command import guarded
+from sdy.tools.terminal import Terminal
+from sdy.tools.version import VersionAction
+
+_DESCRIPTION = """\
+Show what differs between two programs: which tensors have other shardings, which collectives came and went, and what a
+device receives and needs, before and after. Each is a StableHLO program, which is propagated if it has not been, or a
+golden layout (.json), as --golden and sdy.check_golden write it. The exit status is 1 where there is a difference.
+"""
+
+_EXAMPLES = """\
+examples:
+  sdy-diff before.mlir after.mlir
+  sdy-diff step.mlir --golden layouts/step.json      keeps the layout of a program
+  sdy-diff layouts/step.json step.mlir               and holds it against what was kept
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`, by default the process's own, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        "sdy-diff", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action=VersionAction)
+    parser.add_argument("before", metavar="BEFORE", help="a program, - is standard input, or a golden layout")
+    parser.add_argument("after", metavar="AFTER", nargs="?", help="the one that it is compared with")
+    parser.add_argument("--all", action="store_true", help="show all changes, not the first of each kind alone")
+    parser.add_argument("--golden", metavar="FILE.json", help="instead, write the layout of BEFORE there")
+    arguments = parser.parse_args(argv)
+    if (arguments.after is None) == (arguments.golden is None):
+        parser.error("give either a second program or --golden")
+    return guarded(lambda: run(arguments))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what the command line asks for. Raises DiagnosticError where a program or a golden layout is wrong."""
+    before = _summary(arguments.before)
+    if arguments.golden:
+        write(arguments.golden, golden_text(before))
+        return 0
+    difference = Difference(before, _summary(arguments.after))
+    Terminal().print(difference.shown(most=None) if arguments.all else str(difference))
+    return int(bool(difference))
+
+
+def _summary(path: str) -> Summary:
+    source = read(path)
+    if source.name.endswith(".json"):
+        return golden_summary(source)
+    return Summary.of(partitioned_program(parse(source.text, source.name)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
