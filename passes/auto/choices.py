@@ -99,6 +99,7 @@ def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) 
         value = program.values[nodes[0]]
         if (
             value is not None
+            and num_elements(value)
             and program.alive.counts[:, nodes].any()
             and program.snapshot.given.keys().isdisjoint(nodes)
         ):

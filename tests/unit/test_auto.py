@@ -206,6 +206,21 @@ def test_uneven_parts_are_taken_where_they_pay() -> None:
     assert plan.rows[1].runner_up is None
 
 
+def test_what_has_no_elements_is_not_split() -> None:
+    module = sdy.parse("""
+        func.func @main(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x0xf32>) {
+          %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
+            : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+          %1 = stablehlo.slice %0 [0:64, 8:8] : (tensor<64x64xf32>) -> tensor<64x0xf32>
+          %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0]
+            : (tensor<64x64xf32>, tensor<64x0xf32>) -> tensor<64x0xf32>
+          return %0, %2 : tensor<64x64xf32>, tensor<64x0xf32>
+        }
+    """)
+    plan = sdy.auto(module, mesh=MESH, hardware=TPU, time_limit=SECONDS)
+    assert {row.type for row in plan.rows} == {"tensor<64x64xf32>"}
+
+
 def test_what_does_not_fit_is_told() -> None:
     plan = sdy.auto(
         sdy.parse(train_step(1, 64, 256, 256)), mesh={"data": 2}, hardware=TPU, memory="64K", time_limit=SECONDS
