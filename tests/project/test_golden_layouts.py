@@ -1,0 +1,39 @@
+"""Every program of the corpus lies as tests/golden says, and costs what it says there.
+
+A change of the compiler that changes a layout shows in a review which, and what it then costs. The files are written
+anew by `SDY_GOLDEN=update pytest tests/project/test_golden_layouts.py`, with jax 0.10: newer ones lower programs to other
+operations.
+"""
+
+import re
+from pathlib import Path
+
+import jax
+import pytest
+
+import sdy
+from corpus import PROGRAMS
+from sdy.diagnostics import capture
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+MOST_BYTES = 1_000_000
+
+
+def file_of(name: str) -> Path:
+    return GOLDEN / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.json"
+
+
+@pytest.mark.skipif(not jax.__version__.startswith("0.10."), reason="the files are of what jax 0.10 lowers programs to")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_lies_as_it_did(name: str) -> None:
+    with capture():
+        sdy.check_golden(file_of(name), PROGRAMS[name].module())
+
+
+def test_each_file_is_of_one_program() -> None:
+    assert sorted(GOLDEN.iterdir()) == sorted({file_of(name) for name in PROGRAMS})
+    assert len(PROGRAMS) == len({file_of(name) for name in PROGRAMS})
+
+
+def test_the_files_are_small() -> None:
+    assert sum(path.stat().st_size for path in GOLDEN.iterdir()) < MOST_BYTES
