@@ -1,8 +1,8 @@
 """Every program of the corpus lies as tests/golden says, and costs what it says there.
 
 A change of the compiler that changes a layout shows in a review which, and what it then costs. The files are written
-anew by `SDY_GOLDEN=update pytest tests/project/test_golden_layouts.py`, with jax 0.10: newer ones lower programs to other
-operations.
+anew by `SDY_GOLDEN=update pytest tests/project/test_golden_layouts.py`, with jax 0.10: newer ones lower programs to
+other operations.
 """
 
 import re
