@@ -260,23 +260,24 @@ def _u_net(batch: int, size: int = 256) -> Program:
     def loss(params: Tree, images: jax.Array, noise: jax.Array) -> jax.Array:
         x, kept = _convolved(images, params["stem"]), list[jax.Array]()
         for w in params["down"]:
-            x = _swish(_convolved(x, w["same"]))
+            x = _swish(_normalized(_convolved(x, w["same"]), w["norm"]))
             kept.append(x)
             x = _convolved(x, w["narrow"], 2)
         for w in params["up"]:
             x = jnp.repeat(jnp.repeat(_convolved(x, w["widen"]), 2, 1), 2, 2)
-            x = _swish(_convolved(jnp.concatenate([x, kept.pop()], -1), w["join"]))
+            x = _convolved(jnp.concatenate([x, kept.pop()], -1), w["join"])
+            x = _swish(_normalized(x, w["norm"]))
         return jnp.mean(jnp.square(_convolved(x, params["head"]) - noise))
 
     following = [*widths[1:], 2 * widths[-1]]
     params = {
         "stem": _array(3, 3, 3, widths[0]),
         "down": [
-            {"same": _array(3, 3, width, width), "narrow": _array(3, 3, width, after)}
+            {"same": _array(3, 3, width, width), "narrow": _array(3, 3, width, after), "norm": _array(width)}
             for width, after in zip(widths, following, strict=True)
         ],
         "up": [
-            {"widen": _array(3, 3, before, width), "join": _array(3, 3, 2 * width, width)}
+            {"widen": _array(3, 3, before, width), "join": _array(3, 3, 2 * width, width), "norm": _array(width)}
             for width, before in [*zip(widths, following, strict=True)][::-1]
         ],
         "head": _array(3, 3, widths[0], 3),

@@ -19,7 +19,7 @@ from sdy.passes.auto.auto import prepared
 from sdy.passes.auto.choices import Choice, find_choices
 from sdy.passes.auto.folded_program import fold
 from sdy.passes.auto.plan import Plan
-from sdy.passes.auto.truth import LayoutOfModule, true_cost
+from sdy.passes.auto.truth import LayoutOfModule, truth_of
 from sdy.passes.common.shown_sharding import dims_of
 from sdy.passes.spmd.costs.hardware import hardware_of, presets
 from sdy.passes.spmd.costs.step_time import StepCost
@@ -72,7 +72,7 @@ def _tried(program: SmallProgram, module: ModuleOp, choices: Sequence[Choice], h
         for options in product(*(choice.options for choice in choices))
     ]
     costs = [
-        true_cost(
+        truth_of(
             module,
             LayoutOfModule(
                 {
@@ -83,7 +83,7 @@ def _tried(program: SmallProgram, module: ModuleOp, choices: Sequence[Choice], h
             ),
             _MESH,
             device,
-        )
+        ).cost
         for layout in layouts
     ]
     best = min(range(len(costs)), key=lambda number: (costs[number].memory > plan.memory, costs[number].seconds))

@@ -56,6 +56,7 @@ _BITS = "XLA does not compile a sum of bits, or a product of integers, over devi
 _PADDING = "XLA's numbers are wrong where it pads what is split unevenly"
 
 BEYOND_JAX: Mapping[str, str] = {
+    "flax_linen: BERT, fully sharded": "a key's bias has no gradient but what rounding leaves, which is then squared",
     "corpus, spectra: convolution": _FFT,
     "corpus, numbers: reduction of integers": _BITS,
     "corpus, numbers: reduction from a value": "XLA's numbers are wrong: each device begins from the value",

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, OpResult
 from xdsl.rewriter import InsertPoint
 
 from sdy.byte_sizes import parse_bytes, shown_bytes
-from sdy.diagnostics import capture, error, location_of
+from sdy.diagnostics import capture, error, location_of, report, warn
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.ir.editing import insert
@@ -27,7 +27,7 @@ from sdy.passes.auto.folded_program import fold
 from sdy.passes.auto.origins import choosable_results, number_operations
 from sdy.passes.auto.plan import Plan, Row
 from sdy.passes.auto.search import Candidate, Search
-from sdy.passes.auto.truth import LayoutOfModule, true_cost
+from sdy.passes.auto.truth import LayoutOfModule, Truth, truth_of
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
@@ -83,6 +83,7 @@ def auto(
     program = fold(prepared(module))
     choices = find_choices(program, mesh_name, on)
     of_results = find_choices_of_results(program, mesh_name, on) if intermediates else ()
+    _warn_of_idle_axes(module, on, choices, of_results)
     estimator = Estimator(program, mesh_name, device)
     search = Search(estimator, choices, of_results, limit, deadline, progress or (lambda _: None))
     experts = {_UNCHOSEN: search.candidate(_UNCHOSEN, {}).assignment}
@@ -91,27 +92,29 @@ def auto(
     found = search.run(experts)
     known = [search.candidate(name, layout) for name, layout in experts.items()]
 
-    partitioned: list[tuple[LayoutOfModule, StepCost]] = []
+    truths: list[tuple[LayoutOfModule, Truth]] = []
 
-    def in_truth(candidate: Candidate) -> StepCost:
+    def in_truth(candidate: Candidate) -> Truth:
         layout = layout_of(choices, of_results, search, candidate)
-        cost = next((cost for other, cost in partitioned if other == layout), None)
-        if cost is None:
-            cost = true_cost(module, layout, mesh_name, device)
-            partitioned.append((layout, cost))
-        return cost
+        truth = next((truth for other, truth in truths if other == layout), None)
+        if truth is None:
+            truth = truth_of(module, layout, mesh_name, device)
+            truths.append((layout, truth))
+        return truth
 
     best, true_costs = _best_in_truth(found, min(known, key=search.rank), search, in_truth)
     others = {each.name: true_costs.get(each.cost, each.cost) for each in known} if choices else {}
     rows = _rows(module, choices, of_results, best, search)
     layout_of(choices, of_results, search, best).write(module)
+    for diagnostic in in_truth(best).reported:
+        report(diagnostic)
     largest = [_words(held) for held in search.largest(best)[:_LARGEST]]
     least, asked = estimator.least_seconds, estimator.asked
     return Plan(on, device, limit, rows, true_costs[best.cost], best.name, largest, others, least, asked)
 
 
 def _best_in_truth(
-    found: Sequence[Candidate], expert: Candidate, search: Search, in_truth: Callable[[Candidate], StepCost]
+    found: Sequence[Candidate], expert: Candidate, search: Search, in_truth: Callable[[Candidate], Truth]
 ) -> tuple[Candidate, Mapping[StepCost, StepCost]]:
     """The best layout when the most promising ones are partitioned, and what these then cost, by what was estimated."""
     # Where no estimate is of what fits, one that is faster may be of what needs less in truth.
@@ -123,7 +126,7 @@ def _best_in_truth(
         if each.cost not in costs and (
             not costs or search.rank_of(each.cost) < search.rank_of(costs[best.cost], slower)
         ):
-            costs[each.cost] = in_truth(each)
+            costs[each.cost] = in_truth(each).cost
             best = min((best, each), key=lambda candidate: search.rank_of(costs[candidate.cost]))
     return best, costs
 
@@ -168,6 +171,20 @@ def _mesh_of(module: ModuleOp, mesh: Mesh | Mapping[str, int] | None) -> tuple[s
         axes = ", ".join(f"{axis}={size}" for axis, size in present.axes)
         raise error(module, f"the module has a mesh already, @{name} of {axes}: leave out the other one")
     return name, present
+
+
+def _warn_of_idle_axes(module: ModuleOp, mesh: Mesh, choices: Sequence[Choice], of_results: Sequence[Choice]) -> None:
+    """Tell of axes that nothing can be split over, and so devices that all compute the same."""
+    if not choices:
+        return
+    main = main_function(module)
+    largest = max(choices, key=lambda choice: max(choice.shape))
+    name, size = argument_names(main)[largest.arguments[0]], max(largest.shape)
+    used = {ref.name for choice in (*choices, *of_results) for option in choice.options for ref in option.axes()}
+    for axis, devices in mesh.axes:
+        if axis not in used:
+            problem = f"nothing can be split over axis '{axis}' of {devices} devices: it divides no dimension"
+            warn(main, f"{problem}, of which the largest is {size}, of {name}")
 
 
 def prepared(module: ModuleOp) -> ModuleOp:

@@ -1,11 +1,11 @@
 """What a layout comes to when the module is propagated and partitioned with it: what a device would run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.diagnostics import capture
+from sdy.diagnostics import Diagnostic, capture
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import func_result_sharding, set_func_arg_sharding, set_func_result_sharding, set_sharding
 from sdy.passes.auto.origins import choosable_results
@@ -39,12 +39,22 @@ class LayoutOfModule:
             set_sharding(results[number], sharding)
 
 
-def true_cost(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware) -> StepCost:
+@dataclass(frozen=True)
+class Truth:
+    """What came of a layout."""
+
+    cost: StepCost
+    reported: Sequence[Diagnostic]
+    """What propagation had to say."""
+
+
+def truth_of(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware) -> Truth:
     """What a step of `module`, which stays as it is, costs with `layout`."""
     local = module.clone()
     layout.write(local)
     mesh = named_meshes(local)[mesh_name]
-    with capture():
+    with capture() as reported:
         propagate(local)
+    with capture():
         partition(local)
-    return step_cost(local, mesh, hardware)
+    return Truth(step_cost(local, mesh, hardware), reported)

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
 import sdy
+from sdy.diagnostics import capture
 from sdy.dialect.ops import MeshOp
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
 from sdy.ir.editing import insert
@@ -21,7 +22,7 @@ from sdy.passes.auto.choices import find_choices
 from sdy.passes.auto.estimate import Estimate, Estimator
 from sdy.passes.auto.folded_program import FoldedProgram, fold
 from sdy.passes.auto.plan import Plan
-from sdy.passes.auto.truth import LayoutOfModule, true_cost
+from sdy.passes.auto.truth import LayoutOfModule, truth_of
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.shown_sharding import dims_of
 from sdy.passes.spmd.costs.hardware import Link, hardware_of
@@ -199,7 +200,8 @@ def test_uneven_parts_are_taken_where_they_pay() -> None:
           return %s : tensor<1xf32>
         }
     """)
-    whole = sdy.auto(module.clone(), mesh={"model": 8}, hardware=TPU, intermediates=False, time_limit=SECONDS)
+    with capture():  # no argument can be split
+        whole = sdy.auto(module.clone(), mesh={"model": 8}, hardware=TPU, intermediates=False, time_limit=SECONDS)
     plan = sdy.auto(module, mesh={"model": 8}, hardware=TPU, time_limit=SECONDS)
     assert plan.cost.seconds < 0.5 * whole.cost.seconds
     assert [dims_of(row.sharding) for row in plan.rows] == ["replicated", "replicated", '[{}, {"model"}]']
@@ -287,7 +289,7 @@ def test_estimates_are_what_the_partitioner_makes_of_a_layout() -> None:
     ratios: list[float] = []
     for layout in layouts(program):
         shardings = {index: sharding for node, sharding in layout.items() for index in program.arguments[node]}
-        true = true_cost(module, LayoutOfModule(shardings), "mesh", TPU)
+        true = truth_of(module, LayoutOfModule(shardings), "mesh", TPU).cost
         ratios.append(estimator.estimate(layout).cost.seconds / true.seconds)
     assert 0.95 <= min(ratios) <= max(ratios) <= 1.05
 
@@ -363,6 +365,39 @@ def test_no_plan_is_faster_than_the_bound() -> None:
 def test_what_cannot_be_is_told(text: str, options: dict[str, object], problem: str) -> None:
     with pytest.raises(sdy.DiagnosticError, match=problem):
         sdy.auto(sdy.parse(text), **options)  # pyright: ignore[reportArgumentType]
+
+
+def test_axes_that_nothing_can_be_split_over_are_told() -> None:
+    module = sdy.parse("""
+        func.func @main(%x: tensor<8x6xf32> loc("x")) -> tensor<8x6xf32> {
+          %0 = stablehlo.tanh %x : tensor<8x6xf32>
+          return %0 : tensor<8x6xf32>
+        }
+    """)
+    with capture() as told:
+        plan = sdy.auto(module, mesh={"data": 64, "model": 2}, hardware=TPU, time_limit=SECONDS)
+    assert plan.fits
+    assert [diagnostic.message for diagnostic in told] == [
+        "nothing can be split over axis 'data' of 64 devices: it divides no dimension, of which the largest is 8, of "
+        "argument 0 (x)"
+    ]
+
+
+def test_given_shardings_that_contradict_each_other_are_told() -> None:
+    module = sdy.parse("""
+        sdy.mesh @mesh = <["data"=4]>
+        func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>},
+                        %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}) -> tensor<8x8xf32> {
+          sdy.sharding_group %x group_id = 0 : tensor<8x8xf32>
+          sdy.sharding_group %y group_id = 0 : tensor<8x8xf32>
+          %0 = stablehlo.add %x, %y : tensor<8x8xf32>
+          return %0 : tensor<8x8xf32>
+        }
+    """)
+    with capture() as told:
+        sdy.auto(module, hardware=TPU, time_limit=SECONDS)
+    (diagnostic,) = told
+    assert "The initial operand shardings on the sharding groups of groupID: 0 do not match" in diagnostic.message
 
 
 def test_the_tool_shows_the_plan_and_writes_the_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
