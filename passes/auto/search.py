@@ -53,6 +53,9 @@ _CLEARLY = 0.9999
 _Rank = tuple[float, float, int]
 """The bytes that a layout needs and there are not, its seconds, and of what is as fast, all bytes that it needs."""
 
+_Key = frozenset[tuple[int, TensorSharding]]
+"""An assignment, as what is known of it is found by."""
+
 _NOTHING_CHOSEN = Candidate("one choice", {}, StepCost(0.0, {}, 0))
 
 
@@ -80,7 +83,8 @@ class Search:
         """As `memory`, but while it is left out of account."""
         self._deadline = deadline
         self._progress = progress
-        self._known: dict[tuple[tuple[int, int], ...], Estimate] = {}
+        self._known: dict[_Key, Estimate] = {}
+        self._shardings: dict[_Key, Sequence[TensorSharding | None]] = {}
         self._best: Candidate | None = None
 
     def run(self, starts: Mapping[str, Assignment]) -> list[Candidate]:
@@ -223,7 +227,10 @@ class Search:
 
     def shardings(self, assignment: Assignment) -> Sequence[TensorSharding | None]:
         """What propagation gives to each node with a layout."""
-        return self._estimator.shardings(self._layout(assignment))
+        key = frozenset(assignment.items())
+        if key not in self._shardings:
+            self._shardings[key] = self._estimator.shardings(self._layout(assignment))
+        return self._shardings[key]
 
     def largest(self, candidate: Candidate) -> Sequence[Held]:
         """What takes memory when most of it is taken, the largest first."""
@@ -252,7 +259,7 @@ class Search:
 
     def _estimate(self, assignment: Assignment, to_beat: _Rank | None) -> Estimate:
         """What is known of a layout, or is found out: at least whether its rank is less than that `to_beat`."""
-        key = tuple(sorted((node, id(sharding)) for node, sharding in assignment.items()))
+        key = frozenset(assignment.items())
 
         def is_too_much(cost: StepCost) -> bool:
             return to_beat is not None and self.rank_of(cost) >= to_beat
