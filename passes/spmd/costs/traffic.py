@@ -33,7 +33,6 @@ _COMBINED = 2
 
 _SLICES = SliceOp | DynamicSliceOp | GatherOp | DynamicGatherOp
 
-
 Times = tuple[int, ...]
 """How often each operand of an operation is read, and each result is written, as if all of it were."""
 
@@ -47,7 +46,7 @@ def times_in_memory(op: Operation, fused: FusedValues) -> Times:
         return (0,) * (len(op.operands) + len(op.results))
     read, written = _in_memory(op.operands, fused), _in_memory(op.results, fused)
     match op:
-        case SliceOp() | DynamicSliceOp() | GatherOp() | DynamicGatherOp():
+        case _ if isinstance(op, _SLICES):
             taken = read[0] or int(_is_only_sliced(op.operands[0], fused))
             return 0, *read[1:], taken + written[0]
         case DynamicUpdateSliceOp() if _is_updated_in_place(op.operand):
