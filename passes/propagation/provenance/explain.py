@@ -1,7 +1,8 @@
 """Why a value has the sharding it has: the way of each axis back to the sharding that the user gave."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -16,10 +17,10 @@ from sdy.dialect.rule_syntax import factor_name
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.common.lineage import lineage_of
 from sdy.passes.propagation.provenance.explanation import Chain, Explanation, Hop, Missed, Origin
-from sdy.passes.propagation.provenance.history import Arrival, History, PropagationRun, history_of
+from sdy.passes.propagation.provenance.history import Arrival, PropagationRun, history_of
 from sdy.passes.propagation.provenance.missed import missed_axes
 from sdy.passes.propagation.provenance.named_value import named_value
-from sdy.passes.propagation.provenance.present_names import PresentNames
+from sdy.passes.propagation.provenance.present_names import PresentNames, function_around
 
 _CALL = "func.call"
 """What takes an axis to a function's argument, or from its result."""
@@ -38,94 +39,134 @@ def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
 
     Raises DiagnosticError where the module has not been propagated, or the value is not in it.
     """
-    history = history_of(module)
-    if not history.runs:
+    if isinstance(value, str):
+        _check_propagated(module)
+        value = named_value(module, value)
+    return Explainer(module, function_around(value)).explain(value)
+
+
+def _check_propagated(module: ModuleOp) -> None:
+    if not history_of(module).runs:
         problem = "the module has not been propagated: run sdy.propagate(module), or a propagation pass, first"
         raise error(module, problem)
-    if isinstance(value, str):
-        value = named_value(module, value)
-    names = PresentNames(module, value)
-    if value not in names:
-        raise error(value, "the value is not in the module")
-    name = names.of_value(value)
-    sharding = get_sharding(value)
-    explainer = _Explainer(history, lineage_of(module).predecessors, names)
-    chains = [
-        chain
-        for dimension, dim in enumerate(sharding.dims if sharding else ())
-        for axis in dim.axes
-        for chain in explainer.chains(value, dimension, axis)
-    ]
-    missed = () if chains else explainer.missed(value)
-    return Explanation(name, sharding, tuple(chains), missed, history.choice)
 
 
-class _Explainer:
-    def __init__(self, history: History, predecessors: Mapping[SSAValue, SSAValue], names: PresentNames) -> None:
-        self.history = history
-        self.predecessors = predecessors
-        self.names = names
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """An axis at a tensor on its way, and how it came there: None where it was there from the beginning."""
+
+    run: PropagationRun
+    node: int
+    axis: AxisRef
+    arrival: Arrival | None
+
+    @property
+    def key(self) -> tuple[int, int, AxisRef, int]:
+        """What is the same of the same stop, cheaper to compare than all of it."""
+        return id(self.run), self.node, self.axis, self.arrival.step if self.arrival else -1
+
+
+class Explainer:
+    """Explains the values of a propagated module, with names as `viewpoint` sees them.
+
+    Made once where many values are asked about. Raises DiagnosticError where the module has not been propagated.
+    """
+
+    def __init__(self, module: ModuleOp, viewpoint: FuncOp | None) -> None:
+        _check_propagated(module)
+        self._history = history_of(module)
+        self._predecessors = lineage_of(module).predecessors
+        self.names = PresentNames(module, viewpoint)
+
+    def explain(self, value: SSAValue) -> Explanation:
+        """Why `value` has its sharding. Raises DiagnosticError where it is not in the module."""
+        if value not in self.names:
+            raise error(value, "the value is not in the module")
+        sharding = get_sharding(value)
+        chains = tuple(
+            chain
+            for dimension, dim in enumerate(sharding.dims if sharding else ())
+            for axis in dim.axes
+            for chain in self.chains(value, dimension, axis)
+        )
+        missed = () if chains else self.missed(value)
+        return Explanation(self.names.of_value(value), sharding, chains, missed, self._history.choice)
 
     def chains(self, value: SSAValue, dimension: int, axis: AxisRef) -> Iterator[Chain]:
         """The way of `axis` to a dimension of `value`; those of its parts where they came one by one."""
-        run, node = self._find(value, len(self.history.runs))
-        pieces = run.pieces(node, axis) if run else []
-        for piece in pieces:
-            assert run is not None
-            part = _part(axis, piece)
-            yield Chain(dimension, part, *self._follow(run, node, part))
-        if not pieces:
-            yield Chain(dimension, axis, (), _later(value))
+        stops = self.stops(value, axis)
+        for stop in stops:
+            hops: list[Hop] = []
+            part = stop.axis
+            while (earlier := self.before(stop)) is not None:
+                hops.append(self.hop(stop))
+                stop = earlier
+            yield Chain(dimension, part, tuple(hops), self.origin(stop))
+        if not stops:
+            yield Chain(dimension, axis, (), added_later(value))
 
     def missed(self, value: SSAValue) -> tuple[Missed, ...]:
         """The axes that did not come to a value that has none."""
-        run, node = self._find(value, len(self.history.runs))
+        run, node = self._find(value, len(self._history.runs))
         return missed_axes(run, node, self.names) if run else ()
+
+    def stops(self, value: SSAValue, axis: AxisRef) -> list[Stop]:
+        """The last stop of `axis`, at `value`; those of its parts where they came one by one; none where propagation
+        did not bring it."""
+        run, node = self._find(value, len(self._history.runs))
+        pieces = run.pieces(node, axis) if run else []
+        return [self._stop(run, node, _part(axis, piece)) for piece in pieces if run is not None]
+
+    def before(self, stop: Stop) -> Stop | None:
+        """The stop from which the axis came to this one; None where it was there from the beginning."""
+        if stop.arrival is None:
+            return None
+        return self._stop(stop.run, stop.arrival.source, stop.axis, stop.arrival.step)
+
+    def _stop(self, run: PropagationRun, node: int, axis: AxisRef, before: float = math.inf) -> Stop:
+        """How `axis`, or the first part of it that `node` has, was at `node` before a step."""
+        while pieces := run.pieces(node, axis, before):
+            piece = pieces[0]
+            axis = _part(axis, piece)
+            if isinstance(piece, Arrival):
+                return Stop(run, node, axis, piece)
+            # What was given to this propagation may come from one before it.
+            earlier, earlier_node = self._find(run.binding.values[node], self._history.runs.index(run))
+            if earlier is None or not earlier.pieces(earlier_node, axis):
+                break
+            run, node, before = earlier, earlier_node, math.inf
+        return Stop(run, node, axis, None)
 
     def _find(self, value: SSAValue | None, end: int) -> tuple[PropagationRun | None, int]:
         """The last of the first `end` propagations that met `value` or one whose place it took, and the node there."""
         while value is not None:
-            for run in reversed(self.history.runs[:end]):
+            for run in reversed(self._history.runs[:end]):
                 node = run.binding.node_of(value)
                 if node:
                     return run, node
-            value = self.predecessors.get(value)
+            value = self._predecessors.get(value)
         return None, 0
 
-    def _follow(self, run: PropagationRun, node: int, axis: AxisRef) -> tuple[tuple[Hop, ...], Origin]:
-        """The steps that brought `axis` to `node`, the last one first, and where it began."""
-        hops: list[Hop] = []
-        step = math.inf
-        while pieces := run.pieces(node, axis, step):
-            piece = pieces[0]
-            axis = _part(axis, piece)
-            if isinstance(piece, Arrival):
-                hops.append(self._hop(run, node, piece))
-                node, step = piece.source, piece.step
-                continue
-            # What was given to this propagation may come from one before it.
-            earlier, earlier_node = self._find(run.binding.values[node], self.history.runs.index(run))
-            if earlier is None or not earlier.pieces(earlier_node, axis):
-                break
-            run, node, step = earlier, earlier_node, math.inf
-        return tuple(hops), self._origin(run, node)
-
-    def _hop(self, run: PropagationRun, node: int, arrival: Arrival) -> Hop:
-        operation = self.names.operation(run, arrival.change.operation, arrival.change.tensors)
+    def hop(self, stop: Stop) -> Hop:
+        """The step that brought the axis to this stop, which is not its first."""
+        arrival = stop.arrival
+        assert arrival is not None
+        operation = self.names.operation(stop.run, arrival.change.operation, arrival.change.tensors)
         return Hop(
-            target=self.names.of_node(run, node),
-            source=self.names.of_node(run, arrival.source),
+            target=self.names.of_node(stop.run, stop.node),
+            source=self.names.of_node(stop.run, arrival.source),
             operation=_CALL if isinstance(operation, FuncOp) else operation.name,
             factor=factor_name(arrival.move.factor),
             factor_size=arrival.change.kind.rule.factor_sizes[arrival.move.factor],
             where=location_of(operation),
         )
 
-    def _origin(self, run: PropagationRun, node: int) -> Origin:
-        """The sharding that the user gave to what `node` holds the sharding of."""
+    def origin(self, stop: Stop) -> Origin:
+        """The sharding that the user gave to the tensor of the first stop."""
+        run, node = stop.run, stop.node
         value = run.binding.values[node]
-        if value is not None and value in self.history.applied:
-            constraint = self.history.applied[value]
+        if value is not None and value in self._history.applied:
+            constraint = self._history.applied[value]
             return Origin(f"asked for by {constraint.name}", location_of(constraint))
         for func, function in zip(run.binding.functions, run.solution.snapshot.functions, strict=True):
             for kind, nodes in (("argument", function.arguments), ("result", function.results)):
@@ -146,7 +187,7 @@ def _part(axis: AxisRef, piece: AxisRef | Arrival) -> AxisRef:
     return axis if part.contains(axis) else part
 
 
-def _later(value: SSAValue) -> Origin:
+def added_later(value: SSAValue) -> Origin:
     """That `value`, or this part of its sharding, was not there yet when propagation ended."""
     op = defining_op(value)
     if isinstance(op, ReshardOp | CollectiveOp):

@@ -15,13 +15,13 @@ from sdy.text.printing.names import Names
 
 
 class PresentNames:
-    """Names as one function sees them: `%0` for a value of its own, `@f:%0` for one of another."""
+    """Names as one function, the `viewpoint`, sees them: `%0` for a value of its own, `@f:%0` for one of another."""
 
-    def __init__(self, module: ModuleOp, viewpoint: SSAValue) -> None:
+    def __init__(self, module: ModuleOp, viewpoint: FuncOp | None) -> None:
         self._names = Names(generic=False)
         self._names.add(module)
         self._predecessors = lineage_of(module).predecessors
-        self._function = _function_of(viewpoint)
+        self._function = viewpoint
         self._values: dict[int, dict[int, SSAValue]] = {}
 
     def __contains__(self, value: SSAValue) -> bool:
@@ -29,7 +29,7 @@ class PresentNames:
 
     def of_value(self, value: SSAValue) -> str:
         """The name of a value that is in the module now."""
-        name, function = f"%{self._names.values[value]}", _function_of(value)
+        name, function = f"%{self._names.values[value]}", function_around(value)
         return name if function is None or function is self._function else f"@{function.sym_name.data}:{name}"
 
     def of_node(self, run: PropagationRun, node: int) -> str:
@@ -71,7 +71,8 @@ class PresentNames:
         return found.get(node)
 
 
-def _function_of(value: SSAValue) -> FuncOp | None:
+def function_around(value: SSAValue) -> FuncOp | None:
+    """The function that `value` is in, or an argument of."""
     op = defining_op(value)
     while op is not None and not isinstance(op, FuncOp):
         op = op.parent_op()

@@ -4,6 +4,9 @@ Values live from the operation that makes them to the last one that uses them. W
 from few others is taken to be fused into what uses it, and then needs no memory of its own.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -14,45 +17,114 @@ from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.sizes import value_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is in memory while an operation of the main function runs, beside arguments and results."""
+
+    operation: Operation
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The memory of a device over a run of a program, in bytes."""
+
+    outside: Sequence[SSAValue]
+    """Arguments and results, which are there all the time."""
+    moments: Sequence[Moment]
+    """The operations of the main function, in their order."""
+    at_peak: Sequence[SSAValue]
+    """What is in memory beside those when most is, also what is inside of the operation that runs then."""
+
+    @property
+    def outside_bytes(self) -> int:
+        """What arguments and results take."""
+        return sum(map(value_bytes, self.outside))
+
+    @property
+    def peak(self) -> Moment | None:
+        """When most is in memory; None where nothing runs."""
+        return max(self.moments, key=lambda moment: moment.bytes, default=None)
+
+
 def peak_bytes(module: ModuleOp) -> int:
     """The bytes of arguments, results, and of what is alive at once in between, on one device."""
-    main = main_function(module)
-    block = main.body.block
+    block = main_function(module).body.block
+    outside = _outside(block)
+    return sum(map(value_bytes, outside)) + max(_Lifetimes(Symbols(module)).of(block, {*outside}), default=0)
+
+
+def footprint(module: ModuleOp) -> Footprint:
+    """The memory that one device needs over a run of the partitioned `module`."""
+    block = main_function(module).body.block
+    outside = _outside(block)
+    lifetimes = _Lifetimes(Symbols(module))
+    moments = [*map(Moment, block.ops, lifetimes.of(block, {*outside}))]
+    return Footprint(outside, moments, lifetimes.at_peak(block, {*outside}))
+
+
+def _outside(block: Block) -> list[SSAValue]:
     returned = block.last_op.operands if block.last_op is not None else ()
-    outside = sum(map(value_bytes, (*block.args, *dict.fromkeys(returned))))
-    return outside + _Peak(Symbols(module)).of(block, set(returned))
+    return [*block.args, *dict.fromkeys(returned)]
 
 
-class _Peak:
+class _Lifetimes:
     def __init__(self, symbols: Symbols):
         self._symbols = symbols
         self._fused = FusedValues()
         self._of_function: dict[FuncOp, int] = {}
 
-    def of(self, block: Block, elsewhere: set[SSAValue]) -> int:
-        """The most bytes alive at once in a block, without its arguments and the values whose memory is `elsewhere`."""
+    def of(self, block: Block, elsewhere: set[SSAValue]) -> list[int]:
+        """The bytes alive while each operation of a block runs, without its arguments and the values whose memory is
+        `elsewhere`."""
         operations = list(block.ops)
         last_use = {operand: number for number, op in enumerate(operations) for operand in _used(op)}
-        alive: dict[SSAValue, int] = {}
-        ending: dict[int, list[SSAValue]] = {}
-        peak = current = 0
+        ending = [0] * len(operations)
+        moments: list[int] = []
+        current = 0
         for number, op in enumerate(operations):
             for result in op.results:
                 if result not in elsewhere and result not in self._fused and result in last_use:
-                    alive[result] = value_bytes(result)
-                    current += alive[result]
-                    ending.setdefault(last_use[result], []).append(result)
-            peak = max(peak, current + self._inside(op))
-            current -= sum(alive.pop(value) for value in ending.get(number, ()))
-        return peak
+                    size = value_bytes(result)
+                    current += size
+                    ending[last_use[result]] += size
+            moments.append(current + self._inside(op))
+            current -= ending[number]
+        return moments
+
+    def at_peak(self, block: Block, elsewhere: set[SSAValue]) -> list[SSAValue]:
+        """What is alive in a block when most is, with what is in the operation that runs then."""
+        operations = list(block.ops)
+        moments = self.of(block, elsewhere)
+        if not moments:
+            return []
+        peak = moments.index(max(moments))
+        used_later = {operand for op in operations[peak:] for operand in _used(op)}
+        alive: list[SSAValue] = [
+            result
+            for op in operations[: peak + 1]
+            for result in op.results
+            if result in used_later and result not in elsewhere and result not in self._fused
+        ]
+        inside = max(self._blocks(operations[peak]), key=self._peak, default=None)
+        return alive if inside is None else [*alive, *self.at_peak(inside, set())]
 
     def _inside(self, op: Operation) -> int:
         if isinstance(op, CallOp):
             function = callee(op, self._symbols)
             if function not in self._of_function:
-                self._of_function[function] = self.of(function.body.block, set())
+                self._of_function[function] = self._peak(function.body.block)
             return self._of_function[function]
-        return max((self.of(block, set()) for region in op.regions for block in region.blocks), default=0)
+        return max(map(self._peak, self._blocks(op)), default=0)
+
+    def _blocks(self, op: Operation) -> list[Block]:
+        """The blocks that run within an operation."""
+        if isinstance(op, CallOp):
+            return [callee(op, self._symbols).body.block]
+        return [block for region in op.regions for block in region.blocks]
+
+    def _peak(self, block: Block) -> int:
+        return max(self.of(block, set()), default=0)
 
 
 def _used(op: Operation) -> list[SSAValue]:
