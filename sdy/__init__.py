@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sdy.passes.account.account import account as account
     from sdy.passes.account.golden import ChangedLayoutError as ChangedLayoutError
     from sdy.passes.account.golden import check_golden as check_golden
+    from sdy.passes.account.report.report import report as report
     from sdy.passes.auto.auto import auto as auto
     from sdy.passes.driver import partition as partition
     from sdy.passes.driver import propagate as propagate
@@ -79,6 +80,7 @@ _HOMES = {
     "partition": "sdy.passes.driver",
     "propagate": "sdy.passes.driver",
     "register_op": "sdy.passes.jax.operators.register",
+    "report": "sdy.passes.account.report.report",
     "split": "sdy.passes.policy.split",
 }
 

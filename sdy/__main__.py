@@ -10,6 +10,7 @@ TOOLS = {
     "run": "partition a program, run it on its devices, and compare with the unpartitioned program",
     "auto": "choose how a program is split over devices: least time, within the memory that there is",
     "diff": "show what differs between two programs in how their tensors lie, and in what that costs",
+    "report": "write a page of where the bytes of a program go, and why",
     "interpret": "run a program on NumPy arrays, without a compiler",
     "blocks": "run a program in blocks that fit in memory",
 }

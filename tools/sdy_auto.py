@@ -11,8 +11,9 @@ from sdy.byte_sizes import parse_bytes, shown_bytes
 from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
 from sdy.passes.auto.mesh_shapes import mesh_shapes
-from sdy.passes.auto.plan import Plan, shown_mesh, shown_seconds
+from sdy.passes.auto.plan import Plan, shown_mesh
 from sdy.passes.auto.search import Candidate
+from sdy.passes.common.shown_seconds import shown_seconds
 from sdy.passes.driver import STANDARD_STREAM, read, write
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of, presets
 from sdy.text import format, parse

@@ -113,10 +113,11 @@ def account(program: Program, *args: Any, **kwargs: Any) -> Account:
     if isinstance(program, Jitted):
         return account(program.lower(*args, **kwargs))
     layout = partitioned_program(program, *args, **kwargs)
-    return Account.of(layout, lambda: _compiled(program if isinstance(program, Lowered) else layout.local))
+    return Account.of(layout, lambda: compiled_costs(program if isinstance(program, Lowered) else layout.local))
 
 
-def _compiled(program: ModuleOp | Lowered) -> Compiled | None:
+def compiled_costs(program: ModuleOp | Lowered) -> Compiled | None:
+    """What XLA makes of a program of one device, or of what was lowered; None where there are too few devices."""
     if isinstance(program, Lowered):
         made = program.compile()
         return Compiled.of(program.program.devices, made.as_text() or "", peak_bytes_of(made))

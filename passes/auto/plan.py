@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sdy.byte_sizes import shown_bytes
 from sdy.mesh import Mesh
 from sdy.passes.common.columns import columns
+from sdy.passes.common.shown_seconds import shown_seconds
 from sdy.passes.common.shown_sharding import dims_of
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
@@ -14,8 +15,6 @@ from sdy.shown_text import shown
 
 _COUNTS = 1e-6
 """Of the time of a step, what is no difference."""
-
-_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
 @dataclass(frozen=True)
@@ -112,14 +111,6 @@ class Plan:
 def shown_mesh(mesh: Mesh) -> str:
     """The axes of a mesh, as `data=4, model=2`."""
     return ", ".join(f"{shown(name)}={size}" for name, size in mesh.axes)
-
-
-def shown_seconds(value: float) -> str:
-    """A time with a unit that suits it."""
-    if not value:
-        return "0"
-    unit, size = next((each for each in _UNITS if value >= each[1]), _UNITS[-1])
-    return f"{value / size:.3g} {unit}"
 
 
 def _names(row: Row) -> str:

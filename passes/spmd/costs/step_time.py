@@ -7,8 +7,9 @@ for what a device receives, and a message's time for each doubling of the group.
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -72,7 +73,12 @@ def seconds_of_messages(axes: AxisNames, received: float, times: float, mesh: Me
 
 def compute_seconds(local: ModuleOp, hardware: Hardware) -> float:
     """How long a device computes in a step of `local`."""
-    return _Compute(local, hardware).seconds()
+    return _total(compute_times(local, hardware))
+
+
+def compute_times(local: ModuleOp, hardware: Hardware) -> "list[OperationSeconds]":
+    """How long a device computes each operation in a step of `local`; one of a function once for each call."""
+    return _Compute(local, hardware).times()
 
 
 def axes_of(collective: Operation, grid: Grid, mesh: Mesh) -> AxisNames:
@@ -95,8 +101,15 @@ def _pairs(permute: CollectivePermuteOp) -> list[list[int]]:
     return [[source, target] for source, target in pairs if source != target]
 
 
+class OperationSeconds(NamedTuple):
+    """How long a device computes an operation in a step, in all of its runs."""
+
+    operation: Operation
+    seconds: float
+
+
 class _Compute:
-    """Adds up how long a device computes; of branches, the one that takes longest."""
+    """Finds how long a device computes each operation; of branches, those of the one that takes longest."""
 
     def __init__(self, module: ModuleOp, hardware: Hardware):
         self._module = module
@@ -104,20 +117,26 @@ class _Compute:
         self._symbols = Symbols(module)
         self._fused = FusedValues()
 
-    def seconds(self) -> float:
+    def times(self) -> list[OperationSeconds]:
         return self._block(main_function(self._module).body.block)
 
-    def _block(self, block: Block) -> float:
-        return sum(map(self._operation, block.ops))
+    def _block(self, block: Block) -> list[OperationSeconds]:
+        return [each for op in block.ops for each in self._operation(op)]
 
-    def _operation(self, op: Operation) -> float:
+    def _operation(self, op: Operation) -> Sequence[OperationSeconds]:
         match op:
             case WhileOp():
                 known = loop_trips(op)
-                return (1 if known is None else known) * self._block(op.body.block)
+                trips = 1 if known is None else known
+                return [OperationSeconds(inner, trips * seconds) for inner, seconds in self._block(op.body.block)]
             case CaseOp() | IfOp():
-                return max((self._block(block) for region in op.regions for block in region.blocks), default=0.0)
+                branches = [self._block(block) for region in op.regions for block in region.blocks]
+                return max(branches, key=_total, default=())
             case CallOp():
                 return self._block(callee(op, self._symbols).body.block)
             case _:
-                return seconds_of(op, self._hardware, self._fused)
+                return (OperationSeconds(op, seconds_of(op, self._hardware, self._fused)),)
+
+
+def _total(times: Sequence[OperationSeconds]) -> float:
+    return sum([seconds for _, seconds in times])

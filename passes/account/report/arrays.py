@@ -1,0 +1,61 @@
+"""The tensors that a person looks for by name or by size: arguments, results, and the largest in between."""
+
+import heapq
+from collections.abc import Iterable, Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, OpResult
+
+from sdy.dialect.shardings import func_result_sharding, get_sharding
+from sdy.passes.account.report.listing import Listing
+from sdy.passes.account.report.numbering import NONE, Json, Numbers
+from sdy.passes.common.argument_names import argument_names
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.spmd.costs.fusion import FusedValues
+from sdy.passes.spmd.costs.sizes import value_bytes
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.constants import ConstantOp
+
+_MOST_INTERMEDIATES = 200
+"""So many tensors are listed of those that are neither arguments nor results."""
+
+
+def arrays_as_json(module: ModuleOp, largest: Iterable[OpResult], listing: Listing, numbers: Numbers) -> list[Json]:
+    """What the page tells of each argument and result, and of the `largest` tensors in between."""
+    return [*_arguments(module, listing, numbers), *_results(module, numbers), *_largest(largest, listing, numbers)]
+
+
+def largest_intermediates(listing: Listing) -> list[OpResult]:
+    """The largest tensors that reach memory, those of a loop's body among them."""
+    fused = FusedValues()
+    results = [
+        result
+        for op in listing.rows
+        for result in op.results
+        if not isinstance(op, ConstantOp) and value_bytes(result) and result not in fused
+    ]
+    return heapq.nlargest(_MOST_INTERMEDIATES, results, key=value_bytes)
+
+
+def _arguments(module: ModuleOp, listing: Listing, numbers: Numbers) -> Iterator[Json]:
+    main = main_function(module)
+    for name, argument in zip(argument_names(main), main.args, strict=True):
+        yield _array("argument", name, argument.type, get_sharding(argument), listing.value(argument), numbers)
+
+
+def _results(module: ModuleOp, numbers: Numbers) -> Iterator[Json]:
+    main = main_function(module)
+    for index, type_ in enumerate(main.function_type.outputs):
+        yield _array("result", f"result {index}", type_, func_result_sharding(main, index), NONE, numbers)
+
+
+def _largest(largest: Iterable[OpResult], listing: Listing, numbers: Numbers) -> Iterator[Json]:
+    for each in largest:
+        yield _array("intermediate", each.op.name, each.type, get_sharding(each), listing.value(each), numbers)
+
+
+def _array(
+    kind: str, name: str, type_: Attribute, sharding: TensorSharding | None, value: int, numbers: Numbers
+) -> Json:
+    """An array; a result has no tensor of its own in the program."""
+    return {"kind": kind, "name": numbers.string(name), "tensor": numbers.tensor(type_, sharding), "value": value}

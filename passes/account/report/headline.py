@@ -1,0 +1,75 @@
+"""What a page says first: what is sent, most of it for what, and when most is in memory, in a sentence each."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import NameLoc
+
+from sdy.byte_sizes import shown_bytes
+from sdy.diagnostics import Where, location_of
+from sdy.passes.account.report.exchanged import Exchange
+from sdy.passes.common.shown_seconds import shown_seconds
+from sdy.passes.spmd.costs.footprint import Footprint
+from sdy.shown_text import shown
+
+_FEW = 3
+"""So many kinds of collectives are named."""
+
+
+def headline(groups: Sequence[Sequence[Exchange]], footprint: Footprint, computing: float | None = None) -> list[str]:
+    """The sentences, in their order; one about time where the seconds that a device computes are given."""
+    return [*_sent(groups), _memory(footprint), *_time(groups, computing)]
+
+
+def _sent(groups: Sequence[Sequence[Exchange]]) -> Iterator[str]:
+    every = [exchange for group in groups for exchange in group]
+    total = sum(exchange.bytes for exchange in every)
+    if not total:
+        yield "Devices exchange nothing."
+        return
+    kinds = Counter[str]()
+    for exchange in every:
+        kinds[exchange.kind] += exchange.times
+    told = [f"{times:,} {kind}{'s' if times > 1 else ''}" for kind, times in kinds.most_common(_FEW)]
+    others = len(kinds) - len(told)
+    told += [f"{others} other kind{'s' if others > 1 else ''}"] if others else []
+    yield f"In a step a device receives {shown_bytes(total)}, in {_list(told)}."
+    largest = groups[0]
+    share = sum(exchange.bytes for exchange in largest) / total
+    first = largest[0]
+    what = f"the {len(largest):,} {first.kind}s" if len(largest) > 1 else f"the {first.kind}"
+    over = f" over {', '.join(first.axes)}" if first.axes else ""
+    yield f"{share:.0%} of that is {what}{over}{_of(first)}{_at(first.collective)}."
+
+
+def _memory(footprint: Footprint) -> str:
+    peak = footprint.peak
+    between = peak.bytes if peak else 0
+    total, outside = footprint.outside_bytes + between, footprint.outside_bytes
+    where = f", at {peak.operation.name}{_at(peak.operation)}" if peak and between else ""
+    told = f"At its peak a device needs {shown_bytes(total)}{where}"
+    return f"{told}; {shown_bytes(outside)} of that are arguments and results."
+
+
+def _time(groups: Sequence[Sequence[Exchange]], computing: float | None) -> Iterator[str]:
+    if computing is not None:
+        sending = sum(exchange.seconds for group in groups for exchange in group)
+        told = f"A step is predicted to take {shown_seconds(computing + sending)}"
+        yield f"{told}, {shown_seconds(sending)} of it for what devices exchange."
+
+
+def _of(exchange: Exchange) -> str:
+    """What a collective is for: the place as jax calls it, or the operation."""
+    op = exchange.at
+    if op is None:
+        return ""
+    return f" of {shown(op.location.desc.data if isinstance(op.location, NameLoc) else op.name)}"
+
+
+def _at(where: Where) -> str:
+    place = location_of(where)
+    return f" ({shown(place.filename.rpartition('/')[2])}:{place.line})" if place else ""
+
+
+def _list(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

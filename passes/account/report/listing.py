@@ -1,0 +1,111 @@
+"""The operations of the whole program, a row each, and its tensors: what everything else on the page refers to."""
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import ModuleOp, NameLoc
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.walking import operations
+from sdy.passes.account.report.numbering import NONE, Json, Numbering, Numbers
+from sdy.passes.account.report.repeats import repeats
+from sdy.passes.common.call_graph import functions
+from sdy.passes.propagation.provenance.present_names import PresentNames
+
+
+class Listing:
+    """The rows and tensors of a module, numbered in the order of the text."""
+
+    def __init__(self, module: ModuleOp, names: PresentNames, numbers: Numbers) -> None:
+        self._names = names
+        self._numbers = numbers
+        self._functions = functions(module)
+        self.rows: Sequence[Operation] = [op for function in self._functions for op in operations(function)]
+        self._numbers_of_rows = {op: number for number, op in enumerate(self.rows)}
+        self._values = [value for op in self.rows for value in _values_of(op)]
+        self._numbers_of_values = {value: number for number, value in enumerate(self._values)}
+        self.first_alike: dict[Operation, Operation] = {}
+        """Of operations in repeated layers, the one that stands for it in the first of them."""
+
+    def row(self, op: Operation | None) -> int:
+        """The number of the row of an operation."""
+        return NONE if op is None else self._numbers_of_rows.get(op, NONE)
+
+    def value(self, value: SSAValue | None) -> int:
+        """The number of a tensor."""
+        return NONE if value is None else self._numbers_of_values.get(value, NONE)
+
+    @property
+    def values(self) -> Sequence[SSAValue]:
+        """The tensors, by their numbers."""
+        return self._values
+
+    def as_json(self) -> Json:
+        """Rows and tensors, column by column; and which rows repeat those before them."""
+        folds = [fold for function in self._functions for fold in self._folds(function)]
+        numbers = self._numbers
+        return {
+            "rows": {
+                "op": [numbers.string(op.name) for op in self.rows],
+                "what": [numbers.string(_what(op)) for op in self.rows],
+                "scope": [numbers.string(_scope(op)) for op in self.rows],
+                "place": [numbers.place(op) for op in self.rows],
+                "nested": [len(operations(op)) - 1 for op in self.rows],
+                "results": [[self._numbers_of_values[result] for result in op.results] for op in self.rows],
+                "operands": [[self._numbers_of_values[operand] for operand in op.operands] for op in self.rows],
+            },
+            "values": {
+                "name": [self._names.of_value(value) for value in self._values],
+                "tensor": [numbers.tensor(value.type, get_sharding(value)) for value in self._values],
+                "row": [self.row(_owner(value)) for value in self._values],
+            },
+            "folds": folds,
+        }
+
+    def _folds(self, root: Operation) -> Iterator[tuple[int, int, int]]:
+        """The first row, the rows of one layer and the number of layers of what repeats itself in `root`."""
+        signatures = Numbering[object]()
+        alike = {op: signatures.of(self._signature(op)) for op in operations(root)}
+        for op in operations(root):
+            for region in op.regions:
+                for block in region.blocks:
+                    inside = [*block.ops]
+                    for start, period, times in repeats([alike[inner] for inner in inside]):
+                        for offset in range(period * times):
+                            self.first_alike[inside[start + offset]] = inside[start + offset % period]
+                        first, second = self.row(inside[start]), self.row(inside[start + period])
+                        yield first, second - first, times
+
+    def _signature(self, op: Operation) -> object:
+        """What operations have in common that stand for each other in layers."""
+        inside = tuple(inner.name for inner in operations(op)) if op.regions else ()
+        return op.name, inside, *((result.type, get_sharding(result)) for result in op.results)
+
+
+def _values_of(op: Operation) -> Iterator[SSAValue]:
+    """The tensors that an operation makes: arguments of what is in it, then its results."""
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.args
+    yield from op.results
+
+
+def _owner(value: SSAValue) -> Operation | None:
+    return value.owner.parent_op() if isinstance(value.owner, Block) else value.owner
+
+
+def _what(op: Operation) -> str:
+    """Which function an operation is, or calls."""
+    match op:
+        case FuncOp():
+            return f"@{op.sym_name.data}"
+        case CallOp():
+            return f"@{op.callee.string_value()}"
+        case _:
+            return ""
+
+
+def _scope(op: Operation) -> str:
+    """What jax calls the place of an operation in the program."""
+    return op.location.desc.data if isinstance(op.location, NameLoc) else ""

@@ -1,0 +1,113 @@
+"""What many rows of the page have in common, numbered, so that it is there once."""
+
+from collections.abc import Hashable, Iterator
+from math import prod
+from typing import Generic, TypeVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+
+from sdy.device_groups import shard_indices
+from sdy.diagnostics import Location, Where, location_of
+from sdy.dialect.meshes import device_count, find_mesh
+from sdy.ir.shapes import shape
+from sdy.passes.common.computed_whole import local_bytes
+from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.shown_sharding import dims_of
+from sdy.sharding import TensorSharding
+from sdy.shown_text import shown
+
+ItemT = TypeVar("ItemT", bound=Hashable)
+
+Json = dict[str, object]
+
+NONE = -1
+"""The number of what there is not."""
+
+_MOST_DRAWN = 4096
+"""The parts of a tensor are drawn for so many devices at most."""
+
+
+class Numbering(Generic[ItemT]):
+    """Different items, numbered in the order in which they are first asked about."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[ItemT, int] = {}
+
+    def of(self, item: ItemT) -> int:
+        """The number of `item`."""
+        return self._numbers.setdefault(item, len(self._numbers))
+
+    def __iter__(self) -> Iterator[ItemT]:
+        return iter(self._numbers)
+
+
+class Numbers:
+    """The strings, places, types, layouts and tensors of a page."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._module = module
+        self._strings = Numbering[str]()
+        self._places = Numbering[Location]()
+        self._types = Numbering[Attribute]()
+        self._layouts = Numbering[TensorSharding | None]()
+        self._tensors = Numbering[tuple[Attribute, TensorSharding | None]]()
+
+    def string(self, text: str) -> int:
+        """The number of a text, as a person is shown it."""
+        return self._strings.of(shown(text))
+
+    def place(self, where: Where) -> int:
+        """The number of a place in the source."""
+        place = location_of(where)
+        return NONE if place is None else self._places.of(place)
+
+    def type(self, type_: Attribute) -> int:
+        """The number of a type."""
+        return self._types.of(type_)
+
+    def layout(self, sharding: TensorSharding | None) -> int:
+        """The number of a sharding."""
+        return self._layouts.of(sharding)
+
+    def tensor(self, type_: Attribute, sharding: TensorSharding | None) -> int:
+        """The number of a type with a sharding."""
+        return self._tensors.of((type_, sharding))
+
+    def places(self) -> list[Location]:
+        """The places so far, by their numbers."""
+        return [*self._places]
+
+    def as_json(self) -> Json:
+        """All of it, by number."""
+        tensors = [
+            (self.type(type_), self.layout(sharding), self._local_bytes(type_, sharding))
+            for type_, sharding in self._tensors
+        ]
+        places = [(self.string(place.filename), place.line, place.column) for place in self._places]
+        return {
+            "tensors": tensors,
+            "layouts": [self._layout(sharding) for sharding in self._layouts],
+            "types": [
+                {"text": shown(str(type_)), "shape": shape(type_), "bytes": num_bytes(type_)} for type_ in self._types
+            ],
+            "places": places,
+            "strings": [*self._strings],
+        }
+
+    def _local_bytes(self, type_: Attribute, sharding: TensorSharding | None) -> int:
+        """The bytes that a device has of a tensor, padding among them."""
+        mesh = None if sharding is None else find_mesh(sharding, self._module)
+        return num_bytes(type_) if mesh is None else local_bytes(type_, sharding, mesh)
+
+    def _layout(self, sharding: TensorSharding | None) -> Json:
+        """How a sharding is written, the parts of each dimension, which of all parts each device holds, and how many
+        devices hold the same."""
+        text = shown(dims_of(sharding).replace('"', ""))
+        mesh = None if sharding is None else find_mesh(sharding, self._module)
+        if sharding is None or mesh is None or mesh.is_maximal:
+            return {"text": text, "parts": [], "holds": [], "copies": device_count(self._module)}
+        parts = [dim.sharded_size(mesh) for dim in sharding.dims]
+        axes = [axis for dim in sharding.dims for axis in dim.axes]
+        holds = shard_indices(axes, mesh) if mesh.size <= _MOST_DRAWN else []
+        return {"text": text, "parts": parts, "holds": holds, "copies": max(mesh.size // prod(parts), 1)}

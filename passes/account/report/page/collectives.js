@@ -1,0 +1,128 @@
+// The collectives of a step, those first in which a device receives most; those alike are one row that opens.
+
+const opened = new Set();
+
+const COLLECTIVE_WORDS = {
+  "partial results": (op) => `Each device computes ${op} from its part of what is summed over. The parts are combined.`,
+  reshard: (op) => `A tensor lies otherwise than ${op} needs it, or than its users want it.`,
+  exchange: (op) => `${op} itself needs what other devices hold.`,
+};
+
+const bytesOf = (group) => total(group, (each) => each.bytes);
+const secondsOf = (group) => total(group, (each) => each.seconds);
+
+function collectivesView(search) {
+  const most = bytesOf(found.collectives[0] ?? []);
+  const list = new List({
+    label: "collectives",
+    header: headings("received", "share", "collective", "tensor of a device", "for", "source"),
+    drawRow: (item) => collectiveRow(item, most),
+    open: (item) => go({ show: nameOf(item) }),
+    fold: ({ group }, folded) => setOpened(group, !folded),
+    isShown: (item) => address.show === nameOf(item),
+  });
+  const setOpened = (group, isOpen) => {
+    opened[isOpen ? "add" : "delete"](group);
+    list.show(collectiveItems(address.search));
+    list.move(list.items.findIndex((each) => each.group === group));
+  };
+  collectivesView.setOpened = setOpened;
+  list.show(collectiveItems(search));
+  return { element: list.element, find: (text) => list.show(collectiveItems(text)), refresh: () => list.redraw(), none: "Devices exchange nothing." };
+}
+
+function groupButton(group) {
+  const isOpen = opened.has(group);
+  const attributes = { type: "button", class: "toggle", tabindex: -1, "aria-label": isOpen ? "fold" : "unfold" };
+  return make("button", { ...attributes, onclick: () => collectivesView.setOpened(group, !isOpen) }, isOpen ? "▾" : "▸");
+}
+
+const nameOf = ({ group, member }) => (member === NONE ? `c${group}` : `c${group}.${member}`);
+
+function collectiveItems(search) {
+  const items = [];
+  found.collectives.forEach((group, number) => {
+    if (search && !group.some((each) => collectiveText(each).includes(search.toLowerCase()))) return;
+    items.push({ group: number, member: NONE });
+    if (opened.has(number)) group.forEach((_, member) => items.push({ group: number, member }));
+  });
+  return items;
+}
+
+function collectiveText({ kind, axes, type, row: number, place: at, purpose }) {
+  const named = number === NONE ? "" : `${row(number).op} ${row(number).scope}`;
+  const where = at === NONE ? "" : `${place(at).file}:${place(at).line}`;
+  return `${kind} ${axes} ${found.types[type].text} ${named} ${where} ${purpose}`.toLowerCase();
+}
+
+function collectiveRow({ group: number, member }, most) {
+  const group = found.collectives[number];
+  const members = member === NONE ? group : [group[member]];
+  const [first] = members;
+  const bytes = bytesOf(members);
+  const runs = total(members, (each) => each.times);
+  const canOpen = member === NONE && group.length > 1;
+  const at = place(first.place);
+  return make(
+    "div",
+    { class: member === NONE ? "" : "member" },
+    bytesElement(bytes),
+    make("span", { class: "bar", "--part": most ? bytes / most : 0 }, share(bytes, received)),
+    make(
+      "span",
+      {},
+      canOpen && groupButton(number),
+      make("b", {}, first.kind),
+      first.axes && ` over ${first.axes}`,
+      runs > 1 && make("span", { class: "quiet" }, ` × ${runs.toLocaleString("en")}`),
+    ),
+    code(found.types[first.type].text),
+    make("span", { dir: "auto" }, first.row === NONE ? "" : row(first.row).op.replace("stablehlo.", "")),
+    make("span", {}, at && (canOpen ? make("span", { class: "quiet" }, shortPlace(at), ", …") : placeLink(at))),
+  );
+}
+
+function collectiveDetails(number, member = NONE) {
+  const group = found.collectives[number];
+  const first = group[Math.max(member, 0)];
+  const members = member === NONE ? group : [first];
+  const bytes = bytesOf(members);
+  const at = place(first.place);
+  return [
+    make("h2", {}, first.kind, first.axes && ` over ${first.axes}`),
+    facts(
+      fact("a device receives", bytesElement(bytes), ` a step, ${share(bytes, received)} of all`),
+      fact("runs", `${total(members, (each) => each.times).toLocaleString("en")} times a step`),
+      found.hardware && fact("takes", shownSeconds(secondsOf(members)), " a step, predicted"),
+      fact("tensor of a device", code(found.types[first.type].text)),
+    ),
+    first.row !== NONE && whyElement(first),
+    at && [make("h3", {}, "Source"), sourceExcerpt(at)],
+    members.length > 1 && [make("h3", {}, `${members.length} alike`), make("ul", { class: "readers" }, members.slice(0, 100).map((each, index) => alike(number, index, each)))],
+  ].flat();
+}
+
+function alike(group, member, { bytes, place: at, row: number }) {
+  const name = number === NONE ? "" : (row(number).results.slice(0, 1).map((result) => value(result).name)[0] ?? row(number).op);
+  return make("li", {}, link({ show: `c${group}.${member}` }, {}, shownBytes(bytes)), " ", code(name), " ", placeLink(place(at)));
+}
+
+function whyElement({ row: number, purpose, tensor: moved, before, after }) {
+  const asks = row(number);
+  const first = moved === NONE || purpose === "partial results" ? [] : [moved];
+  const sides = [...new Set([...first, ...asks.operands, ...asks.results])];
+  return make(
+    "div",
+    {},
+    make("h3", {}, "Why it is there"),
+    make("p", {}, COLLECTIVE_WORDS[purpose](asks.op), " ", rowLink(number), " ", placeLink(asks.place)),
+    moved !== NONE && before !== NONE && make("p", {}, valueLink(moved), " lies as ", layoutCode(found.layouts[before]), " and is to lie as ", layoutCode(found.layouts[after]), "."),
+    sides.map((each, index) => sideElement(each, index < 2)),
+  );
+}
+
+// One side of what is to go together: a tensor of the operation, with the reasons for its axes.
+function sideElement(number, open) {
+  const side = value(number);
+  return make("details", { open, class: "side" }, make("summary", {}, valueLink(number), " ", code(side.type.text), " ", layoutCode(side.layout)), reasonsElement(number));
+}

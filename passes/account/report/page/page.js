@@ -1,0 +1,86 @@
+// The page as a whole: what is always there, the view and the details that the address asks for, and keys.
+
+const VIEWS = { collectives: collectivesView, memory: memoryView, arrays: arraysView, program: programView };
+if (found.hardware) VIEWS.time = timeView;
+
+const viewElement = document.getElementById("view");
+const detailsElement = document.getElementById("details");
+const search = make("input", { type: "search", placeholder: "search, or press /", "aria-label": "search" });
+let current = { view: "", show: null };
+
+function drawTop() {
+  const meshes = found.meshes.map(({ name, axes }) => `@${name} ${axes.map(([axis, size]) => `${axis}=${size}`).join(", ")}`);
+  const made = found.compiled && ["compiled: ", shownBytes(found.compiled.received), " received, ", found.compiled.memory === null ? "" : `${shownBytes(found.compiled.memory)} needed`];
+  document.getElementById("facts").replaceChildren(
+    ...[meshes.join("; "), found.hardware, made && made.join("")].filter(Boolean).map((text) => make("span", { class: "chip", dir: "auto" }, text)),
+  );
+  document.getElementById("headline").replaceChildren(make("p", { class: "first" }, found.headline.join(" ")), ...found.notes.map((text) => make("p", { class: "quiet" }, text)));
+}
+
+function drawTabs() {
+  const tabs = Object.keys(VIEWS).map((name) => link({ view: name }, { class: "tab", "aria-current": address.view === name ? "page" : null }, name));
+  document.querySelector("nav").replaceChildren(...tabs, search);
+}
+
+function drawView() {
+  const name = address.view in VIEWS ? address.view : FIRST_VIEW;
+  const view = VIEWS[name](address.search);
+  viewElement.replaceChildren(view.element);
+  viewElement.dataset.none = view.none;
+  current = { ...current, name, view, search: address.search };
+  if (search.value !== address.search) search.value = address.search;
+  drawTabs();
+}
+
+function drawDetails() {
+  detailsElement.hidden = !address.show;
+  document.body.classList.toggle("has-details", Boolean(address.show));
+  if (!address.show) return;
+  const close = make("button", { type: "button", class: "close", "aria-label": "close", onclick: () => go({ show: "" }) }, "✕");
+  detailsElement.replaceChildren(close, ...detailsOf(address.show).filter((child) => child != null && child !== false));
+  detailsElement.scrollTop = 0;
+}
+
+function render() {
+  address = readAddress();
+  const isOther = current.name !== address.view || current.search !== address.search;
+  if (isOther || (address.view === "program" && current.show !== address.show && shownRow() !== NONE)) drawView();
+  else current.view.refresh();
+  if (current.show !== address.show) drawDetails();
+  current.show = address.show;
+}
+
+function find() {
+  goQuietly({ search: search.value });
+  current.search = search.value;
+  current.view.find(search.value);
+}
+
+function pressed(event) {
+  const isTyping = event.target.closest("input");
+  if (event.key === "/" && !isTyping) {
+    event.preventDefault();
+    search.focus();
+  } else if (event.key === "Escape" && isTyping) {
+    document.querySelector(".rows")?.focus();
+  } else if (event.key === "Escape" && address.show) {
+    go({ show: "" });
+    document.querySelector(".rows")?.focus({ preventScroll: true });
+  } else if (!isTyping && !event.ctrlKey && !event.metaKey && !event.altKey && Object.keys(VIEWS)[event.key - 1]) {
+    go({ view: Object.keys(VIEWS)[event.key - 1] });
+  }
+}
+
+function switchTheme() {
+  const isDark = (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  document.documentElement.dataset.theme = isDark ? "light" : "dark";
+}
+
+search.addEventListener("input", find);
+document.addEventListener("keydown", pressed);
+document.getElementById("theme").addEventListener("click", switchTheme);
+addEventListener("hashchange", render);
+drawTop();
+drawView();
+drawDetails();
+current.show = address.show;

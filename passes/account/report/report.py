@@ -1,0 +1,179 @@
+"""`sdy.report`: a page of where the bytes of a program go, and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any, cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from sdy.diagnostics import Location, error, location_of
+from sdy.dialect.meshes import named_meshes
+from sdy.passes.account.account import Compiled, compiled_costs
+from sdy.passes.account.causes import TracedProgram, traced_partition
+from sdy.passes.account.partitioned_program import Program, partitioned_program
+from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
+from sdy.passes.account.report.exchanged import exchanges, exchanges_as_json, groups_alike, mesh_of_program
+from sdy.passes.account.report.headline import headline
+from sdy.passes.account.report.listing import Listing
+from sdy.passes.account.report.memory import memory_as_json
+from sdy.passes.account.report.numbering import Json, Numbers
+from sdy.passes.account.report.page import GENERATOR, page
+from sdy.passes.account.report.reasons import Reasons
+from sdy.passes.account.report.sources import source_lines
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.driver import write
+from sdy.passes.jax.jit import Jitted
+from sdy.passes.jax.stages import Lowered
+from sdy.passes.layouts import is_propagated
+from sdy.passes.propagation.provenance.explain import Explainer
+from sdy.passes.propagation.provenance.history import history_of
+from sdy.passes.propagation.provenance.present_names import PresentNames
+from sdy.passes.spmd.costs.footprint import footprint
+from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
+from sdy.passes.spmd.costs.step_time import compute_times
+from sdy.shown_text import shown
+
+_HEIGHT = 720
+"""The pixels that a page is high in a notebook."""
+
+_BEGINNING = 1000
+"""So many characters of a file say whether it is a report."""
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A page about a program: a file that needs no other, and no network."""
+
+    title: str
+    found: Json
+    """What the page tells, as it is in the file."""
+
+    @cached_property
+    def html(self) -> str:
+        """The text of the file."""
+        return page(self.title, self.found)
+
+    @property
+    def headline(self) -> Sequence[str]:
+        """What the page says first."""
+        return cast(Sequence[str], self.found["headline"])
+
+    def write(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the file. Raises DiagnosticError where it cannot be written, or would take the place of a file that is
+        no report, unless `force` is given."""
+        if not force:
+            check_replaceable(path)
+        write(str(path), self.html)
+
+    def _repr_html_(self) -> str:
+        """The page in a notebook, in a frame of its own."""
+        frame = f'style="width: 100%; height: {_HEIGHT}px; border: 0" sandbox="allow-scripts"'
+        return f'<iframe {frame} srcdoc="{escape(self.html)}"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"Report({self.title!r}): report.write('report.html') writes the page"
+
+
+def report(
+    program: Program,
+    *args: Any,
+    hardware: Hardware | str | None = None,
+    compiled: bool = False,
+    **kwargs: Any,
+) -> Report:
+    """A page of where the bytes of a program go, and why: collectives with their reasons, memory, arrays, operations.
+
+        sdy.report(step, params, batch).write("report.html")
+
+    `program`, `args` and `kwargs` are what `sdy.account` takes. With `hardware`, the name of a preset or of a file, it
+    tells how long everything is predicted to take; with `compiled`, what XLA makes of the program beside what is
+    predicted. In a notebook, the page is shown. Raises what `sdy.account` raises.
+    """
+    device = hardware_of(hardware) if isinstance(hardware, str) else hardware
+    if isinstance(program, Jitted):
+        program = program.lower(*args, **kwargs)
+        args, kwargs = (), {}
+    given = isinstance(program, ModuleOp) and is_propagated(program)
+    layout = partitioned_program(program, *args, **kwargs)
+    traced = traced_partition(layout.module)
+    made = compiled_costs(program if isinstance(program, Lowered) else traced.local) if compiled else None
+    notes = [*_notes(layout.module, given)]
+    if layout.choice:
+        notes.append(f"It was propagated {layout.choice}.")
+    return Report(_title(layout.module), _found(layout.module, traced, device, made, notes))
+
+
+def check_replaceable(path: str | Path) -> None:
+    """Raise DiagnosticError where there is a file that is no report."""
+    if not Path(path).is_file():
+        return
+    with Path(path).open(encoding="utf-8", errors="replace") as file:
+        if GENERATOR not in file.read(_BEGINNING):
+            message = "there is a file that is no report: --force, or force=True, replaces it"
+            raise error(Location(str(path), 1, 1), message)
+
+
+def _found(
+    module: ModuleOp, traced: TracedProgram, hardware: Hardware | None, made: Compiled | None, notes: list[str]
+) -> Json:
+    """What the page tells."""
+    main = main_function(module)
+    numbers = Numbers(module)
+    listing = Listing(module, PresentNames(module, main), numbers)
+    listed = listing.as_json()
+    groups = groups_alike(exchanges(traced, mesh_of_program(traced), hardware), listing)
+    memory = footprint(traced.local)
+    largest = largest_intermediates(listing)
+    seconds = _seconds(traced, listing, hardware) if hardware else []
+    found: Json = {
+        "title": _title(module),
+        "headline": headline(groups, memory, sum(seconds) if hardware else None),
+        "notes": notes,
+        "meshes": [
+            {"name": shown(name), "axes": [(shown(axis), size) for axis, size in mesh.axes]}
+            for name, mesh in named_meshes(module).items()
+        ],
+        "collectives": exchanges_as_json(groups, listing, numbers),
+        "memory": memory_as_json(memory, traced, listing, numbers),
+        "arrays": arrays_as_json(module, largest, listing, numbers),
+        **listed,
+        **_reasons(module, [*main.args, *largest], listing, numbers),
+        "seconds": seconds,
+        "hardware": hardware and shown(hardware.name),
+        "compiled": made and {"received": made.bytes_received, "memory": made.memory},
+    }
+    sources = source_lines(numbers.places())
+    return {**found, **numbers.as_json(), "sources": sources}
+
+
+def _reasons(module: ModuleOp, looked_for: Sequence[SSAValue], listing: Listing, numbers: Numbers) -> Json:
+    if not history_of(module).runs:
+        return {"reasons": [], "steps": {}, "missed": {}}
+    return Reasons(Explainer(module, main_function(module)), listing, numbers).as_json(looked_for)
+
+
+def _seconds(traced: TracedProgram, listing: Listing, hardware: Hardware) -> list[float]:
+    """How long a device computes what was made from each row; at the end, from none."""
+    seconds = [0.0] * (len(listing.rows) + 1)
+    for op, each in compute_times(traced.local, hardware):
+        seconds[listing.row(traced.sources.get(op))] += each
+    return seconds
+
+
+def _notes(module: ModuleOp, given: bool) -> list[str]:
+    if not given:
+        return ["Shardings were propagated for this page: not all tensors had some."]
+    if not history_of(module).runs:
+        return ["The program was given with the shardings of all of its tensors, so there are no reasons for them."]
+    return []
+
+
+def _title(module: ModuleOp) -> str:
+    """The file that a program is from, or what the module is called."""
+    name = module.sym_name.data if module.sym_name else "program"
+    place = location_of(module)
+    return shown(place.filename.rpartition("/")[2] if place else name)

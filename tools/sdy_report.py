@@ -1,0 +1,60 @@
+"""sdy-report: a page of where the bytes of a program go, and why."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sdy.passes.account.report.report import check_replaceable, report
+from sdy.passes.driver import STANDARD_STREAM, read
+from sdy.passes.spmd.costs.hardware import presets
+from sdy.text import parse
+from sdy.tools.command import guarded
+from sdy.tools.terminal import Terminal
+from sdy.tools.version import VersionAction
+
+_DESCRIPTION = """\
+Write a page of where the bytes of a StableHLO program go, and why: what devices exchange, each collective with its
+reasons; memory over the program's order; how arrays lie on the mesh; and the program itself. The page is one file that
+needs no network. A program that has not been propagated is.
+"""
+
+_EXAMPLES = """\
+examples:
+  sdy-report examples/transformer.mlir                 writes transformer.html here
+  sdy-report step.mlir -o out/step.html                or where it is told to
+  sdy-report step.mlir --hardware h100-8               tells how long everything takes, too
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`, by default the process's own, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        "sdy-report", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action=VersionAction)
+    parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
+    parser.add_argument("-o", dest="output", metavar="FILE.html", help="where to write; - is standard output")
+    parser.add_argument(
+        "--hardware", metavar="NAME", help=f"predict times: a hardware file, or one of {', '.join(presets())}"
+    )
+    parser.add_argument("--force", action="store_true", help="replace a file that is no report")
+    arguments = parser.parse_args(argv)
+    return guarded(lambda: run(arguments))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what the command line asks for. Raises DiagnosticError where the program, or what it names, is wrong."""
+    output: str = arguments.output or f"{Path(arguments.file).stem.strip('-') or 'report'}.html"
+    if not arguments.force:
+        check_replaceable(output)
+    source = read(arguments.file)
+    page = report(parse(source.text, source.name), hardware=arguments.hardware)
+    page.write(output, force=True)
+    if output != STANDARD_STREAM:
+        Terminal().print("\n".join([f"wrote {output}", *page.headline]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
