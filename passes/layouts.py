@@ -8,7 +8,7 @@ Shardy's answer depends on how a program is written, and XLA asks Shardy about a
     chosen.module, chosen.local                 # with all shardings; the program of one device
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -35,6 +35,9 @@ from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 
 AS_WRITTEN = "as written"
 AS_IN_HLO = "as in XLA's HLO"
+
+Partitioner = Callable[[ModuleOp], ModuleOp]
+"""Makes the program of one device of a module with its shardings, which stays as it is."""
 
 _MORE_MEMORY = 1.05
 """How much more memory than the layout that XLA has may be needed for one with which devices receive less."""
@@ -86,19 +89,26 @@ def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: 
     return layouts
 
 
-def cheapest(layouts: Sequence[PropagatedLayout]) -> PartitionedLayout:
+def partitioned_copy(module: ModuleOp) -> ModuleOp:
+    """The program of one device of `module`, which stays as it is."""
+    local = module.clone()
+    partition(local)
+    return local
+
+
+def cheapest(layouts: Sequence[PropagatedLayout], partitioner: Partitioner = partitioned_copy) -> PartitionedLayout:
     """The layout with which devices receive the fewest bytes, the first of equal ones; partitioned.
 
     One that takes more memory than the first by more than a twentieth is not chosen. Raises DiagnosticError where the
     last cannot be partitioned, nor any other.
     """
     if len(layouts) == 1:
-        return partitioned(layouts[0].module)
+        return partitioned(layouts[0].module, partitioner)
     ways: dict[Way, tuple[PropagatedLayout, ModuleOp, Sequence[Diagnostic]]] = {}
     for number, layout in enumerate(layouts, 1):
         try:
             with capture() as reported:
-                local = _partitioned(layout.module)
+                local = partitioner(layout.module)
         except DiagnosticError:
             if number == len(layouts) and not ways:
                 raise
@@ -115,9 +125,9 @@ def cheapest(layouts: Sequence[PropagatedLayout]) -> PartitionedLayout:
     return PartitionedLayout(layout.module, local, choice)
 
 
-def partitioned(module: ModuleOp) -> PartitionedLayout:
+def partitioned(module: ModuleOp, partitioner: Partitioner = partitioned_copy) -> PartitionedLayout:
     """The layout that `module` has, which is propagated, and may be partitioned already."""
-    return PartitionedLayout(module, module if is_local(module) else _partitioned(module), history_of(module).choice)
+    return PartitionedLayout(module, module if is_local(module) else partitioner(module), history_of(module).choice)
 
 
 def is_propagated(module: ModuleOp) -> bool:
@@ -147,9 +157,3 @@ def _shardings(module: ModuleOp) -> list[tuple[str, Attribute | None, Attribute 
         if not isinstance(op, _IN_SOME_FORMS)
     )
     return [one for one, _ in groupby(said)]
-
-
-def _partitioned(module: ModuleOp) -> ModuleOp:
-    local = module.clone()
-    partition(local)
-    return local

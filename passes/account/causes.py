@@ -29,6 +29,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.driver import run_passes
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
+from sdy.passes.layouts import PropagatedLayout, cheapest
 from sdy.passes.pipelines import PartitionPipeline
 from sdy.passes.spmd.local_module import is_local
 from sdy.sharding import TensorSharding, equivalent
@@ -63,11 +64,29 @@ class Cause:
 class TracedProgram:
     """The program of one device, and which operation of the whole program each of its operations was made from."""
 
+    module: ModuleOp
+    """The whole program, with its shardings."""
     local: ModuleOp
     sources: Mapping[Operation, Operation]
     """An operation that was made of none is not in here."""
     causes: Mapping[Operation, Cause]
     """The causes of collectives, and of what else was made for the same."""
+
+
+def traced_program(layouts: Sequence[PropagatedLayout]) -> TracedProgram:
+    """The cheapest of `layouts`, partitioned, with where all of it comes from.
+
+    Raises DiagnosticError where none can be partitioned.
+    """
+    traced: dict[ModuleOp, TracedProgram] = {}
+
+    def partitioned(module: ModuleOp) -> ModuleOp:
+        program = traced_partition(module)
+        traced[program.local] = program
+        return program.local
+
+    layout = cheapest(layouts, partitioned)
+    return traced.get(layout.local) or traced_partition(layout.module)
 
 
 def traced_partition(module: ModuleOp) -> TracedProgram:
@@ -76,12 +95,12 @@ def traced_partition(module: ModuleOp) -> TracedProgram:
     A program of one device is its own source. Raises DiagnosticError where it cannot be partitioned.
     """
     if is_local(module):
-        return TracedProgram(module, {op: op for op in operations(module)}, {})
+        return TracedProgram(module, module, {op: op for op in operations(module)}, {})
     tracer = _Tracer(operations(module))
     local = module.clone()
     tracer.mark_sources(local)
     run_passes(local, [PartitionPipeline()], before_each=tracer.before, after_each=tracer.after)
-    return tracer.traced(local)
+    return tracer.traced(module, local)
 
 
 _SOURCE = "sdy.source."
@@ -116,7 +135,7 @@ class _Tracer:
                 op.location = _marked(f"{_CAUSE}{len(self._causes)}", op.location)
                 self._causes.append(cause)
 
-    def traced(self, local: ModuleOp) -> TracedProgram:
+    def traced(self, module: ModuleOp, local: ModuleOp) -> TracedProgram:
         """What the marks say, which are gone afterwards."""
         found = operations(local)
         sources = {op: source for op in found if (source := self._source_of(op)) is not None}
@@ -127,7 +146,7 @@ class _Tracer:
                 for block in region.blocks:
                     for argument in block.args:
                         argument.location = argument.location and _unmarked(argument.location)
-        return TracedProgram(local, sources, causes)
+        return TracedProgram(module, local, sources, causes)
 
     def _cause_of(self, op: ReshardOp | CollectiveOp) -> Cause | None:
         """The cause of an operation that is to become collectives; None where nothing of the whole program is."""

@@ -16,6 +16,7 @@ from sdy.passes.account.report.numbering import NONE, Json, Numbers
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import AxisNames, axes_of, seconds_of_messages
+from sdy.shown_text import shown
 
 _TEXT = ".mlir"
 """Files in which each operation has a line of its own, so that layers do not share any."""
@@ -92,7 +93,7 @@ def _as_json(exchange: Exchange, listing: Listing, numbers: Numbers) -> Json:
     cause = exchange.cause
     return {
         "kind": exchange.kind,
-        "axes": ", ".join(exchange.axes),
+        "axes": shown(", ".join(exchange.axes)),
         "type": numbers.type(exchange.collective.results[0].type),
         "bytes": exchange.bytes,
         "times": exchange.times,

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 from math import prod
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
@@ -19,7 +19,7 @@ from sdy.shown_text import shown
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 
-Json = dict[str, object]
+Json = dict[str, Any]
 
 NONE = -1
 """The number of what there is not."""

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from sdy import collector
 from sdy.diagnostics import Location, error, location_of
 from sdy.dialect.meshes import named_meshes
 from sdy.passes.account.account import Compiled, compiled_costs
-from sdy.passes.account.causes import TracedProgram, traced_partition
-from sdy.passes.account.partitioned_program import Program, partitioned_program
+from sdy.passes.account.causes import TracedProgram, traced_program
+from sdy.passes.account.partitioned_program import Program, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
 from sdy.passes.account.report.exchanged import exchanges, exchanges_as_json, groups_alike, mesh_of_program
 from sdy.passes.account.report.headline import headline
@@ -60,7 +61,7 @@ class Report:
     @property
     def headline(self) -> Sequence[str]:
         """What the page says first."""
-        return cast(Sequence[str], self.found["headline"])
+        return self.found["headline"]
 
     def write(self, path: str | Path, *, force: bool = False) -> None:
         """Write the file. Raises DiagnosticError where it cannot be written, or would take the place of a file that is
@@ -78,6 +79,7 @@ class Report:
         return f"Report({self.title!r}): report.write('report.html') writes the page"
 
 
+@collector.paused()
 def report(
     program: Program,
     *args: Any,
@@ -98,13 +100,9 @@ def report(
         program = program.lower(*args, **kwargs)
         args, kwargs = (), {}
     given = isinstance(program, ModuleOp) and is_propagated(program)
-    layout = partitioned_program(program, *args, **kwargs)
-    traced = traced_partition(layout.module)
+    traced = traced_program(propagated_program(program, *args, **kwargs))
     made = compiled_costs(program if isinstance(program, Lowered) else traced.local) if compiled else None
-    notes = [*_notes(layout.module, given)]
-    if layout.choice:
-        notes.append(f"It was propagated {layout.choice}.")
-    return Report(_title(layout.module), _found(layout.module, traced, device, made, notes))
+    return Report(_title(traced.module), _found(traced, device, made, _notes(traced.module, given)))
 
 
 def check_replaceable(path: str | Path) -> None:
@@ -117,10 +115,9 @@ def check_replaceable(path: str | Path) -> None:
             raise error(Location(str(path), 1, 1), message)
 
 
-def _found(
-    module: ModuleOp, traced: TracedProgram, hardware: Hardware | None, made: Compiled | None, notes: list[str]
-) -> Json:
+def _found(traced: TracedProgram, hardware: Hardware | None, made: Compiled | None, notes: Sequence[str]) -> Json:
     """What the page tells."""
+    module = traced.module
     main = main_function(module)
     numbers = Numbers(module)
     listing = Listing(module, PresentNames(module, main), numbers)
@@ -165,11 +162,16 @@ def _seconds(traced: TracedProgram, listing: Listing, hardware: Hardware) -> lis
 
 
 def _notes(module: ModuleOp, given: bool) -> list[str]:
+    """What there is to know of how a program was propagated, which was `given` with its shardings or not."""
+    history = history_of(module)
+    notes: list[str] = []
     if not given:
-        return ["Shardings were propagated for this page: not all tensors had some."]
-    if not history_of(module).runs:
-        return ["The program was given with the shardings of all of its tensors, so there are no reasons for them."]
-    return []
+        notes.append("Shardings were propagated for this page: not all tensors had some.")
+    elif not history.runs:
+        notes.append("The program was given with the shardings of all of its tensors: there are no reasons for them.")
+    if history.choice:
+        notes.append(f"It was propagated {history.choice}.")
+    return notes
 
 
 def _title(module: ModuleOp) -> str:

@@ -80,7 +80,7 @@ function indices(sizes) {
   return sizes.reduce((tuples, size) => tuples.flatMap((tuple) => Array.from({ length: size }, (_, at) => [...tuple, at])), [[]]);
 }
 
-// 0–3, 8
+// 0-3, 8
 function ranges(devices) {
   const parts = [];
   for (const device of devices) {
@@ -88,6 +88,6 @@ function ranges(devices) {
     if (last && last.end === device - 1) last.end = device;
     else parts.push({ start: device, end: device });
   }
-  const shown = parts.slice(0, 4).map(({ start, end }) => (start === end ? `${start}` : `${start}–${end}`));
+  const shown = parts.slice(0, 4).map(({ start, end }) => (start === end ? `${start}` : `${start}-${end}`));
   return shown.join(", ") + (parts.length > 4 ? `, … (${devices.length})` : "");
 }

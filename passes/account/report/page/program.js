@@ -17,12 +17,11 @@ function programView(search) {
     isShown: (item) => item.row !== undefined && (address.show === `r${item.row}` || row(item.row).results.some((number) => address.show === `v${number}`)),
   });
   const setFolded = (item, folded) => {
-    const before = list.current;
     if (item.fold) unfolded[folded ? "delete" : "add"](item.fold.number);
     else closed[folded ? "add" : "delete"](item.row);
     list.items = programItems(address.search);
     list.space.style.height = `${list.items.length * ROW_HEIGHT}px`;
-    list.move(before);
+    list.move(list.items.findIndex((each) => (item.fold ? each.fold === item.fold : each.row === item.row)));
   };
   const toggle = (item) => setFolded(item, item.fold ? unfolded.has(item.fold.number) : !closed.has(item.row));
   programView.toggle = toggle;

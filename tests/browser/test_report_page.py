@@ -1,0 +1,285 @@
+"""The page of `sdy-report`, as a person uses it."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import sdy
+from sdy.byte_sizes import shown_bytes
+from sdy.passes.account.report.report import Report
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
+VIEWS = ("collectives", "memory", "arrays", "program", "time")
+
+Open = Callable[..., Page]
+"""Opens a report: its address after `#`, and what a context of the browser takes."""
+
+
+@pytest.fixture(scope="module")
+def transformer() -> Report:
+    return sdy.report(sdy.parse(EXAMPLE.read_text(), str(EXAMPLE)), hardware="h100-8")
+
+
+@pytest.fixture
+def open_report(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens reports, and fails where a page asks for anything else, or a script of it fails."""
+    wrong: list[str] = []
+    contexts = []
+
+    def opened(report: Report, at: str = "", **context: object) -> Page:
+        path = tmp_path / "report.html"
+        report.write(path)
+        contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **context}))
+        page = contexts[-1].new_page()
+        page.on("request", lambda request: wrong.append(request.url) if request.url != path.as_uri() else None)
+        page.on("pageerror", lambda problem: wrong.append(str(problem)))
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        page.goto(f"{path.as_uri()}#{at}" if at else path.as_uri())
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not [problem for problem in wrong if not problem.startswith("file:") or "#" not in problem]
+
+
+def rows(page: Page):
+    return page.get_by_role("option")
+
+
+def test_the_first_screen_has_the_answer(open_report: Open, transformer: Report) -> None:
+    page = open_report(transformer)
+    for sentence in transformer.headline:
+        expect(page.locator("#headline")).to_contain_text(sentence)
+    most = max(sum(each["bytes"] for each in group) for group in transformer.found["collectives"])
+    expect(rows(page).first).to_contain_text(shown_bytes(most))
+    expect(page.get_by_role("complementary")).to_be_hidden()
+
+
+def test_from_a_collective_to_its_reason_its_line_and_a_tensor(open_report: Open, transformer: Report) -> None:
+    page = open_report(transformer)
+    details = page.get_by_role("complementary")
+    rows(page).filter(has_text="scatter").first.click()
+    expect(details).to_contain_text("all-reduce over data")
+    expect(details).to_contain_text("The parts are combined")
+    expect(details).to_contain_text("given to argument")
+
+    details.locator(".origin .place").first.click()
+    line = EXAMPLE.read_text().split("\n")[2]
+    expect(details.locator(".line.here")).to_contain_text(line[:60])
+
+    page.go_back()
+    expect(details).to_contain_text("all-reduce over data")
+    details.locator(".chain .value").first.click()
+    expect(details).to_contain_text("Why it has this sharding")
+    expect(details.locator(".cell")).to_have_count(4)
+
+    details.locator(".readers .op").first.click()
+    expect(details).to_contain_text("Operands")
+    details.get_by_role("link", name="in the program").click()
+    expect(page.locator(".program [aria-selected=true]")).to_be_visible()
+
+
+def test_an_address_is_what_it_was(open_report: Open, transformer: Report) -> None:
+    page = open_report(transformer, "view=arrays&search=arg6&show=v0")
+    expect(page.get_by_role("searchbox")).to_have_value("arg6")
+    expect(rows(page)).not_to_have_count(0)
+    expect(page.get_by_role("complementary")).to_contain_text("%arg0")
+    page.get_by_role("button", name="close").click()
+    expect(page.get_by_role("complementary")).to_be_hidden()
+    assert "show" not in page.url
+
+
+def test_an_address_of_nothing_says_so(open_report: Open, transformer: Report) -> None:
+    for nothing in ("show=v999999", "show=c5.99", "show=zz", "show=p-3"):
+        page = open_report(transformer, nothing)
+        expect(page.get_by_role("complementary")).to_contain_text("names nothing")
+
+
+@pytest.mark.parametrize(
+    ("view", "wanted"),
+    [("collectives", "scatter"), ("memory", "dot_general"), ("arrays", "argument 6"), ("time", "reduce")],
+)
+def test_search_leaves_what_has_the_words(open_report: Open, transformer: Report, view: str, wanted: str) -> None:
+    page = open_report(transformer, f"view={view}")
+    before = rows(page).count()
+    page.get_by_role("searchbox").fill(wanted)
+    expect(rows(page).first).to_contain_text(wanted.removeprefix("stablehlo."))
+    assert 0 < rows(page).count() < before
+    page.get_by_role("searchbox").fill("there is nothing like it")
+    expect(rows(page)).to_have_count(0)
+
+
+def test_a_program_is_searched_by_all_that_a_row_shows(open_report: Open, transformer: Report) -> None:
+    page = open_report(transformer, "view=program")
+    for wanted in ("%84", "scatter", "tensor<4x16x64xf32>", "transformer.mlir:97", "{model}, {}, {}"):
+        page.get_by_role("searchbox").fill(wanted)
+        expect(rows(page).first).to_contain_text(wanted)
+
+
+def test_layers_and_functions_are_folded(open_report: Open, transformer: Report) -> None:
+    page = open_report(transformer, "view=program")
+    ((start, period, times),) = transformer.found["folds"]
+    count = page.evaluate("programItems('').length")
+    assert count == len(transformer.found["rows"]["op"]) - period * (times - 1) + 1
+    page.evaluate(f"document.querySelector('.rows').scrollTop = {start - 5} * ROW_HEIGHT")
+    fold = rows(page).filter(has_text=f"{times} times {period} operations")
+    fold.get_by_role("button").click()
+    assert page.evaluate("programItems('').length") == count + period * (times - 1)
+    page.locator(".rows").focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("programItems('').length") == count
+
+
+def test_a_tensor_in_a_folded_layer_is_found(open_report: Open, transformer: Report) -> None:
+    ((start, period, _),) = transformer.found["folds"]
+    page = open_report(transformer, f"view=program&show=r{start + period + 3}")
+    expect(page.locator("[aria-selected=true]")).to_be_in_viewport()
+
+
+def test_keys_do_all_that_a_mouse_does(open_report: Open, transformer: Report) -> None:
+    page = open_report(transformer)
+    page.keyboard.press("3")
+    expect(page.get_by_role("link", name="arrays")).to_have_attribute("aria-current", "page")
+    page.keyboard.press("/")
+    page.keyboard.type("argument 1")
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    details = page.get_by_role("complementary")
+    expect(details).to_be_visible()
+    expect(page.locator("[aria-selected=true]")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(details).to_be_hidden()
+    page.keyboard.press("End")
+    expect(rows(page).last).to_be_in_viewport()
+
+
+def test_the_chart_of_memory_is_read_by_keys(open_report: Open, transformer: Report) -> None:
+    page = open_report(transformer, "view=memory")
+    slider = page.get_by_role("slider")
+    memory = transformer.found["memory"]
+    expect(slider).to_have_attribute("aria-valuenow", str(memory["peak"]))
+    expect(page.locator(".readout")).to_contain_text(shown_bytes(memory["outside"] + max(memory["bytes"])))
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".readout")).to_contain_text(shown_bytes(memory["outside"] + memory["bytes"][0]))
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    expect(slider).to_have_attribute("aria-valuenow", str(len(memory["bytes"]) - 2))
+
+
+def test_arrays_are_sorted_by_each_column_both_ways(open_report: Open, transformer: Report) -> None:
+    page = open_report(transformer, "view=arrays")
+    first = lambda: page.evaluate("tensor(found.arrays[arrayItems('')[0]].tensor).local")  # noqa: E731
+    sizes = page.evaluate("found.arrays.map((array) => tensor(array.tensor).local)")
+    assert first() == max(sizes)
+    page.get_by_role("button", name="a device has").click()
+    assert first() == min(sizes)
+    page.get_by_role("button", name="name").click()
+    expect(rows(page).first).to_contain_text("argument 0")
+
+
+def test_dark_and_light(open_report: Open, transformer: Report) -> None:
+    def paper(page: Page) -> list[int]:
+        return [
+            int(part) for part in re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        ]
+
+    dark = open_report(transformer, color_scheme="dark")
+    assert max(paper(dark)) < 80
+    dark.get_by_title("light or dark").click()
+    assert min(paper(dark)) > 200
+    light = open_report(transformer, color_scheme="light")
+    assert min(paper(light)) > 200
+    light.get_by_title("light or dark").click()
+    assert max(paper(light)) < 80
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_narrow_screen_is_not_wider_than_it_is(open_report: Open, transformer: Report, view: str) -> None:
+    page = open_report(transformer, f"view={view}", viewport={"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    rows(page).nth(2).click(position={"x": 5, "y": 15})
+    expect(page.get_by_role("complementary")).to_be_in_viewport()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.get_by_role("button", name="close").click()
+    expect(rows(page).first).to_be_visible()
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'{{data}}\u202e"
+
+
+def test_names_are_text_and_nothing_else(open_report: Open) -> None:
+    name = HOSTILE.replace('"', '\\"')
+    module = sdy.parse(f"""
+module @"{name}" {{
+  sdy.mesh @mesh = <["{name}"=8]>
+  func.func @main(%a: tensor<64x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"{name}"}}]>}} loc("{name}"),
+                  %b: tensor<64x64xf32>) -> tensor<64x64xf32> {{
+    %0 = stablehlo.dot %a, %b : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+        loc("{name}"("{name}.py":3:4))
+    return %0 : tensor<64x64xf32>
+  }}
+}}""")
+    report = sdy.report(module, hardware="h100-8")
+    for view in VIEWS:
+        page = open_report(report, f"view={view}&show=v0")
+        expect(rows(page).first).to_be_visible()
+        expect(page.get_by_role("complementary")).to_contain_text("onerror=alert(2)")
+        assert page.locator("img, script:not([id]):nth-of-type(n+3)").count() == 0
+        assert "\u202e" not in page.content()
+    expect(page.locator("#facts")).to_contain_text("</script>")
+
+
+def test_parts_of_any_rank_on_any_mesh(open_report: Open) -> None:
+    module = sdy.parse("""
+sdy.mesh @mesh = <["a"=2, "b"=3, "c"=2], device_ids=[11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]>
+func.func @main(%x: tensor<4x7x2x5xi8>, %y: tensor<7x3xf32>, %z: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.abs %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {"b"}, {"c"}, {}]>]>}
+      : tensor<4x7x2x5xi8>
+  %1 = stablehlo.tanh %y {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"b"}, {}]>]>} : tensor<7x3xf32>
+  return %z : tensor<f32>
+}""")
+    report = sdy.report(module)
+    page = open_report(report, "view=arrays&show=v3")
+    titles = lambda: [cell.get_attribute("title") for cell in page.locator(".cell").all()]  # noqa: E731
+    expect(page.locator("figure")).to_have_count(2)
+    assert titles()[0] == "[0:2, 0:3, 0:1, :] on device 11"
+    assert titles()[-1] == "[2:4, 6:7, 1:2, :] on device 0"
+    page.goto(page.url.replace("show=v3", "show=v4"))
+    expect(page.locator(".cell")).to_have_count(3)
+    assert titles() == [
+        "[0:3, :] on devices 4-5, 10-11",
+        "[3:6, :] on devices 2-3, 8-9",
+        "[6:7, :] on devices 0-1, 6-7",
+    ]
+    page.goto(page.url.replace("show=v4", "show=v2"))
+    expect(page.locator(".picture")).to_contain_text("Each of 12 devices has all of it")
+
+
+def test_a_notebook_shows_the_page(browser: Browser, transformer: Report) -> None:
+    page = browser.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda problem: problems.append(str(problem)))
+    page.set_content(f"<h1>a notebook</h1>{transformer._repr_html_()}")
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("option").first.click()
+    expect(frame.get_by_role("complementary")).to_contain_text("Why it is there")
+    frame.get_by_role("link", name="program").click()
+    expect(frame.get_by_role("option").first).to_contain_text("func.func")
+    assert not problems
+
+
+def test_a_program_that_sends_nothing(open_report: Open) -> None:
+    page = open_report(
+        sdy.report(sdy.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}"))
+    )
+    expect(page.locator("#headline")).to_contain_text("Devices exchange nothing.")
+    for view in VIEWS[:4]:
+        page.get_by_role("link", name=view).click()
+        expect(page.get_by_role("link", name=view)).to_have_attribute("aria-current", "page")
