@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sdy.byte_sizes import shown_bytes
 from sdy.mesh import Mesh
 from sdy.passes.common.columns import columns
 from sdy.passes.jax.hlo_collectives import Traffic, total
@@ -24,7 +25,7 @@ def shown_account(account: "Account") -> str:
     compiled = account.compiled
     devices = f"{len(compiled.devices)} x {compiled.devices[0].device_kind}" if compiled else "not as many as it needs"
     parts = [
-        f"  mesh          {_meshes(account.meshes)}\n  devices       {devices}"
+        f"  mesh          {_meshes(account.meshes)}\n  devices       {devices}\n  each          {_needs(account)}"
         + (f"\n  layout        {account.layout}" if account.layout else ""),
         _received(account) if account.received else "",
         _totals(account),
@@ -40,6 +41,12 @@ def _meshes(meshes: Mapping[str, Mesh]) -> str:
         for name, mesh in meshes.items()
     )
     return "; ".join(written) or "none"
+
+
+def _needs(account: "Account") -> str:
+    """What each device receives and needs, at a glance; how far XLA agrees, and the exact numbers, tell the tables."""
+    received, needed = shown_bytes(account.bytes_received), shown_bytes(account.memory)
+    return f"receives {received} and needs {needed} of memory, as predicted"
 
 
 def _received(account: "Account") -> str:

@@ -121,6 +121,11 @@ def test_the_text_is_what_sdy_run_prints(tmp_path: Path, capsys: pytest.CaptureF
     assert repr(sdy.account(propagated(name=str(path)))) == text
 
 
+def test_what_each_device_needs_is_told_at_a_glance():
+    text = str(Account(None, {}, (Received("all-gather", None, 1, 872_326.0),), 1_939_972, lambda: None))
+    assert "  each          receives 852 KiB and needs 1.85 MiB of memory, as predicted\n" in text
+
+
 def test_many_lines_are_added_up():
     lines = tuple(Received("all-gather", Location("program.py", 20 - n, 1), 2, 1000.0 - n) for n in range(13))
     text = str(Account(None, {}, lines, 0, lambda: None)).split("\n")
