@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy import collector
+from sdy.at_work import at_work, watcher
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import cached_walks, invalidate, uncached_walks
@@ -78,13 +79,18 @@ Observer = Callable[[ModulePass, ModuleOp], None]
 """Called before or after each pass, with the pass and the module as it found or left it."""
 
 
-def flatten(passes: Iterable[ModulePass], module: ModuleOp) -> Iterator[ModulePass]:
-    """The passes that do the work on `module`: a pipeline's passes instead of the pipeline."""
-    for step in passes:
+def flatten(passes: Iterable[ModulePass], module: ModuleOp, count: int = 0) -> Iterator[tuple[ModulePass, str]]:
+    """The passes that do the work on `module`, a pipeline's instead of the pipeline, and what is told of each.
+
+    That is its name and, of `count` passes of a pipeline, which it is: `sdy-close-shardings (38 of 44)`.
+    """
+    for number, step in enumerate(passes, 1):
         if isinstance(step, Pipeline):
-            yield from flatten(step.numbered_passes(module), module)
+            # Until its passes have run, a pipeline can but guess which others follow; to count them is for show.
+            parts = sum(1 for _ in step.passes(module)) if watcher() else 0
+            yield from flatten(step.numbered_passes(module), module, parts)
         else:
-            yield step
+            yield step, f"{step.name} ({number} of {count})" if count else step.name
 
 
 @dataclass
@@ -94,11 +100,12 @@ class Timing:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @contextmanager
-    def stage(self, name: str) -> Generator[None]:
-        """Add the time of the `with` block to stage `name`."""
+    def stage(self, name: str, told: str = "") -> Generator[None]:
+        """Add the time of the `with` block to stage `name`, of which whoever watches is told this, or more."""
         start = time.perf_counter()
         try:
-            yield
+            with at_work(told or name):
+                yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
@@ -125,12 +132,12 @@ def run_passes(
     timing = timing or Timing()
 
     def run() -> None:
-        for step in flatten(passes, module):
+        for step, told in flatten(passes, module):
             if before_each:
                 before_each(step, module)
                 invalidate()
             with (
-                timing.stage(step.name),
+                timing.stage(step.name, told),
                 nullcontext() if isinstance(step, AnalysisPreservingPass) else uncached_walks(),
             ):
                 step.apply(ctx, module)

@@ -2,11 +2,11 @@
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.at_work import at_work, watched, watcher
 from sdy.byte_sizes import parse_bytes, shown_bytes
 from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
@@ -18,6 +18,7 @@ from sdy.passes.driver import STANDARD_STREAM, read, write
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of, presets
 from sdy.text import format, parse
 from sdy.tools.command import guarded
+from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
 
@@ -113,9 +114,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where the program or the hardware is wrong."""
     source = read(arguments.file)
     hardware = hardware_of(arguments.hardware)
-    module = parse(source.text, source.name)
     meshes = mesh_shapes(arguments.devices) if arguments.devices else [arguments.mesh]
-    tried = [_plan(module.clone(), mesh, hardware, arguments, len(meshes)) for mesh in meshes]
+    with progress():
+        with at_work("parse"):
+            module = parse(source.text, source.name)
+        tried = [_plan(module.clone(), mesh, hardware, arguments, len(meshes)) for mesh in meshes]
     plan, planned = min(tried, key=lambda each: (not each[0].fits, each[0].cost.seconds))
     module_text = format(planned)
     terminal = Terminal(stderr=arguments.output == "-")
@@ -130,31 +133,24 @@ def run(arguments: argparse.Namespace) -> int:
 def _plan(
     module: ModuleOp, mesh: Mesh | None, hardware: Hardware, arguments: argparse.Namespace, share: int
 ) -> tuple[Plan, ModuleOp]:
-    begin = time.monotonic()
+    with at_work(f"search on {shown_mesh(mesh)}" if mesh else "search"):
+        tell = watcher()
 
-    def tell(candidate: Candidate) -> None:
-        print(
-            f"\r{time.monotonic() - begin:6.1f} s  {candidate.name}: {shown_seconds(candidate.cost.seconds)}, "
-            f"{shown_bytes(candidate.cost.memory)}\x1b[K",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+        def tell_best(best: Candidate) -> None:
+            if tell:
+                tell(f"{best.name}: {shown_seconds(best.cost.seconds)}, {shown_bytes(best.cost.memory)}")
 
-    is_watched = sys.stderr.isatty()
-    try:
-        plan = auto(
-            module,
-            mesh=mesh,
-            hardware=hardware,
-            memory=arguments.memory,
-            time_limit=arguments.time_limit / share,
-            intermediates=not arguments.arguments_only,
-            progress=tell if is_watched else None,
-        )
-    finally:
-        if is_watched:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        # The passes that each layout goes through say nothing of how far the search is.
+        with watched(None):
+            plan = auto(
+                module,
+                mesh=mesh,
+                hardware=hardware,
+                memory=arguments.memory,
+                time_limit=arguments.time_limit / share,
+                intermediates=not arguments.arguments_only,
+                progress=tell_best,
+            )
     return plan, module
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from rich.table import Table
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.at_work import at_work
 from sdy.byte_sizes import parse_bytes
 from sdy.diagnostics import error
 from sdy.passes.blocks.block_shapes import within
@@ -20,6 +21,7 @@ from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, rea
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
+from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
 
@@ -78,19 +80,23 @@ def _bytes(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
     source = read(arguments.file)
-    module = parse(source.text, source.name)
-    original = module.clone()
-    if arguments.split_reductions:
-        run_passes(module, [SplitReductionsPass(arguments.split_reductions)])
-    graph = block_graph(module, within(arguments.block_bytes or max(arguments.memory_limit // 4, 1)))
-    validate(graph)
+    with progress():
+        with at_work("parse"):
+            module = parse(source.text, source.name)
+        original = module.clone()
+        if arguments.split_reductions:
+            run_passes(module, [SplitReductionsPass(arguments.split_reductions)])
+        with at_work("cut into blocks"):
+            graph = block_graph(module, within(arguments.block_bytes or max(arguments.memory_limit // 4, 1)))
+            validate(graph)
     if arguments.dot or arguments.json:
         return _draw(graph, arguments)
     console = Terminal()
     inputs, results = _run(graph, original, arguments, console)
     if not arguments.check:
         return 0
-    comparison = _compare(original, inputs, results)
+    with progress(), at_work("compare"):
+        comparison = _compare(original, inputs, results)
     comparison.show(console)
     return 0 if comparison.holds else 1
 
@@ -118,7 +124,7 @@ def _run(
     else:
         inputs = random_inputs(ports, arguments.seed)
     try:
-        with Terminal(stderr=True).status("running ..."):
+        with progress(), at_work("run"):
             results, statistics = run_graph(graph, inputs, arguments.memory_limit)
     except MemoryLimitError as problem:
         raise error(original, str(problem)) from problem

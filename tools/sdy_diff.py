@@ -4,13 +4,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from sdy.at_work import at_work
 from sdy.passes.account.difference import Difference
 from sdy.passes.account.golden import golden_summary, golden_text
 from sdy.passes.account.partitioned_program import partitioned_program
 from sdy.passes.account.summary import Summary
-from sdy.passes.driver import read, write
+from sdy.passes.driver import Source, read, write
 from sdy.text import parse
 from sdy.tools.command import guarded
+from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
 
@@ -46,20 +48,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where a program or a golden layout is wrong."""
-    before = _summary(arguments.before)
+    sources = [read(path) for path in (arguments.before, arguments.after) if path is not None]
+    with progress():
+        before, *others = map(_summary, sources)
     if arguments.golden:
         write(arguments.golden, golden_text(before))
         return 0
-    difference = Difference(before, _summary(arguments.after))
+    difference = Difference(before, *others)
     Terminal().print(difference.shown(most=None) if arguments.all else str(difference))
     return int(bool(difference))
 
 
-def _summary(path: str) -> Summary:
-    source = read(path)
+def _summary(source: Source) -> Summary:
     if source.name.endswith(".json"):
         return golden_summary(source)
-    return Summary.of(partitioned_program(parse(source.text, source.name)))
+    with at_work(source.name):
+        return Summary.of(partitioned_program(parse(source.text, source.name)))
 
 
 if __name__ == "__main__":

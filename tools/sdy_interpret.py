@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from sdy.at_work import at_work
 from sdy.diagnostics import DiagnosticError, error, report
 from sdy.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.interpreter.machine import run_function
@@ -15,6 +16,7 @@ from sdy.passes.driver import Source, read
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, read_arrays
 from sdy.text import context, parse
 from sdy.tools.command import guarded
+from sdy.tools.progress import progress
 from sdy.tools.split_input import split
 from sdy.tools.version import VersionAction
 
@@ -68,19 +70,27 @@ def interpret_source(source: Source, inputs: str | None = None) -> None:
 
     Raises DiagnosticError where it goes wrong.
     """
+    with progress():
+        results = _results(source, inputs)
+    for result in results:
+        print(result)
+
+
+def _results(source: Source, inputs: str | None) -> Sequence[object]:
     ctx = context()
     ctx.load_dialect(CHECK)
     ctx.load_dialect(INTERPRETER)
-    module = parse(source.text, source.name, ctx)
+    with at_work("parse"):
+        module = parse(source.text, source.name, ctx)
     if not any(isinstance(op, FuncOp) for op in module.ops):
-        return
+        return ()
     if (function := find_main_function(module)) is None:
         raise error(module, "there is no function @main to run")
     if inputs is None and function.function_type.inputs.data:
         problem = f"@{function.sym_name.data} takes arguments, but there are none to give it (--inputs FILE.npz does)"
         raise error(function, problem)
-    for result in run_function(module, function) if inputs is None else _run_on(module, inputs):
-        print(result)
+    with at_work("run"):
+        return run_function(module, function) if inputs is None else _run_on(module, inputs)
 
 
 def _run_on(module: ModuleOp, inputs: str) -> Sequence[NumpyArray]:

@@ -18,6 +18,7 @@ from sdy.passes.options import TRUTH, nearest, pass_called
 from sdy.shown_text import shown_lines
 from sdy.text import context, format, parse, verify
 from sdy.tools.command import guarded
+from sdy.tools.progress import progress
 from sdy.tools.split_input import SEPARATOR, split
 
 USAGE = """\
@@ -230,7 +231,8 @@ def run(arguments: Arguments) -> int:
     source = read(arguments.file)
     parts = split(source) if arguments.split_input_file else [source]
     timing = Timing()
-    texts = [attempt(part, arguments, timing) for part in parts]
+    with progress():
+        texts = [attempt(part, arguments, timing) for part in parts]
     if arguments.mlir_timing:
         print(timing.table(), file=sys.stderr)
     outputs = [text for text in texts if text is not None]

@@ -19,6 +19,7 @@ from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
+from sdy.tools.progress import progress
 from sdy.tools.run_account import RunAccount, count_operations, count_shardings, show
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
@@ -102,35 +103,43 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
+    with progress():
+        account = _account(arguments)
+    show(account, Terminal())
+    return 0 if account.comparison.holds else 1
+
+
+def _account(arguments: argparse.Namespace) -> RunAccount:
+    """Run the program, and all that comes before and after."""
     timing = Timing()
     source = read(arguments.file)
     arrays = None if arguments.inputs is None else read_arrays(arguments.inputs)
-    with _stage(timing, "parse"):
+    with timing.stage("parse"):
         module = parse(source.text, source.name)
     _check_enough(module, arguments.devices)
     original = module.clone()
     size, given = count_operations(module), count_shardings(module)
-    with _stage(timing, "propagate"):
+    with timing.stage("propagate"):
         layouts = propagated_layouts(module, compare=arguments.compare_layouts)
-    with _stage(timing, "partition"):
+    with timing.stage("partition"):
         layout = cheapest(layouts)
     found = max(count_shardings(layout.module) - given, 0)
     module = layout.local
-    with _stage(timing, "start jax"):
+    with timing.stage("start jax"):
         devices = _devices(module, arguments.devices)
-    with _stage(timing, "compile"):
+    with timing.stage("compile"):
         program = _compile(module, devices)
     if arrays is None:
         inputs = random_inputs(program.inputs, arguments.seed)
     else:
         inputs = arrange_inputs(arrays, program.inputs, str(arguments.inputs))
-    with _stage(timing, "run"):
+    with timing.stage("run"):
         results = _run(program, inputs)
     comparison = _NOT_COMPARED
     if arguments.check if arguments.check is not None else size <= _SMALL_PROGRAM:
-        with _stage(timing, "compare"):
+        with timing.stage("compare"):
             comparison = _compare(original, program, inputs, results, must=arguments.check is True)
-    account = RunAccount(
+    return RunAccount(
         name=source.name,
         operations=size,
         shardings_given=given,
@@ -139,15 +148,6 @@ def run(arguments: argparse.Namespace) -> int:
         seconds=timing.seconds,
         comparison=comparison,
     )
-    show(account, Terminal())
-    return 0 if comparison.holds else 1
-
-
-@contextmanager
-def _stage(timing: Timing, name: str) -> Generator[None]:
-    """Time a stage, and show on a terminal that it is at work."""
-    with timing.stage(name), Terminal(stderr=True).status(f"{name} ..."):
-        yield
 
 
 # jax is imported only once the program is partitioned: a mistake in the program is told without waiting for it.

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from sdy.at_work import one_by_one
 from sdy.passes.blocks.chunk_store import Array, ChunkStore
 from sdy.passes.blocks.dead_parts import readers
 from sdy.passes.blocks.graph import BlockGraph, Shard, StoredTensor, chunks_read
@@ -81,7 +82,7 @@ class _Execution:
 
     def run(self) -> tuple[list[Array], RunStatistics]:
         count = 0
-        for shard in depth_first(self._graph):
+        for shard in one_by_one("block", depth_first(self._graph), lambda: len(list(self._graph.shards()))):
             self._compute(shard)
             count += 1
         for sink in self._results.keys() & self._arguments.keys():

@@ -140,7 +140,7 @@ def test_an_edit_that_is_not_told_is_found():
 def test_passes_tell_of_their_edits(text: str, pipeline: str):
     module = parse(text)
     with cached_walks():
-        for step in flatten(parse_pipeline(pipeline), module):
+        for step, _ in flatten(parse_pipeline(pipeline), module):
             if isinstance(step, AnalysisPreservingPass):
                 assert_found(module)
                 step.apply(context(), module)

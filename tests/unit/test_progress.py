@@ -1,0 +1,233 @@
+"""What tools show on a terminal while they are at work; nothing here depends on how long anything takes."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+import sdy
+from sdy.at_work import at_work, one_by_one, watched
+from sdy.passes.driver import run_passes
+from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
+from sdy.tools import progress, sdy_auto, sdy_blocks, sdy_diff, sdy_interpret, sdy_opt, sdy_run
+from sdy.tools.command import INTERRUPTED, guarded
+
+NEVER = 3600.0
+PATIENCE = 60.0
+PROGRAM = """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.add %arg0, %arg0 : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+CONSTANT = """\
+func.func @main() -> tensor<f32> {
+  %0 = stablehlo.constant dense<1.0> : tensor<f32>
+  return %0 : tensor<f32>
+}
+"""
+
+
+class PseudoTerminal:
+    """A terminal as standard error, and all that was written to it."""
+
+    def __init__(self) -> None:
+        self.master, slave = pty.openpty()
+        self.stderr = os.fdopen(slave, "w")
+        self._text = ""
+        self._changed = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            while data := os.read(self.master, 4096):
+                with self._changed:
+                    self._text += data.decode()
+                    self._changed.notify_all()
+        except OSError:
+            pass  # the other end is closed
+
+    def wait_for(self, text: str) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: text in self._text, PATIENCE), self._text
+
+    def all(self) -> str:
+        """Everything up to now: what is written goes through in order."""
+        end = f"end {len(self._text)}"
+        print(end, file=self.stderr, flush=True)
+        self.wait_for(end)
+        return self._text.partition(end)[0]
+
+
+@pytest.fixture
+def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], PseudoTerminal]]:
+    """Opens a terminal as standard error; when a test has begun, as pytest sets it anew up to then."""
+    opened: list[PseudoTerminal] = []
+
+    def open_one() -> PseudoTerminal:
+        opened.append(PseudoTerminal())
+        monkeypatch.setattr(sys, "stderr", opened[-1].stderr)
+        return opened[-1]
+
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    yield open_one
+    for each in opened:
+        each.stderr.close()
+
+
+class AtOnce:
+    """A timer for which all work takes long."""
+
+    def __init__(self, delay: float, show: Callable[[], None]) -> None:
+        self.start, self.daemon = show, True
+
+    def cancel(self) -> None:
+        pass
+
+
+def test_long_work_is_shown_and_cleared(open_terminal: Callable[[], PseudoTerminal]) -> None:
+    terminal = open_terminal()
+    with progress.progress(delay=0), at_work("partition"), at_work("a pass (2 of 3)"):
+        terminal.wait_for("0 s  partition: a pass (2 of 3)")
+    text = terminal.all()
+    assert text.endswith("\r\x1b[1A\x1b[2K")
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h")
+
+
+def test_short_work_is_not_shown(open_terminal: Callable[[], PseudoTerminal]) -> None:
+    terminal = open_terminal()
+    with progress.progress(delay=NEVER), at_work("partition"):
+        pass
+    assert terminal.all() == ""
+
+
+def test_what_is_no_terminal_is_shown_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.progress(delay=0), at_work("partition"):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_diagnostic_stands_above_the_line(
+    open_terminal: Callable[[], PseudoTerminal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = open_terminal()
+    monkeypatch.setattr(progress, "Timer", AtOnce)
+    with progress.progress():
+        print("[bold] a warning", file=sys.stderr)
+    assert "[bold] a warning\r\n" in terminal.all()
+    assert sys.stderr is terminal.stderr
+
+
+def test_an_interrupt_leaves_the_terminal_as_it_was(
+    open_terminal: Callable[[], PseudoTerminal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = open_terminal()
+    monkeypatch.setattr(progress, "Timer", AtOnce)
+
+    def command() -> int:
+        with progress.progress(), at_work("search"):
+            signal.raise_signal(signal.SIGINT)
+        return 0
+
+    assert guarded(command) == INTERRUPTED
+    text = terminal.all()
+    assert text.index("\x1b[?25l") < text.index("\x1b[?25h") < text.index("interrupted")
+    assert text.endswith("\x1b[2Kinterrupted\r\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "program"),
+    [
+        (sdy_auto.main, ["--hardware=cpu-8", "--mesh=x=2"], PROGRAM),
+        (sdy_blocks.main, ["--check"], PROGRAM),
+        (sdy_diff.main, ["--golden=/dev/null"], PROGRAM),
+        (sdy_interpret.main, [], CONSTANT),
+        (sdy_opt.main, ["-symbol-dce", "-o", "/dev/null"], PROGRAM),
+        (sdy_run.main, ["--devices=2"], PROGRAM),
+    ],
+)
+def test_all_tools_show_what_is_at_work(
+    command: Callable[[list[str]], int],
+    words: list[str],
+    program: str,
+    open_terminal: Callable[[], PseudoTerminal],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each shows its line where that comes at once, and takes it away again."""
+    terminal = open_terminal()
+    monkeypatch.setattr(progress, "Timer", AtOnce)
+    path = tmp_path / "program.mlir"
+    path.write_text(program)
+    assert command([str(path), *words]) == 0
+    text = terminal.all()
+    assert "0 s  " in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h")
+    assert "0 s  " not in capsys.readouterr().out
+
+
+def told(work: Callable[[], object]) -> list[str]:
+    found: list[str] = []
+    with watched(found.append):
+        work()
+    return found
+
+
+def test_passes_of_a_pipeline_are_counted() -> None:
+    def work() -> None:
+        module = sdy.parse(PROGRAM)
+        with at_work("partition"):
+            run_passes(module, [PropagationPipeline(), PartitionPipeline()])
+
+    found = told(work)
+    assert found[0] == "partition"
+    firsts = [place for place, text in enumerate(found) if "(1 of " in text]
+    assert [found[place] for place in firsts] == [
+        f"partition: symbol-dce (1 of {firsts[1] - firsts[0]})",
+        f"partition: sdy-unify-meshes (1 of {len(found) - firsts[1]})",
+    ]
+
+
+def test_who_watches_changes_nothing() -> None:
+    class Failing(Pipeline):
+        name = "failing"
+
+        def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
+            raise AssertionError("a pipeline is asked for its passes, though nobody watches")
+            yield
+
+    class Told(ModulePass):
+        name = "told"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            pass
+
+    module = sdy.parse(PROGRAM)
+    assert told(lambda: run_passes(module, [Told()])) == ["told"]
+    with pytest.raises(AssertionError), watched(None):
+        run_passes(module, [Failing()])
+
+
+def test_items_are_counted_where_somebody_watches() -> None:
+    assert told(lambda: list(one_by_one("block", "ab", lambda: 2))) == ["block 1 of 2", "block 2 of 2"]
+    assert list(one_by_one("block", "ab", lambda: pytest.fail("nobody watches"))) == ["a", "b"]
+
+
+def test_sdy_opt_starts_without_rich() -> None:
+    run = "import sys; from sdy.tools.sdy_opt import main; main(['-symbol-dce']); print('rich' in sys.modules)"
+    command = [sys.executable, "-c", run]
+    done = subprocess.run(command, input="module {\n}\n", capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "False"
