@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sdy.passes.account.account import account as account
     from sdy.passes.account.golden import ChangedLayoutError as ChangedLayoutError
     from sdy.passes.account.golden import check_golden as check_golden
+    from sdy.passes.account.model_explorer import to_model_explorer as to_model_explorer
     from sdy.passes.account.report.report import report as report
     from sdy.passes.auto.auto import auto as auto
     from sdy.passes.driver import partition as partition
@@ -82,6 +83,7 @@ _HOMES = {
     "register_op": "sdy.passes.jax.operators.register",
     "report": "sdy.passes.account.report.report",
     "split": "sdy.passes.policy.split",
+    "to_model_explorer": "sdy.passes.account.model_explorer",
 }
 
 

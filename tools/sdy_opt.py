@@ -42,6 +42,8 @@ options:
   --for-jaxlib=VERSION           print what this version of jaxlib prints and reads, as 0.11, not the installed one
   --sdy-explain=NAME             print why the value %NAME has its sharding, instead of the module;
                                  @FUNCTION:%NAME for one that is not in the main function
+  --sdy-model-explorer           print, instead of the module, its graph and the way of each axis as JSON for Google's
+                                 Model Explorer
   --mlir-timing                  print the time of each pass to standard error
   --verify-each                  verify after each pass too, not only after parsing and at the end
   --                             what follows is a file, though it begin with a dash
@@ -70,6 +72,7 @@ class Arguments:
     mlir_elide_elementsattrs_if_larger: float = math.inf
     for_jaxlib: str | None = None
     sdy_explain: str = ""
+    sdy_model_explorer: bool = False
     mlir_timing: bool = False
     verify_each: bool = False
 
@@ -199,6 +202,12 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str:
             from sdy.passes.propagation.provenance.explain import explain
 
             return f"{explain(module, arguments.sdy_explain)}\n"
+        if arguments.sdy_model_explorer:
+            import json
+
+            from sdy.passes.account.model_explorer import to_model_explorer
+
+            return json.dumps(to_model_explorer(module), indent=1) + "\n"
         return arguments.text(module)
 
 

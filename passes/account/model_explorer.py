@@ -1,0 +1,172 @@
+"""A program with its shardings, and the way that each axis went, for Google's Model Explorer to show.
+
+    Path("step.json").write_text(json.dumps(sdy.to_model_explorer(module)))
+
+`model-explorer step.json` opens that file. Its form is that of `model_explorer.graph_builder` in the package
+`ai-edge-model-explorer`: a collection with one graph. Operations and arguments are its nodes, in groups by function and
+by jax's scopes; the edge overlays, one for each axis of a mesh, are in it.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from typing import Any, cast
+
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FusedLoc, LocationAttr, ModuleOp, NameLoc, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.utils.hints import isa
+
+from sdy.byte_sizes import shown_bytes
+from sdy.diagnostics import location_of
+from sdy.dialect.interfaces import data_flow_of, defining_op
+from sdy.dialect.meshes import find_mesh, named_meshes
+from sdy.dialect.shardings import get_sharding
+from sdy.passes.common.call_graph import find_main_function
+from sdy.passes.common.computed_whole import local_bytes
+from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.propagation.provenance.travels import Place, travels
+from sdy.text.printing.names import Names
+
+Json = dict[str, Any]
+_Group = tuple[str, ...]
+"""The names of a group and of those that it is in, the outermost first."""
+
+_COLORS = ("#d32f2f", "#1976d2", "#388e3c", "#f57c00", "#7b1fa2", "#00838f")
+
+
+def to_model_explorer(module: ModuleOp) -> Json:
+    """`module` as what Model Explorer reads, once `json.dumps` has made text of it.
+
+    A node tells, of each result, its sharding, its bytes, and those that a device has of it. Selecting one of an axis
+    shows, in the overlay of that axis, which step of propagation brought it from where to where. There are no overlays
+    where the module has not been propagated.
+    """
+    name = module.sym_name.data if module.sym_name else "module"
+    meshes = {
+        f"@{mesh}": ", ".join(f"{axis}={size}" for axis, size in value.axes)
+        for mesh, value in named_meshes(module).items()
+    }
+    graph = _Graph(module)
+    shown: Json = {
+        "id": name,
+        "nodes": graph.nodes,
+        "groupNodeAttributes": {"": meshes},
+        "tasksData": {
+            "edgeOverlaysDataListLeftPane": [
+                {"name": "axes, by step of propagation", "type": "edge_overlays", "overlays": graph.overlays()}
+            ]
+        },
+    }
+    return {"label": name, "graphs": [shown]}
+
+
+class _Graph:
+    def __init__(self, module: ModuleOp) -> None:
+        self.nodes: list[Json] = []
+        self._module = module
+        self._node_of: dict[Place, str] = {}
+        """The node of each operation that is shown, and of each value."""
+        self._names = Names(generic=False)
+        self._names.add(module)
+        main = find_main_function(module)
+        for op in module.ops:
+            if isinstance(op, FuncOp):
+                function = () if op is main else (f"@{op.sym_name.data}",)
+                self._add_inside(op, function, (*function, "arguments"), function)
+
+    def _add_inside(self, op: Operation, group: _Group, arguments: _Group, function: _Group) -> None:
+        """Add what is in `op`, in `group`, or in that which jax names within the group of the function."""
+        for block in (block for region in op.regions for block in region.blocks):
+            for argument in block.args:
+                self._add_node(argument, f"%{self._names.values[argument]}", arguments, [argument])
+            for inner in block.ops:
+                *scopes, last = _scopes(inner.location) or [inner.name]
+                its_group = (*function, *scopes) if scopes else group
+                self._add_node(inner, inner.name, its_group, inner.results)
+                # Others, such as a reduction's body, are of scalars.
+                if data_flow_of(inner) is not None:
+                    self._add_inside(inner, (*its_group, last), (*its_group, last), function)
+
+    def _add_node(self, place: Place, label: str, group: _Group, values: Sequence[SSAValue]) -> None:
+        key = str(len(self.nodes))
+        self._node_of |= dict.fromkeys((place, *values), key)
+        where = location_of(place)
+        self.nodes.append(
+            {
+                "id": key,
+                "label": label,
+                "namespace": "/".join(group),
+                "attrs": _attributes({} if where is None else {"source": str(where)}),
+                "incomingEdges": list(self._incoming(place)),
+                "outputsMetadata": [
+                    {"id": str(number), "attrs": _attributes(self._told_of(value))}
+                    for number, value in enumerate(values)
+                ],
+            }
+        )
+
+    def _incoming(self, place: Place) -> Iterator[Json]:
+        for number, value in enumerate(_taken(place)):
+            if value in self._node_of:
+                yield {
+                    "sourceNodeId": self._node_of[value],
+                    "sourceNodeOutputId": str(value.index) if isinstance(value, OpResult) else "0",
+                    "targetNodeInputId": str(number),
+                }
+
+    def _told_of(self, value: SSAValue) -> dict[str, str]:
+        told = {"name": f"%{self._names.values[value]}", "tensor_shape": str(value.type)}
+        if isa(value.type, TensorType[Attribute]):
+            sharding = get_sharding(value)
+            mesh = None if sharding is None else find_mesh(sharding, self._module)
+            told["sharding"] = dims_of(sharding)
+            told["bytes"] = shown_bytes(num_bytes(value.type))
+            told["bytes of a device"] = shown_bytes(local_bytes(value.type, sharding, mesh))
+        return told
+
+    def overlays(self) -> list[Json]:
+        """An overlay for each axis: where it went, from node to node, the first time that it went there."""
+        axes: dict[str, dict[tuple[str, str, str], Json]] = {}
+        for travel in travels(self._module):
+            source, target = self._node_of.get(travel.source), self._node_of.get(travel.target)
+            if source is not None and target is not None and source != target:
+                part = "" if travel.axis.size is None else f" {travel.axis}"
+                edge = {"sourceNodeId": source, "targetNodeId": target, "label": f"step {travel.step}{part}"}
+                axes.setdefault(travel.axis.name, {}).setdefault((source, target, part), edge)
+        return [
+            {"name": f"axis {axis}", "edgeColor": color, "edgeWidth": 2, "edges": list(edges.values())}
+            for (axis, edges), color in zip(sorted(axes.items()), cycle(_COLORS))
+        ]
+
+
+def _attributes(told: dict[str, str]) -> list[Json]:
+    return [{"key": key, "value": value} for key, value in told.items()]
+
+
+def _taken(place: Place) -> Sequence[SSAValue]:
+    """What an operation reads, or what of that becomes an argument in it."""
+    if isinstance(place, Operation):
+        return place.operands
+    op = defining_op(place)
+    if op is None or (flow := data_flow_of(op)) is None:
+        return ()
+    uses = flow.edge_sources(op, flow.edge_owner_from_target(op, place))
+    return [op.operands[use.index] for use in uses if use.operation is op]
+
+
+def _scopes(location: Attribute) -> list[str]:
+    """The path by which jax names an operation: its scopes, and then what it is; empty without one.
+
+    What is inlined, as the body of a loop, has the path of its own within that of where it stands.
+    """
+    match location:
+        case NameLoc():
+            return [part for part in location.desc.data.replace(";", ",").split("/") if part]
+        case CallSiteLoc():
+            return [*_scopes(location.caller), *_scopes(location.callee)]
+        case FusedLoc():
+            parts = cast(ArrayAttr[LocationAttr], location.locations)
+            return next((path for path in map(_scopes, parts) if path), list[str]())
+        case _:
+            return []
