@@ -106,7 +106,9 @@ def measure(output: str | None) -> int:
     # Whoever plans waits for no device.
     from sdy.passes.jax.measured_hardware import measured_hardware
 
-    write(output or STANDARD_STREAM, measured_hardware())
+    with progress(), at_work("measure the devices"):
+        text = measured_hardware()
+    write(output or STANDARD_STREAM, text)
     return 0
 
 
