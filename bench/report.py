@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from measure import lowered
@@ -72,7 +72,7 @@ def _measured(page: Page, path: Path) -> list[float]:
     return [first, searched, opened, page.evaluate(_SCROLL)]
 
 
-def _timed(act, page: Page) -> float:
+def _timed(act: Callable[[], object], page: Page) -> float:
     start = time.perf_counter()
     act()
     page.evaluate(_FRAME)

@@ -10,6 +10,7 @@ from sdy.passes.driver import STANDARD_STREAM, read
 from sdy.passes.spmd.costs.hardware import presets
 from sdy.text import parse
 from sdy.tools.command import guarded
+from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
 
@@ -49,8 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.force:
         check_replaceable(output)
     source = read(arguments.file)
-    page = report(parse(source.text, source.name), hardware=arguments.hardware)
-    page.write(output, force=True)
+    with progress():
+        page = report(parse(source.text, source.name), hardware=arguments.hardware)
+        page.write(output, force=True)
     if output != STANDARD_STREAM:
         Terminal().print("\n".join([f"wrote {output}", *page.headline]))
     return 0

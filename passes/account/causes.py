@@ -30,6 +30,7 @@ from sdy.ir.walking import operations, operations_of
 from sdy.passes.driver import run_passes
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
 from sdy.passes.layouts import PropagatedLayout, cheapest
+from sdy.passes.partitioning.resolve_permutation_factors import ResolvePermutationFactorsPass
 from sdy.passes.pipelines import PartitionPipeline
 from sdy.passes.spmd.local_module import is_local
 from sdy.sharding import TensorSharding, equivalent
@@ -103,6 +104,8 @@ def traced_partition(module: ModuleOp) -> TracedProgram:
     return tracer.traced(module, local)
 
 
+_INSERT_RESHARDS = InsertExplicitReshardsPass | ResolvePermutationFactorsPass
+
 _SOURCE = "sdy.source."
 _CAUSE = "sdy.cause."
 
@@ -122,12 +125,12 @@ class _Tracer:
 
     def before(self, step: ModulePass, local: ModuleOp) -> None:
         """Remember what is there before reshards are inserted."""
-        if isinstance(step, InsertExplicitReshardsPass):
+        if isinstance(step, _INSERT_RESHARDS):
             self._present = {*operations(local)}
 
     def after(self, step: ModulePass, local: ModuleOp) -> None:
         """Mark what was inserted with its cause."""
-        if not isinstance(step, InsertExplicitReshardsPass):
+        if not isinstance(step, _INSERT_RESHARDS):
             return
         for op in operations_of(local, ReshardOp, CollectiveOp):
             cause = None if _number(op, _CAUSE) is not None else self._cause_of(op)
@@ -151,9 +154,7 @@ class _Tracer:
     def _cause_of(self, op: ReshardOp | CollectiveOp) -> Cause | None:
         """The cause of an operation that is to become collectives; None where nothing of the whole program is."""
         source = self._source_of(op)
-        if op in self._present:
-            if source is None:
-                return None
+        if op in self._present and source is not None:
             purpose = Purpose.SUM if isinstance(op, AllReduceOp | ReduceScatterOp) else Purpose.RESHARD
             return Cause(purpose, source, self._whole(op.operands[0]), *_ends(op))
         tensor = self._whole(op.operands[0])

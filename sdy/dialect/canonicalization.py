@@ -25,6 +25,12 @@ from sdy.dialect.shardings import get_sharding
 from sdy.sharding import equivalent
 
 
+def _replace(rewriter: PatternRewriter, op: Operation, new: Operation) -> None:
+    """Put `new`, which stands for `op` and so has its location, in the place of `op`."""
+    new.location = op.location
+    rewriter.replace(op, new)
+
+
 class ReshardOfReshard(RewritePattern):
     """A reshard of a reshard that has no other use: only the last layout counts.
 
@@ -39,7 +45,7 @@ class ReshardOfReshard(RewritePattern):
             return
         ends = (get_sharding(inner.input), op.sharding.data)
         if not any(sharding is not None and mesh_of(sharding, op).is_maximal for sharding in ends):
-            rewriter.replace(op, ReshardOp(inner.input, op.sharding.data))
+            _replace(rewriter, op, ReshardOp(inner.input, op.sharding.data))
             rewriter.erase(inner)
 
 
@@ -89,7 +95,7 @@ class AllReduceOfUnreduced(RewritePattern):
             mesh = mesh_of(inner.out_sharding.data, inner)
             axes = sorted((axis for dim in inner.axes.data for axis in dim), key=mesh_order(mesh))
             if merge_sub_axes(axes, mesh) == op.reduction_axes.data:
-                rewriter.replace(op, AllGatherOp(inner.tensor, inner.axes.data, op.out_sharding.data))
+                _replace(rewriter, op, AllGatherOp(inner.tensor, inner.axes.data, op.out_sharding.data))
 
 
 class UnusedAllToAll(RewritePattern):
@@ -114,7 +120,7 @@ class AllToAllFusion(RewritePattern):
         params = sorted((*inner.params.data, *op.params.data), key=lambda param: param.src_dim)
         dims = [dim for param in params for dim in (param.src_dim, param.tgt_dim)]
         if len(set(dims)) == len(dims):
-            rewriter.replace(op, AllToAllOp(inner.tensor, params, op.out_sharding.data))
+            _replace(rewriter, op, AllToAllOp(inner.tensor, params, op.out_sharding.data))
             rewriter.erase(inner)
 
 

@@ -17,7 +17,7 @@ from sdy.text.printing.names import Names
 class PresentNames:
     """Names as one function, the `viewpoint`, sees them: `%0` for a value of its own, `@f:%0` for one of another."""
 
-    def __init__(self, module: ModuleOp, viewpoint: FuncOp | None) -> None:
+    def __init__(self, module: ModuleOp, viewpoint: FuncOp | None = None) -> None:
         self._names = Names(generic=False)
         self._names.add(module)
         self._predecessors = lineage_of(module).predecessors

@@ -1,0 +1,178 @@
+"""`sdy.report` and `sdy-report`: what a page tells is what the passes say."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+import sdy
+from corpus import PROGRAMS
+from sdy.diagnostics import Location, capture
+from sdy.dialect.meshes import named_meshes
+from sdy.ir.walking import operations
+from sdy.passes.account.partitioned_program import partitioned_program, propagated_program
+from sdy.passes.account.report.listing import Listing
+from sdy.passes.account.report.numbering import Json, Numbers
+from sdy.passes.account.report.reasons import Reasons
+from sdy.passes.account.report.repeats import Repeat, repeats
+from sdy.passes.account.report.sources import source_lines
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.propagation.provenance.explain import Explainer
+from sdy.passes.spmd.costs.communication import bytes_received
+from sdy.passes.spmd.costs.footprint import peak_bytes
+from sdy.passes.spmd.costs.hardware import hardware_of
+from sdy.passes.spmd.costs.step_time import step_cost
+from sdy.tools import sdy_report
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
+HARDWARE = "h100-8"
+
+
+def collectives(found: Json) -> list[Json]:
+    return [each for group in found["collectives"] for each in group]
+
+
+def test_numbers_are_those_of_the_passes(program_name: str) -> None:
+    with capture():
+        module = PROGRAMS[program_name].module()
+        found = sdy.report(module, hardware=HARDWARE).found
+        local = partitioned_program(module).local
+    assert sum(each["bytes"] for each in collectives(found)) == pytest.approx(bytes_received(local))
+    memory = found["memory"]
+    assert memory["outside"] + max(memory["bytes"], default=0) == peak_bytes(local)
+    assert sum(each[-1] for each in memory["held"]) + memory["others"] == max(memory["bytes"], default=0)
+    mesh = next(iter(named_meshes(local).values()))
+    cost = step_cost(local, mesh, hardware_of(HARDWARE))
+    assert sum(each["seconds"] for each in collectives(found)) == pytest.approx(sum(cost.communication.values()))
+    assert sum(found["seconds"]) == pytest.approx(cost.compute)
+    assert all(each["row"] >= 0 for each in collectives(found)), "each collective is for an operation of the program"
+    assert json.loads(json.dumps(found, allow_nan=False))
+
+
+def test_reasons_are_those_of_explain() -> None:
+    (*_, layout) = propagated_program(sdy.parse(EXAMPLE.read_text(), str(EXAMPLE)))
+    module = layout.module
+    explainer, numbers = Explainer(module, main_function(module)), Numbers(module)
+    listing = Listing(module, explainer.names, numbers)
+    told = Reasons(explainer, listing, numbers).as_json([])
+    strings = numbers.as_json()["strings"]
+    for value, flat in zip(listing.values, told["reasons"], strict=True):
+        chains = explainer.explain(value).chains
+        assert [chain.dimension for chain in chains] == flat[::2]
+        for chain, step in zip(chains, flat[1::2], strict=True):
+            ways = [*(hop.through for hop in chain.hops), chain.origin.text]
+            names = [*(hop.target for hop in chain.hops), *(hop.source for hop in chain.hops[-1:])]
+            for way, name in zip(ways, names or [explainer.names.of_value(value)], strict=True):
+                assert strings[told["steps"]["why"][step]] == way
+                assert strings[told["steps"]["name"][step]] == name
+                step = told["steps"]["previous"][step]
+            assert step == -1
+
+
+def test_what_xla_makes_of_it_stands_beside() -> None:
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+    step = sdy.jit(lambda x: (x @ x.T).sum(), mesh=mesh, in_shardings=P("x"))
+    found = sdy.report(step, jnp.ones((16, 8)), compiled=True).found
+    account = sdy.account(step, jnp.ones((16, 8)))
+    assert account.compiled is not None
+    assert found["compiled"] == {"received": account.compiled.bytes_received, "memory": account.compiled.memory}
+
+
+def test_what_was_propagated_and_what_was_not() -> None:
+    text = EXAMPLE.read_text()
+    assert "propagated for this page" in sdy.report(sdy.parse(text)).found["notes"][0]
+    module = sdy.parse(text)
+    sdy.propagate(module)
+    before = sdy.format(module)
+    assert sdy.report(module).found["notes"] == []
+    assert sdy.format(module) == before
+    found = sdy.report(sdy.parse(before)).found
+    assert "there are no reasons" in found["notes"][0]
+    assert found["reasons"] == []
+
+
+def test_a_report_leaves_what_it_is_given() -> None:
+    module = sdy.parse(EXAMPLE.read_text())
+    before = sdy.format(module, debuginfo=True)
+    sdy.report(module)
+    assert sdy.format(module, debuginfo=True) == before
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=12),
+    st.lists(st.integers(10, 30), min_size=4, max_size=8, unique=True),
+    st.integers(2, 9),
+)
+def test_layers_are_found(before: list[int], layer: list[int], times: int) -> None:
+    sequence = [*before, *layer * times, 100, 101]
+    found = repeats(sequence)
+    assert sum(repeat.spared for repeat in found) >= (times - 1) * len(layer)
+    for start, period, count in found:
+        one = sequence[start : start + period]
+        assert sequence[start : start + period * count] == one * count
+    ends = [0, *(repeat.end for repeat in found)]
+    assert all(repeat.start >= end for repeat, end in zip(found, ends, strict=False))
+
+
+def test_nothing_repeats_in_little() -> None:
+    assert repeats([]) == repeats([1]) == repeats([1, 2, 3, 4, 5]) == []
+    assert repeats([7, 1, 2, 3, 4, 1, 2, 3, 4, 8]) == [Repeat(1, 4, 2)]
+
+
+def test_only_source_files_are_read(tmp_path: Path) -> None:
+    for name in ("model.py", "secret", "key.pem"):
+        (tmp_path / name).write_text("one\ntwo\nthree\n")
+    places = [Location(str(tmp_path / name), 2, 1) for name in ("model.py", "secret", "key.pem", "gone.py")]
+    assert {Path(name).name: lines[2] for name, lines in source_lines(places).items()} == {"model.py": "two"}
+
+
+def test_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert sdy_report.main([str(EXAMPLE), "--hardware", HARDWARE]) == 0
+    page = tmp_path / "transformer.html"
+    assert page.read_text().startswith("<!doctype html>")
+    told = capsys.readouterr().out
+    assert told.startswith("wrote transformer.html\nIn a step a device receives 852 KiB, in 37 all-reduces.\n")
+    assert "A step is predicted to take" in told
+
+    assert sdy_report.main([str(EXAMPLE)]) == 0, "a report takes the place of a report"
+    notes = tmp_path / "notes.html"
+    notes.write_text("mine")
+    assert sdy_report.main([str(EXAMPLE), "-o", str(notes)]) == 1
+    assert "there is a file that is no report" in capsys.readouterr().err
+    assert notes.read_text() == "mine"
+    assert sdy_report.main([str(EXAMPLE), "-o", str(notes), "--force"]) == 0
+    assert notes.read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nothing.mlir"], "cannot read the file"),
+        ([str(EXAMPLE), "--hardware", "abacus"], "there is no hardware of this name"),
+        ([str(EXAMPLE), "-o", "no/folder/page.html"], "cannot write the file"),
+    ],
+)
+def test_wrong_words(
+    words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert sdy_report.main(words) == 1
+    assert told in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_program_of_one_device_and_one_that_is_partitioned() -> None:
+    module = sdy.parse(EXAMPLE.read_text())
+    sdy.propagate(module)
+    whole = sdy.report(module).found
+    sdy.partition(module)
+    found = sdy.report(module).found
+    assert sum(each["bytes"] for each in collectives(found)) == sum(each["bytes"] for each in collectives(whole))
+    assert len(operations(module)) > len(found["rows"]["op"]) > 100
