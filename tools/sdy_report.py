@@ -10,6 +10,7 @@ from sdy.passes.driver import STANDARD_STREAM, read
 from sdy.passes.spmd.costs.hardware import presets
 from sdy.text import parse
 from sdy.tools.command import guarded
+from sdy.tools.devices import check_enough, enough_devices
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
@@ -39,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--hardware", metavar="NAME", help=f"predict times: a hardware file, or one of {', '.join(presets())}"
     )
+    parser.add_argument("--compile", action="store_true", help="have XLA compile the program, and show its figures too")
     parser.add_argument("--force", action="store_true", help="replace a file that is no report")
     arguments = parser.parse_args(argv)
     return guarded(lambda: run(arguments))
@@ -51,7 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
         check_replaceable(output)
     source = read(arguments.file)
     with progress():
-        page = report(parse(source.text, source.name), hardware=arguments.hardware)
+        module = parse(source.text, source.name)
+        if arguments.compile:
+            check_enough(module)
+            enough_devices(module)
+        page = report(module, hardware=arguments.hardware, compiled=arguments.compile)
         page.write(output, force=True)
     if output != STANDARD_STREAM:
         Terminal().print("\n".join([f"wrote {output}", *page.headline]))

@@ -1,9 +1,8 @@
 """sdy-run: partition a program, run it on its devices, and show that the result is the unpartitioned program's."""
 
 import argparse
-import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect import ManualComputationOp
-from sdy.dialect.meshes import device_count, named_meshes
 from sdy.ir.walking import operations
 from sdy.passes.driver import Timing, read
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
@@ -19,6 +17,7 @@ from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
+from sdy.tools.devices import check_enough, enough_devices
 from sdy.tools.progress import progress
 from sdy.tools.run_account import RunAccount, count_operations, count_shardings, show
 from sdy.tools.terminal import Terminal
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
 
 _SMALL_PROGRAM = 5000
 """The number of operations up to which a program is compared with the unpartitioned one unless told otherwise."""
-
-_MOST_VIRTUAL_DEVICES = 1024
-"""The number of virtual CPU devices that XLA is sure to make; it refuses some thousands, after a long time."""
 
 _NOT_COMPARED = Comparison("not compared with the unpartitioned program (--check compares)")
 
@@ -116,7 +112,7 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
     arrays = None if arguments.inputs is None else read_arrays(arguments.inputs)
     with timing.stage("parse"):
         module = parse(source.text, source.name)
-    _check_enough(module, arguments.devices)
+    check_enough(module, arguments.devices)
     original = module.clone()
     size, given = count_operations(module), count_shardings(module)
     with timing.stage("propagate"):
@@ -126,7 +122,7 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
     found = max(count_shardings(layout.module) - given, 0)
     module = layout.local
     with timing.stage("start jax"):
-        devices = _devices(module, arguments.devices)
+        devices = enough_devices(module, arguments.devices)
     with timing.stage("compile"):
         program = _compile(module, devices)
     if arrays is None:
@@ -148,48 +144,6 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
         seconds=timing.seconds,
         comparison=comparison,
     )
-
-
-# jax is imported only once the program is partitioned: a mistake in the program is told without waiting for it.
-
-
-def _check_enough(module: ModuleOp, wanted: int | None) -> None:
-    """Raise DiagnosticError, before there is much work, where `module` is for more devices than there can be."""
-    count = max((mesh.size for mesh in named_meshes(module).values()), default=1)
-    if wanted is not None and wanted < count:
-        raise _too_few(module, count, f"--devices={wanted} gives it fewer")
-    if count > _MOST_VIRTUAL_DEVICES or (_virtual_devices_are_set() and count > 1):
-        import jax
-
-        if count > (here := len(jax.devices())):
-            raise _too_few(module, count, f"here are {here}, and at most {_MOST_VIRTUAL_DEVICES} virtual ones are made")
-
-
-def _too_few(module: ModuleOp, count: int, reason: str) -> DiagnosticError:
-    hint = "sdy-opt -sdy-propagation-pipeline -sdy-partition-pipeline prints what each device would run"
-    return error(module, f"the program's mesh has {count} devices, but {reason}", hint)
-
-
-def _devices(module: ModuleOp, wanted: int | None) -> "list[Device]":
-    """As many devices as `wanted`, or as the program needs; virtual ones of the CPU where there are too few others."""
-    import jax
-
-    count = wanted or device_count(module)
-    if not _virtual_devices_are_set():
-        with suppress(RuntimeError):  # jax is running already, in a process that calls this function
-            jax.config.update("jax_num_cpu_devices", min(count, _MOST_VIRTUAL_DEVICES))
-    devices = jax.devices()
-    if len(devices) < count <= _MOST_VIRTUAL_DEVICES:
-        devices = jax.devices("cpu")
-    if len(devices) < count:
-        raise _too_few(module, count, f"here are {len(devices)}")
-    return devices[:count]
-
-
-def _virtual_devices_are_set() -> bool:
-    """Whether a person has said how many virtual devices there are."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    return "JAX_NUM_CPU_DEVICES" in os.environ or "xla_force_host_platform_device_count" in flags
 
 
 def _compile(module: ModuleOp, devices: "Sequence[Device]") -> "CompiledProgram":

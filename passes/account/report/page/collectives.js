@@ -63,6 +63,7 @@ function collectiveRow({ group: number, member }, most) {
   const runs = total(members, (each) => each.times);
   const canOpen = member === NONE && group.length > 1;
   const at = place(first.place);
+  const lines = new Set(members.map((each) => place(each.place)?.line));
   return make(
     "div",
     { class: member === NONE ? "" : "member" },
@@ -78,7 +79,7 @@ function collectiveRow({ group: number, member }, most) {
     ),
     code(found.types[first.type].text),
     make("span", { dir: "auto" }, first.row === NONE ? "" : row(first.row).op.replace("stablehlo.", "")),
-    make("span", {}, at && (canOpen ? make("span", { class: "quiet" }, shortPlace(at), ", …") : placeLink(at))),
+    make("span", {}, at && placeLink(at), lines.size > 1 && ", …"),
   );
 }
 
@@ -107,7 +108,7 @@ function alike(group, member, { bytes, place: at, row: number }) {
   return make("li", {}, link({ show: `c${group}.${member}` }, {}, shownBytes(bytes)), " ", code(name), " ", placeLink(place(at)));
 }
 
-function whyElement({ row: number, purpose, tensor: moved, before, after }) {
+function whyElement({ row: number, axes, purpose, tensor: moved, before, after }) {
   const asks = row(number);
   const first = moved === NONE || purpose === "partial results" ? [] : [moved];
   const sides = [...new Set([...first, ...asks.operands, ...asks.results])];
@@ -117,12 +118,13 @@ function whyElement({ row: number, purpose, tensor: moved, before, after }) {
     make("h3", {}, "Why it is there"),
     make("p", {}, COLLECTIVE_WORDS[purpose](asks.op), " ", rowLink(number), " ", placeLink(asks.place)),
     moved !== NONE && before !== NONE && make("p", {}, valueLink(moved), " lies as ", layoutCode(found.layouts[before]), " and is to lie as ", layoutCode(found.layouts[after]), "."),
-    sides.map((each, index) => sideElement(each, index < 2)),
+    sides.map((each, index) => sideElement(each, index < 2, axes)),
   );
 }
 
-// One side of what is to go together: a tensor of the operation, with the reasons for its axes.
-function sideElement(number, open) {
+// One side of what is to go together: a tensor of the operation, with the reasons for its axes, first for those along
+// which devices exchange.
+function sideElement(number, open, axes) {
   const side = value(number);
-  return make("details", { open, class: "side" }, make("summary", {}, valueLink(number), " ", code(side.type.text), " ", layoutCode(side.layout)), reasonsElement(number));
+  return make("details", { open, class: "side" }, make("summary", {}, valueLink(number), " ", code(side.type.text), " ", layoutCode(side.layout)), reasonsElement(number, axes));
 }

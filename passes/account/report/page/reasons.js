@@ -17,11 +17,12 @@ function chainsOf(valueNumber) {
   return chains;
 }
 
-function reasonsElement(valueNumber) {
+function reasonsElement(valueNumber, firstAxes = "") {
   if (!found.reasons.length) return make("p", { class: "quiet" }, "The program was given with its shardings: no reasons are known.");
   const chains = chainsOf(valueNumber);
   if (!chains.length) return missedElement(valueNumber);
-  return make("div", { class: "reasons" }, chains.map(chainElement));
+  const isFirst = ({ steps }) => firstAxes.split(", ").includes(steps[0].axis.split('"')[1]);
+  return make("div", { class: "reasons" }, [...chains.filter(isFirst), ...chains.filter((chain) => !isFirst(chain))].map(chainElement));
 }
 
 // Of a tensor that no axis splits: the axes of its neighbours, and what kept each from coming.
