@@ -39,6 +39,8 @@ function link(changes, attributes, ...children) {
   return make("a", { href: hashOf(changes), onclick: follow, ...attributes }, ...children);
 }
 
-const placeLink = (at) => at && link({ show: `p${at.number}` }, { class: "place", title: `${at.file}:${at.line}:${at.column}` }, shortPlace(at));
+const placeLink = (at) =>
+  at &&
+  link({ show: `p${at.number}` }, { class: "place", title: `${at.file}:${at.line}:${at.column}` }, shortPlace(at));
 const valueLink = (number) => link({ show: `v${number}` }, { class: "value" }, code(value(number).name));
 const rowLink = (number) => link({ show: `r${number}` }, { class: "op" }, row(number).op);

@@ -17,10 +17,18 @@ let isReversed = false;
 function arraysView(search) {
   const list = new List({
     label: "arrays",
-    header: Object.keys(SORTS).map((name) => make("button", { type: "button", class: name === "a device has" ? "amount" : "", onclick: () => sortBy(name) }, name)),
+    header: Object.keys(SORTS).map((name) =>
+      make(
+        "button",
+        { type: "button", class: name === "a device has" ? "amount" : "", onclick: () => sortBy(name) },
+        name,
+      ),
+    ),
     drawRow: arrayRow,
     open: (number) => go({ show: `a${number}` }),
-    isShown: (number) => address.show === `a${number}` || (found.arrays[number].value !== NONE && address.show === `v${found.arrays[number].value}`),
+    isShown: (number) =>
+      address.show === `a${number}` ||
+      (found.arrays[number].value !== NONE && address.show === `v${found.arrays[number].value}`),
   });
   const sortBy = (name) => {
     isReversed = sortedBy === name && !isReversed;
@@ -30,7 +38,12 @@ function arraysView(search) {
   };
   list.show(arrayItems(search));
   markSorted(list);
-  return { element: list.element, find: (text) => list.show(arrayItems(text)), refresh: () => list.redraw(), none: "There are no arrays." };
+  return {
+    element: list.element,
+    find: (text) => list.show(arrayItems(text)),
+    refresh: () => list.redraw(),
+    none: "There are no arrays.",
+  };
 }
 
 function markSorted(list) {
@@ -44,7 +57,9 @@ function markSorted(list) {
 function arrayItems(search) {
   const key = SORTS[sortedBy];
   const wanted = search.toLowerCase();
-  const items = found.arrays.map((_, number) => number).filter((number) => arrayText(found.arrays[number]).includes(wanted));
+  const items = found.arrays
+    .map((_, number) => number)
+    .filter((number) => arrayText(found.arrays[number]).includes(wanted));
   const keys = new Map(items.map((number) => [number, key(found.arrays[number])]));
   const order = (one, other) => (keys.get(one) < keys.get(other) ? -1 : Number(keys.get(one) > keys.get(other)));
   items.sort(order);
@@ -57,7 +72,8 @@ function arrayText(array) {
   return `${string(array.name)} ${name} ${array.kind} ${type.text} ${layout.text}`.toLowerCase();
 }
 
-const arrayName = ({ kind, name, value: number }) => (kind === "intermediate" ? code(value(number).name) : string(name));
+const arrayName = ({ kind, name, value: number }) =>
+  kind === "intermediate" ? code(value(number).name) : string(name);
 
 function arrayRow(number) {
   const array = found.arrays[number];
@@ -66,7 +82,11 @@ function arrayRow(number) {
     "div",
     {},
     make("span", { dir: "auto" }, arrayName(array)),
-    make("span", { class: "quiet" }, array.kind === "intermediate" ? string(array.name).replace("stablehlo.", "") : array.kind),
+    make(
+      "span",
+      { class: "quiet" },
+      array.kind === "intermediate" ? string(array.name).replace("stablehlo.", "") : array.kind,
+    ),
     code(type.text),
     thumbnail(layout),
     layoutCode(layout),

@@ -16,7 +16,7 @@ function collectivesView(search) {
   const list = new List({
     label: "collectives",
     header: headings("received", "share", "collective", "tensor of a device", "for", "source"),
-    drawRow: (item) => collectiveRow(item, most),
+    drawRow: (item) => collectiveRow(item, most, setOpened),
     open: (item) => go({ show: nameOf(item) }),
     fold: ({ group }, folded) => setOpened(group, !folded),
     isShown: (item) => address.show === nameOf(item),
@@ -26,15 +26,19 @@ function collectivesView(search) {
     list.show(collectiveItems(address.search));
     list.move(list.items.findIndex((each) => each.group === group));
   };
-  collectivesView.setOpened = setOpened;
   list.show(collectiveItems(search));
-  return { element: list.element, find: (text) => list.show(collectiveItems(text)), refresh: () => list.redraw(), none: "Devices exchange nothing." };
+  return {
+    element: list.element,
+    find: (text) => list.show(collectiveItems(text)),
+    refresh: () => list.redraw(),
+    none: "Devices exchange nothing.",
+  };
 }
 
-function groupButton(group) {
+function groupButton(group, setOpened) {
   const isOpen = opened.has(group);
   const attributes = { type: "button", class: "toggle", tabindex: -1, "aria-label": isOpen ? "fold" : "unfold" };
-  return make("button", { ...attributes, onclick: () => collectivesView.setOpened(group, !isOpen) }, isOpen ? "▾" : "▸");
+  return make("button", { ...attributes, onclick: () => setOpened(group, !isOpen) }, isOpen ? "▾" : "▸");
 }
 
 const nameOf = ({ group, member }) => (member === NONE ? `c${group}` : `c${group}.${member}`);
@@ -55,7 +59,7 @@ function collectiveText({ kind, axes, type, row: number, place: at, purpose }) {
   return `${kind} ${axes} ${found.types[type].text} ${named} ${where} ${purpose}`.toLowerCase();
 }
 
-function collectiveRow({ group: number, member }, most) {
+function collectiveRow({ group: number, member }, most, setOpened) {
   const group = found.collectives[number];
   const members = member === NONE ? group : [group[member]];
   const [first] = members;
@@ -72,7 +76,7 @@ function collectiveRow({ group: number, member }, most) {
     make(
       "span",
       {},
-      canOpen && groupButton(number),
+      canOpen && groupButton(number, setOpened),
       make("b", {}, first.kind),
       first.axes && ` over ${first.axes}`,
       runs > 1 && make("span", { class: "quiet" }, ` × ${runs.toLocaleString("en")}`),
@@ -99,13 +103,33 @@ function collectiveDetails(number, member = NONE) {
     ),
     first.row !== NONE && whyElement(first),
     at && [make("h3", {}, "Source"), sourceExcerpt(at)],
-    members.length > 1 && [make("h3", {}, `${members.length} alike`), make("ul", { class: "readers" }, members.slice(0, 100).map((each, index) => alike(number, index, each)))],
+    members.length > 1 && [
+      make("h3", {}, `${members.length} alike`),
+      make(
+        "ul",
+        { class: "readers" },
+        members.slice(0, 100).map((each, index) => alike(number, index, each)),
+      ),
+    ],
   ].flat();
 }
 
 function alike(group, member, { bytes, place: at, row: number }) {
-  const name = number === NONE ? "" : (row(number).results.slice(0, 1).map((result) => value(result).name)[0] ?? row(number).op);
-  return make("li", {}, link({ show: `c${group}.${member}` }, {}, shownBytes(bytes)), " ", code(name), " ", placeLink(place(at)));
+  const name =
+    number === NONE
+      ? ""
+      : (row(number)
+          .results.slice(0, 1)
+          .map((result) => value(result).name)[0] ?? row(number).op);
+  return make(
+    "li",
+    {},
+    link({ show: `c${group}.${member}` }, {}, shownBytes(bytes)),
+    " ",
+    code(name),
+    " ",
+    placeLink(place(at)),
+  );
 }
 
 function whyElement({ row: number, axes, purpose, tensor: moved, before, after }) {
@@ -117,7 +141,18 @@ function whyElement({ row: number, axes, purpose, tensor: moved, before, after }
     {},
     make("h3", {}, "Why it is there"),
     make("p", {}, COLLECTIVE_WORDS[purpose](asks.op), " ", rowLink(number), " ", placeLink(asks.place)),
-    moved !== NONE && before !== NONE && make("p", {}, valueLink(moved), " lies as ", layoutCode(found.layouts[before]), " and is to lie as ", layoutCode(found.layouts[after]), "."),
+    moved !== NONE &&
+      before !== NONE &&
+      make(
+        "p",
+        {},
+        valueLink(moved),
+        " lies as ",
+        layoutCode(found.layouts[before]),
+        " and is to lie as ",
+        layoutCode(found.layouts[after]),
+        ".",
+      ),
     sides.map((each, index) => sideElement(each, index < 2, axes)),
   );
 }
@@ -126,5 +161,10 @@ function whyElement({ row: number, axes, purpose, tensor: moved, before, after }
 // which devices exchange.
 function sideElement(number, open, axes) {
   const side = value(number);
-  return make("details", { open, class: "side" }, make("summary", {}, valueLink(number), " ", code(side.type.text), " ", layoutCode(side.layout)), reasonsElement(number, axes));
+  return make(
+    "details",
+    { open, class: "side" },
+    make("summary", {}, valueLink(number), " ", code(side.type.text), " ", layoutCode(side.layout)),
+    reasonsElement(number, axes),
+  );
 }

@@ -45,7 +45,12 @@ function valueDetails(number) {
     make("h3", {}, "Why it has this sharding"),
     reasonsElement(number),
     make("h3", {}, inWords(users.length, "reader")),
-    make("ul", { class: "readers" }, users.slice(0, 50).map(readerElement), users.length > 50 && make("li", {}, `and ${users.length - 50} more`)),
+    make(
+      "ul",
+      { class: "readers" },
+      users.slice(0, 50).map(readerElement),
+      users.length > 50 && make("li", {}, `and ${users.length - 50} more`),
+    ),
     !isArgument && made.place && [make("h3", {}, "Source"), sourceExcerpt(made.place)],
   ].flat();
 }
@@ -73,12 +78,22 @@ function rowDetails(number) {
 }
 
 function tensorsElement(numbers) {
-  return make("ul", { class: "tensors" }, numbers.map((number) => make("li", {}, valueLink(number), " ", code(value(number).type.text), " ", layoutCode(value(number).layout))));
+  return make(
+    "ul",
+    { class: "tensors" },
+    numbers.map((number) =>
+      make("li", {}, valueLink(number), " ", code(value(number).type.text), " ", layoutCode(value(number).layout)),
+    ),
+  );
 }
 
 function arrayDetails({ kind, name, tensor: number, value: held }) {
   if (held !== NONE) return valueDetails(held);
-  return [make("h2", {}, string(name)), facts(fact("kind", kind), ...tensorFacts(tensor(number))), meshPicture(tensor(number))];
+  return [
+    make("h2", {}, string(name)),
+    facts(fact("kind", kind), ...tensorFacts(tensor(number))),
+    meshPicture(tensor(number)),
+  ];
 }
 
 function placeDetails(at) {

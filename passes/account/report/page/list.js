@@ -42,7 +42,10 @@ class List {
 
   draw() {
     const first = Math.max(0, Math.floor(this.body.scrollTop / ROW_HEIGHT) - BEYOND);
-    const last = Math.min(this.items.length, Math.ceil((this.body.scrollTop + this.body.clientHeight) / ROW_HEIGHT) + BEYOND);
+    const last = Math.min(
+      this.items.length,
+      Math.ceil((this.body.scrollTop + this.body.clientHeight) / ROW_HEIGHT) + BEYOND,
+    );
     if (this.drawn === `${first} ${last}`) return;
     this.drawn = `${first} ${last}`;
     const rows = [];
@@ -55,7 +58,11 @@ class List {
     const element = this.drawRow(this.items[index]);
     element.classList.add("row");
     element.classList.toggle("current", index === this.current);
-    fill(element, { role: "option", id: `${this.id}-${index}`, "data-index": index, "--top": `${index * ROW_HEIGHT}px` }, []);
+    fill(
+      element,
+      { role: "option", id: `${this.id}-${index}`, "data-index": index, "--top": `${index * ROW_HEIGHT}px` },
+      [],
+    );
     element.setAttribute("aria-selected", String(this.isShown(this.items[index])));
     return element;
   }

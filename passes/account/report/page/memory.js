@@ -11,7 +11,8 @@ function memoryView(search) {
     header: headings("a device has", "share", "tensor", "type", "made by", "source"),
     drawRow: heldRow,
     open: ({ value: number, row: at }) => go({ show: number === NONE ? `r${at}` : `v${number}` }),
-    isShown: ({ value: number, row: at }) => address.show !== "" && (address.show === `v${number}` || address.show === `r${at}`),
+    isShown: ({ value: number, row: at }) =>
+      address.show !== "" && (address.show === `v${number}` || address.show === `r${at}`),
   });
   list.show(heldItems(search));
   const readout = make("p", { class: "readout", "aria-live": "polite" });
@@ -27,11 +28,22 @@ function memoryView(search) {
     list.element,
     others > 0 && make("p", { class: "quiet" }, `and ${shownBytes(others)} in smaller ones`),
   );
-  return { element, find: (text) => list.show(heldItems(text)), refresh: () => list.redraw(), none: "Nothing but arguments and results." };
+  return {
+    element,
+    find: (text) => list.show(heldItems(text)),
+    refresh: () => list.redraw(),
+    none: "Nothing but arguments and results.",
+  };
 }
 
 function heldItems(search) {
-  const items = found.memory.held.map(([at, number, op, type, bytes]) => ({ row: at, value: number, op: string(op), type: found.types[type], bytes }));
+  const items = found.memory.held.map(([at, number, op, type, bytes]) => ({
+    row: at,
+    value: number,
+    op: string(op),
+    type: found.types[type],
+    bytes,
+  }));
   return items.filter((item) => heldText(item).includes(search.toLowerCase()));
 }
 
@@ -57,11 +69,20 @@ function heldRow({ value: number, op, type, row: at, bytes }) {
 function replicatedElement() {
   const spared = ({ tensor: number }) => tensor(number).local * (1 - 1 / tensor(number).layout.copies);
   const numbers = found.arrays.map((_, number) => number).filter((number) => spared(found.arrays[number]) > 0);
-  const largest = numbers.sort((one, other) => spared(found.arrays[other]) - spared(found.arrays[one])).slice(0, MOST_REPLICATED);
+  const largest = numbers
+    .sort((one, other) => spared(found.arrays[other]) - spared(found.arrays[one]))
+    .slice(0, MOST_REPLICATED);
   if (!largest.length) return null;
   const named = largest.map((number) => {
     const { local, layout } = tensor(found.arrays[number].tensor);
-    return make("li", {}, link({ show: `a${number}` }, {}, arrayName(found.arrays[number])), ": the same ", bytesElement(local), ` on ${inWords(layout.copies, "device")}`);
+    return make(
+      "li",
+      {},
+      link({ show: `a${number}` }, {}, arrayName(found.arrays[number])),
+      ": the same ",
+      bytesElement(local),
+      ` on ${inWords(layout.copies, "device")}`,
+    );
   });
   return make("details", { class: "replicated" }, make("summary", {}, "Replicated and large"), make("ul", {}, named));
 }
@@ -70,12 +91,26 @@ function replicatedElement() {
 function memoryChart(readout) {
   const { bytes, peak } = found.memory;
   let at = Math.max(peak, 0);
-  const frame = make("div", { class: "chart", tabindex: 0, role: "slider", "aria-label": "memory over the program", "aria-valuemin": 0, "aria-valuemax": bytes.length - 1 });
+  const frame = make("div", {
+    class: "chart",
+    tabindex: 0,
+    role: "slider",
+    "aria-label": "memory over the program",
+    "aria-valuemin": 0,
+    "aria-valuemax": bytes.length - 1,
+  });
   const tell = () => {
     if (!bytes.length) return;
     const source = found.memory.rows[at];
     const what = source === NONE ? "an operation of one device" : rowLink(source);
-    readout.replaceChildren(`${at === peak ? "The peak, o" : "O"}peration ${(at + 1).toLocaleString("en")} of ${bytes.length.toLocaleString("en")}: `, bytesElement(found.memory.outside + bytes[at]), " at ", what, " ", (source !== NONE && placeLink(row(source).place)) || "");
+    readout.replaceChildren(
+      `${at === peak ? "The peak, o" : "O"}peration ${(at + 1).toLocaleString("en")} of ${bytes.length.toLocaleString("en")}: `,
+      bytesElement(found.memory.outside + bytes[at]),
+      " at ",
+      what,
+      " ",
+      (source !== NONE && placeLink(row(source).place)) || "",
+    );
     frame.setAttribute("aria-valuenow", at);
     frame.setAttribute("aria-valuetext", readout.textContent);
   };
@@ -87,7 +122,9 @@ function memoryChart(readout) {
   const redraw = () => frame.replaceChildren(chartOf(frame.clientWidth, at));
   const momentAt = (event) => {
     const { left, width } = frame.getBoundingClientRect();
-    return Math.round(((event.clientX - left - MARGIN.left) / (width - MARGIN.left - MARGIN.right)) * (bytes.length - 1));
+    return Math.round(
+      ((event.clientX - left - MARGIN.left) / (width - MARGIN.left - MARGIN.right)) * (bytes.length - 1),
+    );
   };
   const open = () => found.memory.rows[at] !== NONE && bytes.length && go({ show: `r${found.memory.rows[at]}` });
   frame.addEventListener("pointermove", (event) => move(momentAt(event)));
@@ -110,7 +147,9 @@ function chartOf(width, at) {
   const [inner, height] = [Math.max(width - MARGIN.left - MARGIN.right, 1), CHART_HEIGHT - MARGIN.top - MARGIN.bottom];
   const x = (moment) => MARGIN.left + (bytes.length > 1 ? (moment / (bytes.length - 1)) * inner : 0);
   const y = (amount) => MARGIN.top + height * (1 - amount / (peakBytes || 1));
-  const points = highest(bytes, Math.ceil(inner)).map(([moment, most]) => `${x(moment).toFixed(1)},${y(outside + most).toFixed(1)}`);
+  const points = highest(bytes, Math.ceil(inner)).map(
+    ([moment, most]) => `${x(moment).toFixed(1)},${y(outside + most).toFixed(1)}`,
+  );
   const floor = y(0);
   const ticks = Array.from({ length: TICKS + 1 }, (_, tick) => (peakBytes * tick) / TICKS);
   return draw(
@@ -120,7 +159,10 @@ function chartOf(width, at) {
       draw("line", { class: "tick", x1: MARGIN.left, x2: MARGIN.left + inner, y1: y(amount), y2: y(amount) }),
       draw("text", { x: MARGIN.left - 6, y: y(amount) + 4, "text-anchor": "end" }, shownBytes(amount)),
     ]),
-    draw("polygon", { class: "inside", points: `${MARGIN.left},${floor} ${points.join(" ")} ${MARGIN.left + inner},${floor}` }),
+    draw("polygon", {
+      class: "inside",
+      points: `${MARGIN.left},${floor} ${points.join(" ")} ${MARGIN.left + inner},${floor}`,
+    }),
     draw("rect", { class: "outside", x: MARGIN.left, y: y(outside), width: inner, height: floor - y(outside) }),
     draw("text", { x: MARGIN.left + 6, y: Math.min(y(outside) + 14, floor - 4) }, "arguments and results"),
     draw("line", { class: "cursor", x1: x(at), x2: x(at), y1: MARGIN.top, y2: floor }),
@@ -136,7 +178,8 @@ function highest(bytes, stretches) {
   const found = [];
   for (let start = 0; start < bytes.length; start += size) {
     let best = Math.floor(start);
-    for (let moment = best; moment < Math.min(start + size, bytes.length); moment += 1) if (bytes[moment] > bytes[best]) best = moment;
+    for (let moment = best; moment < Math.min(start + size, bytes.length); moment += 1)
+      if (bytes[moment] > bytes[best]) best = moment;
     found.push([best, bytes[best]]);
   }
   return found;

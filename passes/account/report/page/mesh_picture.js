@@ -10,7 +10,12 @@ const MOST_SMALL = 12;
 function meshPicture({ type, layout }) {
   const split = layout.parts.map((parts, dim) => ({ parts, dim })).filter(({ parts }) => parts > 1);
   if (!layout.holds.length && split.length) return make("p", {}, "It lies on too many devices to draw them.");
-  if (!split.length) return make("div", { class: "picture" }, make("p", {}, `Each of ${inWords(layout.copies, "device")} has all of it.`));
+  if (!split.length)
+    return make(
+      "div",
+      { class: "picture" },
+      make("p", {}, `Each of ${inWords(layout.copies, "device")} has all of it.`),
+    );
   const devices = devicesByPart(layout);
   const columns = split.at(-1);
   const rows = split.length > 1 ? split.at(-2) : { parts: 1, dim: NONE };
@@ -25,9 +30,23 @@ function meshPicture({ type, layout }) {
 function thumbnail(layout) {
   const split = layout.parts.filter((parts) => parts > 1);
   const columns = Math.min(split.at(-1) ?? 1, MOST_SMALL);
-  const rows = Math.min(split.slice(0, -1).reduce((product, parts) => product * parts, 1), MOST_SMALL);
-  const cells = Array.from({ length: rows * columns }, (_, part) => make("i", { "--hue": (360 * part) / (rows * columns) }));
-  return make("span", { class: "thumbnail", "aria-hidden": "true", "--columns": columns, "--tall": `${Math.max(1, Math.floor(24 / rows) - 1)}px` }, cells);
+  const rows = Math.min(
+    split.slice(0, -1).reduce((product, parts) => product * parts, 1),
+    MOST_SMALL,
+  );
+  const cells = Array.from({ length: rows * columns }, (_, part) =>
+    make("i", { "--hue": (360 * part) / (rows * columns) }),
+  );
+  return make(
+    "span",
+    {
+      class: "thumbnail",
+      "aria-hidden": "true",
+      "--columns": columns,
+      "--tall": `${Math.max(1, Math.floor(24 / rows) - 1)}px`,
+    },
+    cells,
+  );
 }
 
 function grid({ type, layout, devices, rows, columns, others, at }) {
@@ -42,7 +61,9 @@ function grid({ type, layout, devices, rows, columns, others, at }) {
       cells.push(cell(type.shape, layout, devices, index, count));
     }
   }
-  const title = others.map(({ dim, parts }, number) => `dimension ${dim}: ${slice(type.shape[dim], parts, at[number])}`).join(", ");
+  const title = others
+    .map(({ dim, parts }, number) => `dimension ${dim}: ${slice(type.shape[dim], parts, at[number])}`)
+    .join(", ");
   const across = `dimension ${columns.dim} of ${type.shape[columns.dim].toLocaleString("en")} →`;
   const down = rows.dim === NONE ? "" : `↓ dimension ${rows.dim} of ${type.shape[rows.dim].toLocaleString("en")}, `;
   return make(
@@ -59,7 +80,15 @@ function cell(shape, layout, devices, index, count) {
   const held = ranges(devices[part]);
   const parts = layout.parts.reduce((product, each) => product * each, 1);
   const label = count > MOST_LABELLED ? [] : [make("b", {}, held), make("small", {}, slices)];
-  return make("div", { class: "cell", title: `${slices} on ${devices[part].length > 1 ? "devices" : "device"} ${held}`, "--hue": (360 * part) / parts }, label);
+  return make(
+    "div",
+    {
+      class: "cell",
+      title: `${slices} on ${devices[part].length > 1 ? "devices" : "device"} ${held}`,
+      "--hue": (360 * part) / parts,
+    },
+    label,
+  );
 }
 
 function slice(size, parts, at) {
@@ -77,7 +106,10 @@ function devicesByPart(layout) {
 
 // All tuples of numbers below `sizes`, the last one counting fastest.
 function indices(sizes) {
-  return sizes.reduce((tuples, size) => tuples.flatMap((tuple) => Array.from({ length: size }, (_, at) => [...tuple, at])), [[]]);
+  return sizes.reduce(
+    (tuples, size) => tuples.flatMap((tuple) => Array.from({ length: size }, (_, at) => [...tuple, at])),
+    [[]],
+  );
 }
 
 // 0-3, 8

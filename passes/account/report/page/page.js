@@ -9,16 +9,34 @@ const search = make("input", { type: "search", placeholder: "search, or press /"
 let current = { view: "", show: null };
 
 function drawTop() {
-  const meshes = found.meshes.map(({ name, axes }) => `@${name} ${axes.map(([axis, size]) => `${axis}=${size}`).join(", ")}`);
-  const made = found.compiled && ["compiled: ", shownBytes(found.compiled.received), " received, ", found.compiled.memory === null ? "" : `${shownBytes(found.compiled.memory)} needed`];
-  document.getElementById("facts").replaceChildren(
-    ...[meshes.join("; "), found.hardware, made && made.join("")].filter(Boolean).map((text) => make("span", { class: "chip", dir: "auto" }, text)),
+  const meshes = found.meshes.map(
+    ({ name, axes }) => `@${name} ${axes.map(([axis, size]) => `${axis}=${size}`).join(", ")}`,
   );
-  document.getElementById("headline").replaceChildren(make("p", { class: "first" }, found.headline.join(" ")), ...found.notes.map((text) => make("p", { class: "quiet" }, text)));
+  const made = found.compiled && [
+    "compiled: ",
+    shownBytes(found.compiled.received),
+    " received, ",
+    found.compiled.memory === null ? "" : `${shownBytes(found.compiled.memory)} needed`,
+  ];
+  document
+    .getElementById("facts")
+    .replaceChildren(
+      ...[meshes.join("; "), found.hardware, made && made.join("")]
+        .filter(Boolean)
+        .map((text) => make("span", { class: "chip", dir: "auto" }, text)),
+    );
+  document
+    .getElementById("headline")
+    .replaceChildren(
+      make("p", { class: "first" }, found.headline.join(" ")),
+      ...found.notes.map((text) => make("p", { class: "quiet" }, text)),
+    );
 }
 
 function drawTabs() {
-  const tabs = Object.keys(VIEWS).map((name) => link({ view: name }, { class: "tab", "aria-current": address.view === name ? "page" : null }, name));
+  const tabs = Object.keys(VIEWS).map((name) =>
+    link({ view: name }, { class: "tab", "aria-current": address.view === name ? "page" : null }, name),
+  );
   document.querySelector("nav").replaceChildren(...tabs, search);
 }
 
@@ -36,7 +54,11 @@ function drawDetails() {
   detailsElement.hidden = !address.show;
   document.body.classList.toggle("has-details", Boolean(address.show));
   if (!address.show) return;
-  const close = make("button", { type: "button", class: "close", "aria-label": "close", onclick: () => go({ show: "" }) }, "✕");
+  const close = make(
+    "button",
+    { type: "button", class: "close", "aria-label": "close", onclick: () => go({ show: "" }) },
+    "✕",
+  );
   detailsElement.replaceChildren(close, ...detailsOf(address.show).filter((child) => child != null && child !== false));
   detailsElement.scrollTop = 0;
 }
@@ -72,7 +94,9 @@ function pressed(event) {
 }
 
 function switchTheme() {
-  const isDark = (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const isDark =
+    (document.documentElement.dataset.theme ??
+      (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   document.documentElement.dataset.theme = isDark ? "light" : "dark";
 }
 

@@ -3,18 +3,22 @@
 const closed = new Set();
 const unfolded = new Set();
 
-const foldsAt = once(() => new Map(found.folds.map(([start, period, times], number) => [start, { number, start, period, times }])));
+const foldsAt = once(
+  () => new Map(found.folds.map(([start, period, times], number) => [start, { number, start, period, times }])),
+);
 
 function programView(search) {
   const list = new List({
     label: "program",
     header: headings("operation", "type", "sharding", "a device has", "source"),
-    drawRow: programRow,
+    drawRow: (item) => programRow(item, toggle),
     open: (item) => (item.fold ? toggle(item) : go({ show: `r${item.row}` })),
     fold: (item, folded) => {
       if (item.fold || row(item.row).nested) setFolded(item, folded);
     },
-    isShown: (item) => item.row !== undefined && (address.show === `r${item.row}` || row(item.row).results.some((number) => address.show === `v${number}`)),
+    isShown: (item) =>
+      item.row !== undefined &&
+      (address.show === `r${item.row}` || row(item.row).results.some((number) => address.show === `v${number}`)),
   });
   const setFolded = (item, folded) => {
     if (item.fold) unfolded[folded ? "delete" : "add"](item.fold.number);
@@ -24,10 +28,14 @@ function programView(search) {
     list.move(list.items.findIndex((each) => (item.fold ? each.fold === item.fold : each.row === item.row)));
   };
   const toggle = (item) => setFolded(item, item.fold ? unfolded.has(item.fold.number) : !closed.has(item.row));
-  programView.toggle = toggle;
   revealRow(shownRow());
   list.show(programItems(search));
-  return { element: list.element, find: (text) => list.show(programItems(text)), refresh: () => list.redraw(), none: "No operation has this." };
+  return {
+    element: list.element,
+    find: (text) => list.show(programItems(text)),
+    refresh: () => list.redraw(),
+    none: "No operation has this.",
+  };
 }
 
 // The row that the address is about.
@@ -39,7 +47,8 @@ function shownRow() {
 
 // What a row is folded into is opened.
 function revealRow(number) {
-  for (const { number: fold, start, period, times } of foldsAt().values()) if (number >= start + period && number < start + period * times) unfolded.add(fold);
+  for (const { number: fold, start, period, times } of foldsAt().values())
+    if (number >= start + period && number < start + period * times) unfolded.add(fold);
   for (const around of closed) if (number > around && number <= around + row(around).nested) closed.delete(around);
 }
 
@@ -51,7 +60,7 @@ function foldedItems() {
   const items = [];
   const ends = [];
   const count = found.rows.op.length;
-  for (let number = 0; number < count; ) {
+  for (let number = 0; number < count;) {
     while (ends.length && ends.at(-1).end <= number) {
       const { fold } = ends.pop();
       if (fold && !unfolded.has(fold.number)) number = fold.start + fold.period * fold.times;
@@ -60,7 +69,10 @@ function foldedItems() {
     const fold = foldsAt().get(number);
     if (fold && !ends.some((each) => each.fold === fold)) {
       items.push({ fold, depth: ends.length });
-      ends.push({ end: unfolded.has(fold.number) ? fold.start + fold.period * fold.times : fold.start + fold.period, fold });
+      ends.push({
+        end: unfolded.has(fold.number) ? fold.start + fold.period * fold.times : fold.start + fold.period,
+        fold,
+      });
     }
     items.push({ row: number, depth: ends.length });
     const nested = found.rows.nested[number];
@@ -73,8 +85,11 @@ function foldedItems() {
 
 // What is common to many rows is compared once.
 function matchingItems(wanted) {
-  const strings = new Set(found.strings.flatMap((text, number) => (text.toLowerCase().includes(wanted) ? [number] : [])));
-  const has = (list, text) => new Set(list.flatMap((each, number) => (text(each).toLowerCase().includes(wanted) ? [number] : [])));
+  const strings = new Set(
+    found.strings.flatMap((text, number) => (text.toLowerCase().includes(wanted) ? [number] : [])),
+  );
+  const has = (list, text) =>
+    new Set(list.flatMap((each, number) => (text(each).toLowerCase().includes(wanted) ? [number] : [])));
   const tensors = has(found.tensors, ([type, layout]) => `${found.types[type].text} ${found.layouts[layout].text}`);
   const places = has(found.places, ([file, line]) => `${string(file)}:${line}`);
   const { op, what, scope, place: at, results } = found.rows;
@@ -82,28 +97,45 @@ function matchingItems(wanted) {
   const items = [];
   for (let number = 0; number < op.length; number += 1) {
     const matches =
-      strings.has(op[number]) || strings.has(what[number]) || strings.has(scope[number]) || places.has(at[number]) ||
+      strings.has(op[number]) ||
+      strings.has(what[number]) ||
+      strings.has(scope[number]) ||
+      places.has(at[number]) ||
       results[number].some((result) => tensors.has(kinds[result]) || name[result].toLowerCase().includes(wanted));
     if (matches) items.push({ row: number, depth: 0 });
   }
   return items;
 }
 
-function programRow(item) {
-  return item.fold ? foldRow(item) : operationRow(item);
+function programRow(item, toggle) {
+  return item.fold ? foldRow(item, toggle) : operationRow(item, toggle);
 }
 
-const foldButton = (item, isClosed) =>
-  make("button", { type: "button", class: "toggle", tabindex: -1, "aria-label": isClosed ? "unfold" : "fold", onclick: () => programView.toggle(item) }, isClosed ? "▸" : "▾");
+const foldButton = (item, isClosed, toggle) =>
+  make(
+    "button",
+    {
+      type: "button",
+      class: "toggle",
+      tabindex: -1,
+      "aria-label": isClosed ? "unfold" : "fold",
+      onclick: () => toggle(item),
+    },
+    isClosed ? "▸" : "▾",
+  );
 
-function foldRow(item) {
+function foldRow(item, toggle) {
   const { number, period, times } = item.fold;
   const isClosed = !unfolded.has(number);
   const told = `${times} times ${period.toLocaleString("en")} operations${isClosed ? ", the first shown" : ""}`;
-  return make("div", { class: "fold", "--depth": item.depth }, make("span", {}, foldButton(item, isClosed), told));
+  return make(
+    "div",
+    { class: "fold", "--depth": item.depth },
+    make("span", {}, foldButton(item, isClosed, toggle), told),
+  );
 }
 
-function operationRow(item) {
+function operationRow(item, toggle) {
   const shown = row(item.row);
   const [first] = shown.results.map(value);
   const names = shown.results.length > 3 ? [code(`${first.name}, …`)] : shown.results.map(valueLink);
@@ -113,7 +145,7 @@ function operationRow(item) {
     make(
       "span",
       { dir: "auto" },
-      shown.nested > 0 && foldButton(item, closed.has(item.row)),
+      shown.nested > 0 && foldButton(item, closed.has(item.row), toggle),
       names.flatMap((name, index) => (index ? [", ", name] : [name])),
       names.length > 0 && " = ",
       make("b", {}, shown.op.replace("stablehlo.", "")),

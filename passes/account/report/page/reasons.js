@@ -18,11 +18,16 @@ function chainsOf(valueNumber) {
 }
 
 function reasonsElement(valueNumber, firstAxes = "") {
-  if (!found.reasons.length) return make("p", { class: "quiet" }, "The program was given with its shardings: no reasons are known.");
+  if (!found.reasons.length)
+    return make("p", { class: "quiet" }, "The program was given with its shardings: no reasons are known.");
   const chains = chainsOf(valueNumber);
   if (!chains.length) return missedElement(valueNumber);
   const isFirst = ({ steps }) => firstAxes.split(", ").includes(steps[0].axis.split('"')[1]);
-  return make("div", { class: "reasons" }, [...chains.filter(isFirst), ...chains.filter((chain) => !isFirst(chain))].map(chainElement));
+  return make(
+    "div",
+    { class: "reasons" },
+    [...chains.filter(isFirst), ...chains.filter((chain) => !isFirst(chain))].map(chainElement),
+  );
 }
 
 // Of a tensor that no axis splits: the axes of its neighbours, and what kept each from coming.
@@ -30,9 +35,33 @@ function missedElement(valueNumber) {
   const missed = found.missed[valueNumber];
   if (!missed) return make("p", { class: "quiet" }, "No axis splits it.");
   const told = missed.map(([dimension, axis, way, at, reason]) =>
-    make("li", {}, "dimension ", String(dimension), ", axis ", code(string(axis).replaceAll('"', "")), ": ", make("span", { class: "why" }, string(way)), " ", placeLink(place(at)), " ", string(reason)),
+    make(
+      "li",
+      {},
+      "dimension ",
+      String(dimension),
+      ", axis ",
+      code(string(axis).replaceAll('"', "")),
+      ": ",
+      make("span", { class: "why" }, string(way)),
+      " ",
+      placeLink(place(at)),
+      " ",
+      string(reason),
+    ),
   );
-  return make("div", {}, make("p", { class: "quiet" }, told.length ? "No axis splits it. What its neighbours have did not come:" : "No axis splits it, nor a neighbour along a dimension of it."), make("ul", {}, told));
+  return make(
+    "div",
+    {},
+    make(
+      "p",
+      { class: "quiet" },
+      told.length
+        ? "No axis splits it. What its neighbours have did not come:"
+        : "No axis splits it, nor a neighbour along a dimension of it.",
+    ),
+    make("ul", {}, told),
+  );
 }
 
 function chainElement({ dimension, steps }) {
@@ -43,7 +72,11 @@ function chainElement({ dimension, steps }) {
   if (hidden <= 1) all();
   else {
     const more = make("button", { type: "button", onclick: all }, inWords(hidden, "more step"));
-    const ends = [...steps.slice(0, FIRST_STEPS).map(stepElement), make("li", { class: "more" }, more), ...steps.slice(-LAST_STEPS).map(stepElement)];
+    const ends = [
+      ...steps.slice(0, FIRST_STEPS).map(stepElement),
+      make("li", { class: "more" }, more),
+      ...steps.slice(-LAST_STEPS).map(stepElement),
+    ];
     list.append(...ends);
   }
   return make("section", { class: "chain" }, head, list);
@@ -51,5 +84,13 @@ function chainElement({ dimension, steps }) {
 
 function stepElement({ value: number, name, why, place: at, previous }) {
   const tensorName = number === NONE ? make("span", {}, name) : valueLink(number);
-  return make("li", { class: previous === NONE ? "origin" : "" }, tensorName, " ", make("span", { class: "why" }, why), " ", placeLink(at));
+  return make(
+    "li",
+    { class: previous === NONE ? "origin" : "" },
+    tensorName,
+    " ",
+    make("span", { class: "why" }, why),
+    " ",
+    placeLink(at),
+  );
 }

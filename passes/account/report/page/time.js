@@ -12,7 +12,12 @@ function timeView(search) {
   });
   const find = (text) => list.show(groups.filter((group) => timeText(group).includes(text.toLowerCase())));
   find(search);
-  return { element: list.element, find, refresh: () => list.redraw(), none: "Devices compute nothing that takes time." };
+  return {
+    element: list.element,
+    find,
+    refresh: () => list.redraw(),
+    none: "Devices compute nothing that takes time.",
+  };
 }
 
 const timeGroups = once(() => {
@@ -28,11 +33,17 @@ const timeGroups = once(() => {
 
 // Of a row in repeated layers, the one in its place in the first of them.
 function firstAlike(number) {
-  const [start, period] = found.folds.find(([from, rows, times]) => number >= from && number < from + rows * times) ?? [number, 1];
+  const [start, period] = found.folds.find(([from, rows, times]) => number >= from && number < from + rows * times) ?? [
+    number,
+    1,
+  ];
   return start + ((number - start) % period);
 }
 
-const timeText = ({ row: number }) => (number === NONE ? "" : `${row(number).op} ${row(number).scope} ${row(number).place?.file}:${row(number).place?.line}`.toLowerCase());
+const timeText = ({ row: number }) =>
+  number === NONE
+    ? ""
+    : `${row(number).op} ${row(number).scope} ${row(number).place?.file}:${row(number).place?.line}`.toLowerCase();
 
 function timeRow({ row: number, seconds, count }, whole) {
   const shown = number === NONE ? null : row(number);
@@ -42,7 +53,15 @@ function timeRow({ row: number, seconds, count }, whole) {
     {},
     make("span", { class: "amount" }, shownSeconds(seconds)),
     make("span", { class: "bar", "--part": whole ? seconds / whole : 0 }, share(seconds, whole)),
-    make("span", { dir: "auto" }, shown ? [first && [valueLink(first.number), " = "], make("b", {}, shown.op.replace("stablehlo.", ""))].flat().filter(Boolean) : "what no operation asks for"),
+    make(
+      "span",
+      { dir: "auto" },
+      shown
+        ? [first && [valueLink(first.number), " = "], make("b", {}, shown.op.replace("stablehlo.", ""))]
+            .flat()
+            .filter(Boolean)
+        : "what no operation asks for",
+    ),
     make("span", { class: "quiet" }, count > 1 ? `× ${count}` : ""),
     first ? code(first.type.text) : make("span"),
     make("span", {}, shown && placeLink(shown.place)),
