@@ -35,7 +35,8 @@ def sources() -> set[str]:
     return {
         f"{name}/{file.relative_to(folder).as_posix()}"
         for name, folder in FOLDERS.items()
-        for file in (*folder.rglob("*.py"), *folder.rglob("*.toml"), *folder.glob("py.typed"))
+        for pattern in ("*.py", "*.toml", "*.html", "*.css", "*.js", "py.typed")
+        for file in folder.rglob(pattern)
         if not file.is_relative_to(CHECKOUT / "sdy/passes") and not file.is_relative_to(CHECKOUT / "sdy/tools")
     }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from sdy.diagnostics import location_of
+from sdy.diagnostics import Location, location_of
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.interpreter.grid import Grid
 from sdy.mesh import Mesh
@@ -40,6 +40,11 @@ class Exchange:
     def at(self) -> Operation | None:
         """The operation of the whole program that needs it, as far as that is known."""
         return self.cause.operation if self.cause else self.source
+
+    @property
+    def place(self) -> Location | None:
+        """Where in the source that is."""
+        return location_of(self.at) or location_of(self.collective)
 
 
 def exchanges(traced: TracedProgram, mesh: Mesh, hardware: Hardware | None) -> list[Exchange]:
@@ -81,7 +86,7 @@ def exchanges_as_json(groups: Sequence[Sequence[Exchange]], listing: Listing, nu
 
 def _likeness(exchange: Exchange, listing: Listing) -> Hashable:
     at = exchange.at
-    place = location_of(exchange.collective)
+    place = exchange.place
     cause = exchange.cause
     lies = (cause.purpose, cause.before, cause.after) if cause else ()
     line = place if place and not place.filename.endswith(_TEXT) else None
@@ -98,7 +103,7 @@ def _as_json(exchange: Exchange, listing: Listing, numbers: Numbers) -> Json:
         "bytes": exchange.bytes,
         "times": exchange.times,
         "seconds": exchange.seconds,
-        "place": numbers.place(exchange.collective),
+        "place": numbers.place(exchange.place),
         "row": listing.row(exchange.at),
         "purpose": cause.purpose.value if cause else "exchange",
         "tensor": listing.value(cause.tensor) if cause else NONE,

@@ -39,7 +39,7 @@ def _sent(groups: Sequence[Sequence[Exchange]]) -> Iterator[str]:
     first = largest[0]
     what = f"the {len(largest):,} {first.kind}s" if len(largest) > 1 else f"the {first.kind}"
     over = f" over {shown(', '.join(first.axes))}" if first.axes else ""
-    yield f"{share:.0%} of that is {what}{over}{_of(first)}{_at(first.collective)}."
+    yield f"{share:.0%} of that is {what}{over}{_of(first)}{_at(first.place)}."
 
 
 def _memory(footprint: Footprint) -> str:

@@ -1,6 +1,6 @@
 // Amounts, as people read them; the exact number is what the mouse shows.
 
-const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+const UNITS = ["", "KiB", "MiB", "GiB", "TiB"];
 
 function shownBytes(bytes) {
   let power = 0;
@@ -8,7 +8,7 @@ function shownBytes(bytes) {
     bytes /= 1024;
     power += 1;
   }
-  return `${power ? threeDigits(bytes) : Math.round(bytes)} ${UNITS[power]}`;
+  return power ? `${threeDigits(bytes)} ${UNITS[power]}` : inWords(Math.round(bytes), "byte");
 }
 
 function shownSeconds(seconds) {
