@@ -1,13 +1,13 @@
-"""`PYTHONPATH=examples python docs/report_picture.py` takes the picture of a report that the README begins with anew."""
+"""`PYTHONPATH=examples python docs/report_picture.py` takes the picture with which the README begins anew."""
 
 import shutil
 import tempfile
 from pathlib import Path
 
-import transformer
 from playwright.sync_api import sync_playwright
 
 import sdy
+import transformer
 
 PICTURE = Path(__file__).with_name("report.png")
 

@@ -17,4 +17,6 @@ def parse_bytes(text: str) -> int:
 def shown_bytes(size: float) -> str:
     """`size` in a unit that suits it: `5.92 GiB`."""
     power = max(min((int(size).bit_length() - 1) // 10, len(_UNITS) - 1), 0)
-    return f"{size / 2 ** (10 * power):.3g} {_UNITS[power]}iB" if power else f"{size:.0f} byte{'' if round(size) == 1 else 's'}"
+    if power:
+        return f"{size / 2 ** (10 * power):.3g} {_UNITS[power]}iB"
+    return f"{size:.0f} byte{'' if round(size) == 1 else 's'}"
