@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sdy.passes.account.account import account as account
     from sdy.passes.account.golden import ChangedLayoutError as ChangedLayoutError
     from sdy.passes.account.golden import check_golden as check_golden
+    from sdy.passes.account.lint.lint import lint as lint
+    from sdy.passes.account.lint.options import LintOptions as LintOptions
     from sdy.passes.account.model_explorer import to_model_explorer as to_model_explorer
     from sdy.passes.account.report.report import report as report
     from sdy.passes.auto.auto import auto as auto
@@ -59,6 +61,7 @@ _HOMES = {
     "ComputedWholeWarning": "sdy.warning_categories",
     "DiagnosticError": "sdy.diagnostics",
     "DimSharding": "sdy.sharding",
+    "LintOptions": "sdy.passes.account.lint.options",
     "LostShardingWarning": "sdy.warning_categories",
     "Mesh": "sdy.mesh",
     "OpShardingRule": "sdy.rule",
@@ -76,6 +79,7 @@ _HOMES = {
     "get_sharding": "sdy.dialect.shardings",
     "interpret": "sdy.passes.interpret",
     "jit": "sdy.passes.jax.jit",
+    "lint": "sdy.passes.account.lint.lint",
     "operator_name": "sdy.operators.call",
     "parse": "sdy.text",
     "partition": "sdy.passes.driver",

@@ -11,6 +11,7 @@ TOOLS = {
     "auto": "choose how a program is split over devices: least time, within the memory that there is",
     "diff": "show what differs between two programs in how their tensors lie, and in what that costs",
     "report": "write a page of where the bytes of a program go, and why",
+    "lint": "tell what will cost in a program, each with its line, the reason, and what to write instead",
     "interpret": "run a program on NumPy arrays, without a compiler",
     "blocks": "run a program in blocks that fit in memory",
 }

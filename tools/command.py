@@ -9,8 +9,8 @@ from sdy.diagnostics import DiagnosticError, handling, printed_once
 INTERRUPTED = 130
 
 
-def guarded(command: Callable[[], int]) -> int:
-    """The exit status of `command`, 1 with the diagnostic on standard error where it refuses its input.
+def guarded(command: Callable[[], int], refused: int = 1) -> int:
+    """The exit status of `command`, `refused` with the diagnostic on standard error where it refuses its input.
 
     Warnings go there too, as MLIR's tools print them, each once for its place and cause.
     """
@@ -20,7 +20,7 @@ def guarded(command: Callable[[], int]) -> int:
         sys.stdout.flush()
     except DiagnosticError as problem:
         print(problem, file=sys.stderr)
-        return 1
+        return refused
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -172,7 +172,9 @@ class _Tracer:
             if isinstance(value.op, ReshardOp | CollectiveOp) and value.op not in self._present:
                 return self._whole(value.op.operands[0])
             source = self._source_of(value.op)
-            return source.results[value.index] if source and value.index < len(source.results) else None
+            made = source.results[value.index] if source and value.index < len(source.results) else None
+            # Of what an operation was expanded to, some is none of its results.
+            return made if made is not None and made.type == value.type else None
         assert isinstance(value, BlockArgument)
         return self._whole_argument(value)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.callables import Function
@@ -18,7 +19,7 @@ from sdy.passes.layouts import (
     propagated_layouts,
 )
 
-Program = ModuleOp | Lowered | Function[Any]
+Program = ModuleOp | Lowered | jax.stages.Lowered | Function[Any]
 """A module, what `step.lower(...)` returned, or a function, of `sdy.jit` or any other."""
 
 

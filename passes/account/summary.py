@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp, NameLoc
 from xdsl.ir import Operation
 
 from sdy.diagnostics import Location, location_of
-from sdy.dialect.meshes import device_count, named_meshes
+from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding
 from sdy.interpreter.grid import Grid
 from sdy.ir.shapes import shape
@@ -102,13 +102,12 @@ def _counted(shardings: Counter[str]) -> str:
 
 
 def _collectives(local: ModuleOp, lines: dict[str, Location]) -> Mapping[str, str]:
-    devices = device_count(local)
-    mesh = next((mesh for mesh in named_meshes(local).values() if mesh.size == devices), Mesh.of({}))
+    mesh = main_mesh(local)
     times: dict[str, int] = defaultdict(int)
     bytes_: dict[str, float] = defaultdict(float)
     for each in received(local):
         op = each.collective
-        axes = ", ".join(axes_of(op, Grid(1, devices), mesh)) or "no axis"
+        axes = ", ".join(axes_of(op, Grid(1, mesh.size), mesh)) or "no axis"
         key = f"{op.name.rpartition('.')[2].replace('_', '-')} over {axes} at {_place(op)}"
         times[key] += each.times
         bytes_[key] += each.bytes

@@ -25,9 +25,14 @@ def named_meshes(module: ModuleOp) -> dict[str, Mesh]:
     return {op.sym_name.data: op.mesh.data for op in module.body.ops if isinstance(op, MeshOp)}
 
 
+def main_mesh(module: ModuleOp) -> Mesh:
+    """The mesh of all devices that `module` is a program for: the first that has axes; an empty one without any."""
+    return next((mesh for mesh in named_meshes(module).values() if mesh.axes), Mesh())
+
+
 def device_count(module: ModuleOp) -> int:
-    """The number of devices that `module` is a program for: those of its first mesh that has axes."""
-    return next((mesh.size for mesh in named_meshes(module).values() if mesh.axes), 1)
+    """The number of devices that `module` is a program for."""
+    return main_mesh(module).size
 
 
 def find_mesh(sharding: TensorSharding, anchor: Operation) -> Mesh | None:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import doc_blocks
+import lint_page
 import passes_page
 import sdy
+from sdy.passes.account.lint.catalog import RULES
 from sdy.passes.catalog import PASSES
 from sdy.stablehlo import STABLEHLO
 
@@ -132,6 +134,14 @@ def test_every_pass_but_pipelines_shows_a_program_before_and_after():
     without = [name for name, text in sections.items() if text.count("```mlir") + text.count("After") < 2]
     pipelines = [name for name in PASSES if name.endswith("-pipeline")]
     assert sorted(without) == sorted([*pipelines, "sdy-save-module"])
+
+
+def test_the_reference_of_lint_has_every_rule_and_its_file():
+    page = lint_page.page()
+    assert re.findall("^## (.*)$", page, re.MULTILINE) == [*RULES]
+    files = re.findall(r"^`(passes/.*\.py)`$", page, re.MULTILINE)
+    assert [(CHECKOUT / file).is_file() for file in files] == [True] * len(RULES)
+    assert page.count("```python\n") == 2 * len(RULES)
 
 
 def test_the_reference_has_every_name_of_the_package():

@@ -9,7 +9,7 @@ import pytest
 import sdy
 from sdy.diagnostics import Location, error, register_source
 from sdy.shown_text import shown, shown_lines
-from sdy.tools import sdy_blocks, sdy_diff, sdy_interpret, sdy_opt, sdy_run
+from sdy.tools import sdy_blocks, sdy_diff, sdy_interpret, sdy_lint, sdy_opt, sdy_run
 
 TITLE = "\x1b]0;owned\x07"
 NAMES = {
@@ -108,6 +108,7 @@ TOOLS: dict[str, Callable[[str], int]] = {
     "sdy-opt with dumps": lambda path: sdy_opt.main([path, "-sdy-inline-meshes", "--mlir-print-ir-after-all"]),
     "sdy-interpret": lambda path: sdy_interpret.main([path]),
     "sdy-diff": lambda path: sdy_diff.main([path, on_four_devices(path)]),
+    "sdy-lint": lambda path: sdy_lint.main([path, "--large", "1"]),
     "sdy-blocks": lambda path: sdy_blocks.main([path, "--check"]),
     "sdy-blocks that draws": lambda path: sdy_blocks.main([path, "--dot", "-"]),
 }

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from xdsl.ir import Operation
 
 from sdy.diagnostics import Location, location_of
-from sdy.dialect.meshes import device_count, named_meshes
+from sdy.dialect.meshes import main_mesh
 from sdy.interpreter.grid import Grid
-from sdy.mesh import Mesh
 from sdy.passes.account.causes import Cause, TracedProgram
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.numbering import NONE, Json, Numbers
@@ -47,9 +46,10 @@ class Exchange:
         return location_of(self.at) or location_of(self.collective)
 
 
-def exchanges(traced: TracedProgram, mesh: Mesh, hardware: Hardware | None) -> list[Exchange]:
+def exchanges(traced: TracedProgram, hardware: Hardware | None) -> list[Exchange]:
     """The collectives of a program, with what they take on `hardware`, that which receives most first."""
-    grid = Grid(1, device_count(traced.local))
+    mesh = main_mesh(traced.local)
+    grid = Grid(1, mesh.size)
     found: dict[Operation, Exchange] = {}
     for each in received(traced.local):
         op = each.collective
@@ -63,12 +63,6 @@ def exchanges(traced: TracedProgram, mesh: Mesh, hardware: Hardware | None) -> l
         if hardware and each.bytes:
             exchange.seconds += seconds_of_messages(exchange.axes, each.bytes, each.times, mesh, hardware)
     return sorted(found.values(), key=lambda exchange: -exchange.bytes)
-
-
-def mesh_of_program(traced: TracedProgram) -> Mesh:
-    """The mesh that a program is partitioned over."""
-    devices = device_count(traced.local)
-    return next((mesh for mesh in named_meshes(traced.local).values() if mesh.size == devices), Mesh.of({}))
 
 
 def groups_alike(found: Sequence[Exchange], listing: Listing) -> list[list[Exchange]]:

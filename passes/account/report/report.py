@@ -17,7 +17,7 @@ from sdy.passes.account.account import Compiled, compiled_costs
 from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.partitioned_program import Program, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
-from sdy.passes.account.report.exchanged import exchanges, exchanges_as_json, groups_alike, mesh_of_program
+from sdy.passes.account.report.exchanged import exchanges, exchanges_as_json, groups_alike
 from sdy.passes.account.report.headline import headline
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.memory import memory_as_json
@@ -122,7 +122,7 @@ def _found(traced: TracedProgram, hardware: Hardware | None, made: Compiled | No
     numbers = Numbers(module)
     listing = Listing(module, PresentNames(module, main), numbers)
     listed = listing.as_json()
-    groups = groups_alike(exchanges(traced, mesh_of_program(traced), hardware), listing)
+    groups = groups_alike(exchanges(traced, hardware), listing)
     memory = footprint(traced.local)
     largest = largest_intermediates(listing)
     seconds = _seconds(traced, listing, hardware) if hardware else []

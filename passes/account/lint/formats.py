@@ -1,0 +1,76 @@
+"""Findings as text for people, as JSON for programs, and as what GitHub shows beside the lines of a change."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sdy.diagnostics import Location, Severity
+from sdy.passes.account.lint.finding import Finding
+from sdy.passes.account.lint.findings import Findings
+from sdy.shown_text import shown, shown_lines
+
+_GITHUB = {Severity.WARNING: "warning", Severity.REMARK: "notice"}
+"""What GitHub calls them."""
+
+
+def text(findings: Findings) -> str:
+    """The compiler's diagnostics, and a line that sums them up."""
+    return f"{findings}\n"
+
+
+def as_json(findings: Findings) -> str:
+    """An object whose keys stay: `version`, `findings`, `bytes_received` and `bytes_held`."""
+    told = {
+        "version": 1,
+        "findings": [_entry(each) for each in findings],
+        "bytes_received": round(findings.received),
+        "bytes_held": findings.held,
+    }
+    return json.dumps(told, indent=1) + "\n"
+
+
+def _entry(finding: Finding) -> Mapping[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        **_place(finding.where),
+        "message": finding.message,
+        "cure": finding.cure,
+        "bytes_received": round(finding.received),
+        "bytes_held": finding.held,
+        "more_like_it": finding.like,
+        "reasons": [{**_place(reason.location), "message": reason.message} for reason in finding.reasons],
+    }
+
+
+def _place(where: Location | None) -> Mapping[str, Any]:
+    if where is None:
+        return {"file": None, "line": None, "column": None}
+    return {"file": where.filename, "line": where.line, "column": where.column}
+
+
+def github(findings: Findings) -> str:
+    """A workflow command for each, as GitHub's runners read it."""
+    return "".join(f"{_command(each)}\n" for each in findings)
+
+
+def _command(finding: Finding) -> str:
+    where = finding.where
+    place = {"file": where.filename, "line": where.line, "col": where.column} if where else {}
+    properties = {**place, "title": f"sdy-lint {finding.rule}"}
+    written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
+    notes = [note.message for note in finding.diagnostic.notes]
+    message = _escaped(shown_lines("\n".join([finding.message, *notes])))
+    return f"::{_GITHUB[finding.severity]} {written}::{message}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(shown(text)).replace(":", "%3A").replace(",", "%2C")
+
+
+FORMATS: Mapping[str, Callable[[Findings], str]] = {"text": text, "json": as_json, "github": github}
+"""How findings are written, by name."""

@@ -1,0 +1,56 @@
+"""What a tensor is made from, where nothing is computed: a parameter that is cast or sliced is still a parameter."""
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from sdy.dialect.ops import ReshardOp
+from sdy.passes.common.call_graph import calls_in
+from sdy.passes.common.loops import carried_unchanged
+from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.elementwise import ConvertOp
+from sdy.stablehlo.shape import ReshapeOp, TransposeOp
+from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
+
+_MOVES = ConvertOp | DynamicSliceOp | ReshapeOp | ReshardOp | SliceOp | TransposeOp
+
+
+class MadeFrom:
+    """What the tensors of a module are made from."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._calls: dict[str, list[CallOp]] = {}
+        for call in calls_in(module):
+            self._calls.setdefault(call.callee.root_reference.data, []).append(call)
+
+    def way(self, value: SSAValue) -> Iterator[SSAValue]:
+        """`value`, and what it is made from, back to an argument or to what is computed.
+
+        From a function's argument, to what the first call gives it.
+        """
+        seen: set[SSAValue] = set()
+        at: SSAValue | None = value
+        while at is not None and at not in seen:
+            seen.add(at)
+            yield at
+            at = self._before(at)
+
+    def calls_of(self, function: FuncOp) -> Sequence[CallOp]:
+        """The calls of a function."""
+        return self._calls.get(function.sym_name.data, ())
+
+    def _before(self, value: SSAValue) -> SSAValue | None:
+        owner = value.owner
+        if isinstance(owner, Operation):
+            return owner.operands[0] if isinstance(owner, _MOVES) else None
+        around = owner.parent_op()
+        assert isinstance(value, BlockArgument)
+        match around:
+            case WhileOp():
+                return carried_unchanged(around).get(value)
+            case FuncOp() if calls := self.calls_of(around):
+                return calls[0].operands[value.index]
+            case _:
+                return None

@@ -1,0 +1,228 @@
+"""What rules look at: a program with its shardings, what one device runs, and why.
+
+Each is found out when it is first asked for, and once.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import Location
+from sdy.dialect.meshes import device_count, find_mesh, main_mesh
+from sdy.dialect.ops import ManualComputationOp, ReshardOp, ShardingConstraintOp
+from sdy.dialect.shardings import get_sharding
+from sdy.interpreter.grid import Grid
+from sdy.ir.shapes import is_static_tensor, shape
+from sdy.ir.walking import operations
+from sdy.mesh import Mesh
+from sdy.passes.account.causes import Cause, Purpose, TracedProgram
+from sdy.passes.account.lint.made_from import MadeFrom
+from sdy.passes.account.lint.places import At, Places
+from sdy.passes.account.lint.thresholds import Thresholds
+from sdy.passes.common.argument_names import argument_names
+from sdy.passes.common.call_graph import functions, main_function
+from sdy.passes.common.computed_whole import local_bytes
+from sdy.passes.propagation.provenance.explain import Explainer
+from sdy.passes.propagation.provenance.explanation import Chain, Origin
+from sdy.passes.propagation.provenance.history import PropagationRun, history_of
+from sdy.passes.spmd.costs.communication import received
+from sdy.passes.spmd.costs.footprint import Footprint, footprint
+from sdy.passes.spmd.costs.step_time import AxisNames, axes_of
+from sdy.sharding import TensorSharding
+
+
+@dataclass(frozen=True, eq=False)
+class Collective:
+    """A collective of the program of one device, and why it is there."""
+
+    op: Operation
+    times: int
+    bytes: float
+    """What a device receives in all of these times, on average."""
+    axes: AxisNames
+    cause: Cause | None
+    """None where an operation of the program needs it for itself, or nothing is known."""
+    source: Operation | None
+    """The operation of the whole program that asks for it, where that is known."""
+
+    @property
+    def kind(self) -> str:
+        """Its name in words: `all-gather`."""
+        return self.op.name.rpartition(".")[2].replace("_", "-")
+
+    @property
+    def is_reshard(self) -> bool:
+        """Whether it is there because a tensor lies otherwise than it is needed."""
+        return self.cause is not None and self.cause.purpose is Purpose.RESHARD
+
+
+@dataclass(frozen=True, eq=False)
+class LintedProgram:
+    """A program whose tensors have shardings, and what one device of it runs."""
+
+    traced: TracedProgram
+    thresholds: Thresholds
+
+    @property
+    def module(self) -> ModuleOp:
+        """The whole program."""
+        return self.traced.module
+
+    @property
+    def local(self) -> ModuleOp:
+        """The program of one device."""
+        return self.traced.local
+
+    @cached_property
+    def main(self) -> FuncOp:
+        """The main function of the whole program."""
+        return main_function(self.module)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What each argument is called."""
+        return argument_names(self.main)
+
+    @cached_property
+    def mesh(self) -> Mesh:
+        """The mesh of all devices; one without axes where there is none."""
+        return main_mesh(self.module)
+
+    @cached_property
+    def operations(self) -> list[Operation]:
+        """The operations of the functions of the whole program, but for those in manual computations."""
+        return [
+            op
+            for function in functions(self.module)
+            for op in operations(function)
+            if op is not function and not _is_in_manual_computation(op)
+        ]
+
+    @cached_property
+    def values(self) -> list[SSAValue]:
+        """The tensors of the whole program: the main function's arguments, and what operations make."""
+        made = (result for op in self.operations for result in op.results)
+        return [value for value in (*self.main.args, *made) if is_static_tensor(value.type) and shape(value.type)]
+
+    @cached_property
+    def collectives(self) -> list[Collective]:
+        """What devices exchange, in the order of the program."""
+        grid, causes, sources = Grid(1, device_count(self.local)), self.traced.causes, self.traced.sources
+
+        @cache
+        def axes(op: Operation) -> AxisNames:
+            return axes_of(op, grid, self.mesh)
+
+        found: list[Collective] = []
+        for each in received(self.local):
+            op, cause = each.collective, causes.get(each.collective)
+            source = cause.operation if cause else sources.get(op)
+            found.append(Collective(op, each.times, each.bytes, axes(op), cause, source))
+        return found
+
+    @cached_property
+    def collectives_by_cause(self) -> Mapping[Cause, list[Collective]]:
+        """The collectives of each reshard and each sum."""
+        found: dict[Cause, list[Collective]] = {}
+        for each in self.collectives:
+            if each.cause is not None:
+                found.setdefault(each.cause, []).append(each)
+        return found
+
+    @cached_property
+    def made_from(self) -> MadeFrom:
+        """What tensors of the whole program are made from."""
+        return MadeFrom(self.module)
+
+    def is_argument(self, value: SSAValue) -> bool:
+        """Whether `value` is an argument of the main function, or a part or a copy of one."""
+        return any(at.owner is self.main.body.block for at in self.made_from.way(value))
+
+    @cached_property
+    def footprint(self) -> Footprint:
+        """What is in the memory of a device."""
+        return footprint(self.local)
+
+    def local_bytes(self, value: SSAValue, sharding: TensorSharding | None) -> int:
+        """The bytes that a device has of `value`, split so."""
+        return local_bytes(value.type, sharding, self.mesh_of(sharding))
+
+    def mesh_of(self, sharding: TensorSharding | None) -> Mesh | None:
+        """The mesh of a sharding."""
+        return sharding and find_mesh(sharding, self.module)
+
+    def given(self, value: SSAValue) -> TensorSharding | None:
+        """The sharding that a value had before propagation; None where it had none, or nobody knows."""
+        for run in self._runs:
+            node = run.binding.node_of(value)
+            if node is not None:
+                return run.solution.given.get(node)
+        return None
+
+    def given_result(self, index: int) -> TensorSharding | None:
+        """The sharding that result `index` of the main function had before propagation."""
+        for run in self._runs:
+            main = run.solution.snapshot.main
+            if main is not None:
+                return run.solution.given.get(run.solution.snapshot.functions[main].results[index])
+        return None
+
+    @cached_property
+    def _runs(self) -> list[PropagationRun]:
+        return history_of(self.module).runs
+
+    @cached_property
+    def _explainer(self) -> Explainer | None:
+        return Explainer(self.module, self.main) if self._runs else None
+
+    def chains(self, value: SSAValue) -> Iterator[Chain]:
+        """The way of each axis of `value`; none where it was not propagated here."""
+        sharding = get_sharding(value)
+        if self._explainer is None or sharding is None or value not in self._explainer.names:
+            return
+        for dimension, dim in enumerate(sharding.dims):
+            for axis in dim.axes:
+                yield from self._explainer.chains(value, dimension, axis)
+
+    def is_constrained(self, value: SSAValue, axis: AxisRef) -> bool:
+        """Whether a sharding constraint gave `value` an axis."""
+        origins = (chain.origin.text for chain in self.chains(value) if chain.axis.overlaps(axis))
+        return any(ShardingConstraintOp.name in text for text in origins)
+
+    def called(self, value: SSAValue) -> str:
+        """What a tensor is called: an argument by its name, a result by the operation that makes it, not a reshard."""
+        for at in self.made_from.way(value):
+            if isinstance(at, OpResult) and not isinstance(at.op, ReshardOp):
+                return f"the result of {at.op.name}"
+            if at.owner is self.main.body.block:
+                return self.names[self.main.args.index(at)]
+        return "what a loop carries"
+
+    def origin(self, origin: Origin) -> str:
+        """Who gave an axis to begin with; an argument is called by its name."""
+        number = re.fullmatch(rf"given to argument (\d+) of @{re.escape(self.main.sym_name.data)}", origin.text)
+        return f"given to {self.names[int(number[1])]}" if number else origin.text
+
+    @cached_property
+    def places(self) -> Places:
+        """Where all of it is in the source."""
+        return Places(self.module, self.made_from)
+
+    def place(self, at: At) -> Location | None:
+        """Where that is in the source."""
+        return self.places.of(at)
+
+
+def _is_in_manual_computation(op: Operation) -> bool:
+    around = op.parent_op()
+    while around is not None:
+        if isinstance(around, ManualComputationOp):
+            return True
+        around = around.parent_op()
+    return False

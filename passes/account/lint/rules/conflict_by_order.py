@@ -1,0 +1,130 @@
+"""Two tensors of an operation want to be split so that they cannot both be: one of them gives way, and is resharded.
+
+Either they split the same dimension over different axes, or different dimensions over the same axis. Which of them
+gives way follows from the order of the program and from what is less to send, not from what was meant.
+
+Not told is what cannot be otherwise, or is asked for: a tensor times its own transpose; a parameter that is gathered
+where the other side's rows are split by its axis, which is what fully sharded data parallelism does; and a tensor that
+is gathered out of a constraint, which is what sequence parallelism does.
+
+Before::
+
+    hidden = jax.nn.gelu(x @ up)  # up is split by P(None, "model"), and so is hidden
+    return hidden @ down          # down is split by P(None, "model") too
+
+After::
+
+    return hidden @ down          # down is split by P("model", None), along the dimension that is summed over
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+
+from sdy.axes import AxisRef
+from sdy.dialect.axis_syntax import axes_text
+from sdy.dialect.rule_syntax import factor_name
+from sdy.dialect.shardings import get_sharding
+from sdy.factors import project
+from sdy.passes.account.causes import Cause, Purpose
+from sdy.passes.account.lint.finding import GivenBy, Suspicion
+from sdy.passes.account.lint.program import Collective, LintedProgram
+from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
+from sdy.passes.account.lint.told import from_to, spec_of
+from sdy.rule import OpShardingRule
+from sdy.rules.registry import sharding_rule
+
+
+def check(program: LintedProgram) -> Iterator[Suspicion]:
+    """The operands that are resharded for an operation where another operand contradicts them."""
+    for cause, collectives in program.collectives_by_cause.items():
+        op = cause.operation
+        position = next((index for index, operand in enumerate(op.operands) if operand is cause.tensor), None)
+        if cause.purpose is not Purpose.RESHARD or position is None or is_kernel(op):
+            continue
+        sides = _Sides.of(program, op)
+        conflict = sides and sides.conflict(position)
+        if sides and conflict and not _is_meant(program, cause, collectives, sides, conflict):
+            yield _suspicion(program, cause, conflict, sides, collectives)
+
+
+@dataclass(frozen=True)
+class _Conflict:
+    """Operand `position` splits factor `own` by `axes`, and operand `other` splits `others` by `others_axes`."""
+
+    own: int
+    axes: tuple[AxisRef, ...]
+    other: int
+    others: int
+    others_axes: tuple[AxisRef, ...]
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """How the operands of an operation split its factors."""
+
+    op: Operation
+    rule: OpShardingRule
+    axes: list[Mapping[int, tuple[AxisRef, ...]]]
+    """Of each operand, the axes of each factor that it splits."""
+
+    @classmethod
+    def of(cls, program: LintedProgram, op: Operation) -> "_Sides | None":
+        rule = sharding_rule(op) if len(op.operands) > 1 else None
+        shardings = [get_sharding(value) for value in (*op.operands, *op.results)]
+        if rule is None or len(rule.operands) != len(op.operands):
+            return None
+        meshes = {program.mesh_of(sharding) for sharding in shardings if sharding}
+        if len(meshes) != 1 or (mesh := meshes.pop()) is None:
+            return None
+        operands = project(rule, shardings, mesh).operands
+        return cls(op, rule, [{f: s.axes for f, s in each.factors.items() if s.axes} for each in operands])
+
+    def conflict(self, position: int) -> _Conflict | None:
+        """The first thing that another operand says otherwise."""
+        for own, axes in self.axes[position].items():
+            for other, theirs in enumerate(self.axes):
+                for factor, their_axes in theirs.items() if other != position else ():
+                    overlap = any(a.overlaps(b) for a in axes for b in their_axes)
+                    if (factor == own and not overlap) or (factor != own and overlap):
+                        return _Conflict(own, axes, other, factor, their_axes)
+        return None
+
+
+def _is_meant(
+    program: LintedProgram, cause: Cause, collectives: list[Collective], sides: _Sides, conflict: _Conflict
+) -> bool:
+    """Whether this cannot be otherwise, or is a way to split a model."""
+    assert cause.tensor is not None
+    made_from = [*program.made_from.way(cause.tensor)]
+    if not {*made_from}.isdisjoint(program.made_from.way(cause.operation.operands[conflict.other])):
+        return True
+    if any(each.kind != "all-gather" for each in collectives) or conflict.others in sides.rule.reduction:
+        return False
+    return program.is_argument(cause.tensor) or any(
+        program.is_constrained(cause.tensor, axis) for axis in conflict.axes
+    )
+
+
+def _suspicion(
+    program: LintedProgram, cause: Cause, conflict: _Conflict, sides: _Sides, collectives: list[Collective]
+) -> Suspicion:
+    assert cause.tensor is not None
+    op, other = cause.operation, cause.operation.operands[conflict.other]
+    mine, theirs = program.called(cause.tensor), program.called(other)
+    sizes = sides.rule.factor_sizes
+    what = (
+        f"two tensors of {op.name} cannot both stay as they are split: {mine} along factor "
+        f"{factor_name(conflict.own)}={sizes[conflict.own]} over {axes_text(conflict.axes)}, and {theirs} along factor "
+        f"{factor_name(conflict.others)}={sizes[conflict.others]} over {axes_text(conflict.others_axes)}; the first "
+        f"gives way, {from_to(cause.before, cause.after)}"
+    )
+    return Suspicion(
+        op,
+        what,
+        f"split {mine} by {spec_of(cause.after)}, as the operation needs it, or {theirs} otherwise",
+        [GivenBy(cause.tensor, conflict.axes), GivenBy(other, conflict.others_axes)],
+        received=sum(each.bytes for each in collectives),
+        collectives=[each.op for each in collectives],
+    )

@@ -1,0 +1,49 @@
+"""Mixtures of experts, and programs that leave a part of the mesh alone."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from lint_programs.planted import Planted, Written, tensor
+
+TOKENS, WIDTH, HIDDEN, EXPERTS = 4096, 1024, 2048, 8
+
+
+def experts_on(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array, of_parts: P) -> jax.Array:
+    chosen = jax.nn.one_hot(jnp.argmax(x @ gate, -1), EXPERTS)
+    parts = jnp.einsum("te,tw->etw", chosen, x)
+    parts = lax.with_sharding_constraint(parts, of_parts)
+    hidden = jax.nn.gelu(jnp.einsum("etw,ewh->eth", parts, up))
+    return jnp.einsum("te,eth,ehw->tw", chosen, hidden, down)
+
+
+def without_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
+    return experts_on(x, gate, up, down, P(None, "data"))
+
+
+def step_on_half(x: jax.Array, w: jax.Array, y: jax.Array) -> jax.Array:
+    error = jnp.tanh(x @ w) - y  # mistake
+    return w - 0.1 * (x.T @ error)
+
+
+def half(split: P) -> Written:
+    rows = tensor(65536, WIDTH, split=split)
+    return Written(step_on_half, (rows, tensor(WIDTH, WIDTH), rows))
+
+
+def flat_tokens(x: jax.Array, w: jax.Array) -> jax.Array:
+    tokens = x.reshape(-1, WIDTH)  # mistake
+    return lax.with_sharding_constraint(tokens, P("data", None)) @ w
+
+
+def flattened(split: P) -> Written:
+    return Written(flat_tokens, (tensor(6, 4096, WIDTH, split=split), tensor(WIDTH, WIDTH)), mesh={"data": 8})
+
+
+PROGRAMS = {
+    "an axis that nobody uses": Planted("unused-axis", "maxtext#1827", half(P("data")), half(P(("data", "model")))),
+    "tokens in one dimension": Planted(
+        "reshard-through-replication", "jax#18591", flattened(P(None, "data")), flattened(P())
+    ),
+}

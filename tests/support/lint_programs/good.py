@@ -1,0 +1,138 @@
+"""Programs that are split as experts do it: there is nothing to tell of them."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from lint_programs.planted import Written, tensor
+
+WIDTH, HIDDEN = 1024, 4096
+constrained = lax.with_sharding_constraint
+
+
+def norm(x: jax.Array) -> jax.Array:
+    return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6)
+
+
+def attention(x: jax.Array, qkv: jax.Array, out: jax.Array) -> jax.Array:
+    q, k, v = jnp.einsum("bsw,cwhd->cbshd", x, qkv)
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.shape[-1])
+    return jnp.einsum("bhqk,bkhd,hdw->bqw", jax.nn.softmax(scores), v, out)
+
+
+def block(x: jax.Array, qkv: jax.Array, out: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
+    x = x + attention(norm(x), qkv, out)
+    return x + jax.nn.gelu(norm(x) @ up) @ down
+
+
+def block_loss(weights: Any, x: jax.Array) -> jax.Array:
+    return jnp.mean(block(x, *weights) ** 2)
+
+
+def train(weights: Any, x: jax.Array) -> Any:
+    return jax.tree.map(lambda w, g: w - 1e-3 * g, weights, jax.grad(block_loss)(weights, x))
+
+
+SHAPES = (3, WIDTH, 8, 128), (8, 128, WIDTH), (WIDTH, HIDDEN), (HIDDEN, WIDTH)
+BY_HEADS = P(None, None, "model"), P("model"), P(None, "model"), P("model")
+FULLY = P(None, "data"), P(None, None, "data"), P("data"), P(None, "data")
+EVERYWHERE = (P(),) * 4
+
+
+def weights(specs: tuple[P, ...]) -> Any:
+    return tuple(tensor(*shape, split=spec) for shape, spec in zip(SHAPES, specs, strict=True))
+
+
+def rows(*axes: Any) -> Any:
+    return tensor(16, 512, WIDTH, split=P(*axes))
+
+
+def sequence_parallel(weights: Any, x: jax.Array) -> jax.Array:
+    qkv, out, up, down = weights
+    split = P("data", "model")
+    x = constrained(x + attention(constrained(norm(x), split), qkv, out), split)
+    return constrained(x + jax.nn.gelu(constrained(norm(x), split) @ up) @ down, split)
+
+
+def scanned(stacked: Any, x: jax.Array) -> jax.Array:
+    return lax.scan(lambda x, w: (block(x, *w), None), x, stacked)[0]
+
+
+def stacked(specs: tuple[P, ...]) -> Any:
+    return tuple(tensor(12, *shape, split=P(None, *spec)) for shape, spec in zip(SHAPES, specs, strict=True))
+
+
+def experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
+    """Tokens in groups, each group split over data; experts too, so that tokens go to them in an all-to-all."""
+    chosen = jax.nn.one_hot(jnp.argmax(x @ gate, -1), gate.shape[-1])
+    parts = constrained(jnp.einsum("gte,gtw->egtw", chosen, x), P("data"))
+    made = jnp.einsum("egth,ehw->egtw", jax.nn.gelu(jnp.einsum("egtw,ewh->egth", parts, up)), down)
+    return jnp.einsum("gte,egtw->gtw", chosen, constrained(made, P(None, "data")))
+
+
+def zero_step(w: jax.Array, mu: jax.Array, x: jax.Array) -> Any:
+    """The state is split further than the parameter."""
+    gradient = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+    mu = 0.9 * mu + 0.1 * constrained(gradient, P("data"))
+    return w - 1e-3 * mu, mu
+
+
+def convolved(kernels: Any, images: jax.Array) -> jax.Array:
+    for kernel in kernels:
+        images = jax.nn.relu(lax.conv_general_dilated(images, kernel, (1, 1), "SAME"))
+    return images.mean((2, 3))
+
+
+def decode(cache: jax.Array, x: jax.Array, wk: jax.Array, at: jax.Array) -> Any:
+    cache = lax.dynamic_update_slice(cache, jnp.einsum("bw,whd->bhd", x, wk)[:, None], (0, at, 0, 0))
+    return cache, jnp.einsum("bshd,bw,whd->bhs", cache, x, wk)
+
+
+PROGRAMS: dict[str, Written] = {
+    "data parallel": Written(train, (weights(EVERYWHERE), rows("data")), (0,), mesh={"data": 8}),
+    "Megatron": Written(train, (weights(BY_HEADS), rows("data")), (0,), BY_HEADS),
+    "fully sharded": Written(train, (weights(FULLY), rows("data")), (0,), FULLY, {"data": 8}),
+    "sequence parallel": Written(sequence_parallel, (weights(BY_HEADS), rows("data", "model"))),
+    "layers in a loop": Written(scanned, (stacked(BY_HEADS), rows("data"))),
+    "layers in a loop, fully sharded": Written(scanned, (stacked(FULLY), rows("data")), mesh={"data": 8}),
+    "experts": Written(
+        experts,
+        (
+            tensor(8, 512, WIDTH, split=P("data")),
+            tensor(WIDTH, 16),
+            tensor(16, WIDTH, HIDDEN, split=P("data")),
+            tensor(16, HIDDEN, WIDTH, split=P("data")),
+        ),
+        mesh={"data": 8},
+    ),
+    "a state that is split further": Written(
+        zero_step,
+        (
+            tensor(WIDTH, HIDDEN, split=P()),
+            tensor(WIDTH, HIDDEN, split=P("data")),
+            tensor(8192, WIDTH, split=P("data")),
+        ),
+        (0, 1),
+        (P(), P("data")),
+        {"data": 8},
+    ),
+    "images": Written(
+        convolved,
+        ([tensor(64, 32, 3, 3, split=P()), tensor(64, 64, 3, 3, split=P())], tensor(64, 32, 64, 64, split=P("data"))),
+        mesh={"data": 8},
+    ),
+    "decoding": Written(
+        decode,
+        (
+            tensor(64, 2048, 8, 128, split=P("data", None, "model")),
+            tensor(64, WIDTH, split=P("data")),
+            tensor(WIDTH, 8, 128, split=P(None, "model")),
+            tensor(dtype="int32"),
+        ),
+        (0,),
+    ),
+}

@@ -1,0 +1,78 @@
+"""What a program with a mistake is."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from sdy.callables import Function
+
+GRID = {"data": 4, "model": 2}
+MISTAKE = "# mistake"
+
+
+def tensor(*shape: int, split: P | None = None, dtype: str = "float32") -> "Tensor":
+    """An argument, of which nothing is said of how it is split, or that."""
+    return Tensor(shape, split, dtype)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What is known of an argument."""
+
+    shape: tuple[int, ...]
+    split: P | None = None
+    dtype: str = "float32"
+
+    def on(self, mesh: jax.sharding.Mesh) -> jax.ShapeDtypeStruct:
+        sharding = None if self.split is None else NamedSharding(mesh, self.split)
+        return jax.ShapeDtypeStruct(self.shape, self.dtype, sharding=sharding)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A function and its arguments, trees of `Tensor`s."""
+
+    function: Function[Any]
+    arguments: tuple[Any, ...]
+    donated: tuple[int, ...] = ()
+    results: Any = None
+    """How the results are to be split: a tree of partition specs; None is as it comes."""
+    mesh: Mapping[str, int] = field(default_factory=lambda: GRID)
+
+    def lowered(self) -> jax.stages.Lowered:
+        """What JAX makes of it."""
+        mesh = jax.make_mesh(tuple(self.mesh.values()), tuple(self.mesh), axis_types=(AxisType.Auto,) * len(self.mesh))
+        is_tensor: Callable[[Any], bool] = lambda leaf: isinstance(leaf, Tensor)  # noqa: E731
+        arguments = jax.tree.map(lambda each: each.on(mesh), self.arguments, is_leaf=is_tensor)
+        options: dict[str, Any] = {"donate_argnums": self.donated}
+        if self.results is not None:
+            options["out_shardings"] = jax.tree.map(lambda spec: NamedSharding(mesh, spec), self.results)
+        with jax.set_mesh(mesh):
+            return jax.jit(self.function, **options).lower(*arguments)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A program with a mistake, which `rule` is to find, and without it.
+
+    `told` is the thread in which somebody met the like.
+    """
+
+    rule: str
+    told: str
+    mistaken: Written
+    cured: Written
+    at: Function[Any] | None = None
+    """The function in which the mistake stands, where that is not the one that is lowered."""
+
+    def line(self) -> tuple[str, int]:
+        """The file and the line of the mistake."""
+        function = self.at or self.mistaken.function
+        lines, first = inspect.getsourcelines(function)
+        (number,) = (number for number, line in enumerate(lines) if MISTAKE in line)
+        return str(inspect.getsourcefile(function)), first + number

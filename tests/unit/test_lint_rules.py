@@ -1,0 +1,212 @@
+"""Each rule of lint: it finds the line of a mistake, tells the cure, and nothing of programs that are split well."""
+
+from functools import cache
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import sdy
+from corpus import PROGRAMS as CORPUS
+from lint_programs import PROGRAMS
+from lint_programs.attention import attend
+from lint_programs.good import PROGRAMS as GOOD
+from lint_programs.planted import Planted, Written, tensor
+from sdy.diagnostics import capture
+from sdy.passes.account.lint.catalog import RULES
+from sdy.passes.account.lint.findings import Findings
+from sdy.passes.account.lint.thresholds import Thresholds
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CURES = {
+    "a product whose sides are split alike": 'split argument 2 (down) by P("model", None)',
+    "an embedding on every device": 'give it the sharding P(("data", "model"), None)',
+    "a loop whose carry goes to and fro": 'jax.lax.with_sharding_constraint(..., P("data", None))',
+    "heads that the axis does not divide": "split another dimension, fewer parts, or make it a multiple of 4",
+    "values that are split otherwise than queries": 'ask for [{"data"}, {}, {"model"}, {}] there',
+    "an axis that nobody uses": 'make a mesh without "model"',
+    "tokens in one dimension": "split a dimension that stays as it is there",
+    "a kernel without a rule": "annotate the function with sdy.register_op",
+    "an optimizer's state on every device": 'split the state as its parameter, by P(None, "model")',
+    "a cache that lies elsewhere afterwards": "split that result as the argument is",
+    "gradients summed in each turn": "sum over devices once after the loop",
+    "numbers one by one": "stack what they are of into one tensor",
+}
+
+
+def found(written: Written) -> Findings:
+    with capture():
+        return sdy.lint(written.lowered())
+
+
+@cache
+def found_in(name: str) -> Findings:
+    return found(PROGRAMS[name].mistaken)
+
+
+def lint_text(text: str, **thresholds: int) -> Findings:
+    with capture():
+        options = sdy.LintOptions(thresholds=Thresholds(**{"large": 1, **thresholds}))
+        return sdy.lint(sdy.parse(text, "program.mlir"), lint_options=options)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_line_of_a_mistake_is_found(name: str) -> None:
+    planted = PROGRAMS[name]
+    lines = {
+        (finding.where.filename, finding.where.line)
+        for finding in found_in(name)
+        if finding.rule == planted.rule and finding.where is not None
+    }
+    assert planted.line() in lines
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_cure_is_told(name: str) -> None:
+    planted = PROGRAMS[name]
+    assert any(CURES[name] in finding.cure for finding in found_in(name) if finding.rule == planted.rule)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nothing_is_found_where_the_mistake_is_cured(name: str) -> None:
+    assert str(found(PROGRAMS[name].cured)) == "nothing found"
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_nothing_is_found_in_what_is_split_well(name: str) -> None:
+    assert str(found(GOOD[name])) == "nothing found"
+
+
+def test_nothing_is_found_in_the_transformer() -> None:
+    with capture():
+        assert not sdy.lint(sdy.parse((EXAMPLES / "transformer.mlir").read_text()))
+
+
+def test_each_rule_has_a_program_with_its_mistake_and_a_page() -> None:
+    assert {planted.rule for planted in PROGRAMS.values()} == {*RULES}
+    assert {*CURES} == {*PROGRAMS}
+    for name, rule in RULES.items():
+        assert rule.file.endswith(f"/{name.replace('-', '_')}.py")
+        assert "\n\nBefore::\n\n    " in rule.text
+        assert "\n\nAfter::\n\n    " in rule.text
+        assert rule.summary.endswith(".")
+
+
+@pytest.mark.parametrize("name", list(CORPUS)[::16])
+def test_every_rule_can_be_asked_about_every_program(name: str) -> None:
+    thresholds = Thresholds(large=1, replicated=1, many=2)
+    with capture():
+        findings = sdy.lint(CORPUS[name].module(), lint_options=sdy.LintOptions(thresholds=thresholds))
+    assert str(findings)
+
+
+def test_reasons_tell_who_gave_an_axis() -> None:
+    (finding,) = found_in("a product whose sides are split alike")
+    told = [reason.message for reason in finding.reasons]
+    assert told[0] == 'argument 2 (down) has axis "model" of dimension 1, given to argument 2 (down)'
+    assert told[1].endswith('has axis "model" of dimension 1, given to argument 1 (up), 2 operations away')
+
+
+def test_the_cost_is_what_devices_receive() -> None:
+    (finding,) = found_in("a product whose sides are split alike")
+    assert finding.received == 4096 * 1024 * 4 / 2 / 2
+    assert "each device receives 4 MiB more" in finding.message
+
+
+def test_layers_that_are_alike_are_one_finding() -> None:
+    def layers(x: jax.Array, ws: list[jax.Array]) -> jax.Array:
+        for w in ws:
+            x = jnp.tanh(x @ w)
+        return x
+
+    weights = [tensor(8192, 8192, split=P())] * 12
+    (finding,) = found(Written(layers, (tensor(2048, 8192, split=P("data")), weights), mesh={"data": 8}))
+    assert (finding.rule, finding.like) == ("replicated-tensor", 11)
+    assert finding.message.endswith(
+        "which could split dimension 0: each device needs 2.62 GiB more (and 11 more like it)"
+    )
+    assert finding.held == 12 * 8192 * 8192 * 4 * 7 // 8
+
+
+def test_what_is_given_and_does_not_divide_is_told() -> None:
+    finding, padded = lint_text(
+        """
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%arg0: tensor<6x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<6x1024xf32> {
+  %0 = stablehlo.tanh %arg0 : tensor<6x1024xf32>
+  return %0 : tensor<6x1024xf32>
+}
+"""
+    )
+    assert finding.rule == "indivisible-dimension"
+    assert 'was given [{"x"}, {}], which does not divide its dimension 0: it lies as [{"x":(1)2}, {}]' in finding.what
+    assert finding.held == 1024 * 4
+    assert padded.what == 'a dimension of 6 is split over {"x"} in 4 parts, which do not divide it: it is padded to 8'
+    assert padded.held == 1024 * 4 / 2
+
+
+def test_a_kernel_is_told_of_by_its_operator() -> None:
+    def doubled(x: jax.Array) -> jax.Array:
+        return 2 * x
+
+    operator = sdy.register_op("b^ w -> b^ w")(doubled)
+    written = Written(operator, (tensor(8192, 1024, split=P("data", None)),), mesh={"data": 8})
+    (finding,) = found(written)
+    assert finding.rule == "gather-before-custom-call"
+    assert "for the operator doubled" in finding.what
+    assert "without ^" in finding.cure
+
+
+def split(x: jax.Array, *axes: str) -> jax.Array:
+    return jax.lax.with_sharding_constraint(x, P(*axes))
+
+
+def spread(q: jax.Array, k: jax.Array, x: jax.Array, w: jax.Array) -> jax.Array:
+    v = split(jnp.einsum("bsw,whd->bshd", x, w), "data", "model")  # mistake
+    return attend(q[:, :, :, None], k, v)
+
+
+def spread_on_purpose(q: jax.Array, k: jax.Array, x: jax.Array, w: jax.Array) -> jax.Array:
+    v = split(jnp.einsum("bsw,whd->bshd", x, w), "data", "model")  # sdy: allow(lost-constraint)
+    return attend(q[:, :, :, None], k, v)
+
+
+def test_a_call_is_told_and_may_be_allowed() -> None:
+    qk = [tensor(16, 512, 8, 128, split=P("data", None, "model"))] * 2
+    arguments = (*qk, tensor(16, 512, 1024, split=P("data")), tensor(1024, 8, 128, split=P(None, "model")))
+    (finding,) = found(Written(spread, arguments))
+    written = Planted("lost-constraint", "", Written(spread, arguments), Written(spread_on_purpose, arguments))
+    assert finding.where is not None
+    assert finding.where.line < written.line()[1]
+    assert finding.caller is not None
+    assert (finding.caller.filename, finding.caller.line) == written.line()
+    assert not found(written.cured)
+
+
+def test_a_sum_is_no_sum_of_sums_where_the_turns_use_it() -> None:
+    def running(w: jax.Array, batches: jax.Array) -> jax.Array:
+        def add(total: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+            return total + jnp.tanh(total @ x.T @ x), None
+
+        return jax.lax.scan(add, jnp.zeros_like(w), batches)[0]
+
+    arguments = tensor(1024, 1024, split=P()), tensor(16, 8192, 1024, split=P(None, "data"))
+    assert str(found(Written(running, arguments, mesh={"data": 8}))) == "nothing found"
+
+
+def test_a_collective_of_what_no_turn_changes_is_told() -> None:
+    """Behind a branch, where the compiler must leave it."""
+
+    def turns(x: jax.Array, w: jax.Array) -> jax.Array:
+        def turn(i: int, y: jax.Array) -> jax.Array:
+            return jax.lax.cond(i > 3, lambda y: jnp.tanh(y + w.sum(0)), lambda y: y - 1, y)
+
+        return jax.lax.fori_loop(0, 10, turn, x)
+
+    arguments = tensor(1024, 65536, split=P("data")), tensor(1024, 65536, split=P("data"))
+    (finding,) = found(Written(turns, arguments, mesh={"data": 8}))
+    assert finding.rule == "collective-in-loop"
+    assert "runs in each of 10 turns of a loop, of what is the same in all" in finding.what
+    assert finding.received == 9 * 2 * 65536 * 4 * 7 / 8
