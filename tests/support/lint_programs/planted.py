@@ -60,7 +60,7 @@ class Written:
 class Planted:
     """A program with a mistake, which `rule` is to find, and without it.
 
-    `told` is the thread in which somebody met the like.
+    `told` is the thread in which somebody met the like, empty where none is known.
     """
 
     rule: str
