@@ -19,7 +19,8 @@ from sdy.tools.version import VersionAction
 _DESCRIPTION = """\
 Show what differs between two programs: which tensors have other shardings, which collectives came and went, and what a
 device receives and needs, before and after. Each is a StableHLO program, which is propagated if it has not been, or a
-golden layout (.json), as --golden and sdy.check_golden write it. The exit status is 1 where there is a difference.
+golden layout (.json), as --golden and sdy.check_golden write it. The exit status is 1 where there is a difference, and
+2 where a program is wrong.
 """
 
 _EXAMPLES = """\
@@ -28,6 +29,8 @@ examples:
   sdy-diff step.mlir --golden layouts/step.json      keeps the layout of a program
   sdy-diff layouts/step.json step.mlir               and holds it against what was kept
 """
+
+_REFUSED = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if (arguments.after is None) == (arguments.golden is None):
         parser.error("give either a second program or --golden")
-    return guarded(lambda: run(arguments))
+    return guarded(lambda: run(arguments), refused=_REFUSED)
 
 
 def run(arguments: argparse.Namespace) -> int:
