@@ -147,6 +147,8 @@ def test_the_tool_compares_programs_and_what_was_kept(tmp_path: Path, capsys: py
     assert capsys.readouterr().out == "the same\n"
     assert sdy_diff.main([kept, columns, "--all"]) == 1
     assert "params['w']" in capsys.readouterr().out
+    assert sdy_diff.main([kept, str(tmp_path / "nothing.mlir")]) == 2
+    assert "cannot read the file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["a.mlir"], ["a.mlir", "b.mlir", "--golden", "c.json"]])

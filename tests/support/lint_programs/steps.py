@@ -57,7 +57,5 @@ PROGRAMS = {
     "gradients summed in each turn": Planted(
         "collective-in-loop", "", accumulation(accumulated), accumulation(accumulated_by_device)
     ),
-    "numbers one by one": Planted(
-        "many-small-collectives", "", measuring(measured), measuring(measured_at_once)
-    ),
+    "numbers one by one": Planted("many-small-collectives", "", measuring(measured), measuring(measured_at_once)),
 }
