@@ -89,6 +89,11 @@ def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: 
     return layouts
 
 
+def layouts_of(module: ModuleOp) -> Sequence[PropagatedLayout]:
+    """The layout that `module` has if it is propagated, else those of a copy of it."""
+    return [PropagatedLayout(AS_WRITTEN, module)] if is_propagated(module) else propagated_layouts(module.clone())
+
+
 def partitioned_copy(module: ModuleOp) -> ModuleOp:
     """The program of one device of `module`, which stays as it is."""
     local = module.clone()

@@ -13,6 +13,8 @@ This file is only the face: it names what lives elsewhere, and loads it when it 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sdy.extras import told_what_is_missing
+
 if TYPE_CHECKING:
     from sdy.axes import AxisRef as AxisRef
     from sdy.builder import Builder as Builder
@@ -95,7 +97,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'sdy' has no attribute '{name}'")
     module, _, attribute = _HOMES[name].partition(":")
-    value = getattr(import_module(module), attribute or name)
+    with told_what_is_missing(f"sdy.{name}"):
+        value = getattr(import_module(module), attribute or name)
     globals()[name] = value
     return value
 

@@ -2,9 +2,14 @@
 
 import atexit
 import gc
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+
+from sdy.extras import MissingPackageError, told_what_is_missing
+
+_REFUSED = 2
 
 
 def run_command(name: str, words: Sequence[str] | None = None) -> int:
@@ -14,8 +19,13 @@ def run_command(name: str, words: Sequence[str] | None = None) -> int:
     """
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
-    main: Callable[[Sequence[str] | None], int] = import_module(f"sdy.tools.sdy_{name}").main
-    return main(words)
+    try:
+        with told_what_is_missing(f"sdy-{name}"):
+            main: Callable[[Sequence[str] | None], int] = import_module(f"sdy.tools.sdy_{name}").main
+            return main(words)
+    except MissingPackageError as problem:
+        print(problem, file=sys.stderr)
+        return _REFUSED
 
 
 sdy_auto = partial(run_command, "auto")

@@ -1,25 +1,16 @@
 """What is to be told of, as a program of one device: whatever a person has at hand."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import jax
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.callables import Function
-from sdy.passes.jax.from_jax import from_jax
-from sdy.passes.jax.jit import Jitted
-from sdy.passes.jax.stages import Lowered
-from sdy.passes.layouts import (
-    AS_WRITTEN,
-    PartitionedLayout,
-    PropagatedLayout,
-    cheapest,
-    is_propagated,
-    propagated_layouts,
-)
+from sdy.passes.layouts import PartitionedLayout, PropagatedLayout, cheapest, layouts_of
 
-Program = ModuleOp | Lowered | jax.stages.Lowered | Function[Any]
+if TYPE_CHECKING:
+    from sdy.passes.account.jax_program import JaxProgram
+
+Program: TypeAlias = "ModuleOp | JaxProgram"
 """A module, what `step.lower(...)` returned, or a function, of `sdy.jit` or any other."""
 
 
@@ -38,11 +29,10 @@ def propagated_program(program: Program, *args: Any, **kwargs: Any) -> Sequence[
     TypeError for arguments of what has its arguments already, and DiagnosticError where the program cannot be
     propagated.
     """
-    if isinstance(program, Jitted):
-        return propagated_program(program.lower(*args, **kwargs))
-    if not isinstance(program, Lowered | ModuleOp):
-        return propagated_layouts(from_jax(program, *args, **kwargs))
+    if not isinstance(program, ModuleOp):
+        from sdy.passes.account.jax_program import propagated_jax_program
+
+        return propagated_jax_program(program, *args, **kwargs)
     if args or kwargs:
-        raise TypeError("a lowered program or a module has its arguments already: give it none")
-    module = program if isinstance(program, ModuleOp) else program.module
-    return [PropagatedLayout(AS_WRITTEN, module)] if is_propagated(module) else propagated_layouts(module.clone())
+        raise TypeError("a module has its arguments already: give it none")
+    return layouts_of(program)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -13,7 +13,6 @@ from xdsl.ir import SSAValue
 from sdy import collector
 from sdy.diagnostics import Location, error, location_of
 from sdy.dialect.meshes import named_meshes
-from sdy.passes.account.account import Compiled, compiled_costs
 from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.partitioned_program import Program, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
@@ -27,8 +26,6 @@ from sdy.passes.account.report.reasons import Reasons
 from sdy.passes.account.report.sources import source_lines
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import write
-from sdy.passes.jax.jit import Jitted
-from sdy.passes.jax.stages import Lowered
 from sdy.passes.layouts import is_propagated
 from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.propagation.provenance.history import history_of
@@ -37,6 +34,9 @@ from sdy.passes.spmd.costs.footprint import footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import compute_times
 from sdy.shown_text import shown
+
+if TYPE_CHECKING:
+    from sdy.passes.account.account import Compiled
 
 _HEIGHT = 720
 """The pixels that a page is high in a notebook."""
@@ -96,13 +96,22 @@ def report(
     predicted. In a notebook, the page is shown. Raises what `sdy.account` raises.
     """
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
-    if isinstance(program, Jitted):
-        program = program.lower(*args, **kwargs)
-        args, kwargs = (), {}
     given = isinstance(program, ModuleOp) and is_propagated(program)
+    if compiled and not isinstance(program, ModuleOp):
+        from sdy.passes.account.jax_program import lowered
+
+        program, args, kwargs = lowered(program, *args, **kwargs), (), {}
     traced = traced_program(propagated_program(program, *args, **kwargs))
-    made = compiled_costs(program if isinstance(program, Lowered) else traced.local) if compiled else None
+    made = _compiled(program, traced.local) if compiled else None
     return Report(_title(traced.module), _found(traced, device, made, _notes(traced.module, given)))
+
+
+def _compiled(program: Program, local: ModuleOp) -> "Compiled | None":
+    """What XLA makes of a program, of which a device runs `local`; this takes jax."""
+    from sdy.passes.account.account import compiled_costs
+    from sdy.passes.jax.stages import Lowered
+
+    return compiled_costs(program if isinstance(program, Lowered) else local)
 
 
 def check_replaceable(path: str | Path) -> None:
@@ -115,7 +124,7 @@ def check_replaceable(path: str | Path) -> None:
             raise error(Location(str(path), 1, 1), message)
 
 
-def _found(traced: TracedProgram, hardware: Hardware | None, made: Compiled | None, notes: Sequence[str]) -> Json:
+def _found(traced: TracedProgram, hardware: Hardware | None, made: "Compiled | None", notes: Sequence[str]) -> Json:
     """What the page tells."""
     module = traced.module
     main = main_function(module)

@@ -1,0 +1,26 @@
+"""What is installed beside this package for a part of it: `pip install 'sdy[jax]'`."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+_EXTRAS = {"jax": "jax", "jaxlib": "jax", "scipy": "jax", "numba": "auto", "pytoulbar2": "auto", "dask": "dask"}
+"""The extra of this package that brings each package."""
+
+
+class MissingPackageError(ModuleNotFoundError):
+    """A package that is not installed is needed; as text, which, and how to install it."""
+
+
+@contextmanager
+def told_what_is_missing(what: str) -> Generator[None]:
+    """Tell what to install where `what`, such as `sdy.jit`, needs a package that an extra of this one brings."""
+    try:
+        yield
+    except MissingPackageError:
+        raise
+    except ModuleNotFoundError as problem:
+        package = (problem.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            raise
+        message = f"{what} needs {package}, which is not installed: pip install 'sdy[{_EXTRAS[package]}]'"
+        raise MissingPackageError(message, name=problem.name, path=problem.path) from problem

@@ -1,0 +1,69 @@
+"""Passes on text, and what is told of a program in text, need neither jax nor scipy; what does says how to get it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
+
+HIDDEN = ("jax", "jaxlib", "scipy", "numba", "dask")
+
+WITHOUT = f"""
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {HIDDEN}:
+            raise ModuleNotFoundError(f"No module named '{{name}}'", name=name)
+
+sys.meta_path.insert(0, Hidden())
+"""
+
+
+def without_jax(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `code` in a process that has none of the packages that extras bring."""
+    command = [sys.executable, "-c", WITHOUT + code]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=folder)
+
+
+def tool(name: str, *words: str) -> str:
+    return (
+        f"from sdy.tools.entry import run_command\nsys.exit(run_command({name!r}, {[str(word) for word in words]!r}))"
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        tool("opt", "-sdy-propagation-pipeline", "-sdy-partition-pipeline", str(EXAMPLE)),
+        tool("lint", str(EXAMPLE)),
+        tool("diff", str(EXAMPLE), str(EXAMPLE)),
+        tool("report", str(EXAMPLE), "-o", "report.html"),
+        tool("auto", str(EXAMPLE), "--mesh", "data=4,model=2"),
+        f"import sdy\nmodule = sdy.parse(open({str(EXAMPLE)!r}).read())\nsdy.propagate(module)\n"
+        "print(sdy.explain(module, '%84'))\nsdy.partition(module)\nsdy.format(module)",
+    ],
+)
+def test_text_needs_no_jax(code: str, tmp_path: Path) -> None:
+    done = without_jax(code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert not done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (tool("run", str(EXAMPLE)), "sdy-run needs jax, which is not installed: pip install 'sdy[jax]'"),
+        (tool("interpret", str(EXAMPLE)), "sdy-interpret needs scipy, which is not installed: pip install 'sdy[jax]'"),
+        ("import sdy\nsdy.jit", "sdy.jit needs jax, which is not installed: pip install 'sdy[jax]'"),
+        ("import sdy\nsdy.interpret", "sdy.interpret needs scipy, which is not installed: pip install 'sdy[jax]'"),
+    ],
+)
+def test_what_needs_more_says_so(code: str, told: str, tmp_path: Path) -> None:
+    done = without_jax(code, tmp_path)
+    assert done.returncode != 0
+    assert done.stderr.strip().endswith(told)
+    assert "sdy-" not in told or "Traceback" not in done.stderr
