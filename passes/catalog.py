@@ -82,6 +82,7 @@ _FOLDERS = {
         sdy-nest-input-output-sub-axes
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning
+        sdy-plain
         sdy-reduce-in-stages
         sdy-resolve-permutation-factors
         sdy-resolve-single-device-sharding

@@ -33,6 +33,11 @@ def _with_entry(
     return ArrayAttr(entries)
 
 
+def attribute_names(function: FuncOp) -> set[str]:
+    """The names of all attributes of the arguments and results of `function`."""
+    return {name for given in (function.arg_attrs, function.res_attrs) for entry in given or () for name in entry.data}
+
+
 def remove_from_arguments_and_results(function: FuncOp, names: Set[str]) -> None:
     """Remove the attributes of these names from every argument and result of `function`."""
     for kind, given in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):

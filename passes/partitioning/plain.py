@@ -1,0 +1,112 @@
+"""`sdy-plain`: what is left knows nothing of the SDY dialect."""
+
+from collections.abc import Callable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from sdy import dialect
+from sdy.diagnostics import op_error
+from sdy.dialect.meshes import named_meshes
+from sdy.ir.walking import operations
+from sdy.passes.common.argument_attributes import attribute_names, remove_from_arguments_and_results
+from sdy.passes.common.regions import inline_body
+from sdy.passes.partitioning.inline_operators import InlineOperatorsPass
+from sdy.passes.spmd.replica_groups import groups_as_lists
+from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
+from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.replica_group_meshes import axes_and_mesh
+
+_PREFIX = "sdy."
+
+
+class PlainPass(ModulePass):
+    """Take all that is of the SDY dialect out of a module, for compilers that do not know it.
+
+    A partitioned program is then StableHLO alone, of which each device runs the same; collectives list devices by their
+    numbers. A program that is not partitioned computes what it does on whole tensors, where a reshard is its operand.
+    Calls of annotated operators are what these do.
+
+    Before::
+
+        sdy.mesh @mesh = <["x"=2]>
+        func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+          %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }
+
+    After::
+
+        func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+          %0 = stablehlo.negate %arg0 : tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }
+
+    An operation that only has a meaning on several devices, as a manual computation, is an error: partition it first.
+    """
+
+    name = "sdy-plain"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        drop_dialect(op, ctx)
+
+
+def drop_dialect(module: ModuleOp, ctx: Context, *kept: type[Operation]) -> None:
+    """Take all that is of the SDY dialect out of `module`, in place, but for operations of the classes `kept`.
+
+    Raises DiagnosticError at another one that only has a meaning on several devices.
+    """
+    InlineOperatorsPass().apply(ctx, module)
+    meshes = named_meshes(module)
+    for op in operations(module):
+        if isinstance(groups := op.properties.get("replica_groups"), ReplicaGroupMeshAxesAttr):
+            op.properties["replica_groups"] = groups_as_lists(*axes_and_mesh(groups, meshes))
+        if isinstance(op, FuncOp):
+            names = {name for name in attribute_names(op) if name.startswith(_PREFIX)}
+            remove_from_arguments_and_results(op, names)
+        op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith(_PREFIX)}
+        if op.dialect_name() == "sdy" and op.parent is not None and type(op) not in kept:
+            _REPLACE.get(type(op), _refuse)(op)
+
+
+def _use_operand(op: Operation) -> None:
+    Rewriter.replace_op(op, [], [op.operands[0]])
+
+
+def _use_constant(op: Operation) -> None:
+    assert isinstance(op, dialect.ConstantOp)
+    Rewriter.replace_op(op, ConstantOp.create(result_types=op.result_types, properties={"value": op.value}))
+
+
+def _refuse(op: Operation) -> None:
+    raise op_error(op, "has no meaning on whole tensors: partition the program first")
+
+
+_REPLACE: dict[type[Operation], Callable[[Operation], None]] = {
+    dialect.MeshOp: Rewriter.erase_op,
+    dialect.ShardingGroupOp: Rewriter.erase_op,
+    dialect.ConstantOp: _use_constant,
+    dialect.NamedComputationOp: inline_body,
+    **dict.fromkeys(
+        (
+            dialect.ShardingConstraintOp,
+            dialect.ReshardOp,
+            dialect.PropagationBarrierOp,
+            dialect.DataFlowEdgeOp,
+            dialect.FuncDataFlowEdgeOp,
+            dialect.AllGatherOp,
+            dialect.AllReduceOp,
+            dialect.AllSliceOp,
+            dialect.AllToAllOp,
+            dialect.CollectivePermuteOp,
+            dialect.ReduceScatterOp,
+            dialect.ReplicatedToUnreducedOp,
+            dialect.ShardedToUnreducedOp,
+        ),
+        _use_operand,
+    ),
+}

@@ -1,0 +1,79 @@
+"""`python plain_runner.py FOLDER ...`: programs of one device, each run on eight devices by PJRT alone.
+
+Nothing here is of this package: it stands for a compiler that knows StableHLO and nothing else. A folder has the
+program as `program.mlir`, and in `inputs`, pickled, arrays `0/1`, what device 1 has of argument 0. The results are
+written likewise, into `results`.
+"""
+
+import os
+import pickle
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import backend
+from jax.interpreters import mlir
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxlib import xla_client
+from jaxlib.mlir import ir
+
+
+def main(folders: list[str]) -> None:
+    # jax looks for LAPACK, which programs may call, when it is first asked for something of it.
+    jnp.linalg.cholesky(jnp.eye(2))
+    for folder in map(Path, folders):
+        inputs = pickle.loads((folder / "inputs").read_bytes())
+        results = run((folder / "program.mlir").read_text(), inputs)
+        (folder / "results").write_bytes(pickle.dumps(results))
+    assert not [name for name in sys.modules if name.partition(".")[0] == "sdy"]
+
+
+def run(program: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What each device has of each result."""
+    client = backend.get_backend("cpu")
+    devices = client.devices()
+    options = xla_client.CompileOptions()
+    for part in (options, options.executable_build_options):
+        part.num_replicas, part.num_partitions = 1, len(devices)
+    options.executable_build_options.use_spmd_partitioning = True
+    numbers = np.arange(len(devices)).reshape(1, -1)
+    options.executable_build_options.device_assignment = xla_client.DeviceAssignment.create(numbers)
+    executable = client.compile_and_load(as_it_is(program), xla_client.DeviceList(tuple(devices)), options)
+    # What each device has is what it has: nobody looks at whether replicas are the same.
+    each_its_own = NamedSharding(Mesh(np.array(devices), "devices"), PartitionSpec())
+    given = []
+    for number in range(len(inputs) // len(devices)):
+        parts = [jax.device_put(inputs[f"{number}/{index}"], device) for index, device in enumerate(devices)]
+        given.append(jax.make_array_from_single_device_arrays(parts[0].shape, each_its_own, parts))
+    returned = executable.execute_sharded(given).disassemble_into_single_device_arrays()
+    return {
+        f"{number}/{index}": np.asarray(part) for number, each in enumerate(returned) for index, part in enumerate(each)
+    }
+
+
+def as_it_is(program: str) -> str:
+    """The program, with a word to XLA's partitioner that each operation is for one device already."""
+    with mlir.make_ir_context():
+        module = ir.Module.parse(program)
+        assert module.operation.verify()
+
+        def mark(operation: ir.Operation) -> ir.WalkResult:
+            if len(operation.results) and operation.name != "builtin.module":
+                operation.attributes["mhlo.sharding"] = ir.StringAttr.get("{manual}")
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(mark)
+        for function in module.body.operations:
+            for kind, types in (("arg_attrs", function.type.inputs), ("res_attrs", function.type.results)):
+                manual = ir.DictAttr.get({"mhlo.sharding": ir.StringAttr.get("{manual}")})
+                function.attributes[kind] = ir.ArrayAttr.get([manual] * len(types))
+        return str(module)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
