@@ -141,7 +141,12 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(
             signal.raise_signal(signal.SIGINT)
         return 0
 
-    assert guarded(command) == INTERRUPTED
+    # Where a shell has put the tests into the background, interrupts are ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert guarded(command) == INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, before)
     text = terminal.all()
     assert text.index("\x1b[?25l") < text.index("\x1b[?25h") < text.index("interrupted")
     assert text.endswith("\x1b[2Kinterrupted\r\n")
