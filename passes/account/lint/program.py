@@ -6,7 +6,7 @@ Each is found out when it is first asked for, and once.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -14,14 +14,14 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import Location
-from sdy.dialect.meshes import device_count, find_mesh, main_mesh
+from sdy.dialect.meshes import find_mesh, main_mesh
 from sdy.dialect.ops import ManualComputationOp, ReshardOp, ShardingConstraintOp
 from sdy.dialect.shardings import get_sharding
-from sdy.interpreter.grid import Grid
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
-from sdy.passes.account.causes import Cause, Purpose, TracedProgram
+from sdy.passes.account.causes import Cause, TracedProgram
+from sdy.passes.account.collectives import Collective, collectives
 from sdy.passes.account.lint.made_from import MadeFrom
 from sdy.passes.account.lint.places import At, Places
 from sdy.passes.account.lint.thresholds import Thresholds
@@ -31,35 +31,8 @@ from sdy.passes.common.computed_whole import local_bytes
 from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.propagation.provenance.explanation import Chain, Origin
 from sdy.passes.propagation.provenance.history import PropagationRun, history_of
-from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.footprint import Footprint, footprint
-from sdy.passes.spmd.costs.step_time import AxisNames, axes_of
 from sdy.sharding import TensorSharding
-
-
-@dataclass(frozen=True, eq=False)
-class Collective:
-    """A collective of the program of one device, and why it is there."""
-
-    op: Operation
-    times: int
-    bytes: float
-    """What a device receives in all of these times, on average."""
-    axes: AxisNames
-    cause: Cause | None
-    """None where an operation of the program needs it for itself, or nothing is known."""
-    source: Operation | None
-    """The operation of the whole program that asks for it, where that is known."""
-
-    @property
-    def kind(self) -> str:
-        """Its name in words: `all-gather`."""
-        return self.op.name.rpartition(".")[2].replace("_", "-")
-
-    @property
-    def is_reshard(self) -> bool:
-        """Whether it is there because a tensor lies otherwise than it is needed."""
-        return self.cause is not None and self.cause.purpose is Purpose.RESHARD
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,18 +86,7 @@ class LintedProgram:
     @cached_property
     def collectives(self) -> list[Collective]:
         """What devices exchange, in the order of the program."""
-        grid, causes, sources = Grid(1, device_count(self.local)), self.traced.causes, self.traced.sources
-
-        @cache
-        def axes(op: Operation) -> AxisNames:
-            return axes_of(op, grid, self.mesh)
-
-        found: list[Collective] = []
-        for each in received(self.local):
-            op, cause = each.collective, causes.get(each.collective)
-            source = cause.operation if cause else sources.get(op)
-            found.append(Collective(op, each.times, each.bytes, axes(op), cause, source))
-        return found
+        return collectives(self.traced)
 
     @cached_property
     def collectives_by_cause(self) -> Mapping[Cause, list[Collective]]:

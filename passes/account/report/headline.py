@@ -7,7 +7,8 @@ from xdsl.dialects.builtin import NameLoc
 
 from sdy.byte_sizes import shown_bytes
 from sdy.diagnostics import Where, location_of
-from sdy.passes.account.report.exchanged import Exchange
+from sdy.passes.account.collectives import Collective
+from sdy.passes.account.report.exchanges import Groups
 from sdy.passes.common.shown_seconds import shown_seconds
 from sdy.passes.spmd.costs.footprint import Footprint
 from sdy.shown_text import shown
@@ -16,26 +17,26 @@ _FEW = 3
 """So many kinds of collectives are named."""
 
 
-def headline(groups: Sequence[Sequence[Exchange]], footprint: Footprint, computing: float | None = None) -> list[str]:
-    """The sentences, in their order; one about time where the seconds that a device computes are given."""
-    return [*_sent(groups), _memory(footprint), *_time(groups, computing)]
+def headline(groups: Groups, footprint: Footprint, seconds: tuple[float, float] | None = None) -> list[str]:
+    """The sentences, in their order; one about time where the seconds are given that a device computes and waits."""
+    return [*_sent(groups), _memory(footprint), *(_time(*seconds) if seconds else ())]
 
 
-def _sent(groups: Sequence[Sequence[Exchange]]) -> Iterator[str]:
-    every = [exchange for group in groups for exchange in group]
-    total = sum(exchange.bytes for exchange in every)
+def _sent(groups: Groups) -> Iterator[str]:
+    every = [collective for group in groups for collective in group]
+    total = sum(each.bytes for each in every)
     if not total:
         yield "Devices exchange nothing."
         return
     kinds = Counter[str]()
-    for exchange in every:
-        kinds[exchange.kind] += exchange.times
+    for each in every:
+        kinds[each.kind] += each.times
     told = [f"{times:,} {kind}{'s' if times > 1 else ''}" for kind, times in kinds.most_common(_FEW)]
     others = len(kinds) - len(told)
     told += [f"{others} other kind{'s' if others > 1 else ''}"] if others else []
     yield f"In a step a device receives {shown_bytes(total)}, in {_list(told)}."
     largest = groups[0]
-    share = sum(exchange.bytes for exchange in largest) / total
+    share = sum(each.bytes for each in largest) / total
     first = largest[0]
     what = f"the {len(largest):,} {first.kind}s" if len(largest) > 1 else f"the {first.kind}"
     over = f" over {shown(', '.join(first.axes))}" if first.axes else ""
@@ -51,16 +52,14 @@ def _memory(footprint: Footprint) -> str:
     return f"{told}; {shown_bytes(outside)} of that are arguments and results."
 
 
-def _time(groups: Sequence[Sequence[Exchange]], computing: float | None) -> Iterator[str]:
-    if computing is not None:
-        sending = sum(exchange.seconds for group in groups for exchange in group)
-        told = f"A step is predicted to take {shown_seconds(computing + sending)}"
-        yield f"{told}, {shown_seconds(sending)} of it for what devices exchange."
+def _time(computing: float, waiting: float) -> Iterator[str]:
+    told = f"A step is predicted to take {shown_seconds(computing + waiting)}"
+    yield f"{told}, {shown_seconds(waiting)} of it for what devices exchange."
 
 
-def _of(exchange: Exchange) -> str:
+def _of(collective: Collective) -> str:
     """What a collective is for: the place as jax calls it, or the operation."""
-    op = exchange.at
+    op = collective.source
     if op is None:
         return ""
     return f" of {shown(op.location.desc.data if isinstance(op.location, NameLoc) else op.name)}"

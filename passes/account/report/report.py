@@ -12,11 +12,12 @@ from xdsl.ir import SSAValue
 
 from sdy import collector
 from sdy.diagnostics import Location, error, location_of
-from sdy.dialect.meshes import named_meshes
+from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.passes.account.causes import TracedProgram, traced_program
+from sdy.passes.account.collectives import collectives
 from sdy.passes.account.partitioned_program import Program, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
-from sdy.passes.account.report.exchanged import exchanges, exchanges_as_json, groups_alike
+from sdy.passes.account.report.exchanges import groups_alike, groups_as_json, seconds_of
 from sdy.passes.account.report.headline import headline
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.memory import memory_as_json
@@ -131,19 +132,21 @@ def _found(traced: TracedProgram, hardware: Hardware | None, made: "Compiled | N
     numbers = Numbers(module)
     listing = Listing(module, PresentNames(module, main), numbers)
     listed = listing.as_json()
-    groups = groups_alike(exchanges(traced, hardware), listing)
+    mesh, exchanged = main_mesh(traced.local), collectives(traced)
+    groups = groups_alike(exchanged, listing)
     memory = footprint(traced.local)
     largest = largest_intermediates(listing)
     seconds = _seconds(traced, listing, hardware) if hardware else []
+    waiting = sum(seconds_of(each, mesh, hardware) for each in exchanged) if hardware else 0.0
     found: Json = {
         "title": _title(module),
-        "headline": headline(groups, memory, sum(seconds) if hardware else None),
+        "headline": headline(groups, memory, (sum(seconds), waiting) if hardware else None),
         "notes": notes,
         "meshes": [
             {"name": shown(name), "axes": [(shown(axis), size) for axis, size in mesh.axes]}
             for name, mesh in named_meshes(module).items()
         ],
-        "collectives": exchanges_as_json(groups, listing, numbers),
+        "collectives": groups_as_json(groups, mesh, hardware, listing, numbers),
         "memory": memory_as_json(memory, traced, listing, numbers),
         "arrays": arrays_as_json(module, largest, listing, numbers),
         **listed,

@@ -21,8 +21,9 @@ from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Operation
 
 from sdy.operators.call import operator_name
+from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.finding import Suspicion
-from sdy.passes.account.lint.program import Collective, LintedProgram
+from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.told import quoted_axes
 from sdy.passes.common.computed_whole import named
 from sdy.rules.registry import sharding_rule

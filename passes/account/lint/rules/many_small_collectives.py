@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from xdsl.ir import Block, Operation
 
 from sdy.diagnostics import Location
+from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.finding import Suspicion
-from sdy.passes.account.lint.program import Collective, LintedProgram
+from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.told import quoted_axes
 from sdy.passes.spmd.costs.sizes import value_bytes
 

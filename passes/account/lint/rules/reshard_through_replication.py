@@ -21,8 +21,9 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import num_elements
+from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.finding import GivenBy, Suspicion
-from sdy.passes.account.lint.program import Collective, LintedProgram
+from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
 from sdy.passes.account.lint.told import quoted_axes
 from sdy.passes.common.shown_sharding import dims_of

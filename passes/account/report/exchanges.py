@@ -1,0 +1,76 @@
+"""What devices receive, as the page tells it: collectives alike as one, the most bytes first."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+
+from sdy.mesh import Mesh
+from sdy.passes.account.causes import Purpose
+from sdy.passes.account.collectives import Collective
+from sdy.passes.account.report.listing import Listing
+from sdy.passes.account.report.numbering import NONE, Json, Numbers
+from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.passes.spmd.costs.step_time import seconds_of_messages
+from sdy.shown_text import shown
+
+_TEXT = ".mlir"
+"""Files in which each operation has a line of its own, so that layers do not share any."""
+
+Groups = Sequence[Sequence[Collective]]
+"""Collectives that are alike, together."""
+
+
+def groups_alike(found: Iterable[Collective], listing: Listing) -> Groups:
+    """The collectives that are the same but for the layer that they are in, that which receives most first."""
+    groups: dict[Hashable, list[Collective]] = defaultdict(list)
+    for collective in sorted(found, key=lambda collective: -collective.bytes):
+        groups[_likeness(collective, listing)].append(collective)
+    return sorted(groups.values(), key=lambda group: -sum(collective.bytes for collective in group))
+
+
+def seconds_of(collective: Collective, mesh: Mesh, hardware: Hardware) -> float:
+    """How long a collective is predicted to take, in all of its runs."""
+    if not collective.bytes:
+        return 0.0
+    return seconds_of_messages(collective.axes, collective.bytes, collective.times, mesh, hardware)
+
+
+def groups_as_json(
+    groups: Groups, mesh: Mesh, hardware: Hardware | None, listing: Listing, numbers: Numbers
+) -> list[list[Json]]:
+    """What the page tells of each collective, in their groups."""
+    return [
+        [
+            {
+                **_as_json(collective, listing, numbers),
+                "seconds": seconds_of(collective, mesh, hardware) if hardware else 0.0,
+            }
+            for collective in group
+        ]
+        for group in groups
+    ]
+
+
+def _likeness(collective: Collective, listing: Listing) -> Hashable:
+    source, place, cause = collective.source, collective.place, collective.cause
+    lies = (cause.purpose, cause.before, cause.after) if cause else ()
+    line = place if place and not place.filename.endswith(_TEXT) else None
+    alike = None if line or source is None else listing.first_alike.get(source, source)
+    return collective.kind, collective.axes, collective.op.results[0].type, lies, line, alike
+
+
+def _as_json(collective: Collective, listing: Listing, numbers: Numbers) -> Json:
+    cause = collective.cause
+    moves = cause is not None and cause.before != cause.after
+    return {
+        "kind": collective.kind,
+        "axes": shown(", ".join(collective.axes)),
+        "type": numbers.type(collective.op.results[0].type),
+        "bytes": collective.bytes,
+        "times": collective.times,
+        "place": numbers.place(collective.place),
+        "row": listing.row(collective.source),
+        "purpose": (cause.purpose if cause else Purpose.EXCHANGE).value,
+        "tensor": listing.value(cause.tensor) if cause else NONE,
+        "before": numbers.layout(cause.before) if cause and moves else NONE,
+        "after": numbers.layout(cause.after) if cause and moves else NONE,
+    }
