@@ -39,19 +39,23 @@ class Source:
     name: str
 
 
-def write(path: str, text: str) -> None:
-    """Write `text` to the file at `path`, whole or not at all, or to standard output for `-`."""
+def write(path: str, content: str | bytes) -> None:
+    """Write a text, or bytes, to the file at `path`, whole or not at all, or to standard output for `-`."""
     if path == STANDARD_STREAM:
-        sys.stdout.write(text)
+        if isinstance(content, str):
+            sys.stdout.write(content)
+        else:
+            sys.stdout.buffer.write(content)
         return
+    data = content.encode() if isinstance(content, str) else content
     target = Path(path)
     try:
         if target.exists() and not target.is_file():
-            target.write_text(text)  # a device or a pipe, such as /dev/null
+            target.write_bytes(data)  # a device or a pipe, such as /dev/null
             return
         partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
-            partial.write_text(text)
+            partial.write_bytes(data)
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
@@ -60,7 +64,10 @@ def write(path: str, text: str) -> None:
 
 
 def read(path: str) -> Source:
-    """The text of the file at `path`, or of standard input for `-`. Raises DiagnosticError where it cannot be read."""
+    """The text of the file at `path`, or of standard input for `-`; of bytecode, that of the program that it is.
+
+    Raises DiagnosticError where it cannot be read.
+    """
     if path == STANDARD_STREAM:
         return Source(decoded(sys.stdin.buffer.read(), "<stdin>"), "<stdin>")
     try:

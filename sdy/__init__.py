@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sdy.sharding import TensorSharding
     from sdy.text import format as format
     from sdy.text import parse as parse
+    from sdy.text import to_bytecode as to_bytecode
     from sdy.warning_categories import ComputedWholeWarning as ComputedWholeWarning
     from sdy.warning_categories import LostShardingWarning as LostShardingWarning
     from sdy.warning_categories import ShardingWarning as ShardingWarning
@@ -89,6 +90,7 @@ _HOMES = {
     "register_op": "sdy.passes.jax.operators.register",
     "report": "sdy.passes.account.report.report",
     "split": "sdy.passes.policy.split",
+    "to_bytecode": "sdy.text",
     "to_model_explorer": "sdy.passes.account.model_explorer",
 }
 

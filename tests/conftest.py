@@ -32,6 +32,7 @@ def only_new_objects_are_collected() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--random-modules", type=int, default=20, help="how many random modules each pass is compared on")
+    parser.addoption("--damaged-bytecode", type=int, default=300, help="how many damaged bytecodes are read")
     parser.addoption("--every-program", action="store_true", help="all of the corpus where some of it is a sample")
 
 

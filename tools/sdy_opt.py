@@ -1,4 +1,4 @@
-"""sdy-opt: run passes on MLIR text, with the command line of MLIR's own tools.
+"""sdy-opt: run passes on MLIR, as text or bytecode, with the command line of MLIR's own tools.
 
 What few command lines ask for is imported where it is asked for: most of a short run is the start of the process.
 """
@@ -16,7 +16,7 @@ from sdy.passes.catalog import PASSES, summary
 from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, run_passes, write
 from sdy.passes.options import TRUTH, nearest, pass_called
 from sdy.shown_text import shown_lines
-from sdy.text import context, format, parse, verify
+from sdy.text import context, format, parse, to_bytecode, verify
 from sdy.tools.command import guarded
 from sdy.tools.progress import progress
 from sdy.tools.split_input import SEPARATOR, split
@@ -24,7 +24,8 @@ from sdy.tools.split_input import SEPARATOR, split
 USAGE = """\
 usage: sdy-opt [FILE] [PASS ...] [OPTION ...]
 
-Read MLIR from FILE (standard input for - or no file), run the passes in the order given, and print the module.
+Read MLIR from FILE (standard input for - or no file), run the passes in the order given, and print the module. FILE is
+text, MLIR bytecode, a portable artifact of StableHLO, or what jax.export saves.
 
 options:
   -o FILE                        write to FILE instead of standard output
@@ -40,6 +41,8 @@ options:
   --mlir-elide-elementsattrs-if-larger=N
                                  leave out what is in constants of more than N elements
   --for-jaxlib=VERSION           print what this version of jaxlib prints and reads, as 0.11, not the installed one
+  --emit-bytecode                write MLIR bytecode instead of text
+  --target-version=X.Y.Z         write a portable artifact for this version of StableHLO, and later ones
   --sdy-explain=NAME             print why the value %NAME has its sharding, instead of the module;
                                  @FUNCTION:%NAME for one that is not in the main function
   --sdy-model-explorer           print, instead of the module, its graph and the way of each axis as JSON for Google's
@@ -71,10 +74,17 @@ class Arguments:
     mlir_print_local_scope: bool = False
     mlir_elide_elementsattrs_if_larger: float = math.inf
     for_jaxlib: str | None = None
+    emit_bytecode: bool = False
+    target_version: str | None = None
     sdy_explain: str = ""
     sdy_model_explorer: bool = False
     mlir_timing: bool = False
     verify_each: bool = False
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether bytecode is to be written."""
+        return self.emit_bytecode or self.target_version is not None
 
     def text(self, module: ModuleOp) -> str:
         """The text of `module` in the form that is asked for."""
@@ -100,7 +110,18 @@ class Arguments:
 _ELIDE = "mlir-elide-elementsattrs-if-larger"
 _EXPLAIN = "sdy-explain"
 _FOR_JAXLIB = "for-jaxlib"
-_VALUED = ("o", "pass-pipeline", _ELIDE, _EXPLAIN, _FOR_JAXLIB)
+_TARGET = "target-version"
+_VALUED = ("o", "pass-pipeline", _ELIDE, _EXPLAIN, _FOR_JAXLIB, _TARGET)
+_TEXT_ONLY = (
+    "split_input_file",
+    "mlir_print_op_generic",
+    "mlir_elide_elementsattrs_if_larger",
+    "mlir_print_local_scope",
+    "for_jaxlib",
+    _EXPLAIN.replace("-", "_"),
+    "sdy_model_explorer",
+)
+"""Of the arguments, those that say how text is printed, or which."""
 _SWITCHES = {option.name.replace("_", "-"): option.name for option in fields(Arguments) if option.type is bool}
 
 
@@ -136,6 +157,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             arguments.mlir_elide_elementsattrs_if_larger = int(value)
         elif name == _FOR_JAXLIB:
             arguments.for_jaxlib = _known_jaxlib(value)
+        elif name == _TARGET:
+            arguments.target_version = _written_version(value)
         elif name in _SWITCHES:
             if value and value not in TRUTH:
                 raise error(None, f"'{word.partition('=')[0]}' is true or false, not '{value}'")
@@ -147,6 +170,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
     if len(files) > 1:
         raise error(None, f"more than one file is given: {', '.join(files)}")
     arguments.file = files[0] if files else STANDARD_STREAM
+    if arguments.is_binary:
+        _refuse_text_only(arguments)
     return arguments
 
 
@@ -168,6 +193,21 @@ def _known_jaxlib(version: str) -> str:
     return version
 
 
+def _written_version(version: str) -> str:
+    from sdy.text.bytecode.conversion import check_version
+
+    check_version(version)
+    return version
+
+
+def _refuse_text_only(arguments: Arguments) -> None:
+    """Raise DiagnosticError where an argument is about text, which bytecode is not."""
+    usual = Arguments()
+    for name in _TEXT_ONLY:
+        if getattr(arguments, name) != getattr(usual, name):
+            raise error(None, f"'--{name.replace('_', '-')}' is for text, but bytecode is to be written")
+
+
 def _unknown_flag(word: str, name: str) -> DiagnosticError:
     found = nearest(name, [*_SWITCHES, *PASSES, *_VALUED, "help", "version"])
     hint = f": did you mean '--{found}'?" if found else ""
@@ -180,7 +220,7 @@ def usage() -> str:
     return USAGE + "".join(f"  --{name:{width}} {summary(load())}\n" for name, load in sorted(PASSES.items()))
 
 
-def process(source: Source, arguments: Arguments, timing: Timing) -> str:
+def process(source: Source, arguments: Arguments, timing: Timing) -> str | bytes:
     """What is to be written of `source` after the passes. Raises DiagnosticError."""
     ctx = context(allow_unregistered=arguments.allow_unregistered_dialect)
     with timing.stage("parsing"):
@@ -208,11 +248,13 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str:
             from sdy.passes.account.model_explorer import to_model_explorer
 
             return json.dumps(to_model_explorer(module), indent=1) + "\n"
+        if arguments.is_binary:
+            return to_bytecode(module, arguments.target_version)
         return arguments.text(module)
 
 
-def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | None:
-    """The text of `source` after the passes; None where it fails, its diagnostics then being on standard error."""
+def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | bytes | None:
+    """What is to be written of `source` after the passes; None where it fails, and its diagnostics are then shown."""
     if not arguments.verify_diagnostics:
         try:
             return process(source, arguments, timing)
@@ -222,7 +264,7 @@ def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | None:
             return None
     from sdy.tools.expected_diagnostics import mismatches
 
-    text = ""
+    text: str | bytes = ""
     with capture() as diagnostics:
         try:
             text = process(source, arguments, timing)
@@ -241,14 +283,15 @@ def run(arguments: Arguments) -> int:
     parts = split(source) if arguments.split_input_file else [source]
     timing = Timing()
     with progress():
-        texts = [attempt(part, arguments, timing) for part in parts]
+        attempts = [attempt(part, arguments, timing) for part in parts]
     if arguments.mlir_timing:
         print(timing.table(), file=sys.stderr)
-    outputs = [text for text in texts if text is not None]
+    outputs = [output for output in attempts if output is not None]
     if len(outputs) < len(parts):
         return 1
     with timing.stage("writing"):
-        write(arguments.output, SEPARATOR.join(outputs))
+        texts = (output for output in outputs if isinstance(output, str))
+        write(arguments.output, SEPARATOR.join(texts) if arguments.split_input_file else outputs[0])
     return 0
 
 

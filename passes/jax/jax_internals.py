@@ -12,6 +12,7 @@ from typing import Any
 
 from jax._src import core, dispatch, dtypes, sharding_impls
 from jax._src.custom_partitioning import _ShardingCallbackInfo
+from jax._src.interpreters import mlir as lowering
 from jax._src.interpreters import pxla
 from jax._src.lax import linalg
 from jax._src.lib import xla_client
@@ -54,6 +55,10 @@ class ToCompile:
         meshes = [sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding)]
         if args["context_mesh"] is not None and not args["context_mesh"].empty:
             meshes.append(args["context_mesh"])
+        of_dims = args["shape_poly_state"]
+        if of_dims is not None and of_dims.uses_dim_vars:
+            # It calls what was exported for shapes that were not known; for those of its own arguments they are.
+            module = lowering.refine_polymorphic_shapes(module)
         return cls(name, module, tuple(args["device_list"] or ()), tuple(meshes), tuple(args["keepalive"] or ()))
 
     @property
@@ -143,6 +148,7 @@ def before_xla_compiles(change: Callable[[ToCompile], tuple[ir.Module, Sequence[
         if changed is None:
             return compile_(name, hlo, *args, **kwargs)
         module, shardings = changed
+        kwargs["shape_poly_state"] = None  # its shapes are known
         given = zip(kwargs["out_shardings"], shardings, kwargs["global_out_avals"], strict=True)
         kwargs["out_shardings"] = tuple(_known(*each, lowered.meshes) for each in given)
         return compile_(name, module, *args, **kwargs)

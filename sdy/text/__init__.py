@@ -3,6 +3,7 @@
 `parse` and `format` are MLIR's own parser and printer as far as a reader can tell: what they accept, where they say an
 error is, and each byte they print.
 
+bytecode/          MLIR bytecode in and out, by jaxlib
 reading/           parser.py reads operations and regions; with values.py for the scopes of names, generic_form.py for
                    operations that nest none, memory.py for what was read before, other_formats.py for what is no MLIR
   tokens           lexer.py finds them, tokens.py takes them one by one, wording.py says what is missing
@@ -34,19 +35,23 @@ from sdy.text.dialects import context
 from sdy.text.large_stack import again_on_large_stack
 from sdy.text.printing.names import AsmNames
 from sdy.text.printing.printer import Printer
+from sdy.text.reading.other_formats import decoded
 from sdy.text.reading.parser import Parser, parse_module
 from sdy.text.verification.verifier import verify
 
-__all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "verify"]
+__all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "to_bytecode", "verify"]
 
 
 @collector.paused()
-def parse(text: str, filename: str = "<stdin>", ctx: Context | None = None) -> ModuleOp:
+def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = None) -> ModuleOp:
     """The verified module that `text` is, or one around the operations that it is.
 
-    `filename` is how diagnostics call the text. Raises DiagnosticError where the text is not MLIR, uses what `ctx`
-    does not know, or makes a module that is not valid.
+    Bytes are those of a file: of text, or of MLIR bytecode, a portable artifact of StableHLO or what `jax.export`
+    saves, which jaxlib reads in a process of its own. `filename` is how diagnostics call the text. Raises
+    DiagnosticError where the text is not MLIR, uses what `ctx` does not know, or makes a module that is not valid.
     """
+    if isinstance(text, bytes):
+        text = decoded(text, filename)
     module = parse_module(text, filename, ctx or context())
     verify(module)
     return module
@@ -79,3 +84,15 @@ def format(  # noqa: A001
     )
     printer.print_op(op)
     return printer.text()
+
+
+def to_bytecode(module: ModuleOp, target_version: str | None = None) -> bytes:
+    """`module` as MLIR bytecode, which the installed jaxlib and newer ones read, with its locations.
+
+    For `target_version`, as `"1.13.0"`, it is StableHLO's portable artifact of that version, which any later StableHLO
+    reads too. Operations of SDY and CHLO, and shardings, are part of that as they are, as with `jax.export`. Raises
+    DiagnosticError where the program has what that version does not know, and where jaxlib does not write it.
+    """
+    from sdy.text.bytecode.conversion import bytecode_of
+
+    return bytecode_of(format(module, generic=True, debuginfo=True), target_version)

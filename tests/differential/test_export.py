@@ -51,6 +51,18 @@ def test_what_is_exported_can_be_saved_with_its_derivative():
         np.testing.assert_allclose(ours, wanted, rtol=1e-4)
 
 
+@pytest.mark.parametrize("given", [{"mesh": MESH}, {}])
+def test_what_is_exported_for_any_size_is_called_for_one(given: dict[str, Any]):
+    pytest.importorskip("flatbuffers")
+    (size,) = export.symbolic_shape("size")
+    exported = export.export(jax.jit(lambda x: jnp.tanh(x @ x.T)))(jax.ShapeDtypeStruct((size, 4), np.float32))
+    saved = export.deserialize(bytearray(exported.serialize()))
+    x = jax.device_put(X, SPLIT)
+    result = sdy.jit(lambda x: saved.call(2 * x) + 1, **given)(x)
+    np.testing.assert_allclose(result, jax.jit(lambda x: saved.call(2 * x) + 1)(x), rtol=1e-5)
+    assert len(result.sharding.device_set) == 8
+
+
 def rows_split(operations: Sequence[Operation]) -> None:
     for op in operations:
         if op.name == "stablehlo.dot_general":

@@ -111,7 +111,7 @@ def through_tool(part: Source, arguments: Arguments, wrong: list[str]) -> str:
     printed = ""
     with capture() as diagnostics:
         try:
-            printed = process(part, arguments, Timing())
+            printed = str(process(part, arguments, Timing()))
         except DiagnosticError as problem:
             for diagnostic in problem.diagnostics:
                 report(diagnostic)

@@ -67,11 +67,10 @@ AS_TEXT = "a program is read as StableHLO in MLIR text, such as jax.jit(f).lower
     [
         (b"HloModule jit_f\n", "1:1: error: this is HLO, XLA's own text, not MLIR"),
         (b"\n  HloModule jit_f\n", "2:3: error: this is HLO, XLA's own text, not MLIR"),
-        (b"ML\xefR\x01StableHLO_v1.0.0\x00", "1:1: error: this is MLIR bytecode, not MLIR text"),
         (b" \n", "1:1: error: the file is empty"),
         (b"module {\n  \xff", "2:3: error: not MLIR text, the byte 0xff is not UTF-8"),
     ],
-    ids=["HLO", "HLO further down", "bytecode", "empty", "no text"],
+    ids=["HLO", "HLO further down", "empty", "no text"],
 )
 def test_what_is_no_mlir_text_is_called_by_its_name(
     name: str, content: bytes, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -6,6 +6,7 @@ from jax.stages import Wrapped
 
 class Exported:
     in_avals: tuple[Any, ...]
+    mlir_module_serialized: bytes
     nr_devices: int
     def call(self, *args: Any, **kwargs: Any) -> Any: ...
     def mlir_module(self) -> str: ...

@@ -1,16 +1,23 @@
-"""What is given for MLIR text and is none, told by how it begins, with what would be right."""
+"""What is given for MLIR text and is none, told by how it begins: bytecode, which is read, and what is refused."""
 
 from sdy.diagnostics import DiagnosticError, Location, error
 
 _BYTECODE = b"ML\xefR"
+"""How MLIR bytecode begins, which what `jax.export` saves has further in. No text in UTF-8 has it."""
+
 _HLO = "HloModule"
 _WANTED = "a program is read as StableHLO in MLIR text, such as jax.jit(f).lower(...).as_text() gives"
 
 
 def decoded(data: bytes, name: str) -> str:
-    """The text that the bytes of the file `name` are. Raises DiagnosticError where they are none."""
-    if data.startswith(_BYTECODE):
-        raise _not_read(Location(name, 1, 1), "this is MLIR bytecode, not MLIR text")
+    """The text that the bytes of the file `name` are, or that of the program in them.
+
+    Raises DiagnosticError where they are none.
+    """
+    if _BYTECODE in data:
+        from sdy.text.bytecode.conversion import text_of
+
+        return text_of(data, name)
     try:
         return data.decode()
     except UnicodeDecodeError as problem:

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 
-from jaxlib.mlir.ir import Operation, Value
+from jaxlib.mlir.ir import DialectRegistry, Operation, Value
 
 def inlined_func_call(callee: Operation, args: Sequence[Value]) -> list[Value]: ...
+def register_dialects(registry: DialectRegistry) -> None: ...

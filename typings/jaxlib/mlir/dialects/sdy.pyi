@@ -1,4 +1,6 @@
-from jaxlib.mlir.ir import Attribute, OpView, Value
+from jaxlib.mlir.ir import Attribute, Context, OpView, Value
 
 class ShardingConstraintOp(OpView):
     def __init__(self, input: Value, sharding: Attribute) -> None: ...
+
+def register_dialect(context: Context) -> None: ...

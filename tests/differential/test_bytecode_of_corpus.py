@@ -1,0 +1,36 @@
+"""Programs of the corpus, to bytecode and to portable artifacts and back."""
+
+import pytest
+
+import sdy
+from corpus import PROGRAMS
+from sdy.text.bytecode import by_jaxlib, conversion
+
+VERSIONS = ("1.9.0", "1.10.0", "1.13.0")
+"""Of StableHLO, as they were released."""
+
+
+def _in_this_process(data: bytes, what: str, *options: str) -> bytes:
+    status, written = by_jaxlib.answer(what, options, data)
+    assert status == 0, written
+    return written
+
+
+@pytest.fixture(autouse=True)
+def no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convert in this process, which has jaxlib already."""
+    monkeypatch.setattr(conversion, "_asked", _in_this_process)
+
+
+def test_a_program_comes_back_from_bytecode(program_name: str):
+    module = PROGRAMS[program_name].module()
+    assert sdy.format(sdy.parse(sdy.to_bytecode(module))) == sdy.format(module)
+
+
+def test_a_program_comes_back_from_each_version(program_name: str):
+    """Without those attributes that say what goes without saying, which artifacts do not hold."""
+    module = PROGRAMS[program_name].module()
+    first, *others = (sdy.format(sdy.parse(sdy.to_bytecode(module, version))) for version in VERSIONS)
+    assert all(other == first for other in others)
+    assert sdy.format(sdy.parse(sdy.to_bytecode(sdy.parse(first)))) == sdy.format(sdy.parse(first))
+    assert first.count("stablehlo.") == sdy.format(module).count("stablehlo.")

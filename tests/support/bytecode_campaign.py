@@ -1,0 +1,121 @@
+"""Whatever is done to the bytes of a program, they are read or refused, and what jaxlib does not survive is an error.
+
+    python tests/support/bytecode_campaign.py --count 10000 --seed 0
+
+Each is what `sdy.to_bytecode` or `jax.export` makes of a program, damaged. A process forked for it asks jaxlib for the
+text, as that of `by_jaxlib.py` does, and our parser reads it. What comes of them is counted and printed as JSON: how
+many are "read" and "refused", at how many jaxlib "dies" or "hangs", and what else our own code raises, which is wrong.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+from jax import export
+
+import sdy
+from sdy.diagnostics import DiagnosticError, capture
+from sdy.text.bytecode import by_jaxlib
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 5
+"""For one of them, after which it hangs."""
+
+BEGINNING = b"ML\xefR"
+
+
+def programs() -> list[bytes]:
+    """What is damaged: small programs in each of the forms."""
+    module = sdy.parse((ROOT / "lit_tests" / "dialect" / "computations.mlir").read_text())
+    exported = export.export(jax.jit(lambda x: jax.numpy.sin(x) @ x))(np.zeros((4, 4), np.float32))
+    return [
+        sdy.to_bytecode(module),
+        exported.mlir_module_serialized,
+        sdy.to_bytecode(sdy.parse(exported.mlir_module_serialized)),
+        bytes(exported.serialize()),
+    ]
+
+
+def damaged(data: bytes, choices: random.Random) -> bytes:
+    """`data` cut off, with other bytes in it, with some left out, or with some twice."""
+    changed = bytearray(data)
+    start, end = choices.randrange(len(data)), choices.randrange(1, 16)
+    match choices.choices(("cut", "change", "remove", "repeat"), (1, 6, 1, 1))[0]:
+        case "cut":
+            del changed[start:]
+        case "change":
+            for _ in range(choices.choice((1, 1, 2, 8))):
+                changed[choices.randrange(len(data))] = choices.randrange(256)
+        case "remove":
+            del changed[start : start + end]
+        case _:
+            changed[start:start] = changed[start : start + end]
+    return bytes(changed)
+
+
+def _fare(data: bytes) -> str:
+    """What comes of `data`, in a process that ends with it."""
+    if BEGINNING not in data:
+        text: str | bytes = data
+    else:
+        signal.alarm(SECONDS)
+        status, answer = by_jaxlib.answer("read", (), data)
+        signal.alarm(0)
+        if status == by_jaxlib.REFUSED:
+            message, where = json.loads(answer)
+            assert message
+            assert isinstance(where, str)
+            return "refused"
+        text = answer
+    try:
+        with capture():
+            sdy.parse(text)
+    except DiagnosticError:
+        return "refused"
+    return "read"
+
+
+def fare(data: bytes) -> str:
+    """What comes of `data`, in a process of its own."""
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            told = _fare(data)
+        except BaseException as problem:
+            told = repr(problem)
+        os.write(writer, told.encode()[:1000])
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as output:
+        told = output.read().decode()
+    _, status = os.waitpid(child, 0)
+    return told or ("hangs" if os.WTERMSIG(status) == signal.SIGALRM else "dies")
+
+
+def main(words: Sequence[str]) -> None:
+    """Print what comes of as many as the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args(words)
+    choices = random.Random(arguments.seed)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:  # what has compiled in jax cannot be forked
+        whole = pool.apply(programs)
+    for data in whole:
+        assert fare(data) == "read", fare(data)
+    counts = Counter(fare(damaged(choices.choice(whole), choices)) for _ in range(arguments.count))
+    print(json.dumps(counts))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

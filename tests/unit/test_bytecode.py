@@ -1,0 +1,148 @@
+"""MLIR bytecode, portable artifacts of StableHLO and what `jax.export` saves, in and out."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from jax import export
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import sdy
+from sdy.text.bytecode import conversion
+from sdy.tools import sdy_lint, sdy_opt, sdy_report
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
+VERSIONS = ("0.9.0", "1.0.0", "1.9.0")
+"""Of StableHLO, as they were released."""
+
+TEXT = """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
+  %0 = sdy.sharding_constraint %arg0 <@mesh, [{}]> : tensor<4xf32>
+  %1 = stablehlo.add %arg0, %0 : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("version", [None, *VERSIONS])
+def test_a_program_comes_back_with_its_shardings_and_locations(version: str | None):
+    module = sdy.parse(TEXT, "program.mlir")
+    data = sdy.to_bytecode(module, version)
+    assert data.startswith(b"ML\xefR")
+    assert (version is None) == (b"StableHLO_v" not in data)
+    assert sdy.format(sdy.parse(data), debuginfo=True) == sdy.format(module, debuginfo=True)
+
+
+@pytest.mark.parametrize("flag", ["--emit-bytecode", "--target-version=1.9.0"])
+def test_sdy_opt_writes_what_it_reads(flag: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]):
+    written = tmp_path / "program.mlirbc"
+    assert sdy_opt.main([str(EXAMPLE), "-sdy-propagation-pipeline", flag, "-o", str(written)]) == 0
+    assert sdy_opt.main([str(EXAMPLE), "-sdy-propagation-pipeline", flag]) == 0
+    sys.stdout.flush()
+    assert written.read_bytes() == capfdbinary.readouterr().out
+    assert sdy_opt.main([str(written), "-o", str(tmp_path / "again.mlir")]) == 0
+    again = sdy.parse((tmp_path / "again.mlir").read_text())
+    assert sdy.to_bytecode(again, "1.9.0")
+    assert sdy_report.main([str(written), "-o", str(tmp_path / "report.html")]) == 0
+    assert b"transformer.mlir:" in capfdbinary.readouterr().out
+
+
+def saved_by_export() -> bytes:
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    split = NamedSharding(mesh, P("x"))
+    exported = export.export(jax.jit(lambda x: x + 1, in_shardings=split))(np.zeros(8, np.float32))
+    return bytes(exported.serialize())
+
+
+def test_what_jax_export_saves_is_read_with_its_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("flatbuffers")
+    path = tmp_path / "saved"
+    path.write_bytes(saved_by_export())
+    module = sdy.parse(path.read_bytes(), str(path))
+    text = sdy.format(module)
+    assert "mhlo.num_partitions = 8" in text
+    assert 'sdy.mesh @mesh = <["x"=8]>' in text
+    assert sdy_opt.main([str(path)]) == 0
+    assert capsys.readouterr().out == text
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (["--emit-bytecode", "--split-input-file"], "'--split-input-file' is for text, but bytecode is to be written"),
+        (["--target-version=1.9.0", "--sdy-explain=0"], "'--sdy-explain' is for text, but bytecode is to be written"),
+        (["--target-version=newest"], "a version of StableHLO is written as 1.13.0, not 'newest'"),
+        (["--target-version"], "'--target-version' needs a value after it"),
+    ],
+)
+def test_flags_that_do_not_fit(flags: list[str], problem: str, capsys: pytest.CaptureFixture[str]):
+    assert sdy_opt.main([str(EXAMPLE), *flags]) == 1
+    assert capsys.readouterr().err == f"sdy-opt: {problem}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "version", "problem"),
+    [
+        ("", "99.0.0", "StableHLO 99.0.0: this jaxlib writes the versions 0.9.0 to "),
+        ("%1 = arith.addi %0, %0 : i32", "1.9.0", "in.mlir:2:8: error: .* there is no form for 'arith.addi'"),
+        ("%1 = stablehlo.constant dense<0.0> : tensor<f4E2M1FN>", "1.0.0", "failed to legalize operation"),
+    ],
+    ids=["version", "dialect", "type"],
+)
+def test_what_a_version_cannot_hold_is_an_error(body: str, version: str, problem: str):
+    module = sdy.parse(f"func.func @main(%0: i32) {{\n  {body}\n  return\n}}", "in.mlir")
+    with pytest.raises(sdy.DiagnosticError, match=problem):
+        sdy.to_bytecode(module, version)
+
+
+@pytest.mark.parametrize("size", [4, 200], ids=["beginning", "part"])
+def test_damaged_bytecode_is_an_error_that_names_the_file(
+    size: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path, output = tmp_path / "program.mlirbc", tmp_path / "output"
+    path.write_bytes(sdy.to_bytecode(sdy.parse(TEXT))[:size])
+    for main, status in ((sdy_opt.main, 1), (sdy_report.main, 1), (sdy_lint.main, 2)):
+        assert main([str(path)]) == status
+        told = capsys.readouterr().err
+        assert told.startswith(f"{path}:1:1: error: this begins as MLIR bytecode does, but cannot be read: ")
+        assert "Traceback" not in told
+    assert sdy_opt.main([str(path), "-o", str(output)]) == 1
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "jaxlib was ended by SIGSEGV"),
+        ("import sys; sys.exit(9)", "jaxlib ended with the status 9"),
+        ("import time; time.sleep(100)", "jaxlib comes to no end with it within 1 seconds"),
+        ("import sys; sys.stdout.buffer.write(b'module {\\xff}')", "'utf-8' codec can't decode byte 0xff"),
+    ],
+    ids=["crash", "exit", "hang", "no text"],
+)
+def test_what_jaxlib_does_not_survive_is_an_error(
+    program: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    monkeypatch.setattr(conversion, "_PROGRAM", path)
+    monkeypatch.setattr(conversion, "_SECONDS", 1)
+    with pytest.raises(sdy.DiagnosticError, match=f"in.mlirbc:1:1: error: this begins as MLIR bytecode .*: {problem}"):
+        sdy.parse(b"ML\xefR", "in.mlirbc")
+
+
+def test_bytecode_is_read_without_jaxlib_in_this_process(tmp_path: Path):
+    path = tmp_path / "program.mlirbc"
+    path.write_bytes(sdy.to_bytecode(sdy.parse(TEXT)))
+    run = f"import sys, sdy; sdy.parse(open({str(path)!r}, 'rb').read()); print('jaxlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_bytes_of_a_text_are_read_as_text():
+    assert sdy.format(sdy.parse(TEXT.encode())) == sdy.format(sdy.parse(TEXT))
