@@ -13,7 +13,7 @@ This file is only the face: it names what lives elsewhere, and loads it when it 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sdy.extras import told_what_is_missing as _told_what_is_missing
+from sdy import extras
 
 if TYPE_CHECKING:
     from sdy.axes import AxisRef as AxisRef
@@ -99,7 +99,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'sdy' has no attribute '{name}'")
     module, _, attribute = _HOMES[name].partition(":")
-    with _told_what_is_missing(f"sdy.{name}"):
+    with extras.told_what_is_missing(f"sdy.{name}"):
         value = getattr(import_module(module), attribute or name)
     globals()[name] = value
     return value
