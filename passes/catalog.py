@@ -33,6 +33,7 @@ _FOLDERS = {
         sdy-explicit-gather-scatter-batching
         sdy-flatten-call-graph
         sdy-import-func-calls
+        sdy-import-gspmd
         sdy-lift-inlined-meshes
         sdy-manual-axes-cleanup
         sdy-pre-order-funcs
@@ -55,6 +56,7 @@ _FOLDERS = {
         sdy-constant-or-scalar-merger
         sdy-drop-sharding-and-mesh
         sdy-drop-sharding-rules
+        sdy-export-gspmd
         sdy-export-named-computations
         sdy-insert-explicit-reshards
         sdy-insert-func-call-reshards

@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from sdy import collector
 from sdy.at_work import at_work, watcher
 from sdy.diagnostics import DiagnosticError, Location, error
+from sdy.dialect.meshes import named_meshes
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import cached_walks, invalidate, uncached_walks
 from sdy.passes.common.symbol_dce import SymbolDcePass
@@ -163,6 +164,7 @@ def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: b
     """Decide the sharding of every tensor of `module`, in place.
 
     Runs `sdy-propagation-pipeline`; `options` are its options, `conservative_propagation=True` for one. Before that,
+    shardings of GSPMD (`mhlo.sharding`) in a module without meshes become those of SDY, as `sdy-import-gspmd` has it,
     composites and batch normalisations become what they are made of, through which shardings pass, and `policy` is
     called with the module's operations, and may choose with `sdy.split` how some are computed. Meshes that cut the same
     devices in several ways become one, unless `unify_meshes` is false. Raises DiagnosticError where the module cannot
@@ -175,10 +177,21 @@ def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: b
 
 def expand(module: ModuleOp, policy: Policy | None = None) -> None:
     """The part of `propagate` before the pipeline: bring operations into the form in which shardings pass through."""
+    import_gspmd(module)
     run_passes(module, [ExpandOperationsPass(), SplitTriangularSolvesPass()])
     if policy is not None:
         run_passes(module, [SymbolDcePass()])
         apply_policy(module, policy)
+
+
+def import_gspmd(module: ModuleOp) -> None:
+    """Bring the shardings of GSPMD that `module`, if it has no meshes, may have to SDY."""
+    if named_meshes(module):
+        return
+    from sdy.passes.importing.import_gspmd import ImportGspmdPass, has_gspmd_shardings  # for which few programs ask
+
+    if has_gspmd_shardings(module):
+        run_passes(module, [ImportGspmdPass()])
 
 
 def partition(module: ModuleOp, **options: Any) -> None:

@@ -174,6 +174,7 @@ def _intervals(mesh: Mesh, order: Sequence[int]) -> dict[str, Intervals]:
 def _intervals_of_line(line: Ints, size: int) -> list[Interval] | None:
     """The intervals, major to minor, whose positions are those on `line`, of a line of `size` positions."""
     intervals: list[Interval] = []
+    whole = line
     while len(line) > 1:
         stride = int(line[1])
         counts = [count for count in range(2, len(line) + 1) if len(line) % count == 0]
@@ -182,4 +183,7 @@ def _intervals_of_line(line: Ints, size: int) -> list[Interval] | None:
             return None
         intervals.insert(0, (size // (stride * even[-1]), size // stride))
         line = line[:: even[-1]]
-    return intervals
+    # Of the line, what is not at the start of a run has not been looked at.
+    steps = [np.arange(end // start) * (size // end) for start, end in intervals]
+    made = sum(np.ix_(*steps), start=np.zeros((), np.int64)).ravel()
+    return intervals if np.array_equal(made, whole) else None

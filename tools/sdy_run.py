@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect import ManualComputationOp
 from sdy.ir.walking import operations
-from sdy.passes.driver import Timing, read
+from sdy.passes.driver import Timing, import_gspmd, read
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
@@ -112,6 +112,7 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
     arrays = None if arguments.inputs is None else read_arrays(arguments.inputs)
     with timing.stage("parse"):
         module = parse(source.text, source.name)
+        import_gspmd(module)
     check_enough(module, arguments.devices)
     original = module.clone()
     size, given = count_operations(module), count_shardings(module)

@@ -65,6 +65,7 @@ STATE = {
     "sdy.rules.registry._movements": REGISTRY,
     "sdy.rules.registry._warned": "the names of operations without a rule",
     "sdy.rules.registry._without_rule": REGISTRY,
+    "sdy.text.bytecode.by_jaxlib._told": "what jaxlib says of one file, in a process of its own",
     "sdy.text.printing.names._names_of_type": CLASSES,
     "sdy.text.reading.memory._tensor_types": "so many types, then all are forgotten",
 }

@@ -1,0 +1,174 @@
+// RUN: sdy-opt %s -split-input-file -verify-diagnostics -sdy-import-gspmd | filecheck %s
+
+// One mesh that is cut where any sharding is, whatever the order of its devices.
+// CHECK: sdy.mesh @mesh = <["axis_0"=2, "axis_1"=4]>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"axis_0"}, {}]>}
+// CHECK-SAME: %arg1: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"axis_1", "axis_0"}, {}]>}
+// CHECK-SAME: %arg2: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}
+// CHECK-SAME: -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"axis_0"}, {"axis_1"}]>})
+// expected-remark@+1 {{they are brought onto the mesh <["axis_0"=2, "axis_1"=4]>}}
+module attributes {mhlo.num_partitions = 8 : i32} {
+  func.func @main(%arg0: tensor<8x16xf32> {mhlo.sharding = "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"},
+                  %arg1: tensor<8x16xf32> {mhlo.sharding = "{devices=[8,1]<=[2,4]T(1,0)}"},
+                  %arg2: tensor<8xf32> {mhlo.sharding = "{replicated}"})
+      -> (tensor<8x16xf32> {mhlo.sharding = "{devices=[2,4]0,1,2,3,4,5,6,7 metadata={op_name=\"f\"}}"}) {
+    // CHECK: %0 = stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"axis_1"}, {"axis_0"}]>]>}
+    %0 = stablehlo.add %arg0, %arg1 {mhlo.sharding = "{devices=[4,2]<=[2,4]T(1,0)}"} : tensor<8x16xf32>
+    // CHECK-NEXT: %1 = sdy.sharding_constraint %0 <@mesh, [{?}, {"axis_1"}]>
+    %1 = stablehlo.custom_call @Sharding(%0) {backend_config = "unspecified_dims=[0]", mhlo.sharding = "{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}"} : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    // CHECK-NEXT: sdy.sharding_group %1 group_id=3
+    // CHECK-NEXT: return %1
+    %2 = stablehlo.custom_call @Sharding(%1) {has_side_effect = true, mhlo.sharding = "{unknown shard_as 3}"} : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    return %2 : tensor<8x16xf32>
+  }
+}
+
+// -----
+
+// Devices in an order of their own, a single device, several results.
+// CHECK: sdy.mesh @mesh = <["axis_0"=2, "axis_1"=2], device_ids=[3, 2, 1, 0]>
+// CHECK: sdy.mesh @maximal_mesh_2 = <[], device_ids=[2]>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"axis_0", "axis_1"}]>}
+// CHECK-SAME: %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@maximal_mesh_2, []>}
+// CHECK: stablehlo.optimization_barrier {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"axis_0"}]>, <@mesh, [{?}]>]>}
+// expected-remark@+1 {{device_ids=[3, 2, 1, 0]>}}
+module {
+  func.func @main(%arg0: tensor<8xf32> {mhlo.sharding = "{devices=[4]3,2,1,0}"},
+                  %arg1: tensor<8xf32> {mhlo.sharding = "{maximal device=2}"}) -> tensor<8xf32> {
+    %0:2 = stablehlo.optimization_barrier {mhlo.sharding = "{{devices=[2,2]3,2,1,0 last_tile_dim_replicate}, {unknown}}"} %arg0, %arg1 : tensor<8xf32>, tensor<8xf32>
+    return %0#0 : tensor<8xf32>
+  }
+}
+
+// -----
+
+// No mesh has 2 x 3 and 3 x 2 tiles.
+// CHECK: sdy.mesh @mesh = <["axis_0"=2, "axis_1"=3]>
+// CHECK: sdy.mesh @mesh_0 = <["axis_0"=3, "axis_1"=2]>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: #sdy.sharding<@mesh, [{"axis_0"}, {"axis_1"}]>
+// CHECK-SAME: #sdy.sharding<@mesh_0, [{"axis_0"}, {"axis_1"}]>
+// expected-remark@+1 {{they are brought onto the mesh}}
+module {
+  func.func @main(%arg0: tensor<6x6xf32> {mhlo.sharding = "{devices=[2,3]<=[6]}"},
+                  %arg1: tensor<6x6xf32> {mhlo.sharding = "{devices=[3,2]<=[6]}"}) {
+    return
+  }
+}
+
+// -----
+
+// Where there is a mesh, it is taken.
+// CHECK: sdy.mesh @given = <["x"=8]>
+// CHECK-NEXT: func.func @on_given_mesh
+// CHECK-SAME: #sdy.sharding<@given, [{"x":(2)4}]>
+// expected-remark@+1 {{they are brought onto the mesh <["x"=8]>}}
+module {
+  sdy.mesh @given = <["x"=8]>
+  func.func @on_given_mesh(%arg0: tensor<8xf32> {mhlo.sharding = "{devices=[4,2]<=[2,4]T(1,0) last_tile_dim_replicate}"}) {
+    return
+  }
+}
+
+// -----
+
+// A part that is written for one device, as jax lowered shard_map for GSPMD.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"axis_0", ?}, {?}]>] out_shardings=[<@mesh, [{?}, {?}]>] manual_axes={"axis_0"} (%arg1: tensor<4x16xf32>) {
+// CHECK-NEXT:   %1 = "stablehlo.all_reduce"(%arg1)
+// CHECK:        sdy.return %1
+// CHECK-NEXT: } : (tensor<8x16xf32>) -> tensor<4x16xf32>
+// CHECK-NEXT: return %0
+// CHECK-NOT: @body
+// expected-remark@+1 {{they are brought onto the mesh}}
+module {
+  func.func @main(%arg0: tensor<8x16xf32>) -> tensor<4x16xf32> {
+    %0 = stablehlo.custom_call @Sharding(%arg0) {backend_config = "unspecified_dims=[0,1]", mhlo.sharding = "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"} : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    %1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {backend_config = "unspecified_dims=[0,1]", mhlo.sharding = "{devices=[1,1,2,4]<=[8] last_tile_dims={manual, replicated}}"} : (tensor<8x16xf32>) -> tensor<4x16xf32>
+    %2 = call @body(%1) : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %3 = stablehlo.custom_call @Sharding(%2) {backend_config = "unspecified_dims=[0,1]", mhlo.sharding = "{devices=[1,1,2,4]<=[8] last_tile_dims={manual, replicated}}"} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %4 = stablehlo.custom_call @SPMDShardToFullShape(%3) {backend_config = "unspecified_dims=[0,1]", mhlo.sharding = "{replicated}"} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    return %4 : tensor<4x16xf32>
+  }
+  func.func private @body(%arg0: tensor<4x16xf32>) -> tensor<4x16xf32> {
+    %0 = "stablehlo.all_reduce"(%arg0) <{replica_groups = dense<[[0, 4], [1, 5], [2, 6], [3, 7]]> : tensor<4x2xi64>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}> ({
+    ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):
+      %1 = stablehlo.add %arg1, %arg2 : tensor<f32>
+      %2 = stablehlo.custom_call @Sharding(%1) {mhlo.sharding = "{devices=[2,4]<=[8] last_tile_dims={manual, replicated}}"} : (tensor<f32>) -> tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }) : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    return %0 : tensor<4x16xf32>
+  }
+}
+
+// -----
+
+// What XLA keeps of SDY in texts.
+// CHECK: sdy.mesh @mesh = <["a"=2, "b"=4]>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", ?}p1]>}
+// CHECK-SAME: -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>})
+// CHECK-NEXT: %0 = sdy.sharding_constraint %arg0 <@mesh, [{"a"}]>
+// CHECK-NEXT: %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"b"}]>]>}
+// CHECK-NEXT: return %1
+module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[\"a\"=2, \"b\"=4]>}"}} {
+  func.func @main(%arg0: tensor<8xf32> {mhlo.frontend_attributes = {xla.sdy.sharding = "#sdy.sharding<@mesh, [{\22b\22, ?}p1]>"}}) -> tensor<8xf32> {
+    %0 = stablehlo.custom_call @Sharding(%arg0) {mhlo.frontend_attributes = {xla.sdy.sharding = "#sdy.sharding_per_value<[<@mesh, [{\22a\22}]>]>"}} : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = stablehlo.negate %0 {mhlo.frontend_attributes = {xla.sdy.sharding = "#sdy.sharding_per_value<[<@mesh, [{\\\22b\\\22}]>]>"}} : tensor<8xf32>
+    %2 = stablehlo.custom_call @local_xla.sdy.FuncResultSharding(%1) {mhlo.frontend_attributes = {xla.sdy.sharding = "#sdy.sharding_per_value<[<@mesh, [{\22a\22}]>]>"}} : (tensor<8xf32>) -> tensor<8xf32>
+    return %2 : tensor<8xf32>
+  }
+}
+
+// -----
+
+// expected-error@+1 {{'mhlo.sharding', column 10 of '{devices=[2,3]<=[8]}': 6 tiles need as many devices, and not 8}}
+func.func @main(%arg0: tensor<6xf32> {mhlo.sharding = "{devices=[2,3]<=[8]}"}) {
+  return
+}
+
+// -----
+
+// expected-remark@+1 {{they are brought onto the mesh}}
+module {
+  // expected-error@+1 {{'mhlo.sharding' is not one of 'tensor<6xf32>': tiles have 2 dimensions, and the tensor has 1}}
+  func.func @main(%arg0: tensor<6xf32> {mhlo.sharding = "{devices=[2,3]<=[6]}"}) {
+    return
+  }
+}
+
+// -----
+
+// expected-remark@+1 {{they are brought onto the mesh}}
+module {
+  // expected-warning@+1 {{24 bytes are {manual}, which is a layout in a manual part alone: none is asked for}}
+  func.func @main(%arg0: tensor<6xf32> {mhlo.sharding = "{manual}"}) {
+    return
+  }
+}
+
+// -----
+
+// expected-remark@+1 {{they are brought onto the mesh}}
+module {
+  func.func @main(%arg0: tensor<8xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> tensor<4xf32> {
+    %0 = stablehlo.custom_call @SPMDFullToShardShape(%arg0) {mhlo.sharding = "{manual}"} : (tensor<8xf32>) -> tensor<4xf32>
+    // expected-error@+1 {{takes what one device has of a tensor: a manual part has what it takes from SPMDFullToShardShape}}
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-remark@+1 {{they are brought onto the mesh}}
+module {
+  func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<8xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> tensor<8xf32> {
+    // expected-error@+1 {{a device has 'tensor<4xf32>' of 'tensor<8xf32>', and of the sharding that its operand has it would have 8: a custom call @Sharding before it says which parts it has}}
+    %0 = stablehlo.custom_call @SPMDFullToShardShape(%arg0) {mhlo.sharding = "{manual}"} : (tensor<8xf32>) -> tensor<4xf32>
+    %1 = stablehlo.negate %0 : tensor<4xf32>
+    %2 = stablehlo.custom_call @SPMDShardToFullShape(%1) {mhlo.sharding = "{devices=[2]<=[2]}"} : (tensor<4xf32>) -> tensor<8xf32>
+    return %2 : tensor<8xf32>
+  }
+}

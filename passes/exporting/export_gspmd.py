@@ -1,0 +1,144 @@
+"""`sdy-export-gspmd`: shardings of SDY become those of GSPMD, for tools that know no others."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i32
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint
+
+from sdy.diagnostics import error
+from sdy.dialect.attributes import SHARDING, TensorShardingAttr
+from sdy.dialect.collectives import CollectiveOp
+from sdy.dialect.meshes import device_count
+from sdy.dialect.ops import (
+    ConstantOp,
+    DataFlowEdgeOp,
+    ManualComputationOp,
+    MeshOp,
+    PropagationBarrierOp,
+    ReshardOp,
+    ShardingConstraintOp,
+    ShardingGroupOp,
+)
+from sdy.dialect.shardings import result_shardings
+from sdy.gspmd.hlo_sharding import HloSharding, ShardGroup
+from sdy.gspmd.syntax import hlo_sharding_text
+from sdy.ir.editing import AnalysisPreservingPass, erase, insert, replace
+from sdy.ir.shapes import rank
+from sdy.ir.walking import innermost_first, operations, operations_of
+from sdy.passes.exporting.drop_sharding_rules import DropShardingRulesPass
+from sdy.passes.exporting.export_named_computations import ExportNamedComputationsPass
+from sdy.passes.gspmd.calls import inline_calls_in
+from sdy.passes.gspmd.exported import ExportedShardings, custom_call
+from sdy.passes.gspmd.inlined import inline_manual_computation
+from sdy.passes.gspmd.named_shardings import NUM_PARTITIONS
+from sdy.passes.gspmd.texts import HLO_SHARDING, SHARDING_CALL
+from sdy.stablehlo import constants
+
+
+class ExportGspmdPass(AnalysisPreservingPass):
+    """Say what SDY says in `mhlo.sharding`, and in custom calls that XLA's partitioner before Shardy knows.
+
+    Before::
+
+        sdy.mesh @mesh = <["x"=2, "y"=4]>
+        ... %arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>} ...
+        %0 = sdy.sharding_constraint %arg0 <@mesh, [{"y"}, {?}]> : tensor<8x16xf32>
+
+    After::
+
+        ... %arg0: tensor<8x16xf32> {mhlo.sharding = "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"} ...
+        %0 = stablehlo.custom_call @Sharding(%arg0) {backend_config = "unspecified_dims=[1]",
+            mhlo.sharding = "{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}"}
+            : (tensor<8x16xf32>) -> tensor<8x16xf32>
+
+    A manual computation becomes what it computes, between `SPMDFullToShardShape` and `SPMDShardToFullShape`; a group a
+    custom call with `shard_as`; what reshards, a custom call `Sharding`. Meshes, priorities, sharding rules and whether
+    an argument or a result is open have no form in GSPMD and are dropped. Raises DiagnosticError where data-flow edges
+    are left, and for partial results that are no sums.
+    """
+
+    name = "sdy-export-gspmd"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for edge in operations_of(op, DataFlowEdgeOp):
+            raise error(edge, "has no form in GSPMD: sdy-sink-data-flow-edges is to be run before")
+        ExportNamedComputationsPass().apply(ctx, op)
+        DropShardingRulesPass().apply(ctx, op)
+        _set_device_count(op)
+        inline_calls_in(operations_of(op, ManualComputationOp), op)
+        exported = ExportedShardings()
+        for each in list(operations(op)):
+            _export(each, exported)
+        for computation in innermost_first(operations_of(op, ManualComputationOp)):
+            inline_manual_computation(computation, exported)
+        for mesh in operations_of(op, MeshOp):
+            erase(mesh)
+
+
+def _set_device_count(module: ModuleOp) -> None:
+    for name, count in ((NUM_PARTITIONS, device_count(module)), ("mhlo.num_replicas", 1)):
+        module.attributes.setdefault(name, IntegerAttr(count, i32))
+
+
+def _export(op: Operation, exported: ExportedShardings) -> None:
+    match op:
+        case FuncOp():
+            _export_function(op, exported)
+        case ShardingConstraintOp() | ReshardOp():
+            _put(exported.constraint(op.input, op.sharding.data, op), op)
+        case CollectiveOp():
+            _put(exported.constraint(op.tensor, op.out_sharding.data, op), op)
+        case ShardingGroupOp():
+            text = hlo_sharding_text(HloSharding("unknown", group=ShardGroup(op.group_id.value.data)))
+            call = custom_call(SHARDING_CALL, op.input, op.input.type, text, has_side_effect=True)
+            call.location = op.location
+            insert(call, InsertPoint.before(op))
+            erase(op)
+        case PropagationBarrierOp():
+            replace(op, [op.input])
+        case ConstantOp():
+            constant = constants.ConstantOp.create(properties={"value": op.value}, result_types=op.result_types)
+            constant.attributes = op.attributes.copy()
+            _put(constant, op)
+            _export_results(constant, exported)
+        case ManualComputationOp():
+            pass
+        case _:
+            _export_results(op, exported)
+
+
+def _put(new: Operation, op: Operation) -> None:
+    """Let `new` take the place of `op`."""
+    new.location = op.location
+    replace(op, new)
+
+
+def _export_function(function: FuncOp, exported: ExportedShardings) -> None:
+    for name, given in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
+        if given is not None:
+            entries: list[DictionaryAttr] = []
+            for entry in given:
+                changed = dict(entry.data)
+                sharding = changed.pop(SHARDING, None)
+                if isinstance(sharding, TensorShardingAttr):
+                    changed[HLO_SHARDING] = StringAttr(exported.text(sharding.data, function))
+                entries.append(DictionaryAttr(changed))
+            function.properties[name] = ArrayAttr(entries)
+
+
+def _export_results(op: Operation, exported: ExportedShardings) -> None:
+    shardings = [sharding for sharding in result_shardings(op) if sharding is not None]
+    op.attributes.pop(SHARDING, None)
+    texts: list[str] = []
+    if shardings:
+        texts = [exported.text(sharding, op) for sharding in shardings]
+    elif (around := exported.manual_part(op)) is not None and _has_to_be_told(op, around, exported):
+        texts = [exported.text_inside(type_, around) for type_ in op.result_types]
+    if texts:
+        op.attributes[HLO_SHARDING] = StringAttr(texts[0] if len(texts) == 1 else f"{{{', '.join(texts)}}}")
+
+
+def _has_to_be_told(op: Operation, around: ManualComputationOp, exported: ExportedShardings) -> bool:
+    """Whether GSPMD is to be told that `op` is manual, and cannot find better axes for it where some are not."""
+    return exported.is_all_manual(around) or not op.operands or all(rank(type_) == 0 for type_ in op.result_types)

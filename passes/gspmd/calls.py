@@ -1,0 +1,47 @@
+"""Calls in a part that is written for one device, of which a function elsewhere would not know."""
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
+
+from sdy.dialect.ops import ManualComputationOp
+from sdy.ir.walking import invalidate, operations_of
+from sdy.passes.common.call_graph import callee, recursion_error
+from sdy.passes.common.regions import inline_body
+from sdy.passes.common.symbols import Symbols
+
+
+def inline_calls_in(computations: Iterable[ManualComputationOp], module: ModuleOp) -> None:
+    """Put what is called in the place of each call in `computations`, also of those in what is called.
+
+    Private functions that nobody calls any more are removed. Raises DiagnosticError for one that calls itself.
+    """
+    symbols = Symbols(module)
+    called: dict[FuncOp, None] = {}
+    for computation in computations:
+        pending = [(call, ()) for call in operations_of(computation, CallOp)]
+        while pending:
+            call, callers = pending.pop()
+            function = callee(call, symbols)
+            if function in callers:
+                raise recursion_error(call, function, "inlined")
+            if len(function.body.blocks) == 1:
+                called[function] = None
+                pending += [(inner, (*callers, function)) for inner in _inline(call, function)]
+    still = {call.callee.root_reference.data for call in operations_of(module, CallOp)}
+    for function in called:
+        is_private = function.sym_visibility is not None and function.sym_visibility.data == "private"
+        if is_private and function.sym_name.data not in still:
+            symbols.erase(function)
+
+
+def _inline(call: CallOp, function: FuncOp) -> list[CallOp]:
+    """The calls in what takes the place of `call`."""
+    body = function.body.clone()
+    inside = list(body.walk())
+    for op in inside:
+        op.location = CallSiteLoc(op.location, call.location)
+    inline_body(call, body.block)
+    invalidate()
+    return [op for op in inside if isinstance(op, CallOp)]

@@ -1,0 +1,95 @@
+"""What shardings of SDY are in GSPMD, and the custom calls that say so."""
+
+from dataclasses import replace
+
+from xdsl.dialects.builtin import BoolAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from sdy.diagnostics import error
+from sdy.dialect.meshes import common_mesh, mesh_of
+from sdy.dialect.ops import ManualComputationOp
+from sdy.dialect.sharding_verifiers import axes_bound_around
+from sdy.gspmd.hlo_sharding import HloSharding
+from sdy.gspmd.meshes import hlo_sharding_of
+from sdy.gspmd.syntax import hlo_sharding_text
+from sdy.ir.shapes import rank
+from sdy.mesh import Mesh
+from sdy.passes.gspmd.texts import HLO_SHARDING, SHARDING_CALL
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
+from sdy.stablehlo.custom_call import CustomCallOp
+
+MANUAL = HloSharding("manual")
+"""What all values have in a part that one device does by itself."""
+
+
+class ExportedShardings:
+    """The shardings of GSPMD for those of a module, each found once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[TensorSharding, Mesh, tuple[str, ...]], HloSharding] = {}
+
+    def sharding(self, sharding: TensorSharding, where: Operation) -> HloSharding:
+        """That of `sharding` at `where`; DiagnosticError for partial results that are no sums."""
+        if sharding.unreduced and sharding.reduction != "sum":
+            raise error(where, f"has partial results of which the {sharding.reduction} is to be taken: GSPMD has sums")
+        return self._of(sharding, mesh_of(sharding, where), tuple(axes_bound_around(where)))
+
+    def text(self, sharding: TensorSharding, where: Operation) -> str:
+        """The text of that."""
+        return hlo_sharding_text(self.sharding(sharding, where))
+
+    def is_all_manual(self, computation: ManualComputationOp) -> bool:
+        """Whether there is nothing in `computation` but what one device does."""
+        return self._inside(0, computation) == MANUAL
+
+    def manual_part(self, op: Operation) -> ManualComputationOp | None:
+        """The manual computation that does `op`, also in a loop or a branch; not what reduces, element by element."""
+        around = op.parent_op()
+        while isinstance(around, WhileOp | CaseOp | IfOp):
+            around = around.parent_op()
+        return around if isinstance(around, ManualComputationOp) else None
+
+    def text_inside(self, type_: Attribute, computation: ManualComputationOp) -> str:
+        """The text of a value of this type in `computation` of which nothing is said."""
+        return hlo_sharding_text(self._inside(rank(type_), computation))
+
+    def constraint(self, value: SSAValue, sharding: TensorSharding, where: Operation) -> CustomCallOp:
+        """A call that asks for `sharding` of `value`; open dimensions may be split further."""
+        closed = replace(sharding, dims=tuple(replace(dim, priority=None) for dim in sharding.dims)).close()
+        return custom_call(SHARDING_CALL, value, value.type, self.text(closed, where), open_dims_text(sharding))
+
+    def _inside(self, tensor_rank: int, computation: ManualComputationOp) -> HloSharding:
+        mesh = common_mesh((*computation.in_shardings.data, *computation.out_shardings.data), computation)
+        if mesh is None or mesh.is_empty:
+            return MANUAL
+        manual = (*axes_bound_around(computation), *computation.manual_axes.data)
+        return self._of(TensorSharding.replicated_open(mesh, tensor_rank), mesh, manual)
+
+    def _of(self, sharding: TensorSharding, mesh: Mesh, manual: tuple[str, ...]) -> HloSharding:
+        key = sharding, mesh, manual
+        if key not in self._found:
+            self._found[key] = hlo_sharding_of(sharding, mesh, manual)
+        return self._found[key]
+
+
+def open_dims_text(sharding: TensorSharding) -> str:
+    """How a custom call says which dimensions may be split further."""
+    dims = [str(index) for index, dim in enumerate(sharding.dims) if not dim.is_closed]
+    return f"unspecified_dims=[{','.join(dims)}]" if dims else ""
+
+
+def custom_call(
+    target: str, value: SSAValue, type_: Attribute, text: str, config: str = "", has_side_effect: bool = False
+) -> CustomCallOp:
+    """The call of `target` whose result has the sharding of this text."""
+    return CustomCallOp.create(
+        operands=[value],
+        result_types=[type_],
+        properties={
+            "call_target_name": StringAttr(target),
+            "has_side_effect": BoolAttr.from_bool(has_side_effect),
+            "backend_config": StringAttr(config),
+        },
+        attributes={HLO_SHARDING: StringAttr(text)},
+    )

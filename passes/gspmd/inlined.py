@@ -1,0 +1,48 @@
+"""Manual computations become what they compute, between calls that make values local and whole again."""
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from sdy.dialect.ops import ManualComputationOp
+from sdy.ir.editing import insert
+from sdy.ir.walking import invalidate
+from sdy.passes.common.regions import inline_body
+from sdy.passes.gspmd.exported import ExportedShardings, custom_call, open_dims_text
+from sdy.passes.gspmd.texts import FULL_TO_SHARD, SHARD_TO_FULL, SHARDING_CALL
+from sdy.stablehlo.custom_call import CustomCallOp
+
+
+def inline_manual_computation(computation: ManualComputationOp, exported: ExportedShardings) -> None:
+    """Put what `computation` does in its place."""
+    block = computation.body.block
+    locals_: list[SSAValue] = []
+    for value, sharding, argument in zip(computation.tensors, computation.in_shardings.data, block.args, strict=True):
+        constraint = exported.constraint(value, sharding, computation)
+        text = exported.text_inside(argument.type, computation)
+        config = open_dims_text(sharding)
+        local = custom_call(FULL_TO_SHARD, constraint.results[0], argument.type, text, config)
+        _insert_before(computation, [constraint, local])
+        locals_.append(local.results[0])
+    returned = block.last_op
+    assert returned is not None
+    wholes: list[SSAValue] = []
+    for value, sharding, result in zip(
+        returned.operands, computation.out_shardings.data, computation.outputs, strict=True
+    ):
+        config = open_dims_text(sharding)
+        inside = custom_call(SHARDING_CALL, value, value.type, exported.text_inside(value.type, computation), config)
+        text = exported.text(sharding.close(), computation)
+        whole = custom_call(SHARD_TO_FULL, inside.results[0], result.type, text, config)
+        _insert_before(returned, [inside, whole])
+        wholes.append(whole.results[0])
+    computation.operands, returned.operands = locals_, wholes
+    inline_body(computation)
+    invalidate()
+
+
+def _insert_before(op: Operation, calls: Sequence[CustomCallOp]) -> None:
+    for call in calls:
+        call.location = op.location
+        insert(call, InsertPoint.before(op))

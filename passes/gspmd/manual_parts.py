@@ -1,0 +1,114 @@
+"""The manual parts of a program: what is between `SPMDFullToShardShape` and `SPMDShardToFullShape`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from sdy.diagnostics import error
+from sdy.ir.captures import captured_values
+from sdy.passes.gspmd.texts import FULL_TO_SHARD, SHARD_TO_FULL, is_call
+from sdy.stablehlo.custom_call import CustomCallOp
+
+_WITHOUT_A_CALL = (
+    f"a manual part has what it takes from {FULL_TO_SHARD}, gives what it makes to {SHARD_TO_FULL}, and lies in one "
+    "block. What jax.shard_map lowers to with Shardy, sdy.manual_computation, needs none of these"
+)
+
+
+@dataclass
+class ManualPart:
+    """Operations that a device does on its own, in the order of the text: calls that begin them, and that end them.
+
+    `free` are those that depend on nothing around them, as constants do, and that may have other uses.
+    """
+
+    begins: dict[CustomCallOp, None] = field(default_factory=dict[CustomCallOp, None])
+    free: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    inner: list[Operation] = field(default_factory=list[Operation])
+    ends: list[CustomCallOp] = field(default_factory=list[CustomCallOp])
+
+    @property
+    def last(self) -> Operation:
+        """The last of the operations, in whose place there can be one that does it all."""
+        return max([*self.inner, *self.ends], key=lambda op: op_index(op))
+
+
+def op_index(op: Operation) -> int:
+    """Where `op` stands in its block."""
+    assert op.parent is not None
+    return op.parent.get_operation_index(op)
+
+
+def manual_parts(block: Block) -> list[ManualPart]:
+    """The manual parts of `block`, those that have no value in common each by itself.
+
+    Raises DiagnosticError where one takes a value from around it.
+    """
+    begins = [op for op in block.ops if is_call(op, FULL_TO_SHARD)]
+    ends = [op for op in block.ops if is_call(op, SHARD_TO_FULL)]
+    if not begins and not ends:
+        return []
+    inner = _inner_operations(block, begins)
+    part_of: dict[Operation, ManualPart] = {}
+    for op in [op for op in block.ops if op in inner or op in ends]:
+        part = ManualPart()
+        makers = [owner for value in values_used(op) if isinstance(owner := value.owner, Operation)]
+        for joined in {id(part_of[maker]): part_of[maker] for maker in makers if maker in inner}.values():
+            part = _joined(joined, part)
+        part.begins.update({maker: None for maker in makers if is_call(maker, FULL_TO_SHARD)})
+        part.free.update(_free_operations(op, inner))
+        if is_call(op, SHARD_TO_FULL):
+            part.ends.append(op)
+        else:
+            part.inner.append(op)
+        for member in (*part.inner, *part.ends):
+            part_of[member] = part
+    return list({id(part): part for part in part_of.values()}.values())
+
+
+def values_used(op: Operation) -> Sequence[SSAValue]:
+    """The operands of `op`, and what its regions use of what is around it."""
+    return (*op.operands, *captured_values(op)) if op.regions else op.operands
+
+
+def _inner_operations(block: Block, begins: Sequence[CustomCallOp]) -> set[Operation]:
+    """The operations of `block` that depend on what `begins` make, up to those that end a manual part."""
+    manual = set[SSAValue](begin.results[0] for begin in begins)
+    inner: set[Operation] = set()
+    for op in block.ops:
+        if not is_call(op, SHARD_TO_FULL) and any(value in manual for value in values_used(op)):
+            if op is block.last_op:
+                raise error(op, f"takes what one device has of a tensor: {_WITHOUT_A_CALL}")
+            inner.add(op)
+            manual.update(op.results)
+    return inner
+
+
+def _joined(first: ManualPart, second: ManualPart) -> ManualPart:
+    return ManualPart(
+        first.begins | second.begins, first.free | second.free, first.inner + second.inner, first.ends + second.ends
+    )
+
+
+def _free_operations(op: Operation, inner: set[Operation]) -> dict[Operation, None]:
+    """What `op` takes that no manual operation made, and that which makes it, in the order of the text."""
+    found: dict[Operation, None] = {}
+    pending = list(_from_around(op, inner))
+    while pending:
+        value = pending.pop()
+        maker = value.owner
+        if not isinstance(value, OpResult) or not isinstance(maker, Operation):
+            raise error(op, f"takes a value from around the manual part that it is in: {_WITHOUT_A_CALL}")
+        if is_call(maker, SHARD_TO_FULL):
+            raise error(op, f"takes a whole tensor, the result of {SHARD_TO_FULL}: {_WITHOUT_A_CALL}")
+        if maker not in found:
+            found[maker] = None
+            pending += _from_around(maker, inner)
+    return dict.fromkeys(sorted(found, key=op_index))
+
+
+def _from_around(op: Operation, inner: set[Operation]) -> Iterator[SSAValue]:
+    for value in values_used(op):
+        if value.owner not in inner and not is_call(value.owner, FULL_TO_SHARD):
+            yield value

@@ -1,0 +1,77 @@
+"""What the shardings of GSPMD in a module are, on meshes that the module has by name."""
+
+from dataclasses import replace
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Operation
+from xdsl.rewriter import InsertPoint
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import error
+from sdy.dialect.meshes import named_meshes
+from sdy.dialect.ops import MeshOp
+from sdy.gspmd.hlo_sharding import HloSharding
+from sdy.gspmd.meshes import FoundMeshes
+from sdy.ir.editing import insert
+from sdy.ir.shapes import rank
+from sdy.mesh import Mesh
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.gspmd.texts import HLO_SHARDING, Texts
+from sdy.sharding import TensorSharding
+
+NUM_PARTITIONS = "mhlo.num_partitions"
+"""The attribute of a module that says how many devices it is for."""
+
+
+class NamedShardings:
+    """The shardings of `module` as shardings of SDY; a mesh gets its operation when it is first asked for."""
+
+    def __init__(self, module: ModuleOp, texts: Texts):
+        self.texts = texts
+        self._module = module
+        given = named_meshes(module)
+        count = module.attributes.get(NUM_PARTITIONS)
+        device_count = count.value.data if isinstance(count, IntegerAttr) else 1
+        with_axes = [mesh for mesh in given.values() if mesh.axes]
+        self._found = FoundMeshes.of(texts.all_in(module), with_axes, device_count)
+        self._names = {mesh: name for name, mesh in reversed(given.items())}
+
+    @property
+    def meshes(self) -> tuple[Mesh, ...]:
+        """The meshes of all devices."""
+        return self._found.meshes
+
+    def sharding(
+        self, sharding: HloSharding, type_: Attribute, where: Operation, open_dims: frozenset[int] = frozenset()
+    ) -> TensorSharding:
+        """That of a value of this type; DiagnosticError where the value has not as many dimensions."""
+        try:
+            found = self._found.tensor_sharding(sharding, rank(type_), open_dims)
+        except ValueError as problem:
+            raise error(where, f"'{HLO_SHARDING}' is not one of '{type_}': {problem}") from None
+        assert isinstance(found.mesh, Mesh)
+        return replace(found, mesh=self._name(found.mesh))
+
+    def nothing_said(self, type_: Attribute) -> TensorSharding:
+        """That of a value of this type of which nothing is said."""
+        return TensorSharding.replicated_open(self._name(self.meshes[0]), rank(type_))
+
+    def manual_axes(self, sharding: HloSharding) -> tuple[str, ...]:
+        """The axes along which `sharding` leaves a value to the program, in the order of the mesh."""
+        mesh = self._found.mesh_of(sharding)
+        axes: tuple[AxisRef, ...] = self._found.manual_axes(sharding)
+        return tuple(sorted((axis.name for axis in axes), key=mesh.axis_index))
+
+    def mesh(self, sharding: HloSharding) -> Mesh:
+        """The mesh that `sharding` is on."""
+        return self._found.mesh_of(sharding)
+
+    def _name(self, mesh: Mesh) -> str:
+        if mesh not in self._names:
+            wanted = f"maximal_mesh_{mesh.device_ids[0]}" if mesh.is_maximal else "mesh"
+            symbols = Symbols(self._module)
+            there = [op for op in self._module.ops if isinstance(op, MeshOp)]
+            added = MeshOp(wanted, mesh)
+            insert(added, InsertPoint.after(there[-1]) if there else InsertPoint.at_start(self._module.body.block))
+            self._names[mesh] = symbols.insert(added)
+        return self._names[mesh]

@@ -1,0 +1,137 @@
+"""Manual parts between custom calls become manual computations, as jax's `shard_map` was lowered for GSPMD."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from sdy.axes import total_size
+from sdy.diagnostics import error
+from sdy.dialect.ops import ManualComputationOp, ReturnOp
+from sdy.gspmd.hlo_sharding import HloSharding
+from sdy.ir.editing import erase, insert
+from sdy.ir.shapes import shape
+from sdy.ir.walking import innermost_first, invalidate, nesting_operations
+from sdy.passes.gspmd.calls import inline_calls_in
+from sdy.passes.gspmd.manual_parts import ManualPart, manual_parts, op_index
+from sdy.passes.gspmd.named_shardings import NamedShardings
+from sdy.passes.gspmd.texts import FULL_TO_SHARD, SHARDING_CALL, is_call
+from sdy.sharding import DimSharding, TensorSharding
+from sdy.stablehlo.custom_call import CustomCallOp
+
+
+def outline_manual_parts(module: ModuleOp, named: NamedShardings) -> None:
+    """Make each manual part of `module` an `sdy.manual_computation`, functions that it calls inlined.
+
+    Raises DiagnosticError for one that cannot be, or whose shardings are not known.
+    """
+    computations = [
+        _outline(part, named)
+        for op in innermost_first(nesting_operations(module))
+        for region in op.regions
+        for block in region.blocks
+        for part in manual_parts(block)
+    ]
+    inline_calls_in(computations, module)
+
+
+def _outline(part: ManualPart, named: NamedShardings) -> ManualComputationOp:
+    begins, last = list(part.begins), part.last
+    assert last.parent is not None
+    for end in part.ends:
+        for use in end.results[0].uses:
+            user = last.parent.find_ancestor_op_in_block(use.operation)
+            if user is not None and op_index(user) < op_index(last):
+                raise error(use.operation, "takes what a manual part makes before all of that part is done")
+    axes = _manual_axes(part, named)
+    in_shardings = [_sharding(begin, begin.inputs[0], axes, named) for begin in begins]
+    out_shardings = [_sharding(end, end.results[0], axes, named) for end in part.ends]
+    block = Block(arg_types=[begin.results[0].type for begin in begins])
+    body = Region(block)
+    operands = [_before_constraint(begin) for begin in begins]
+    returned = ReturnOp(*(end.inputs[0] for end in part.ends))
+    computation = ManualComputationOp(
+        operands, body, [end.results[0].type for end in part.ends], in_shardings, out_shardings, axes
+    )
+    computation.location = last.location
+    insert(computation, InsertPoint.before(last))
+    _fill(block, part, returned)
+    invalidate()
+    for end, result in zip(part.ends, computation.outputs, strict=True):
+        end.results[0].replace_all_uses_with(result)
+        erase(end)
+    before = [begin.inputs[0].owner for begin in begins]
+    _erase_unused([*part.free, *(maker for maker in before if is_call(maker, SHARDING_CALL)), *begins])
+    return computation
+
+
+def _fill(block: Block, part: ManualPart, returned: ReturnOp) -> None:
+    """Move what is in `part` to `block`, with copies of what others may use too."""
+    inside: dict[SSAValue, SSAValue] = {
+        begin.results[0]: argument for begin, argument in zip(part.begins, block.args, strict=True)
+    }
+    for begin, argument in zip(part.begins, block.args, strict=True):
+        argument.location = begin.location
+    for free in part.free:
+        block.add_op(free.clone(inside))
+    for op in part.inner:
+        op.detach()
+        block.add_op(op)
+    block.add_op(returned)
+    for op in [op for top in (*part.inner, returned) for op in top.walk()]:
+        op.operands = [inside.get(value, value) for value in op.operands]
+
+
+def _erase_unused(ops: Iterable[Operation]) -> None:
+    for op in sorted(dict.fromkeys(ops), key=op_index, reverse=True):
+        if all(result.first_use is None for result in op.results):
+            erase(op)
+
+
+def _before_constraint(begin: CustomCallOp) -> SSAValue:
+    """What `begin` takes, before a constraint that is there for it alone: the computation says the same."""
+    value = begin.inputs[0]
+    is_alone = len([*value.uses]) == 1
+    return value.owner.inputs[0] if is_alone and is_call(value.owner, SHARDING_CALL) else value
+
+
+def _manual_axes(part: ManualPart, named: NamedShardings) -> tuple[str, ...]:
+    said: dict[tuple[str, ...], Operation] = {}
+    for call in (*part.begins, *(end.inputs[0].owner for end in part.ends)):
+        if is_call(call, FULL_TO_SHARD) or is_call(call, SHARDING_CALL):
+            sharding = named.texts.one_in(call.attributes, call)
+            if sharding is not None and sharding.kind != "unknown":
+                said.setdefault(named.manual_axes(sharding), call)
+    if len(said) > 1:
+        one, other = list(said)[:2]
+        raise error(said[other], f"is manual along {', '.join(other)}, and its manual part along {', '.join(one)}")
+    return next(iter(said), named.meshes[0].axis_names)
+
+
+def _sharding(call: CustomCallOp, whole: SSAValue, axes: tuple[str, ...], named: NamedShardings) -> TensorSharding:
+    """The sharding of `whole`, which `call` makes what one device has of it, or the other way round."""
+    given = named.texts.of_value(whole)
+    if given is None:
+        given = HloSharding("replicated"), frozenset[int]()
+    found = named.sharding(given[0], whole.type, call, given[1])
+    mesh = named.mesh(given[0])
+    dims = [_manual_axes_leading(dim, axes) for dim in found.dims]
+    found = replace(found, dims=tuple(dims))
+    local = call.results[0] if whole is call.inputs[0] else call.inputs[0]
+    parts = [total_size((axis for axis in dim.axes if axis.name in axes), mesh) for dim in dims]
+    expected = tuple(size // part for size, part in zip(shape(whole.type), parts, strict=True))
+    if expected != shape(local.type):
+        raise error(
+            call,
+            f"a device has '{local.type}' of '{whole.type}', and of the sharding that its operand has it would have "
+            f"{'x'.join(map(str, expected))}: a custom call @{SHARDING_CALL} before it says which parts it has",
+        )
+    return found
+
+
+def _manual_axes_leading(dim: DimSharding, manual: tuple[str, ...]) -> DimSharding:
+    """`dim`, or its manual axes alone where other ones are before these, which a manual computation cannot say."""
+    own = tuple(axis for axis in dim.axes if axis.name in manual)
+    return dim if own == dim.axes[: len(own)] else replace(dim, axes=own, is_closed=False)

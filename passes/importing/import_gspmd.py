@@ -1,0 +1,167 @@
+"""`sdy-import-gspmd`: shardings of GSPMD, XLA's partitioner before Shardy, become those of SDY."""
+
+from collections.abc import Mapping
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+from xdsl.rewriter import InsertPoint
+
+from sdy.diagnostics import error, remark, warn
+from sdy.dialect.attributes import SHARDING, TensorShardingAttr
+from sdy.dialect.mesh_syntax import mesh_text
+from sdy.dialect.ops import ManualComputationOp, ShardingConstraintOp, ShardingGroupOp
+from sdy.dialect.shardings import set_result_shardings
+from sdy.gspmd.hlo_sharding import HloSharding
+from sdy.ir.editing import AnalysisPreservingPass, insert, replace
+from sdy.ir.walking import operations
+from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.gspmd.frontend import MESHES, import_frontend_attributes
+from sdy.passes.gspmd.named_shardings import NamedShardings
+from sdy.passes.gspmd.outline import outline_manual_parts
+from sdy.passes.gspmd.texts import (
+    FULL_TO_SHARD,
+    HLO_SHARDING,
+    SHARD_TO_FULL,
+    SHARDING_CALL,
+    Texts,
+    attributes_with_texts,
+    is_call,
+    open_dims,
+    text_in,
+    without_text,
+)
+from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.warning_categories import LostShardingWarning
+
+
+class ImportGspmdPass(AnalysisPreservingPass):
+    """Bring `mhlo.sharding`, and what XLA keeps in `mhlo.frontend_attributes`, to SDY, with a mesh found for it.
+
+    Before::
+
+        ... %arg0: tensor<8x16xf32> {mhlo.sharding = "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"} ...
+        %0 = stablehlo.custom_call @Sharding(%arg0) {mhlo.sharding = "{devices=[4,2]<=[2,4]T(1,0)}"}
+            : (tensor<8x16xf32>) -> tensor<8x16xf32>
+
+    After::
+
+        sdy.mesh @mesh = <["axis_0"=2, "axis_1"=4]>
+        ... %arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"axis_0"}, {}]>} ...
+        %0 = sdy.sharding_constraint %arg0 <@mesh, [{"axis_1"}, {"axis_0"}]> : tensor<8x16xf32>
+
+    The mesh is cut where any of the shardings is. Those that no one mesh has, as tiles of 2 x 3 and of 3 x 2 devices,
+    get several, which `sdy-unify-meshes` tells of. Where the module has meshes, they are taken, and their sub-axes.
+    Groups (`shard_as`, `shard_like`) become `sdy.sharding_group`, and what is between `SPMDFullToShardShape` and
+    `SPMDShardToFullShape` an `sdy.manual_computation`.
+
+    Raises DiagnosticError for a text that is no sharding, and a manual part that cannot be outlined.
+    """
+
+    name = "sdy-import-gspmd"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        import_frontend_attributes(op, ctx)
+        if not has_gspmd_shardings(op):
+            return
+        named = NamedShardings(op, Texts())
+        meshes = ", ".join(map(mesh_text, named.meshes))
+        remark(op, f"its shardings are those of GSPMD, in mhlo.sharding: they are brought onto the mesh {meshes}")
+        outline_manual_parts(op, named)
+        for each in list(operations(op)):
+            if isinstance(each, FuncOp):
+                _import_function(each, named)
+            elif is_call(each, SHARDING_CALL):
+                _import_constraint(each, named)
+            elif is_call(each, FULL_TO_SHARD) or is_call(each, SHARD_TO_FULL):
+                raise error(each, f"@{each.call_target_name.data} is in no manual part that can be outlined")
+            elif text_in(each.attributes) is not None:
+                _import_results(each, named)
+
+
+def has_gspmd_shardings(module: ModuleOp) -> bool:
+    """Whether something in `module` has a sharding of GSPMD, or XLA keeps those of SDY in it as texts."""
+    names = (HLO_SHARDING, MESHES)
+    return any(text_in(found, name) is not None for _, found in attributes_with_texts(module) for name in names)
+
+
+def _import_function(function: FuncOp, named: NamedShardings) -> None:
+    types = function.function_type
+    for name, given, kinds in (
+        ("arg_attrs", function.arg_attrs, types.inputs),
+        ("res_attrs", function.res_attrs, types.outputs),
+    ):
+        if given is not None:
+            pairs = zip(given, kinds, strict=True)
+            entries = [_entry(entry.data, type_, function, named) for entry, type_ in pairs]
+            function.properties[name] = ArrayAttr(map(DictionaryAttr, entries))
+            if not any(entries):
+                del function.properties[name]
+
+
+def _entry(
+    attributes: Mapping[str, Attribute], type_: Attribute, function: FuncOp, named: NamedShardings
+) -> Mapping[str, Attribute]:
+    sharding = named.texts.one_in(attributes, function)
+    if sharding is None:
+        return attributes
+    left = without_text(attributes)
+    if _says_nothing(sharding, type_, function):
+        return left
+    return {**left, SHARDING: TensorShardingAttr.of(named.sharding(sharding, type_, function))}
+
+
+def _import_results(op: Operation, named: NamedShardings) -> None:
+    sharding = named.texts.sharding_in(op.attributes, op)
+    assert sharding is not None
+    if not op.results and isinstance(sharding, HloSharding) and sharding.kind == "maximal":
+        set_result_shardings(op, [named.sharding(sharding, NoneAttr(), op)])
+    count = len(op.results)
+    each = sharding if isinstance(sharding, tuple) else (sharding,) * count
+    if len(each) != count:
+        raise error(op, f"'mhlo.sharding' has {len(each)} shardings, and '{op.name}' {count} results")
+    op.attributes = without_text(op.attributes)
+    pairs = [(one, result.type) for one, result in zip(each, op.results, strict=True)]
+    found = [None if _says_nothing(one, type_, op) else named.sharding(one, type_, op) for one, type_ in pairs]
+    if any(found):
+        types = op.result_types
+        each_one = [one or named.nothing_said(type_) for one, type_ in zip(found, types, strict=True)]
+        set_result_shardings(op, each_one)
+
+
+def _import_constraint(call: CustomCallOp, named: NamedShardings) -> None:
+    sharding = named.texts.one_in(call.attributes, call)
+    value = call.inputs[0]
+    if sharding is not None and sharding.group is not None:
+        group = ShardingGroupOp(value, sharding.group.number)
+        group.location = call.location
+        insert(group, InsertPoint.before(call))
+    if sharding is None or _says_nothing(sharding, value.type, call):
+        replace(call, [value])
+        return
+    found = named.sharding(sharding, value.type, call, open_dims(call))
+    if found.tells_nothing or (sharding.is_manual and not found.dims):
+        replace(call, [value])
+        return
+    constraint = ShardingConstraintOp(value, found)
+    constraint.location = call.location
+    replace(call, constraint)
+
+
+def _says_nothing(sharding: HloSharding, type_: Attribute, where: Operation) -> bool:
+    """Whether `sharding` says nothing of the layout; a warning tells where it cannot be said."""
+    if sharding.kind == "manual" and not _is_in_manual_computation(where):
+        warn(
+            where,
+            f"{num_bytes(type_):,} bytes are {{manual}}, which is a layout in a manual part alone: none is asked for",
+            category=LostShardingWarning,
+        )
+    return sharding.kind in ("manual", "unknown")
+
+
+def _is_in_manual_computation(op: Operation) -> bool:
+    parent: Operation | None = op
+    while parent is not None and not isinstance(parent, ManualComputationOp):
+        parent = parent.parent_op()
+    return parent is not None

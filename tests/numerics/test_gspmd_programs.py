@@ -1,0 +1,64 @@
+"""Programs as jax lowers them for GSPMD compute here what they compute, and what is written for GSPMD XLA computes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import gspmd_in_jax
+import sdy
+from gspmd_in_jax import PROGRAMS
+from sdy.passes.driver import import_gspmd, run_passes
+from sdy.passes.exporting.export_gspmd import ExportGspmdPass
+
+TOLERANCE = 1e-5
+
+
+def in_jax(command: str, folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, gspmd_in_jax.__file__, command, folder], capture_output=True, text=True, check=False
+    )
+    if done.returncode == 3:
+        pytest.skip("this jax has no GSPMD")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def lowered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lowered")
+    in_jax("lower", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run_by_gspmd(lowered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported")
+    for name in PROGRAMS:
+        module = sdy.parse((lowered / f"{name}.mlir").read_text())
+        import_gspmd(module)
+        run_passes(module, [ExportGspmdPass()])
+        (folder / f"{name}.mlir").write_text(sdy.format(module))
+    in_jax("run", folder)
+    return folder
+
+
+def expected(name: str) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(PROGRAMS[name])(*gspmd_in_jax.inputs()))]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_jax_lowered_for_gspmd_is_compiled(name: str, lowered: Path):
+    module = sdy.parse((lowered / f"{name}.mlir").read_text())
+    results = sdy.compile(module)(*gspmd_in_jax.inputs())
+    for result, wanted in zip(results, expected(name), strict=True):
+        np.testing.assert_allclose(np.asarray(result), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_xla_computes_what_is_exported(name: str, run_by_gspmd: Path):
+    with np.load(run_by_gspmd / f"{name}.npz") as results:
+        for result, wanted in zip(results.values(), expected(name), strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=TOLERANCE, atol=TOLERANCE)
