@@ -90,7 +90,7 @@ def _values(module: ModuleOp, lines: dict[str, Location]) -> Mapping[str, str]:
     for op in operations(module):
         for result in () if isinstance(op, ConstantOp) else op.results:
             if shape(result.type):
-                key = f"{_place(op)} {result.type}"
+                key = f"{name_of_place(op)} {result.type}"
                 found[key][_dims(get_sharding(result))] += 1
                 _note(lines, key, op)
     return {key: _counted(found[key]) for key in sorted(found)}
@@ -108,7 +108,7 @@ def _collectives(local: ModuleOp, lines: dict[str, Location]) -> Mapping[str, st
     for each in received(local):
         op = each.collective
         axes = ", ".join(axes_of(op, Grid(1, mesh.size), mesh)) or "no axis"
-        key = f"{op.name.rpartition('.')[2].replace('_', '-')} over {axes} at {_place(op)}"
+        key = f"{op.name.rpartition('.')[2].replace('_', '-')} over {axes} at {name_of_place(op)}"
         times[key] += each.times
         bytes_[key] += each.bytes
         _note(lines, key, op)
@@ -120,7 +120,7 @@ def _times(number: int) -> str:
     return "1 time" if number == 1 else f"{number:,} times"
 
 
-def _place(op: Operation) -> str:
+def name_of_place(op: Operation) -> str:
     """What jax calls the place of `op` in the program; the operation's name where it has no place."""
     return op.location.desc.data if isinstance(op.location, NameLoc) else op.name
 

@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import NameLoc
-
 from sdy.byte_sizes import shown_bytes
 from sdy.diagnostics import Where, location_of
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.report.exchanges import Groups
+from sdy.passes.account.summary import name_of_place
 from sdy.passes.common.shown_seconds import shown_seconds
 from sdy.passes.spmd.costs.footprint import Footprint
 from sdy.shown_text import shown
@@ -62,7 +61,7 @@ def _of(collective: Collective) -> str:
     op = collective.source
     if op is None:
         return ""
-    return f" of {shown(op.location.desc.data if isinstance(op.location, NameLoc) else op.name)}"
+    return f" of {shown(name_of_place(op))}"
 
 
 def _at(where: Where) -> str:
