@@ -124,6 +124,92 @@ module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.me
 
 // -----
 
+// The rest of what XLA keeps in texts. What it says in mhlo.sharding too is left to the text.
+// CHECK: sdy.mesh @mesh = <["a"=2, "b"=4]>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", ?}, {}]>}
+// CHECK-NEXT: sdy.sharding_group %arg0 group_id=21
+// CHECK-NEXT: %0 = sdy.propagation_barrier %arg0 allowed_direction=BACKWARD
+// CHECK-NEXT: %1 = stablehlo.custom_call @f(%0) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=8}, custom>}
+// CHECK-NEXT: return %1
+module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[\"a\"=2, \"b\"=4]>}"}} {
+  func.func @main(%arg0: tensor<8x8xf32> {mhlo.frontend_attributes = {xla.sdy.sharding = "#sdy.sharding<@mesh, [{\22b\22, ?}, {}]>"}, mhlo.sharding = "{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}"}) -> tensor<8x8xf32> {
+    stablehlo.custom_call @xla.sdy.ShardingGroup(%arg0) {has_side_effect = true, mhlo.frontend_attributes = {xla.sdy.sharding_group_id = "21 : i64"}} : (tensor<8x8xf32>) -> ()
+    %0 = stablehlo.custom_call @xla.sdy.PropagationBarrier(%arg0) {mhlo.frontend_attributes = {xla.sdy.allowed_direction = "2 : i32"}} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %1 = stablehlo.custom_call @f(%0) {mhlo.frontend_attributes = {xla.sdy.sharding_rule = "#sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=8}, custom>"}} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %1 : tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// A manual computation that XLA took apart: its texts on the call, as of February 2025, in another one's body.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"a"}, {}]>] out_shardings=[<@mesh, [{"a"}, {}]>] manual_axes={"a"} (%arg1: tensor<4x8xf32>) {
+// CHECK-NEXT:   %1 = sdy.manual_computation(%arg1) in_shardings=[<@mesh, [{}, {"b"}]>] out_shardings=[<@mesh, [{}, {"b"}]>] manual_axes={"b"} (%arg2: tensor<4x2xf32>) {
+// CHECK-NEXT:     %2 = stablehlo.negate %arg2
+// CHECK-NEXT:     sdy.return %2
+// CHECK-NEXT:   } : (tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK-NEXT:   sdy.return %1
+// CHECK-NEXT: } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+// CHECK-NEXT: return %0
+// CHECK-NOT: manual_computation_body
+module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[\"a\"=2, \"b\"=4]>}"}} {
+  func.func @main(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %0 = stablehlo.custom_call @xla.sdy.GlobalToLocalShape(%arg0) : (tensor<8x8xf32>) -> tensor<4x8xf32>
+    %1 = call @xla.sdy.manual_computation_body(%0) {mhlo.frontend_attributes = {xla.sdy.in_shardings = "#sdy.sharding_per_value<[<@mesh, [{\22a\22}, {}]>]>", xla.sdy.manual_axes = "#sdy<manual_axes{\22a\22}>", xla.sdy.out_shardings = "#sdy.sharding_per_value<[<@mesh, [{\22a\22}, {}]>]>"}} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %2 = stablehlo.custom_call @xla.sdy.LocalToGlobalShape(%1) : (tensor<4x8xf32>) -> tensor<8x8xf32>
+    return %2 : tensor<8x8xf32>
+  }
+  func.func @xla.sdy.manual_computation_body(%arg0: tensor<4x8xf32>) -> tensor<4x8xf32> {
+    %0 = stablehlo.custom_call @xla.sdy.GlobalToLocalShape(%arg0) : (tensor<4x8xf32>) -> tensor<4x2xf32>
+    %1 = call @xla.sdy.manual_computation_body_0(%0) {mhlo.frontend_attributes = {xla.sdy.in_shardings = "#sdy.sharding_per_value<[<@mesh, [{}, {\22b\22}]>]>", xla.sdy.manual_axes = "#sdy<manual_axes{\22b\22}>", xla.sdy.out_shardings = "#sdy.sharding_per_value<[<@mesh, [{}, {\22b\22}]>]>"}} : (tensor<4x2xf32>) -> tensor<4x2xf32>
+    %2 = stablehlo.custom_call @xla.sdy.LocalToGlobalShape(%1) : (tensor<4x2xf32>) -> tensor<4x8xf32>
+    return %2 : tensor<4x8xf32>
+  }
+  func.func @xla.sdy.manual_computation_body_0(%arg0: tensor<4x2xf32>) -> tensor<4x2xf32> {
+    %0 = stablehlo.negate %arg0 : tensor<4x2xf32>
+    return %0 : tensor<4x2xf32>
+  }
+}
+
+// -----
+
+// The same on the custom calls, as of May 2025, with a tuple, as what came through HLO.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %0 = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{"a"}]>, <@mesh, [{}]>] out_shardings=[<@mesh, [{"a"}]>] manual_axes={"a", "b"} (%arg2: tensor<4xf32>, %arg3: tensor<4xf32>) {
+// CHECK-NEXT:   %1 = stablehlo.add %arg2, %arg3
+// CHECK:      return %0
+module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[\"a\"=2, \"b\"=4]>}"}} {
+  func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<4xf32>) -> tensor<8xf32> {
+    %0 = stablehlo.custom_call @xla.sdy.GlobalToLocalShape(%arg0, %arg1) {has_side_effect = true, mhlo.frontend_attributes = {xla.sdy.in_shardings = "#sdy.sharding_per_value<[<@mesh, [{\22a\22}]>, <@mesh, [{}]>]>", xla.sdy.manual_axes = "#sdy<manual_axes{\22a\22, \22b\22}>"}} : (tensor<8xf32>, tensor<4xf32>) -> tuple<tensor<4xf32>, tensor<4xf32>>
+    %1 = stablehlo.get_tuple_element %0[0] : (tuple<tensor<4xf32>, tensor<4xf32>>) -> tensor<4xf32>
+    %2 = stablehlo.get_tuple_element %0[1] : (tuple<tensor<4xf32>, tensor<4xf32>>) -> tensor<4xf32>
+    %3 = call @xla.sdy.manual_computation_body.2(%1, %2) {mhlo.frontend_attributes = {inlineable = "false"}} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %4 = stablehlo.custom_call @xla.sdy.LocalToGlobalShape(%3) {mhlo.frontend_attributes = {xla.sdy.manual_axes = "#sdy<manual_axes{\22a\22, \22b\22}>", xla.sdy.out_shardings = "#sdy.sharding_per_value<[<@mesh, [{\22a\22}]>]>"}} : (tensor<4xf32>) -> tensor<8xf32>
+    return %4 : tensor<8xf32>
+  }
+  func.func private @xla.sdy.manual_computation_body.2(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.add %arg0, %arg1 : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[\"a\"=2]>}"}} {
+  func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error@+1 {{calls what is between xla.sdy.GlobalToLocalShape and xla.sdy.LocalToGlobalShape, and one custom call @xla.sdy.GlobalToLocalShape is missing}}
+    %0 = call @xla.sdy.manual_computation_body(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+  func.func @xla.sdy.manual_computation_body(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+    return %arg0 : tensor<4xf32>
+  }
+}
+
+// -----
+
 // expected-error@+1 {{'mhlo.sharding', column 10 of '{devices=[2,3]<=[8]}': 6 tiles need as many devices, and not 8}}
 func.func @main(%arg0: tensor<6xf32> {mhlo.sharding = "{devices=[2,3]<=[8]}"}) {
   return

@@ -1,106 +1,143 @@
-"""What XLA keeps of SDY in `mhlo.frontend_attributes`, as texts: meshes, and the shardings on them."""
+"""What XLA keeps of SDY in `mhlo.frontend_attributes`, as texts: meshes, and all that is said on them.
+
+XLA writes a module like this before it becomes HLO, which has no SDY, and reads it when it comes back. It has the same
+in `mhlo.sharding` once more, for whoever knows only that, with less said.
+"""
+
+from collections.abc import Callable
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.exceptions import ParseError
 
-from sdy.diagnostics import DiagnosticError, error
-from sdy.dialect.attributes import SHARDING, MeshAttr, TensorShardingAttr, TensorShardingPerValueAttr
-from sdy.dialect.ops import MeshOp, ShardingConstraintOp
-from sdy.ir.editing import insert, replace
+from sdy.dialect.attributes import (
+    SHARDING,
+    SHARDING_RULE,
+    MeshAttr,
+    OpShardingRuleAttr,
+    TensorShardingAttr,
+)
+from sdy.dialect.enums import PropagationDirection
+from sdy.dialect.ops import MeshOp, PropagationBarrierOp, ShardingConstraintOp, ShardingGroupOp
+from sdy.dialect.shardings import set_result_shardings
+from sdy.ir.editing import erase, insert, replace
 from sdy.ir.walking import operations
-from sdy.passes.common.argument_attributes import set_result_attribute
+from sdy.passes.common.argument_attributes import remove_from_arguments_and_results, set_result_attribute
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.gspmd.texts import SHARDING_CALL, text_in, without_text
-from sdy.sharding import TensorSharding
+from sdy.passes.gspmd.frontend_texts import MESHES, FrontendTexts
+from sdy.passes.gspmd.round_trip import restore_manual_computations
+from sdy.passes.gspmd.texts import HLO_SHARDING, SHARDING_CALL, is_call, without_text
 from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.text import Parser
 
-MESHES = "xla.sdy.meshes"
-"""The attribute of a module with its meshes by name, as a text."""
 _SHARDING = "xla.sdy.sharding"
-"""The attribute with the sharding of an argument, or those of the results of an operation, as a text."""
-_RESULT = "xla.sdy.FuncResultSharding"
-"""The custom call that says which sharding a result of the function has, which returns what it makes."""
-_APART = ("xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape")
-"""The custom calls around a manual computation that XLA has taken apart."""
+"""The attribute with the sharding of an argument, or those of the results of an operation."""
+_RULE = "xla.sdy.sharding_rule"
+"""The attribute with the sharding rule of an operation."""
+_GROUP = "xla.sdy.sharding_group_id"
+_DIRECTION = "xla.sdy.allowed_direction"
 
 
 def import_frontend_attributes(module: ModuleOp, ctx: Context) -> None:
     """Make these texts of `module` what they say; DiagnosticError for one that cannot be read."""
-    meshes = text_in(module.attributes, MESHES)
+    texts = FrontendTexts(ctx)
+    meshes = texts.read(module.attributes, MESHES, DictionaryAttr, module)
     if meshes is not None:
-        _add_meshes(module, _parsed(meshes, module, ctx))
+        _add_meshes(module, meshes)
         module.attributes = without_text(module.attributes, MESHES)
+        _drop_said_twice(module)
     for op in list(operations(module)):
         if isinstance(op, FuncOp):
-            _import_arguments(op, ctx)
-            continue
-        target = op.call_target_name.data.removeprefix("local_") if isinstance(op, CustomCallOp) else ""
-        if target in _APART:
-            raise error(
-                op,
-                "a manual computation that XLA has taken apart for its round trip is not put together again: "
-                "give the module as it was before",
-            )
-        if (text := text_in(op.attributes, _SHARDING)) is not None:
-            _import_operation(op, target, _shardings(text, op, ctx))
+            _import_arguments(op, texts)
+        elif isinstance(op, CustomCallOp) and (importing := _CALLS.get(texts.target(op))) is not None:
+            importing(op, texts)
+        else:
+            _import_operation(op, texts)
+    restore_manual_computations(module, texts)
 
 
-def _add_meshes(module: ModuleOp, meshes: Attribute) -> None:
+def _add_meshes(module: ModuleOp, meshes: DictionaryAttr) -> None:
     symbols = Symbols(module)
     place = InsertPoint.at_start(module.body.block)
-    for name, mesh in meshes.data.items() if isinstance(meshes, DictionaryAttr) else ():
+    for name, mesh in meshes.data.items():
         if isinstance(mesh, MeshAttr) and symbols.lookup(name) is None:
             op = MeshOp(name, mesh.data)
             insert(op, place)
             symbols.insert(op)
 
 
-def _import_arguments(function: FuncOp, ctx: Context) -> None:
+def _drop_said_twice(module: ModuleOp) -> None:
+    """Drop `mhlo.sharding`, which XLA writes beside all that it says in these texts, but for constraints of its own."""
+    for op in operations(module):
+        if not is_call(op, SHARDING_CALL):
+            op.attributes = without_text(op.attributes)
+        if isinstance(op, FuncOp):
+            remove_from_arguments_and_results(op, {HLO_SHARDING})
+
+
+def _import_arguments(function: FuncOp, texts: FrontendTexts) -> None:
     for name, given in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
-        if given is None:
-            continue
-        entries: list[DictionaryAttr] = []
-        for entry in given:
-            if (text := text_in(entry.data, _SHARDING)) is not None:
-                (sharding,) = _shardings(text, function, ctx)
-                entry = DictionaryAttr({**without_text(entry.data, _SHARDING), SHARDING: TensorShardingAttr(sharding)})
-            entries.append(entry)
-        function.properties[name] = ArrayAttr(entries)
+        if given is not None:
+            function.properties[name] = ArrayAttr(_imported(entry, function, texts) for entry in given)
 
 
-def _import_operation(op: Operation, target: str, shardings: tuple[TensorSharding, ...]) -> None:
-    if target == _RESULT:
-        for use in op.results[0].uses:
+def _imported(entry: DictionaryAttr, function: FuncOp, texts: FrontendTexts) -> DictionaryAttr:
+    sharding = texts.read(entry.data, _SHARDING, TensorShardingAttr, function)
+    if sharding is None:
+        return entry
+    return DictionaryAttr({**without_text(entry.data, _SHARDING), SHARDING: sharding})
+
+
+def _import_operation(op: Operation, texts: FrontendTexts) -> None:
+    shardings = texts.shardings(op.attributes, _SHARDING, op)
+    rule = texts.read(op.attributes, _RULE, OpShardingRuleAttr, op)
+    if shardings is not None:
+        op.attributes = without_text(op.attributes, _SHARDING)
+        set_result_shardings(op, shardings)
+    if rule is not None:
+        op.attributes = {**without_text(op.attributes, _RULE), SHARDING_RULE: rule}
+
+
+def _import_constraint(call: CustomCallOp, texts: FrontendTexts) -> None:
+    shardings = texts.shardings(call.attributes, _SHARDING, call)
+    if shardings is None:
+        return  # said in `mhlo.sharding` alone
+    constraint = ShardingConstraintOp(call.inputs[0], shardings[0])
+    constraint.location = call.location
+    replace(call, constraint)
+
+
+def _import_result(call: CustomCallOp, texts: FrontendTexts) -> None:
+    """Say of the results of the function that are this call's which sharding they have."""
+    shardings = texts.shardings(call.attributes, _SHARDING, call) or ()
+    for sharding in shardings:
+        for use in call.results[0].uses:
             function = use.operation.parent_op()
             if isinstance(function, FuncOp):
-                set_result_attribute(function, use.index, SHARDING, TensorShardingAttr(shardings[0]))
-        replace(op, [op.operands[0]])
-    elif target == SHARDING_CALL:
-        constraint = ShardingConstraintOp(op.operands[0], shardings[0])
-        constraint.location = op.location
-        replace(op, constraint)
-    else:
-        op.attributes = {**without_text(op.attributes, _SHARDING), SHARDING: TensorShardingPerValueAttr(shardings)}
+                set_result_attribute(function, use.index, SHARDING, TensorShardingAttr(sharding))
+    replace(call, [call.inputs[0]])
 
 
-def _shardings(text: str, where: Operation, ctx: Context) -> tuple[TensorSharding, ...]:
-    match _parsed(text, where, ctx):
-        case TensorShardingAttr() as one:
-            return (one.data,)
-        case TensorShardingPerValueAttr() as several if several.data:
-            return several.data
-        case other:
-            raise error(where, f"'{_SHARDING}' is a sharding, and not '{other}'")
+def _import_group(call: CustomCallOp, texts: FrontendTexts) -> None:
+    number = texts.required(call.attributes, _GROUP, IntegerAttr, call)
+    group = ShardingGroupOp(call.inputs[0], number.value.data)
+    group.location = call.location
+    insert(group, InsertPoint.before(call))
+    erase(call)
 
 
-def _parsed(text: str, where: Operation, ctx: Context) -> Attribute:
-    # What went through HLO has a backslash before each quote.
-    try:
-        return Parser(ctx, text.replace("\\", ""), "mhlo.frontend_attributes").parse_attribute()
-    except (DiagnosticError, ParseError) as problem:
-        raise error(where, f"the frontend attribute '{text}' cannot be read: {problem}") from None
+def _import_barrier(call: CustomCallOp, texts: FrontendTexts) -> None:
+    number = texts.required(call.attributes, _DIRECTION, IntegerAttr, call)
+    barrier = PropagationBarrierOp(call.inputs[0], PropagationDirection(number.value.data))
+    barrier.location = call.location
+    replace(call, barrier)
+
+
+_CALLS: dict[str, Callable[[CustomCallOp, FrontendTexts], None]] = {
+    SHARDING_CALL: _import_constraint,
+    "xla.sdy.FuncResultSharding": _import_result,
+    "xla.sdy.ShardingGroup": _import_group,
+    "xla.sdy.PropagationBarrier": _import_barrier,
+}
+"""What the custom calls of these targets become."""

@@ -17,7 +17,8 @@ from sdy.gspmd.hlo_sharding import HloSharding
 from sdy.ir.editing import AnalysisPreservingPass, insert, replace
 from sdy.ir.walking import operations
 from sdy.passes.common.num_bytes import num_bytes
-from sdy.passes.gspmd.frontend import MESHES, import_frontend_attributes
+from sdy.passes.gspmd.frontend import import_frontend_attributes
+from sdy.passes.gspmd.frontend_texts import MESHES
 from sdy.passes.gspmd.named_shardings import NamedShardings
 from sdy.passes.gspmd.outline import outline_manual_parts
 from sdy.passes.gspmd.texts import (
@@ -54,7 +55,8 @@ class ImportGspmdPass(AnalysisPreservingPass):
     The mesh is cut where any of the shardings is. Those that no one mesh has, as tiles of 2 x 3 and of 3 x 2 devices,
     get several, which `sdy-unify-meshes` tells of. Where the module has meshes, they are taken, and their sub-axes.
     Groups (`shard_as`, `shard_like`) become `sdy.sharding_group`, and what is between `SPMDFullToShardShape` and
-    `SPMDShardToFullShape` an `sdy.manual_computation`.
+    `SPMDShardToFullShape` an `sdy.manual_computation`. Where a module has both, what XLA keeps in frontend attributes
+    counts, of which `mhlo.sharding` says less.
 
     Raises DiagnosticError for a text that is no sharding, and a manual part that cannot be outlined.
     """

@@ -34,6 +34,13 @@ def lowered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def through_hlo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("through_hlo")
+    in_jax("through-hlo", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
 def run_by_gspmd(lowered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported")
     for name in PROGRAMS:
@@ -52,6 +59,15 @@ def expected(name: str) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_jax_lowered_for_gspmd_is_compiled(name: str, lowered: Path):
     module = sdy.parse((lowered / f"{name}.mlir").read_text())
+    results = sdy.compile(module)(*gspmd_in_jax.inputs())
+    for result, wanted in zip(results, expected(name), strict=True):
+        np.testing.assert_allclose(np.asarray(result), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_came_through_hlo_is_compiled(name: str, through_hlo: Path):
+    """Its shardings, and manual computations that XLA took apart, are in frontend attributes alone."""
+    module = sdy.parse((through_hlo / f"{name}.mlir").read_text())
     results = sdy.compile(module)(*gspmd_in_jax.inputs())
     for result, wanted in zip(results, expected(name), strict=True):
         np.testing.assert_allclose(np.asarray(result), wanted, rtol=TOLERANCE, atol=TOLERANCE)

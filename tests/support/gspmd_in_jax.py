@@ -1,7 +1,10 @@
 """Programs as jax lowers them for GSPMD, in a process of its own, and what XLA's partitioner GSPMD makes of programs.
 
-python gspmd_in_jax.py lower FOLDER    writes each program to FOLDER/NAME.mlir; exits with 3 where jax has no GSPMD
-python gspmd_in_jax.py run FOLDER      runs each FOLDER/NAME.mlir on 8 devices, and writes what it returns to NAME.npz
+python gspmd_in_jax.py lower FOLDER         writes each program to FOLDER/NAME.mlir
+python gspmd_in_jax.py run FOLDER           runs each FOLDER/NAME.mlir on 8 devices, and writes the results to NAME.npz
+python gspmd_in_jax.py through-hlo FOLDER   writes each program, lowered for Shardy and through HLO and back, likewise
+
+The first two exit with 3 where jax has no GSPMD.
 """
 
 import sys
@@ -110,6 +113,15 @@ def lower(folder: Path) -> None:
         (folder / f"{name}.mlir").write_text(lowered.as_text())
 
 
+def through_hlo(folder: Path) -> None:
+    xla = import_module("jaxlib._jax").mlir
+    for name, program in PROGRAMS.items():
+        types = [jax.ShapeDtypeStruct(shape, "float32") for shape in SHAPES]
+        lowered = jax.jit(program, in_shardings=(placed("a"), placed(None, "b"))).lower(*types).as_text()
+        hlo = xla.mlir_module_to_xla_computation(lowered, use_tuple_args=False, return_tuple=False)
+        (folder / f"{name}.mlir").write_text(xla.xla_computation_to_mlir_module(hlo))
+
+
 def run(folder: Path) -> None:
     untyped: Any = jax
     compiler, lib, sharding_impls = (_internal(name) for name in ("compiler", "lib", "sharding_impls"))
@@ -145,11 +157,12 @@ def inputs() -> list[Any]:
 
 
 def main(command: str, folder: str) -> int:
-    try:
-        jax.config.update("jax_use_shardy_partitioner", False)
-    except AttributeError:
-        return 3
-    {"lower": lower, "run": run}[command](Path(folder))
+    if command != "through-hlo":
+        try:
+            jax.config.update("jax_use_shardy_partitioner", False)
+        except AttributeError:
+            return 3
+    {"lower": lower, "run": run, "through-hlo": through_hlo}[command](Path(folder))
     return 0
 
 

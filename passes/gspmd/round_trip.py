@@ -1,0 +1,140 @@
+"""Manual computations that XLA has taken apart, into functions that are called between two custom calls."""
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import ModuleOp, TupleType
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from sdy.diagnostics import error
+from sdy.dialect.attributes import ManualAxesAttr
+from sdy.dialect.ops import ManualComputationOp, ReturnOp
+from sdy.ir.editing import erase, insert
+from sdy.ir.walking import operations_of
+from sdy.passes.common.call_graph import functions
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.gspmd.calls import inline_calls_in
+from sdy.passes.gspmd.frontend_texts import FrontendTexts
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.stablehlo.tuples import GetTupleElementOp
+
+_BODIES = ("xla.sdy.manual_computation_body", "xla.sdy.inlinable_manual_computation_body")
+"""What the names of functions begin with that are the bodies of manual computations."""
+_BEGIN, _END = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
+_IN, _OUT, _AXES = "xla.sdy.in_shardings", "xla.sdy.out_shardings", "xla.sdy.manual_axes"
+
+
+def restore_manual_computations(module: ModuleOp, texts: FrontendTexts) -> None:
+    """Make each call of such a function the `sdy.manual_computation` that it was.
+
+    Before, its shardings and axes being texts of the custom calls, or of the call::
+
+        %0:2 = stablehlo.custom_call @xla.sdy.GlobalToLocalShape(%x, %y)
+        %1 = call @xla.sdy.manual_computation_body(%0#0, %0#1)
+        %2 = stablehlo.custom_call @xla.sdy.LocalToGlobalShape(%1)
+
+    After::
+
+        %2 = sdy.manual_computation(%x, %y) in_shardings=[...] out_shardings=[...] manual_axes={...} { ... }
+
+    A computation without arguments, or without results, has no call before it, or none after it. What came through
+    HLO has a tuple where there are several. Raises DiagnosticError where a part is missing.
+    """
+    calls = [call for call in operations_of(module, CallOp) if _is_body(call.callee.root_reference.data)]
+    inline_calls_in([_restored(call, texts) for call in calls], module)
+    called = {call.callee.root_reference.data for call in operations_of(module, CallOp)}
+    symbols = Symbols(module)
+    for function in functions(module):
+        if _is_body(function.sym_name.data) and function.sym_name.data not in called:
+            symbols.erase(function)
+    for op in operations_of(module, CustomCallOp):
+        if texts.target(op) in (_BEGIN, _END):
+            raise error(op, f"stands for a boundary of a manual computation, and no function @{_BODIES[0]} is called")
+
+
+def _is_body(name: str) -> bool:
+    return name.removeprefix("local_").startswith(_BODIES)
+
+
+def _restored(call: CallOp, texts: FrontendTexts) -> ManualComputationOp:
+    """The manual computation of which `call` calls the body, in its place, with that call in it."""
+    begin = _one((value.owner for value in call.arguments), _BEGIN, texts, call)
+    end = _one((use.operation for value in call.res for use in value.uses), _END, texts, call)
+    operands, locals_ = (begin.inputs, [*_values(begin).values()]) if begin else ((), [])
+    if [*call.arguments] != locals_ or [*call.res] != [*(end.inputs if end else ())]:
+        raise error(call, f"takes all that {_BEGIN} gives, and gives all that {_END} takes, in their order")
+    block = Block(arg_types=[value.type for value in locals_])
+    inner = call.clone(dict(zip(call.arguments, block.args, strict=True)))
+    block.add_ops([inner, ReturnOp(*inner.results)])
+    types = _types(end) if end else ()
+    told_by = [op for op in (call, begin, end) if op is not None]
+    computation = ManualComputationOp(
+        operands,
+        Region(block),
+        types,
+        _shardings(told_by, _IN, len(operands), texts),
+        _shardings(told_by, _OUT, len(types), texts),
+        _axes(told_by, texts),
+    )
+    computation.location = call.location
+    insert(computation, InsertPoint.before(call))
+    for index, value in _values(end).items() if end else ():
+        value.replace_all_uses_with(computation.outputs[index])
+    for op in (*_with_elements(end), call, *_with_elements(begin)):
+        erase(op)
+    return computation
+
+
+def _one(ops: Iterable[Operation | Block], target: str, texts: FrontendTexts, call: CallOp) -> CustomCallOp | None:
+    """The custom call of this target that all of `ops` are, or take an element of; None where there are none."""
+    calls = {op.operand.owner if isinstance(op, GetTupleElementOp) else op: None for op in ops}
+    match [*calls]:
+        case []:
+            return None
+        case [CustomCallOp() as found] if texts.target(found) == target:
+            return found
+        case _:
+            raise error(call, f"calls what is between {_BEGIN} and {_END}, and one custom call @{target} is missing")
+
+
+def _types(boundary: CustomCallOp) -> Sequence[Attribute]:
+    """The types of the tensors that `boundary` gives."""
+    first = boundary.result_types[0]
+    return first.types.data if isinstance(first, TupleType) else boundary.result_types
+
+
+def _values(boundary: CustomCallOp) -> dict[int, SSAValue]:
+    """The tensors that `boundary` gives, by their number; those of a tuple that nobody takes are none."""
+    if not isinstance(boundary.result_types[0], TupleType):
+        return dict(enumerate(boundary.results))
+    elements = [op for op in _with_elements(boundary) if isinstance(op, GetTupleElementOp)]
+    return dict(sorted((op.index.value.data, op.result) for op in elements))
+
+
+def _with_elements(boundary: CustomCallOp | None) -> Sequence[Operation]:
+    """`boundary`, after what takes elements of the tuple that it gives."""
+    if boundary is None:
+        return ()
+    users = [use.operation for result in boundary.results for use in result.uses]
+    return [*(op for op in users if isinstance(op, GetTupleElementOp)), boundary]
+
+
+def _shardings(told_by: Sequence[Operation], name: str, count: int, texts: FrontendTexts) -> Sequence[TensorSharding]:
+    for op in told_by:
+        found = texts.shardings(op.attributes, name, op)
+        if found is not None and len(found) != count:
+            raise error(op, f"'{name}' has {len(found)} shardings for {count} values")
+        if found is not None:
+            return found
+    if count:
+        raise error(
+            told_by[0], f"is of a manual computation with {count} values, and no '{name}' says how they are split"
+        )
+    return ()
+
+
+def _axes(told_by: Sequence[Operation], texts: FrontendTexts) -> Sequence[str]:
+    found = [texts.read(op.attributes, _AXES, ManualAxesAttr, op) for op in told_by]
+    return next((axes.data for axes in found if axes is not None), ())
