@@ -9,7 +9,7 @@ and partitioning make of it, whose arguments and results lie where jax was told 
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from warnings import warn
 
@@ -24,6 +24,7 @@ from sdy.passes.jax.given_shardings import GivenShardings
 from sdy.passes.jax.jax_internals import ToCompile, before_xla_compiles
 from sdy.passes.jax.laid_out import LaidOut, asked_by
 from sdy.passes.jax.local_program import LocalProgram, parsed
+from sdy.passes.jax.persistent_cache import Manual, remembered
 from sdy.passes.policy.policy import Policy
 
 
@@ -73,11 +74,16 @@ def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]
         if of_context.size > jax.device_count() and lowered.names_meshes:
             refuse_abstract(lowered.function, of_context)
         return None
-    laid_out = LaidOut.of(lowered, compilers)
-    if not laid_out.is_sharded:
+    made = remembered(lowered, compilers, partial(_made, lowered, compilers))
+    if made is None:
         return None
-    text, shardings = laid_out.manual()
+    text, shardings = made
     return parsed(text), shardings
+
+
+def _made(lowered: ToCompile, compilers: Sequence[Compiler]) -> Manual | None:
+    laid_out = LaidOut.of(lowered, compilers)
+    return laid_out.manual() if laid_out.is_sharded else None
 
 
 def _warn_of_other_devices(lowered: ToCompile, asked: Iterable[Compiler]) -> None:

@@ -10,7 +10,7 @@ from importlib import import_module
 from inspect import isfunction
 from typing import Any
 
-from jax._src import core, dispatch, dtypes, sharding_impls
+from jax._src import compilation_cache, config, core, dispatch, dtypes, sharding_impls
 from jax._src.custom_partitioning import _ShardingCallbackInfo
 from jax._src.interpreters import mlir as lowering
 from jax._src.interpreters import pxla
@@ -75,6 +75,11 @@ class ToCompile:
     def text(self) -> str:
         """The module as MLIR text, with what jax knows of where its operations come from."""
         return str(self.module.operation.get_asm(enable_debug_info=True))
+
+    @property
+    def text_without_places(self) -> str:
+        """The module as MLIR text, without where its operations come from."""
+        return str(self.module.operation.get_asm())
 
 
 def keep_alive(ctx: mlir.LoweringRuleContext, kept: Any) -> bool:
@@ -163,6 +168,29 @@ def _known(of_jax: Any, ours: NamedSharding, aval: Any, meshes: Sequence[AnyMesh
         return of_jax
     device = next(iter(ours.device_set))
     return NamedSharding(ours.mesh, ours.spec, memory_kind=device.default_memory().kind)
+
+
+@dataclass(frozen=True)
+class PersistentCache:
+    """What jax keeps in files for later processes: bytes, by names. What took less than so many seconds is not kept.
+
+    Both functions raise what reading and writing files raises.
+    """
+
+    get: Callable[[str], bytes | None]
+    put: Callable[[str, bytes], None]
+    least_seconds: float
+
+
+def persistent_cache(devices: Sequence[Device]) -> PersistentCache | None:
+    """jax's persistent compilation cache; None where a person has set none, or has turned it off."""
+    if not devices or not compilation_cache.is_persistent_cache_enabled():
+        return None
+    device: Any = devices[0]
+    untyped: Any = compilation_cache
+    kept = untyped._get_cache(device.client)
+    least: float = config.persistent_cache_min_compile_time_secs.value
+    return None if kept is None else PersistentCache(kept.get, kept.put, least)
 
 
 def on_devices(mesh: Mesh) -> AbstractContextManager[None]:

@@ -28,6 +28,7 @@ UNBOUNDED_CACHES = {
     "sdy.ir.walking._is_one_of": CLASSES,
     "sdy.passes.common.symbol_dce._way_to_parts": CLASSES,
     "sdy.passes.jax.compiler.let_jax_ask": "a call without arguments",
+    "sdy.passes.jax.persistent_cache._source": "a call without arguments",
     "sdy.passes.jax.rounding._epsilon": "an entry for each element type",
     "sdy.passes.jax.rounding._epsilon_of": "an entry for each element type",
     "sdy.passes.propagation.directions._direction": "an entry for each of a few dozen cases",

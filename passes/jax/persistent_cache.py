@@ -1,0 +1,151 @@
+"""Partitioned programs in jax's persistent compilation cache: a process finds what one before it has made.
+
+    jax.config.update("jax_compilation_cache_dir", "/somewhere")
+
+There jax keeps what XLA has compiled. Beside it is what XLA was given to compile, and where its results lie, under a
+name that is made of all that this depends on: the program that jax lowered, without the places in Python; its devices
+and meshes; the source of this package, and the versions of what it is built on. As with jax, what took less than
+`jax_persistent_cache_min_compile_time_secs` to make is not kept, and of several processes one writes.
+
+What a function of Python has a part in is not kept: a policy, a custom partitioning, a question for a sharding. Nor is
+what something was told of, which would then be told once only.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+
+import sdy
+from sdy.diagnostics import Diagnostic, capture, report
+from sdy.passes.jax.chosen import Compiler, compares_layouts
+from sdy.passes.jax.device_mesh import AnyMesh, Device
+from sdy.passes.jax.jax_internals import PersistentCache, ToCompile, persistent_cache
+
+Manual: TypeAlias = tuple[str, list[NamedSharding]]
+"""What XLA is given to compile, as the text of a module, and where its results lie."""
+
+_LOGGER = logging.getLogger(__name__)
+_BUILT_ON = ("jax", "jaxlib", "xdsl")
+
+
+def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable[[], Manual | None]) -> Manual | None:
+    """What `make` makes of what is `lowered`, or a process before this one made of the same.
+
+    `make` returns None for a program that is not sharded, which is not kept.
+    """
+    kept = persistent_cache(lowered.devices)
+    if kept is None or not _is_told_by_its_text(lowered, compilers):
+        return make()
+    name = _name(lowered, compilers)
+    if (found := _found(kept, name, lowered.devices)) is not None:
+        return found
+    start = time.perf_counter()
+    told: list[Diagnostic] = []
+    try:
+        with capture() as told:
+            made = make()
+    finally:
+        for diagnostic in told:
+            report(diagnostic)
+    took = time.perf_counter() - start
+    if made is not None and not told and took >= kept.least_seconds and jax.process_index() == 0:
+        try:
+            kept.put(name, _written(made, lowered.devices))
+        except OSError as problem:
+            _LOGGER.warning("%s cannot be written to jax's persistent cache: %s", name, problem)
+    return made
+
+
+def _found(kept: PersistentCache, name: str, devices: Sequence[Device]) -> Manual | None:
+    """What the entry of this name says; None where there is none that can be read."""
+    try:
+        entry = kept.get(name)
+        return None if entry is None else _read(entry, devices)
+    except (OSError, zlib.error, LookupError, TypeError, ValueError) as problem:
+        _LOGGER.warning("%s cannot be read from jax's persistent cache: %s", name, problem)
+        return None
+
+
+def _is_told_by_its_text(lowered: ToCompile, compilers: Iterable[Compiler]) -> bool:
+    """Whether no function of Python, and nothing registered from outside, has a part in what is made of the program."""
+    of_functions = any(not isinstance(each, Compiler) for each in lowered.kept_alive)
+    return not of_functions and all(compiler.policy is None for compiler in compilers)
+
+
+def _name(lowered: ToCompile, compilers: Sequence[Compiler]) -> str:
+    """The name of the entry of what is made of `lowered`."""
+    devices = lowered.devices
+    meshes = [*(compiler.mesh for compiler in compilers), jax.sharding.get_abstract_mesh(), *lowered.meshes]
+    said = [
+        _source(),
+        *map(version, _BUILT_ON),
+        [(device.platform, device.device_kind, device.id) for device in devices],
+        [*dict.fromkeys(_mesh_text(mesh) for mesh in meshes if mesh is not None)],
+        compares_layouts(compilers),
+        lowered.text_without_places,
+    ]
+    digest = hashlib.sha256(repr(said).encode()).hexdigest()
+    return f"sdy_{re.sub(r'[^A-Za-z0-9_]', '_', lowered.function)}-{digest}"
+
+
+@cache
+def _source() -> str:
+    """A digest of the source of this package: what it makes of a program, another version makes otherwise."""
+    digest = hashlib.sha256()
+    (root,) = sdy.__path__
+    for folder, folders, files in os.walk(root, followlinks=True):
+        folders.sort()
+        for name in sorted(name for name in files if name.endswith(".py")):
+            digest.update(name.encode() + b"\0" + Path(folder, name).read_bytes())
+    return digest.hexdigest()
+
+
+def _mesh_text(mesh: AnyMesh) -> str:
+    return repr((mesh.axis_names, mesh.axis_sizes, mesh.axis_types, [device.id for device in _devices(mesh)]))
+
+
+def _devices(mesh: AnyMesh) -> Sequence[Device]:
+    return () if isinstance(mesh, AbstractMesh) else tuple(mesh.devices.flat)
+
+
+def _written(made: Manual, devices: Sequence[Device]) -> bytes:
+    text, shardings = made
+    places = {device: place for place, device in enumerate(devices)}
+    said = [
+        {
+            "axes": [*zip(sharding.mesh.axis_names, sharding.mesh.axis_sizes, strict=True)],
+            "types": [type_.name for type_ in sharding.mesh.axis_types],
+            "devices": [places[device] for device in _devices(sharding.mesh)],
+            "dims": [(axes,) if isinstance(axes, str) else axes for axes in sharding.spec.partitions],
+            "unreduced": sorted(sharding.spec.unreduced),
+        }
+        for sharding in shardings
+    ]
+    return zlib.compress(json.dumps({"shardings": said, "text": text}).encode(), level=1)
+
+
+def _read(entry: bytes, devices: Sequence[Device]) -> Manual:
+    """What `_written` wrote. Raises zlib.error, LookupError, TypeError or ValueError where the entry is damaged."""
+    found = json.loads(zlib.decompress(entry))
+    return found["text"], [_sharding(said, devices) for said in found["shardings"]]
+
+
+def _sharding(said: Mapping[str, Any], devices: Sequence[Device]) -> NamedSharding:
+    names, sizes = zip(*said["axes"], strict=True)
+    grid = np.array([devices[place] for place in said["devices"]], dtype=object).reshape(sizes)
+    mesh = Mesh(grid, names, axis_types=tuple(AxisType[name] for name in said["types"]))
+    dims = [None if axes is None else tuple(axes) for axes in said["dims"]]
+    return NamedSharding(mesh, PartitionSpec(*dims, unreduced=frozenset(said["unreduced"])))

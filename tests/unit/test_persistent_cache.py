@@ -1,0 +1,66 @@
+"""What a process has partitioned, another one finds in jax's persistent compilation cache."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cached_programs
+
+
+def calls(folder: Path) -> dict[str, Any]:
+    """What each call of the programs does in a process that has `folder` as its cache."""
+    command = [sys.executable, cached_programs.__file__, str(folder)]
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[str, Any]:
+    return calls(folder)
+
+
+def test_a_program_is_partitioned_once(found: dict[str, Any]):
+    assert (found["first"]["made"], found["again"]["made"]) == (1, 0)
+    assert found["again"]["results"] == found["first"]["results"]
+
+
+@pytest.mark.parametrize("name", ["other devices", "other shape", "not compared"])
+def test_what_differs_is_partitioned_by_itself(name: str, found: dict[str, Any]):
+    assert found[name]["made"] == 1
+
+
+@pytest.mark.parametrize("name", ["policy", "custom partitioning"])
+def test_what_a_function_of_python_decides_is_asked_each_time(name: str, found: dict[str, Any]):
+    assert (found[name]["made"], found[f"{name} again"]["made"]) == (1, 1)
+
+
+def test_what_is_told_is_told_each_time(found: dict[str, Any]):
+    assert found["told"]["told"] == found["told again"]["told"] > 0
+
+
+def test_another_process_finds_what_one_has_made(folder: Path, found: dict[str, Any]):
+    of_other = calls(folder)
+    for name in ("other devices", "other shape", "not compared"):
+        assert of_other[name]["made"] == 0
+        assert of_other[name]["results"] == found[name]["results"]
+
+
+def test_what_is_damaged_is_made_anew(folder: Path, found: dict[str, Any], tmp_path: Path):
+    for entry in folder.iterdir():
+        damaged = entry.read_bytes()[:100] if entry.name.startswith("sdy_") else entry.read_bytes()
+        (tmp_path / entry.name).write_bytes(damaged)
+    anew = calls(tmp_path)
+    assert anew["first"]["made"] == 1
+    assert anew["first"]["results"] == found["first"]["results"]
