@@ -1,15 +1,23 @@
 """Python's garbage collector, paused while a module is read, verified, changed or printed.
 
 Operations, blocks and values refer to each other in cycles, and all of them stay: time and again the collector would go
-through everything there is, half the time of a pass, to find nothing.
+through everything there is, half the time of a pass, to find nothing. A module that nobody has any more is found when
+the next one is worked on, if memory has grown by half since then.
 """
 
 import gc
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
 _was_frozen = False
 """Whether the process has frozen objects, as servers do; once it had, they are not counted again, which takes long."""
+
+_GROWTH = 1.5
+"""What is allocated, to what was left of it the last time, when it is worth while to look for garbage."""
+
+_blocks_left = 0
+"""The blocks of memory that Python had when garbage was last collected here, or might first have been; 0 before."""
 
 
 @contextmanager
@@ -17,9 +25,11 @@ def paused() -> Generator[None]:
     """Do not collect garbage in the `with` block, or the function that this decorates; cycles wait until after it.
 
     What there is at the end counts as old from then on, so that it is not looked through as soon as the next object is
-    made, but when much has been added to it. Objects that the process has frozen stay so.
+    made. Objects that the process has frozen stay so.
     """
     was_enabled = gc.isenabled()
+    if was_enabled:
+        _collect_if_grown()
     gc.disable()
     try:
         yield
@@ -27,6 +37,17 @@ def paused() -> Generator[None]:
         if was_enabled:
             _let_all_be_old()
             gc.enable()
+
+
+def _collect_if_grown() -> None:
+    """Collect garbage if there may be much: of objects that were made old, Python takes no notice by itself."""
+    global _blocks_left
+    allocated = sys.getallocatedblocks()
+    if _blocks_left and allocated > _GROWTH * _blocks_left:
+        gc.collect()
+        _blocks_left = sys.getallocatedblocks()
+    elif not _blocks_left:
+        _blocks_left = allocated
 
 
 def _let_all_be_old() -> None:

@@ -1,0 +1,36 @@
+"""Garbage that is made while Python's collector is paused is collected all the same, in time."""
+
+import gc
+import sys
+from weakref import ref
+
+from sdy import collector
+
+
+class Node:
+    """What refers to itself, as an operation does by way of its block."""
+
+    def __init__(self):
+        self.itself = self
+        self.filled = [object() for _ in range(100_000)]
+
+
+def test_what_earlier_blocks_have_left_is_collected_when_memory_has_grown():
+    gc.collect()
+    made: list[ref[Node]] = []
+    enough = 4 * sys.getallocatedblocks() // 100_000
+    for _ in range(enough):
+        with collector.paused():
+            made.append(ref(Node()))
+    alive = sum(node() is not None for node in made)
+    assert alive < enough / 2
+
+
+def test_what_is_not_the_collectors_to_collect_stays():
+    gc.disable()
+    try:
+        with collector.paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
