@@ -2,7 +2,7 @@
 
 Operations, blocks and values refer to each other in cycles, and all of them stay: time and again the collector would go
 through everything there is, half the time of a pass, to find nothing. A module that nobody has any more is found when
-the next one is worked on, if memory has grown by half since then.
+another one is read, if memory has grown by half since then.
 """
 
 import gc
@@ -28,8 +28,6 @@ def paused() -> Generator[None]:
     made. Objects that the process has frozen stay so.
     """
     was_enabled = gc.isenabled()
-    if was_enabled:
-        _collect_if_grown()
     gc.disable()
     try:
         yield
@@ -39,20 +37,24 @@ def paused() -> Generator[None]:
             gc.enable()
 
 
-def _collect_if_grown() -> None:
-    """Collect garbage if there may be much: of objects that were made old, Python takes no notice by itself."""
-    global _blocks_left
-    allocated = sys.getallocatedblocks()
-    if _blocks_left and allocated > _GROWTH * _blocks_left:
-        gc.collect()
-        _blocks_left = sys.getallocatedblocks()
-    elif not _blocks_left:
-        _blocks_left = allocated
-
-
 def _let_all_be_old() -> None:
     global _was_frozen
     _was_frozen = _was_frozen or gc.get_freeze_count() > 0
     if not _was_frozen:
         gc.freeze()
         gc.unfreeze()
+
+
+def collect_if_grown() -> None:
+    """Collect garbage if memory has grown by half since the last time; to be called where a program begins.
+
+    Of objects that were made old Python's collector takes no notice by itself, and those of programs before may be
+    garbage by now. It does nothing while the collector is off.
+    """
+    global _blocks_left
+    allocated = sys.getallocatedblocks()
+    if _blocks_left and allocated > _GROWTH * _blocks_left and gc.isenabled():
+        gc.collect()
+        _blocks_left = sys.getallocatedblocks()
+    elif not _blocks_left:
+        _blocks_left = allocated

@@ -42,7 +42,6 @@ from sdy.text.verification.verifier import verify
 __all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "to_bytecode", "verify"]
 
 
-@collector.paused()
 def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = None) -> ModuleOp:
     """The verified module that `text` is, or one around the operations that it is.
 
@@ -52,8 +51,10 @@ def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = No
     """
     if isinstance(text, bytes):
         text = decoded(text, filename)
-    module = parse_module(text, filename, ctx or context())
-    verify(module)
+    collector.collect_if_grown()
+    with collector.paused():
+        module = parse_module(text, filename, ctx or context())
+        verify(module)
     return module
 
 
