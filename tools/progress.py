@@ -1,5 +1,6 @@
 """A line on a terminal that says what is at work, once that takes more than a second; it is gone when it is done."""
 
+import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ _LONG = 1.0
 """Seconds that work takes before it is shown."""
 
 _DRAWN_PER_SECOND = 8
+_TERMINATED = 128 + signal.SIGTERM
+"""The exit status of a process that was asked to end."""
 
 
 @contextmanager
@@ -24,7 +27,7 @@ def progress(delay: float = _LONG) -> Generator[None]:
     """Show on standard error what is at work in the `with` block, when it has taken `delay` seconds, and how long.
 
     Where that is no terminal, nothing is. Diagnostics may be printed meanwhile, and stand above; results may not, as
-    the line would be among them.
+    the line would be among them. Asked to end by SIGTERM, the process does so with its terminal as it was.
     """
     if not sys.stderr.isatty():
         yield
@@ -32,6 +35,7 @@ def progress(delay: float = _LONG) -> Generator[None]:
     line = _Line()
     timer = Timer(delay, line.show)
     timer.daemon = True
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
     timer.start()
     try:
         with watched(line.tell):
@@ -39,6 +43,7 @@ def progress(delay: float = _LONG) -> Generator[None]:
     finally:
         timer.cancel()
         line.clear()
+        signal.signal(signal.SIGTERM, before)
 
 
 class _Line:

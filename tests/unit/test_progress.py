@@ -152,6 +152,18 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(
     assert text.endswith("\x1b[2Kinterrupted\r\n")
 
 
+def test_a_request_to_end_leaves_the_terminal_as_it_was(
+    open_terminal: Callable[[], PseudoTerminal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = open_terminal()
+    monkeypatch.setattr(progress, "Timer", AtOnce)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit, match="143"), progress.progress(), at_work("search"):
+        signal.raise_signal(signal.SIGTERM)
+    assert terminal.all().count("\x1b[?25h") == 1
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 @pytest.mark.parametrize(
     ("command", "words", "program"),
     [
