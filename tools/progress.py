@@ -35,7 +35,7 @@ def progress(delay: float = _LONG) -> Generator[None]:
     line = _Line()
     timer = Timer(delay, line.show)
     timer.daemon = True
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    before = signal.signal(signal.SIGTERM, _end)
     timer.start()
     try:
         with watched(line.tell):
@@ -44,6 +44,10 @@ def progress(delay: float = _LONG) -> Generator[None]:
         timer.cancel()
         line.clear()
         signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, frame: object) -> None:
+    sys.exit(_TERMINATED)
 
 
 class _Line:
