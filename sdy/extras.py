@@ -1,7 +1,10 @@
 """What is installed beside this package for a part of it: `pip install 'sdy[jax]'`."""
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 
 _EXTRAS = {"jax": "jax", "jaxlib": "jax", "scipy": "jax", "numba": "auto", "pytoulbar2": "auto", "dask": "dask"}
 """The extra of this package that brings each package."""
@@ -24,3 +27,15 @@ def told_what_is_missing(what: str) -> Generator[None]:
             raise
         message = f"{what} needs {package}, which is not installed: pip install 'sdy[{_EXTRAS[package]}]'"
         raise MissingPackageError(message, name=problem.name, path=problem.path) from problem
+
+
+@cache
+def installed_version(package: str) -> str | None:
+    """The version of a package, as the folder with its metadata is called; None where it is not installed.
+
+    `importlib.metadata` would tell too: to import that takes longer than to print a small module.
+    """
+    for folder in sys.path:
+        for metadata in Path(folder or ".").glob(f"{package}-*.dist-info"):
+            return metadata.name.removeprefix(f"{package}-").removesuffix(".dist-info")
+    return None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Union, cast
 from weakref import WeakValueDictionary
 
 Items: TypeAlias = tuple[object, ...]
+Check: TypeAlias = Callable[[object], bool]
 
 
 class _OneObjectEach(type):
@@ -108,27 +109,36 @@ def _types_of(cls: type[Interned]) -> dict[str, Any]:
     return {field.name: types[field.name] for field in fields(cls) if field.init}
 
 
+@cache
+def _checks_of(cls: type[Interned]) -> dict[str, Check]:
+    """For each field what says whether a value is of its type, made once: a program has thousands of values."""
+    return {name: _check_of(type_) for name, type_ in _types_of(cls).items()}
+
+
 def _check_types(cls: type[Interned], values: Items) -> None:
-    for (name, type_), value in zip(_types_of(cls).items(), values, strict=True):
-        if not _is_of(value, type_):
-            raise TypeError(f"{cls.__name__}: '{name}' is to be of the type {_type_text(type_)}, not {value!r}")
+    for (name, is_of_type), value in zip(_checks_of(cls).items(), values, strict=True):
+        if not is_of_type(value):
+            type_ = _type_text(_types_of(cls)[name])
+            raise TypeError(f"{cls.__name__}: '{name}' is to be of the type {type_}, not {value!r}")
 
 
-def _is_of(value: object, type_: Any) -> bool:
+def _check_of(type_: Any) -> Check:
     """Whether a value is of the type of a field, and not of a subtype: True is no integer."""
     kind, arguments = get_origin(type_), get_args(type_)
-    if kind in (Union, UnionType):
-        return any(_is_of(value, each) for each in arguments)
     if kind is Literal:
-        return value in arguments
+        return lambda value: value in arguments
+    checks = [_check_of(each) for each in arguments if each is not ...]
+    if kind in (Union, UnionType):
+        return lambda value: any(check(value) for check in checks)
     if kind is not tuple:
-        return type(value) is type_
-    if not isinstance(value, tuple):
-        return False
-    items = cast(Items, value)
+        return lambda value: type(value) is type_
     if ... in arguments:
-        return all(_is_of(item, arguments[0]) for item in items)
-    return len(items) == len(arguments) and all(map(_is_of, items, arguments))
+        return lambda value: isinstance(value, tuple) and all(map(checks[0], cast(Items, value)))
+    return lambda value: (
+        isinstance(value, tuple)
+        and len(cast(Items, value)) == len(checks)
+        and all(check(item) for check, item in zip(checks, cast(Items, value), strict=True))
+    )
 
 
 def _type_text(type_: Any) -> str:

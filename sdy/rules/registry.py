@@ -182,7 +182,8 @@ class ByRule(Generic[T]):
 
     def of(self, op: Operation) -> T | None:
         """What is derived from `op`; None where it has no rule."""
-        if op.attributes and isinstance(given := op.attributes.get(SHARDING_RULE), OpShardingRuleAttr):
+        given = op.attributes.get(SHARDING_RULE)
+        if given is not None and isinstance(given, OpShardingRuleAttr):
             return self._derive(op, given)
         return (self._of_class.get(op.__class__) or self.way_of_class(op))(op)
 

@@ -22,6 +22,8 @@ REGISTRY = "what is registered for a name, once"
 UNBOUNDED_CACHES = {
     "sdy.array_types.element_dtype": "an entry for each element type",
     "sdy.dialect.shardings._accessor_of": CLASSES,
+    "sdy.extras.installed_version": "an entry for jaxlib",
+    "sdy.interned._checks_of": "an entry for each class of values",
     "sdy.interned._types_of": "an entry for each class of values",
     "sdy.interned._values_of": "an entry for each class of values",
     "sdy.ir.traits.trait_of_class": CLASSES,

@@ -11,6 +11,8 @@ from functools import cache
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Attribute
 
+from sdy.extras import installed_version
+
 Version = tuple[int, int]
 """The first two numbers of a version of jaxlib: of 0.12.0.1, 0 and 12."""
 
@@ -53,14 +55,9 @@ def forms_of(jaxlib: str) -> Forms:
 @cache
 def installed_forms() -> Forms:
     """How the installed jaxlib prints, or the version in the table that is nearest to it; without any, the newest."""
-    # To import this takes longer than to print a small module, and few modules have what it is asked for.
-    from importlib.metadata import PackageNotFoundError, version
-
     oldest, newest = min(FORMS), max(FORMS)
-    try:
-        return FORMS[max(oldest, min(_version(version("jaxlib")), newest))]
-    except PackageNotFoundError:
-        return FORMS[newest]
+    installed = installed_version("jaxlib")
+    return FORMS[newest if installed is None else max(oldest, min(_version(installed), newest))]
 
 
 def _version(text: str) -> Version:
