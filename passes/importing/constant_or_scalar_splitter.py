@@ -57,7 +57,7 @@ class ConstantOrScalarSplitterPass(AnalysisPreservingPass):
             turn_into(constant, ConstantOp)
         splitter = _Splitter(Symbols(op))
         for function in callees_first(op):
-            for computation in innermost_first(_named_computations(function)):
+            for computation in innermost_first(operations_of(function, NamedComputationOp)):
                 splitter.split(computation, function)
             splitter.split(function, function)
 
@@ -170,10 +170,6 @@ class _Splitter:
                 insert(copy, InsertPoint.after(last))
                 for use in for_scalars:
                     use.operation.operands[use.index] = copy.results[0]
-
-
-def _named_computations(root: Operation) -> list[NamedComputationOp]:
-    return [op for op in operations(root) if isinstance(op, NamedComputationOp)]
 
 
 def _outside_named_computations(root: Operation) -> Sequence[Operation]:

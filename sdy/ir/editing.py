@@ -37,8 +37,8 @@ def replace(op: Operation, new: Operation | Sequence[SSAValue]) -> None:
     """Let `new`, or its results where it is an operation, which gets the place of `op`, be used instead of `op`."""
     if isinstance(new, Operation):
         insert(new, InsertPoint.after(op))
-    values = new.results if isinstance(new, Operation) else new
-    for result, value in zip(op.results, values, strict=True):
+        new = new.results
+    for result, value in zip(op.results, new, strict=True):
         _use_instead(result, value)
     erase(op)
 

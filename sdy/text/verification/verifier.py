@@ -9,6 +9,7 @@ branches stay in their region, and a value is defined where it can be seen, befo
 from collections.abc import Callable, Iterator
 from functools import cache
 from inspect import getclosurevars
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
@@ -25,6 +26,9 @@ from sdy.text.verification.definition_checks import check_beyond_key, check_defi
 from sdy.text.verification.repeated_checks import AttributeCheck, BodyCheck
 from sdy.text.verification.visibility import check_visibility, is_isolated
 
+_known: WeakKeyDictionary[Operation, Remembered[None]] = WeakKeyDictionary()
+"""What was right by its key in each module that is still there: it is verified when it is read, and after passes."""
+
 
 @collector.paused()
 @again_on_large_stack
@@ -33,7 +37,7 @@ def verify(top: Operation) -> None:
 
     What holds for functions holds for all operations that are isolated from above, as in MLIR.
     """
-    checks = _Checks()
+    checks = _Checks(_known.setdefault(top, Remembered(_check_by_key)))
     problems: list[DiagnosticError] = []
     isolated = [top]
     for part in isolated:
@@ -48,9 +52,9 @@ def verify(top: Operation) -> None:
 class _Checks:
     """What is checked of each operation in turn; what was right is remembered."""
 
-    def __init__(self) -> None:
+    def __init__(self, by_key: Remembered[None]) -> None:
         self.attributes = AttributeCheck()
-        self.by_key = Remembered(_check_by_key)
+        self.by_key = by_key
         self.beyond_key = BodyCheck(_check_beyond_key)
 
 
@@ -58,7 +62,7 @@ def _verify_part(part: Operation, checks: _Checks) -> list[Operation]:
     """Verify `part` but for the isolated operations in it, and return these."""
     isolated: list[Operation] = []
     for op in _with_nested(part, isolated):
-        if op.attributes or isinstance(op, FuncOp):
+        if op.attributes or op.__class__ is FuncOp:
             checks.attributes(op)
         checks.by_key(op)
         if _looks_around(op.__class__):
