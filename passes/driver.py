@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy import collector
+from sdy.adoption import adopt
 from sdy.at_work import at_work, watcher
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.dialect.meshes import named_meshes
@@ -135,11 +136,15 @@ def run_passes(
     after_each: Observer | None = None,
     timing: Timing | None = None,
 ) -> None:
-    """Run `passes` on `module`, in place. Raises DiagnosticError where a pass, or verification, refuses the module."""
+    """Run `passes` on `module`, in place; operations of other packages' dialects of the same names become ours first.
+
+    Raises DiagnosticError where a pass, or verification, refuses the module.
+    """
     ctx = ctx or context()
     timing = timing or Timing()
 
     def run() -> None:
+        adopt(module)
         for step, told in flatten(passes, module):
             if before_each:
                 before_each(step, module)
@@ -177,6 +182,7 @@ def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: b
 
 def expand(module: ModuleOp, policy: Policy | None = None) -> None:
     """The part of `propagate` before the pipeline: bring operations into the form in which shardings pass through."""
+    adopt(module)
     import_gspmd(module)
     run_passes(module, [ExpandOperationsPass(), SplitTriangularSolvesPass()])
     if policy is not None:

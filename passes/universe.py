@@ -1,9 +1,27 @@
 """The entry point through which the stock `xdsl-opt` finds the dialects and the passes of this project."""
 
-from xdsl.ir import Dialect
-from xdsl.universe import XDSL_UNIVERSE, Universe
+from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, TypeVar
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Dialect
+from xdsl.passes import ModulePass
+from xdsl.universe import Universe
+from xdsl.utils.exceptions import DiagnosticException
+
+from sdy.adoption import adopt
+from sdy.diagnostics import DiagnosticError
 from sdy.passes.catalog import PASSES
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+
+NAME = "sdy"
+"""How the entry point is called."""
 
 
 def _sdy() -> Dialect:
@@ -24,7 +42,46 @@ def _chlo() -> Dialect:
     return CHLO
 
 
-# xDSL has some of these names already, and refuses a second pass of the same name.
-_PASSES = {name: load for name, load in PASSES.items() if name not in XDSL_UNIVERSE.all_passes}
+def for_xdsl_opt(load: Callable[[], type[ModulePass]]) -> Callable[[], type[ModulePass]]:
+    """A loader of the same pass that takes operations of other packages, and whose errors are those of xDSL."""
 
-SDY_UNIVERSE = Universe(all_dialects={"sdy": _sdy, "stablehlo": _stablehlo, "chlo": _chlo}, all_passes=_PASSES)
+    def loaded() -> type[ModulePass]:
+        pass_class = load()
+
+        def apply(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
+            try:
+                adopt(op)
+                pass_class.apply(self, ctx, op)
+            except DiagnosticError as problem:
+                raise DiagnosticException(str(problem)) from None
+
+        return type(pass_class.__name__, (pass_class,), {"apply": apply, "__doc__": pass_class.__doc__})
+
+    return loaded
+
+
+def universe(others: Iterable[Universe]) -> Universe:
+    """What there is here by names that `others` have not: xDSL refuses to start with two dialects or passes of a name.
+
+    So xDSL's `canonicalize` is the one that is run, and where xdsl-jax is installed, its StableHLO is what is read.
+    """
+    others = list(others)
+    passes = {name: for_xdsl_opt(load) for name, load in PASSES.items()}
+    return Universe(
+        all_dialects=_without(
+            {"sdy": _sdy, "stablehlo": _stablehlo, "chlo": _chlo}, *(other.all_dialects for other in others)
+        ),
+        all_passes=_without(passes, *(other.all_passes for other in others)),
+    )
+
+
+def _without(named: dict[str, T], *taken: Iterable[str]) -> dict[str, T]:
+    return {name: what for name, what in named.items() if not any(name in names for names in taken)}
+
+
+def _others() -> Iterable[Universe]:
+    found: list[EntryPoint] = [entry for entry in entry_points(group="xdsl.universe") if entry.name != NAME]
+    return [entry.load() for entry in found]
+
+
+SDY_UNIVERSE = universe(_others())
