@@ -1,0 +1,114 @@
+"""xDSL's own tool runs each pass with its options, and gives what ours gives."""
+
+import dataclasses
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+from xdsl.context import Context
+from xdsl.passes import PassPipeline
+from xdsl.universe import XDSL_UNIVERSE, Universe
+from xdsl.utils.exceptions import DiagnosticException
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+import sdy
+from sdy.diagnostics import DiagnosticError
+from sdy.passes.catalog import PASSES
+from sdy.passes.driver import run_passes
+from sdy.passes.options import pass_called
+from sdy.passes.spec import parse_pipeline
+from sdy.passes.universe import SDY_UNIVERSE, for_xdsl_opt, universe
+
+PROGRAM = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %w: tensor<16x4xf32>) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %0 = stablehlo.tanh %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x16xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] {
+      sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
+      : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+"""
+
+TEXTS = {
+    "auto_axes": "x",
+    "hardware": "h100-8",
+    "memory": "16G",
+    "search": "none",
+}
+"""Texts that options take which do not take any."""
+
+
+def _text(option: str, kind: Any) -> str:
+    if option in TEXTS:
+        return TEXTS[option]
+    if kind in (bool, int):
+        return {bool: "true", int: "2"}[kind]
+    return get_args(kind)[-1] if get_origin(kind) not in (None, tuple) else "x"
+
+
+def _specs() -> list[tuple[str, str, str]]:
+    """Each pass alone, and with each of its options: the name, the option and its value."""
+    specs: list[tuple[str, str, str]] = []
+    for name, load in PASSES.items():
+        kinds = get_type_hints(pass_class := load())
+        specs.append((name, "", ""))
+        specs += [
+            (name, field.name.replace("_", "-"), _text(field.name, kinds[field.name]))
+            for field in dataclasses.fields(pass_class)
+        ]
+    return specs
+
+
+@pytest.mark.parametrize(("name", "option", "value"), _specs())
+@pytest.mark.filterwarnings("ignore::sdy.ShardingWarning")
+def test_passes_and_options_are_those_of_sdy_opt(
+    name: str, option: str, value: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    spec = f"{name}{{{option}={value}}}" if option else name
+    ours, theirs = sdy.parse(PROGRAM), sdy.parse(PROGRAM)
+    pipeline = PassPipeline.parse_spec({name: for_xdsl_opt(PASSES[name])}, spec)
+    assert pipeline.passes[0] == type(pipeline.passes[0])(
+        **dataclasses.asdict(pass_called(name, {option: value} if option else {}))
+    )
+    try:
+        run_passes(ours, parse_pipeline(spec))
+    except DiagnosticError as refusal:
+        with pytest.raises(DiagnosticException) as refused:
+            pipeline.apply(Context(), theirs)
+        assert refusal.message in str(refused.value)
+    else:
+        pipeline.apply(Context(), theirs)
+        assert sdy.format(theirs) == sdy.format(ours)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "sdy-propagation-pipeline,sdy-partition-pipeline",
+        "sdy-propagation-pipeline,canonicalize,cse,sdy-partition-pipeline{enable-rgv3=true},dce",
+    ],
+)
+def test_pipelines_go_with_those_of_xdsl(spec: str, tmp_path: Any, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "program.mlir").write_text(PROGRAM)
+    xDSLOptMain(args=["-p", spec, str(tmp_path / "program.mlir")]).run()
+    found = sdy.parse(capsys.readouterr().out)
+    ours = sdy.parse(PROGRAM)
+    run_passes(ours, parse_pipeline(spec.removesuffix(",dce")))
+    assert sdy.format(found) == sdy.format(ours)
+
+
+def test_a_refusal_is_one_of_xdsl(tmp_path: Any, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "program.mlir").write_text(PROGRAM)
+    words = ["--verify-diagnostics", "-p", "sdy-auto-partition{memory=much}", str(tmp_path / "program.mlir")]
+    xDSLOptMain(args=words).run()
+    assert "error: 'much' is not a size: bytes, or a number with K, M, G or T" in capsys.readouterr().out
+
+
+def test_what_xdsl_or_another_package_has_is_left_to_it():
+    assert not SDY_UNIVERSE.all_passes.keys() & XDSL_UNIVERSE.all_passes.keys()
+    other = Universe(all_dialects={"stablehlo": SDY_UNIVERSE.all_dialects["sdy"]}, all_passes={"sdy-plain": PASSES["cse"]})
+    left = universe([other])
+    assert left.all_dialects.keys() == {"sdy", "chlo"}
+    assert left.all_passes.keys() == PASSES.keys() - {"sdy-plain"}
