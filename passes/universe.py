@@ -1,22 +1,22 @@
 """The entry point through which the stock `xdsl-opt` finds the dialects and the passes of this project."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
+from xdsl.utils.arg_spec import ArgSpec, ParameterListType
 from xdsl.utils.exceptions import DiagnosticException
 
 from sdy.adoption import adopt
 from sdy.diagnostics import DiagnosticError
 from sdy.passes.catalog import PASSES
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from sdy.passes.options import pass_called
 
 T = TypeVar("T")
 
@@ -55,9 +55,21 @@ def for_xdsl_opt(load: Callable[[], type[ModulePass]]) -> Callable[[], type[Modu
             except DiagnosticError as problem:
                 raise DiagnosticException(str(problem)) from None
 
-        return type(pass_class.__name__, (pass_class,), {"apply": apply, "__doc__": pass_class.__doc__})
+        def from_spec(cls: type[ModulePass], spec: ArgSpec) -> ModulePass:
+            made = pass_called(
+                spec.name, {name.replace("_", "-"): _text(values) for name, values in spec.parameters.items()}
+            )
+            return cls(**{field.name: getattr(made, field.name) for field in fields(made)})
+
+        parts = {"apply": apply, "from_spec": classmethod(from_spec), "__doc__": pass_class.__doc__}
+        return type(pass_class.__name__, (pass_class,), parts)
 
     return loaded
+
+
+def _text(values: ParameterListType) -> str | None:
+    """An option as it was written; xDSL makes a number of what looks like one."""
+    return ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values) or None
 
 
 def universe(others: Iterable[Universe]) -> Universe:
@@ -80,8 +92,7 @@ def _without(named: dict[str, T], *taken: Iterable[str]) -> dict[str, T]:
 
 
 def _others() -> Iterable[Universe]:
-    found: list[EntryPoint] = [entry for entry in entry_points(group="xdsl.universe") if entry.name != NAME]
-    return [entry.load() for entry in found]
+    return [entry.load() for entry in entry_points(group="xdsl.universe") if entry.name != NAME]
 
 
 SDY_UNIVERSE = universe(_others())

@@ -1,10 +1,12 @@
 """Modules with other packages' classes are taken by the passes, xdsl-jax's where it is installed."""
 
+from collections.abc import Callable
+
 import pytest
 from xdsl.context import Context
+from xdsl.dialects import test
 from xdsl.dialects.builtin import Builtin, ModuleOp, StringAttr
 from xdsl.dialects.func import Func
-from xdsl.dialects.test import Test, TestOp
 from xdsl.ir import Dialect
 from xdsl.parser import Parser
 from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
@@ -17,7 +19,8 @@ TEXT = sdy.format(
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
                 %w: tensor<16x4xf32>) -> tensor<8xf32> {
-  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
   %1 = stablehlo.compare LT, %0, %0 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xi1>
   %2 = stablehlo.select %1, %0, %0 : tensor<8x4xi1>, tensor<8x4xf32>
   %3 = stablehlo.constant dense<0.0> : tensor<f32>
@@ -51,7 +54,7 @@ def read(text: str, *dialects: Dialect) -> ModuleOp:
 
 
 @SOURCES
-def test_propagation_and_partitioning_are_those_of_a_module_of_ours(dialects):
+def test_propagation_and_partitioning_are_those_of_a_module_of_ours(dialects: Callable[[], list[Dialect]]):
     foreign, ours = read(TEXT, *dialects()), sdy.parse(TEXT)
     for module in (foreign, ours):
         sdy.propagate(module)
@@ -60,7 +63,7 @@ def test_propagation_and_partitioning_are_those_of_a_module_of_ours(dialects):
 
 
 @SOURCES
-def test_a_module_is_not_partitioned_as_if_it_had_no_shardings(dialects):
+def test_a_module_is_not_partitioned_as_if_it_had_no_shardings(dialects: Callable[[], list[Dialect]]):
     foreign = read(TEXT, *dialects())
     sdy.partition(foreign)
     assert "%arg0: tensor<4x16xf32>" in sdy.format(foreign)
@@ -74,9 +77,9 @@ def test_passes_of_xdsl_take_modules_of_ours():
 
 
 def test_operations_of_other_dialects_keep_their_classes():
-    module = read(TEXT.replace('"func.return"', '"test.op"() {kept = "so"} : () -> ()\n"func.return"', 1), Test)
+    module = read(TEXT.replace('"func.return"', '"test.op"() {kept = "so"} : () -> ()\n"func.return"', 1), test.Test)
     adopt(module)
-    (kept,) = (op for op in module.walk() if isinstance(op, TestOp))
+    (kept,) = (op for op in module.walk() if isinstance(op, test.TestOp))
     assert kept.attributes["kept"] == StringAttr("so")
 
 
@@ -89,5 +92,5 @@ def test_a_module_of_ours_is_left_alone():
 
 def test_what_is_not_valid_is_refused_where_it_stands():
     wrong = read('"builtin.module"() ({ "sdy.mesh"() {sym_name = "mesh", mesh = 5 : i32} : () -> () }) : () -> ()')
-    with pytest.raises(sdy.DiagnosticError, match="'sdy.mesh' op"):
+    with pytest.raises(sdy.DiagnosticError, match=r"'sdy\.mesh' op"):
         sdy.propagate(wrong)

@@ -82,6 +82,12 @@ def test_step_is_there(step: str):
     assert hasattr(Parser, f"_{step}") or hasattr(AffineParser, f"_{step}")
 
 
+def test_the_offer_to_xdsl_names_each():
+    page = (ROOT.parent / "docs" / "concepts" / "xdsl.md").read_text()
+    table = page.partition("### Private names")[2].partition("### ")[0]
+    assert set(re.findall(r"`(_\w+)`", table)) == PRIVATE.keys()
+
+
 def test_what_is_named_behind_the_door_is_in_the_table():
     named = {name for file in (ROOT / "ir").glob("*.py") for name in re.findall(r"\b_[a-z]\w*", _code(file))}
     assert named & _private_names() - {f"_{step}" for step in OPEN_STEPS} == PRIVATE.keys()
