@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.adoption import adopt
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ManualComputationOp, MeshOp, ReturnOp
 from sdy.interpreter.grid import DeviceId, Grid
@@ -31,6 +32,7 @@ def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
     itself what each device does. Raises TypeError or
     ValueError for arguments that do not fit, and DiagnosticError at an operation that cannot be interpreted.
     """
+    adopt(module)
     interface, count = _interface(module)
     ports = interface.arguments()
     if len(arrays) != len(ports):

@@ -16,6 +16,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
+from sdy.adoption import adopt
 from sdy.byte_sizes import shown_bytes
 from sdy.diagnostics import location_of
 from sdy.dialect.interfaces import data_flow_of, defining_op
@@ -42,6 +43,7 @@ def to_model_explorer(module: ModuleOp) -> Json:
     shows, in the overlay of that axis, which step of propagation brought it from where to where. There are no overlays
     where the module has not been propagated.
     """
+    adopt(module)
     name = module.sym_name.data if module.sym_name else "module"
     meshes = {
         f"@{mesh}": ", ".join(f"{axis}={size}" for axis, size in value.axes)

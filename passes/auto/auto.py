@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
 from xdsl.rewriter import InsertPoint
 
+from sdy.adoption import adopt
 from sdy.byte_sizes import parse_bytes, shown_bytes
 from sdy.diagnostics import capture, error, location_of, report, warn
 from sdy.dialect.meshes import named_meshes
@@ -79,6 +80,7 @@ def auto(
     deadline = time.monotonic() + time_limit
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     limit = device.memory if memory is None else parse_bytes(memory) if isinstance(memory, str) else int(memory)
+    adopt(module)
     mesh_name, on = _mesh_of(module, mesh)
     program = fold(prepared(module))
     choices = find_choices(program, mesh_name, on)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import test
@@ -67,6 +68,24 @@ def test_a_module_is_not_partitioned_as_if_it_had_no_shardings(dialects: Callabl
     foreign = read(TEXT, *dialects())
     sdy.partition(foreign)
     assert "%arg0: tensor<4x16xf32>" in sdy.format(foreign)
+
+
+ASKED: dict[str, Callable[[ModuleOp], object]] = {
+    "account": lambda module: str(sdy.account(module)),
+    "auto": lambda module: sdy.auto(module, time_limit=2) and sdy.format(module),
+    "interpret": lambda module: [
+        each.tolist() for each in sdy.interpret(module, np.ones((8, 16), np.float32), np.ones((16, 4), np.float32))
+    ],
+    "lint": lambda module: str(sdy.lint(module)),
+    "to_model_explorer": sdy.to_model_explorer,
+}
+
+
+@SOURCES
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_is_asked_has_the_answer_of_a_module_of_ours(asked: str, dialects: Callable[[], list[Dialect]]):
+    text = sdy.format(sdy.parse(TEXT), generic=True, debuginfo=True, local_scope=True)
+    assert ASKED[asked](read(text, *dialects())) == ASKED[asked](sdy.parse(text))
 
 
 def test_passes_of_xdsl_take_modules_of_ours():
