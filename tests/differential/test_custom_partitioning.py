@@ -117,3 +117,45 @@ def test_what_does_not_fit_is_told_with_its_place():
     assert "is partitioned for a mesh with the axes {'x': 8}, which is not the program's" in message
     assert "test_custom_partitioning.py" in message
     assert "is partitioned into what gives tensor<2x8xf32>, not tensor<8x8xf32>" in refused(of_another_size)
+
+
+def elementwise(function: Function[Any], rule: str) -> Any:
+    """`function` of arrays of which each device has the part that it has of the first one."""
+
+    def partition(mesh: Any, arguments: Any, result: Any) -> Partitioned:
+        return mesh, function, arguments[0].sharding, tuple(arguments[0].sharding for _ in arguments)
+
+    operation = custom_partitioning(function)
+    operation.def_partition(partition=partition, sharding_rule=rule)
+    return operation
+
+
+def sine() -> Any:
+    """A sine that is partitioned by its author, and so is its gradient."""
+    forward = elementwise(jnp.sin, "i j -> i j")
+    backward = elementwise(lambda x, gradient: jnp.cos(x) * gradient, "i j, i j -> i j")
+    differentiable = jax.custom_vjp(forward)
+    differentiable.defvjp(lambda x: (forward(x), x), lambda x, gradient: (backward(x, gradient),))
+    return differentiable
+
+
+def test_gradients_are_as_in_jax():
+    gradient = jax.grad(lambda x: (sine()(x) ** 2).sum())
+    expected, given = (jit(gradient, in_shardings=SPLIT)(X) for jit in (jax.jit, sdy.jit))
+    np.testing.assert_allclose(given, expected, rtol=1e-5)
+    assert given.sharding.spec == expected.sharding.spec == P("data", "model")
+
+
+@pytest.mark.parametrize("jit", [jax.jit, sdy.jit])
+def test_callbacks_in_place_of_a_rule_are_refused_as_by_jax(jit: Callable[..., Any]):
+    older: Any = custom_partitioning(jnp.sin)
+
+    def infer(mesh: Any, arguments: Any, result: Any) -> Any:
+        return arguments[0].sharding
+
+    def partition(mesh: Any, arguments: Any, result: Any) -> Partitioned:
+        return mesh, jnp.sin, result.sharding, (result.sharding,)
+
+    older.def_partition(partition=partition, infer_sharding_from_operands=infer)
+    with pytest.raises(NotImplementedError, match="Need to provide sharding_rule to migrate to Shardy"):
+        jit(older, in_shardings=SPLIT)(X)

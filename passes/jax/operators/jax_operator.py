@@ -94,11 +94,7 @@ class JaxOperator(Operator):
 
     def function(self, call: OperatorCall) -> Callable[..., tuple[jax.Array, ...]]:
         """The function of jax arrays that a call computes: of the tensors it takes a tuple of those it gives."""
-
-        def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
-            return self.run(operands, dict(call.arguments)).tensors
-
-        return transformed(compute, call.transforms)
+        return function_of(self, call)
 
     def gradients_of(self, call: OperatorCall, operands: Sequence[jax.Array], count: int) -> Sequence[jax.Array]:
         """The `count` gradients that this finds, as the operator given as `backward`, of a call of another."""
@@ -179,6 +175,16 @@ class JaxOperator(Operator):
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, jax.Array | np.ndarray)
+
+
+@lru_cache(1024)
+def function_of(operator: JaxOperator, call: OperatorCall) -> Callable[..., tuple[jax.Array, ...]]:
+    """See `JaxOperator.function`. It is the same one each time, by which jax knows what it has traced."""
+
+    def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
+        return operator.run(operands, dict(call.arguments)).tensors
+
+    return transformed(compute, call.transforms)
 
 
 @lru_cache(1024)

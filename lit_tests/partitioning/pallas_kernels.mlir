@@ -1,0 +1,12 @@
+// RUN: python %S/../../examples/pallas_kernels.py | filecheck %s
+
+// Heads and experts are where their parameters are, and no kernel is given all of an array that may be split.
+
+// CHECK:      {{^attention: data model - -, data model - -, data model - - -> data model - -$}}
+// CHECK-NEXT: grouped_matmul: model data -, model - - -> model data -
+// CHECK-NEXT: grouped_matmul: model data -, model - - -> model data -
+// CHECK-NEXT: gradient(grouped_matmul): model data -, model - -, model data - -> model data -, model - -
+// CHECK-NEXT: gradient(grouped_matmul): model data -, model - -, model data - -> model data -, model - -
+// CHECK-NEXT: gradient(attention): data model - -, {{.*}} -> data model - -, data model - -, data model - -
+// CHECK:      all_reduce among
+// CHECK:      agrees with one device: True
