@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sdy.passes.jax.planned import AUTO as AUTO
     from sdy.passes.jax.planned import Auto as Auto
     from sdy.passes.policy.split import split as split
+    from sdy.passes import torch as torch
     from sdy.passes.propagation.provenance.explain import explain as explain
     from sdy.rule import OpShardingRule as OpShardingRule
     from sdy.sharding import DimSharding as DimSharding
@@ -92,15 +93,17 @@ _HOMES = {
     "split": "sdy.passes.policy.split",
     "to_bytecode": "sdy.text",
     "to_model_explorer": "sdy.passes.account.model_explorer",
+    "torch": "sdy.passes.torch:",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'sdy' has no attribute '{name}'")
-    module, _, attribute = _HOMES[name].partition(":")
+    home, is_other, attribute = _HOMES[name].partition(":")
     with extras.told_what_is_missing(f"sdy.{name}"):
-        value = getattr(import_module(module), attribute or name)
+        module = import_module(home)
+        value = module if is_other and not attribute else getattr(module, attribute or name)
     globals()[name] = value
     return value
 

@@ -6,7 +6,16 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-_EXTRAS = {"jax": "jax", "jaxlib": "jax", "scipy": "jax", "numba": "auto", "pytoulbar2": "auto", "dask": "dask"}
+_EXTRAS = {
+    "jax": "jax",
+    "jaxlib": "jax",
+    "scipy": "jax",
+    "numba": "auto",
+    "pytoulbar2": "auto",
+    "dask": "dask",
+    "torch": "torch",
+    "torchax": "torch",
+}
 """The extra of this package that brings each package."""
 
 

@@ -18,8 +18,7 @@ from sdy.passes.jax.compile import CompiledProgram, compile, peak_bytes_of
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.hlo_collectives import Traffic, collectives
 from sdy.passes.jax.hlo_received import bytes_received
-from sdy.passes.jax.jit import Jitted
-from sdy.passes.jax.stages import Lowered
+from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.propagation.provenance.ways import Choice
 from sdy.passes.spmd.costs.communication import received
@@ -110,7 +109,7 @@ def account(program: Program, *args: Any, **kwargs: Any) -> Account:
     when the account is first asked what XLA made of it, as its text is. Raises TypeError for arguments of what has its
     arguments already, and DiagnosticError where the program cannot be partitioned.
     """
-    if isinstance(program, Jitted):
+    if isinstance(program, Lowerable):
         return account(program.lower(*args, **kwargs))
     layout = partitioned_program(program, *args, **kwargs)
     return Account.of(layout, lambda: compiled_costs(program if isinstance(program, Lowered) else layout.local))

@@ -8,8 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.callables import Function
 from sdy.passes.jax.from_jax import from_jax
-from sdy.passes.jax.jit import Jitted
-from sdy.passes.jax.stages import Lowered
+from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.layouts import PropagatedLayout, layouts_of, propagated_layouts
 
 JaxProgram = Lowered | jax.stages.Lowered | Function[Any]
@@ -21,7 +20,7 @@ def lowered(program: JaxProgram, *args: Any, **kwargs: Any) -> Lowered | ModuleO
 
     Raises TypeError for arguments of what has its arguments already.
     """
-    if isinstance(program, Jitted):
+    if isinstance(program, Lowerable):
         return program.lower(*args, **kwargs)
     if not isinstance(program, Lowered):
         return from_jax(program, *args, **kwargs)

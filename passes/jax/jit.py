@@ -30,7 +30,7 @@ from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.given_shardings import GivenShardings, Tree
 from sdy.passes.jax.jax_internals import on_devices
 from sdy.passes.jax.planned import Planned, choice_in
-from sdy.passes.jax.stages import Lowered, Traced
+from sdy.passes.jax.stages import Lowerable, Lowered, Traced
 from sdy.passes.policy.policy import Policy
 from sdy.sharding import TensorSharding
 
@@ -73,7 +73,7 @@ def jit(
     return make if fun is None else make(fun)
 
 
-class Jitted:
+class Jitted(Lowerable):
     """A function that this compiler compiles when it is called.
 
     Trees of arrays go in and out, and it is compiled once for each combination of shapes, element types, weak types,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import update_wrapper
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.jax.from_jax import from_jax
 from sdy.passes.jax.given_shardings import GivenShardings, Tree, leaf_for_each
+from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.policy.policy import Policy, apply_policy, policies_in_turn
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.sharding import TensorSharding
@@ -56,7 +57,15 @@ AUTO = Auto()
 """What the compiler is to choose, for the devices that there are."""
 
 
-class Planned:
+class _Made(NamedTuple):
+    """What is made for arguments of certain types: a plan, their shardings as a tree, and the function of `sdy.jit`."""
+
+    plan: Plan
+    arguments: Tree
+    compiled: Any
+
+
+class Planned(Lowerable):
     """A function whose arguments' shardings are chosen when it is first called, for each combination of types.
 
     What it compiles is `sdy.jit` of the function with these shardings, and those that were chosen for results of
@@ -90,27 +99,30 @@ class Planned:
         self._choose = choose
         self._compiled = compiled  # of the function, the trees of shardings, and a policy
         self._policies = [] if policy is None else [policy]
-        self._made: dict[Any, tuple[Plan, Any]] = {}
+        self._made: dict[Any, _Made] = {}
 
     def __call__(self, *args: Any) -> Any:
-        return self._planned(args)[1](*args)
+        return self._planned(args).compiled(*args)
 
-    def lower(self, *args: Any) -> Any:
-        """The program for arguments of these types, as of `sdy.jit`."""
-        return self._planned(args)[1].lower(*args)
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        return self._planned(args).compiled.lower(*args, **kwargs)
 
     def plan(self, *args: Any) -> Plan:
         """What is chosen for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
-        return self._planned(args)[0]
+        return self._planned(args).plan
 
-    def _planned(self, args: tuple[Any, ...]) -> tuple[Plan, Any]:
+    def shardings(self, *args: Any) -> Tree:
+        """The sharding of each argument for arguments of these types: what was given, and what was chosen."""
+        return self._planned(args).arguments
+
+    def _planned(self, args: tuple[Any, ...]) -> _Made:
         leaves, tree = tree_flatten(args)
         key = tree, tuple([(leaf.shape, leaf.dtype) for leaf in map(_type_of, leaves)])
         if key not in self._made:
             self._made[key] = self._make_plan(args)
         return self._made[key]
 
-    def _make_plan(self, args: tuple[Any, ...]) -> tuple[Plan, Any]:
+    def _make_plan(self, args: tuple[Any, ...]) -> _Made:
         jitted = jax.jit(self._fun, keep_unused=True)
         types = tree_map(_type_of, args)
         module = from_jax(jitted, *types)
@@ -131,7 +143,7 @@ class Planned:
             results = tree_unflatten(tree_structure(jax.eval_shape(jitted, *types)), func_result_shardings(main))
         shardings = {"in_shardings": arguments, "out_shardings": results}
         policy = policies_in_turn([*self._policies, *policies_of_results(module)])
-        return plan, self._compiled(self._fun, mesh=self._mesh, policy=policy, **shardings)
+        return _Made(plan, arguments, self._compiled(self._fun, mesh=self._mesh, policy=policy, **shardings))
 
     def _give(self, module: ModuleOp, args: tuple[Any, ...]) -> None:
         """Write the mesh, and the shardings that are given, into `module`."""

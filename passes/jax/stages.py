@@ -1,5 +1,6 @@
 """What `sdy.jit` makes of a function on its way to XLA, with what `jax.stages` says of each stage."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -109,6 +110,14 @@ class Lowered:
         with choosing(self._compilers):
             compiled = self._in_jax.compile(compiler_options, **options)
         return Compiled.of(compiled, lambda: f"sdy.jit({self.name}), compiled {self.program.signature}")
+
+
+class Lowerable(ABC):
+    """A function that this compiler compiles for the arguments of a call, as those of `sdy.jit` are."""
+
+    @abstractmethod
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
 
 
 def _lay_out(in_jax: jax.stages.Lowered, compilers: tuple[Compiler, ...]) -> LaidOut:

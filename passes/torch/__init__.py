@@ -1,0 +1,37 @@
+"""`sdy.torch`: models of torch, with their optimizers, compiled and sharded by this compiler.
+
+    step = sdy.torch.train_step(model, loss, optimizer, mesh=mesh, shardings={"*.q_proj.weight": P("model", None)})
+    value = step(x, y)
+
+torchax runs the operations of torch on jax's arrays, and so on jax's tracers. Neither it nor torch is loaded before one
+of these names is used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sdy import extras
+
+if TYPE_CHECKING:
+    from sdy.passes.torch.forward import Forward as Forward
+    from sdy.passes.torch.forward import forward as forward
+    from sdy.passes.torch.train_step import TrainStep as TrainStep
+    from sdy.passes.torch.train_step import train_step as train_step
+
+_HOMES = {
+    "Forward": "sdy.passes.torch.forward",
+    "TrainStep": "sdy.passes.torch.train_step",
+    "forward": "sdy.passes.torch.forward",
+    "train_step": "sdy.passes.torch.train_step",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sdy.torch' has no attribute '{name}'")
+    with extras.told_what_is_missing(f"sdy.torch.{name}"):
+        return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,100 @@
+"""A model of torch as a function of its tensors."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import torch
+import torchax
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from sdy.callables import Function
+from sdy.passes.torch.gradient_mode import GradientMode
+from sdy.passes.torch.tensors import as_arrays, as_traced
+
+_MODEL = "model."
+"""What stands before the names of a model's tensors where it is a part of a computation."""
+
+Arrays = dict[str, Any]
+"""Arrays by the names of the model's tensors."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a model computed: `value`; its tensors after that, as it may change buffers; which of them it used."""
+
+    value: Any
+    tensors: Arrays
+    used: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A module whose tensors are arguments. Raises what `check` does."""
+
+    module: torch.nn.Module
+
+    def __post_init__(self) -> None:
+        for name, module in self.module.named_modules():
+            _check(name or type(module).__name__, module)
+
+    @cached_property
+    def names(self) -> dict[str, list[str]]:
+        """All names of each parameter and buffer, by the first of them: modules may share one."""
+        by_tensor: dict[int, list[str]] = {}
+        for name, tensor in self._named():
+            by_tensor.setdefault(id(tensor), []).append(name)
+        return {names[0]: names for names in by_tensor.values()}
+
+    @cached_property
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Each parameter and buffer by its first name."""
+        return {name: tensor for name, tensor in self._named() if name in self.names}
+
+    def call(self, function: Function[Any], arrays: Mapping[str, Any], batch: Iterable[Any], key: Any) -> Result:
+        """What `function` computes with the module, whose tensors are `arrays`, as jax traces them, and `batch`.
+
+        Random numbers come of `key`, one of jax.
+        """
+        environment = torchax.default_env()
+        tensors = as_traced({_MODEL + name: array for name, array in arrays.items()})
+        mode = GradientMode(tensors)
+        computed = _Computation(self.module, function)
+        with environment, environment.override_property(prng=key), torch.enable_grad(), mode:
+            value = torch.func.functional_call(computed, tensors, tuple(as_traced(each) for each in batch))
+        after = {name.removeprefix(_MODEL): array for name, array in as_arrays(tensors).items()}
+        return Result(as_arrays(value), after, frozenset(name.removeprefix(_MODEL) for name in mode.used))
+
+    def _named(self) -> Iterable[tuple[str, torch.Tensor]]:
+        yield from self.module.named_parameters(remove_duplicate=False)
+        yield from self.module.named_buffers(remove_duplicate=False)
+
+
+class _Computation(torch.nn.Module):
+    """What `function` computes with a model, as a module that has the model."""
+
+    def __init__(self, model: torch.nn.Module, function: Function[Any]) -> None:
+        super().__init__()
+        self.model = model
+        self._function = (function,)  # which may be a module, whose tensors are no arguments
+
+    def forward(self, *batch: Any) -> Any:
+        (function,) = self._function
+        return function(self.model, *batch)
+
+
+def _check(name: str, module: torch.nn.Module) -> None:
+    """Raise NotImplementedError for a module whose state would not be what torch makes of it."""
+    for attribute, value in vars(module).items():
+        if isinstance(value, torch.Tensor):
+            raise NotImplementedError(
+                f"{name}.{attribute} is a tensor that is neither a parameter nor a buffer: "
+                f"self.register_buffer({attribute!r}, ..., persistent=False) makes it one"
+            )
+    if isinstance(module, _BatchNorm) and module.training and module.track_running_stats:
+        raise NotImplementedError(
+            f"{name} is a {type(module).__name__} in training, whose running statistics torchax does not compute: "
+            "take torch.nn.GroupNorm, track_running_stats=False, or .eval() of this module"
+        )
