@@ -80,6 +80,7 @@ class Transformer(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embedding = torch.nn.Embedding(VOCABULARY, WIDTH)
+        torch.nn.init.normal_(self.embedding.weight, std=0.02)
         self.layers = torch.nn.ModuleList(Layer() for _ in range(LAYERS))
         self.head = torch.nn.Linear(WIDTH, VOCABULARY, bias=False)
         self.head.weight = self.embedding.weight

@@ -1,18 +1,26 @@
 """A model of torch as a function of its tensors."""
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import jax
 import torch
 import torchax
+from jax.extend.source_info_util import register_exclusion
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from sdy.callables import Function
+from sdy.passes.torch.environment import environment
 from sdy.passes.torch.gradient_mode import GradientMode
 from sdy.passes.torch.tensors import as_arrays, as_traced
+
+for library in (torch, torchax):
+    register_exclusion(str(Path(library.__path__[0])) + os.sep)  # a place of a program is a line of the model
+register_exclusion(str(Path(__file__).parent) + os.sep)
 
 _MODEL = "model."
 """What stands before the names of a model's tensors where it is a part of a computation."""
@@ -58,11 +66,10 @@ class Model:
 
         Random numbers come of `key`, one of jax.
         """
-        environment = torchax.default_env()
         tensors = as_traced({_MODEL + name: array for name, array in arrays.items()})
         mode = GradientMode(tensors)
         computed = _Computation(self.module, function)
-        with environment, environment.override_property(prng=key), torch.enable_grad(), mode:
+        with environment(), environment().override_property(prng=key), torch.enable_grad(), mode:
             value = torch.func.functional_call(computed, tensors, tuple(as_traced(each) for each in batch))
         after = {name.removeprefix(_MODEL): array for name, array in as_arrays(tensors).items()}
         return Result(as_arrays(value), after, frozenset(name.removeprefix(_MODEL) for name in mode.used))

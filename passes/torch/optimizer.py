@@ -7,8 +7,8 @@ from typing import Any
 
 import jax
 import torch
-import torchax
 
+from sdy.passes.torch.environment import environment
 from sdy.passes.torch.scalars_mode import ScalarsMode
 from sdy.passes.torch.tensors import as_arrays, as_tensors, as_traced, to_array
 
@@ -91,7 +91,7 @@ class FunctionalOptimizer:
         ]
         optimizer.state = defaultdict(dict, {traced[name]: as_traced(kept) for name, kept in state.items()})
         try:
-            with torchax.default_env(), ScalarsMode(), torch.no_grad():
+            with environment(), ScalarsMode(), torch.no_grad():
                 optimizer.step()
         except (jax.errors.ConcretizationTypeError, torch.UnsupportedOperatorError) as problem:
             kind = type(self._optimizer).__name__

@@ -5,10 +5,11 @@ from typing import Any
 import jax
 import numpy as np
 import torch
-import torchax
 from torchax.ops.mappings import j2t, t2j_dtype
 from torchax.tensor import Tensor
 from torchax.view import View
+
+from sdy.passes.torch.environment import environment
 
 
 def to_array(tensor: torch.Tensor) -> Any:
@@ -45,4 +46,4 @@ def as_tensors(tree: Any) -> Any:
 
 def as_traced(tree: Any) -> Any:
     """A tree with what torch computes with, within torchax, for arrays that jax traces."""
-    return jax.tree.map(lambda leaf: Tensor(leaf, torchax.default_env()), tree)
+    return jax.tree.map(lambda leaf: Tensor(leaf, environment()), tree)
