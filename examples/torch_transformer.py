@@ -1,4 +1,4 @@
-"""A transformer of torch, trained with torch's AdamW, on eight devices: split as in Megatron-LM, or as the compiler chooses.
+"""A transformer of torch, trained with torch's AdamW on eight devices, split as in Megatron-LM or as the compiler does.
 
     python examples/torch_transformer.py
     python examples/torch_transformer.py --auto
@@ -65,7 +65,11 @@ class Layer(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.attention, self.first_norm, self.second_norm = Attention(), torch.nn.LayerNorm(WIDTH), torch.nn.LayerNorm(WIDTH)
+        self.attention, self.first_norm, self.second_norm = (
+            Attention(),
+            torch.nn.LayerNorm(WIDTH),
+            torch.nn.LayerNorm(WIDTH),
+        )
         self.up, self.down = torch.nn.Linear(WIDTH, HIDDEN), torch.nn.Linear(HIDDEN, WIDTH)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -77,11 +81,11 @@ class Layer(torch.nn.Module):
 class Transformer(torch.nn.Module):
     """Scores of the token that comes next; the embedding is tied to the last projection."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: int = LAYERS) -> None:
         super().__init__()
         self.embedding = torch.nn.Embedding(VOCABULARY, WIDTH)
         torch.nn.init.normal_(self.embedding.weight, std=0.02)
-        self.layers = torch.nn.ModuleList(Layer() for _ in range(LAYERS))
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(layers))
         self.head = torch.nn.Linear(WIDTH, VOCABULARY, bias=False)
         self.head.weight = self.embedding.weight
 
@@ -105,7 +109,7 @@ def main() -> None:
     torch.manual_seed(0)
     model = Transformer()
     plain = copy.deepcopy(model)
-    optimizer, by_torch = (torch.optim.AdamW(each.parameters(), lr=1e-2) for each in (model, plain))
+    optimizer, by_torch = (torch.optim.AdamW(each.parameters(), lr=1e-3) for each in (model, plain))
     tokens, following = (torch.randint(VOCABULARY, (BATCH, SEQUENCE)) for _ in range(2))
 
     batch = sdy.AUTO if shardings is sdy.AUTO else P("data")

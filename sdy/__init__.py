@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sdy.dialect.shardings import get_sharding as get_sharding
     from sdy.mesh import Mesh as Mesh
     from sdy.operators.call import operator_name as operator_name
+    from sdy.passes import torch as torch
     from sdy.passes.account.account import account as account
     from sdy.passes.account.golden import ChangedLayoutError as ChangedLayoutError
     from sdy.passes.account.golden import check_golden as check_golden
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from sdy.passes.jax.planned import AUTO as AUTO
     from sdy.passes.jax.planned import Auto as Auto
     from sdy.passes.policy.split import split as split
-    from sdy.passes import torch as torch
     from sdy.passes.propagation.provenance.explain import explain as explain
     from sdy.rule import OpShardingRule as OpShardingRule
     from sdy.sharding import DimSharding as DimSharding

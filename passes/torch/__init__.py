@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from sdy import extras
 
 if TYPE_CHECKING:
-    from sdy.passes.torch.forward import Forward as Forward
-    from sdy.passes.torch.forward import forward as forward
-    from sdy.passes.torch.train_step import TrainStep as TrainStep
-    from sdy.passes.torch.train_step import train_step as train_step
+    from sdy.passes.torch.inference import Forward as Forward
+    from sdy.passes.torch.inference import forward as forward
+    from sdy.passes.torch.training import TrainStep as TrainStep
+    from sdy.passes.torch.training import train_step as train_step
 
 _HOMES = {
-    "Forward": "sdy.passes.torch.forward",
-    "TrainStep": "sdy.passes.torch.train_step",
-    "forward": "sdy.passes.torch.forward",
-    "train_step": "sdy.passes.torch.train_step",
+    "Forward": "sdy.passes.torch.inference",
+    "TrainStep": "sdy.passes.torch.training",
+    "forward": "sdy.passes.torch.inference",
+    "train_step": "sdy.passes.torch.training",
 }
 
 

@@ -13,6 +13,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torchax.view import View
 
+_SETTING = "_set_grad_enabled"
+"""What `torch.no_grad` and the like call, as they begin and as they end."""
+
 
 class GradientMode(TorchFunctionMode):
     """Within it, what is computed without gradients is cut off from them, and `used` has the tensors that are used.
@@ -30,7 +33,7 @@ class GradientMode(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
-        if func is torch._C._set_grad_enabled:
+        if func.__name__ == _SETTING:
             self._expected = bool(args[0])
             return func(*args)
         enabled = torch.is_grad_enabled()

@@ -1,7 +1,7 @@
 """A model of torch as a function of its tensors."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,6 @@ import jax
 import torch
 import torchax
 from jax.extend.source_info_util import register_exclusion
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from sdy.callables import Function
 from sdy.passes.torch.environment import environment
@@ -70,7 +69,7 @@ class Model:
         mode = GradientMode(tensors)
         computed = _Computation(self.module, function)
         with environment(), environment().override_property(prng=key), torch.enable_grad(), mode:
-            value = torch.func.functional_call(computed, tensors, tuple(as_traced(each) for each in batch))
+            value = _computed(lambda: torch.func.functional_call(computed, tensors, as_traced(tuple(batch))))
         after = {name.removeprefix(_MODEL): array for name, array in as_arrays(tensors).items()}
         return Result(as_arrays(value), after, frozenset(name.removeprefix(_MODEL) for name in mode.used))
 
@@ -92,6 +91,24 @@ class _Computation(torch.nn.Module):
         return function(self.model, *batch)
 
 
+def _computed(compute: Callable[[], Any]) -> Any:
+    """What `compute` returns. Raises TypeError, which says what to do, for what torchax cannot compute with."""
+    try:
+        return compute()
+    except jax.errors.ConcretizationTypeError as problem:
+        raise TypeError(
+            "what the model does depends on the values of tensors, which a compiled program has not yet: "
+            "torch.where chooses between tensors"
+        ) from problem
+    except AssertionError as problem:
+        if "mixed math" not in str(problem):
+            raise
+        raise TypeError(
+            "a tensor that is computed with is neither a parameter or buffer of the model nor of the batch: "
+            "make it one of these, or make it where it is used, on the device of another"
+        ) from problem
+
+
 def _check(name: str, module: torch.nn.Module) -> None:
     """Raise NotImplementedError for a module whose state would not be what torch makes of it."""
     for attribute, value in vars(module).items():
@@ -100,7 +117,7 @@ def _check(name: str, module: torch.nn.Module) -> None:
                 f"{name}.{attribute} is a tensor that is neither a parameter nor a buffer: "
                 f"self.register_buffer({attribute!r}, ..., persistent=False) makes it one"
             )
-    if isinstance(module, _BatchNorm) and module.training and module.track_running_stats:
+    if module.training and getattr(module, "track_running_stats", False):
         raise NotImplementedError(
             f"{name} is a {type(module).__name__} in training, whose running statistics torchax does not compute: "
             "take torch.nn.GroupNorm, track_running_stats=False, or .eval() of this module"

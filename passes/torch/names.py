@@ -68,9 +68,7 @@ def split_alike(given: Given, shape: Sequence[int], other: Sequence[int]) -> Giv
     return PartitionSpec(*(axes if shape[dim] == other[dim] else None for dim, axes in enumerate(given)))
 
 
-def _given_to(
-    names: Iterable[str], first_match: Mapping[str, str | None], given_by: Mapping[str, Given]
-) -> Given:
+def _given_to(names: Iterable[str], first_match: Mapping[str, str | None], given_by: Mapping[str, Given]) -> Given:
     matches = {name: pattern for name in names if (pattern := first_match[name]) is not None}
     choices = {name: given_by[pattern] for name, pattern in matches.items()}
     if len(set(choices.values())) > 1:
@@ -82,7 +80,9 @@ def _given_to(
 def _unused(pattern: str, given_by: Mapping[str, Given], first_match: Mapping[str, str | None]) -> str:
     taken_by = next((first for name, first in first_match.items() if fnmatchcase(name, pattern)), None)
     if taken_by is not None:
-        return f"the pattern {pattern!r} says nothing: {taken_by!r} stands before it, and matches first; change the order"
+        return (
+            f"the pattern {pattern!r} says nothing: {taken_by!r} stands before it, and matches first; change the order"
+        )
     near = get_close_matches(pattern, first_match, n=3, cutoff=0.3)
     told = f"near it are {', '.join(near)}" if near else f"there are {', '.join([*first_match][:3])}"
     return f"the pattern {pattern!r} matches no parameter or buffer of the model; {told}"
@@ -99,4 +99,6 @@ def _check(name: str, spec: PartitionSpec, shape: Sequence[int], axes: Mapping[s
                 raise ValueError(f"{name} is given {spec}, but the mesh has no axis {axis!r}; it has {', '.join(axes)}")
             parts *= axes[axis]
         if shape[dim] % parts:
-            raise ValueError(f"{name} is given {spec}, but dimension {dim}, of {shape[dim]}, has no {parts} equal parts")
+            raise ValueError(
+                f"{name} is given {spec}, but dimension {dim}, of {shape[dim]}, has no {parts} equal parts"
+            )

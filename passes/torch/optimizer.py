@@ -10,13 +10,19 @@ import torch
 
 from sdy.passes.torch.environment import environment
 from sdy.passes.torch.scalars_mode import ScalarsMode
-from sdy.passes.torch.tensors import as_arrays, as_tensors, as_traced, to_array
+from sdy.passes.torch.tensors import as_arrays, as_tensors, as_traced
 
 _RATE = "lr"
 """What schedulers change from step to step; it is an argument of the program."""
 
 _WAYS_TO_RUN = {"foreach": False, "fused": None, "capturable": False, "differentiable": False}
 """What torch can be told of how a step runs, which says nothing of what it computes."""
+
+_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+"""Where an optimizer keeps what is to be called around its step."""
+
+_WAS_CALLED = "_opt_called"
+"""What schedulers look for in an optimizer, to warn where they are called before it."""
 
 State = dict[str, dict[str, Any]]
 """What an optimizer keeps for each parameter: by the parameter's name, then by what the optimizer calls it."""
@@ -36,7 +42,7 @@ class FunctionalOptimizer:
             if id(parameter) not in names:
                 shape = tuple(parameter.shape)
                 raise ValueError(f"the optimizer has a parameter of shape {shape} that the model does not have")
-        if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        if any(vars(optimizer).get(hooks) for hooks in _HOOKS):
             raise NotImplementedError("the optimizer has hooks around its step, which is compiled: remove them")
 
     @property
@@ -68,8 +74,8 @@ class FunctionalOptimizer:
         return {**self._optimizer.state_dict(), "state": kept}
 
     def mark_called(self) -> None:
-        """Let schedulers, which look for it, know that there was a step."""
-        self._optimizer._opt_called = True
+        """Let schedulers know that there was a step."""
+        vars(self._optimizer)[_WAS_CALLED] = True
 
     def update(
         self,
@@ -93,7 +99,7 @@ class FunctionalOptimizer:
         try:
             with environment(), ScalarsMode(), torch.no_grad():
                 optimizer.step()
-        except (jax.errors.ConcretizationTypeError, torch.UnsupportedOperatorError) as problem:
+        except jax.errors.ConcretizationTypeError as problem:
             kind = type(self._optimizer).__name__
             raise NotImplementedError(
                 f"a step of torch.optim.{kind} depends on values of tensors, which a compiled step has not yet: "

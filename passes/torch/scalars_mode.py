@@ -27,4 +27,6 @@ class ScalarsMode(TorchFunctionMode):
             if isinstance(named.get(name), torch.Tensor):
                 target, first, *others = args
                 args = target, first * named.pop(name), *others
+        if (out := named.pop("out", None)) is not None:  # which torchax does not take
+            return out.copy_(func(*args, **named))
         return func(*args, **named)

@@ -21,14 +21,14 @@ def to_array(tensor: torch.Tensor) -> Any:
     if isinstance(tensor, Tensor | View):
         return tensor.jax()
     dtype = t2j_dtype(tensor.dtype)
-    known = jax.dtypes.canonicalize_dtype(dtype)
+    known = jax.dtypes.result_type(dtype)
     allow = "jax.config.update('jax_enable_x64', True) lets jax have it"
     if known != dtype and (tensor.is_floating_point() or tensor.is_complex()):
         raise TypeError(f"jax would round {tensor.dtype} to {known}: convert the tensor before, or {allow}")
     if tensor.is_meta:
         return jax.ShapeDtypeStruct(tuple(tensor.shape), known)
     host = tensor.detach().cpu()
-    array = np.array(host.float() if dtype.kind == "V" else host)  # NumPy has no bfloat16 of torch's
+    array = (host.float() if dtype.kind == "V" else host).numpy().copy()  # torch's NumPy has no bfloat16
     if known != dtype and array.size and not np.can_cast(np.min_scalar_type(abs(array).max()), known):
         raise OverflowError(f"integers of {tensor.dtype} are too large for {known}: {allow}")
     return array.astype(known)

@@ -33,7 +33,9 @@ def forward(
     draw random numbers or change what it keeps.
     """
     if model.training:
-        raise NotImplementedError("the model is in training: model.eval() before, or sdy.torch.train_step, which trains")
+        raise NotImplementedError(
+            "the model is in training: model.eval() before, or sdy.torch.train_step, which trains"
+        )
     return Forward(Model(model), mesh, shardings, batch, policy)
 
 
@@ -62,7 +64,10 @@ class Forward(Lowerable):
 
 
 def _traced(model: Model) -> Any:
+    def computed(module: torch.nn.Module, *batch: Any) -> Any:
+        return module(*batch)
+
     def forward(tensors: Arrays, batch: Any) -> Any:
-        return model.call(lambda module, *batch: module(*batch), tensors, batch, jax.random.key(0)).value
+        return model.call(computed, tensors, batch, jax.random.key(0)).value
 
     return forward

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import torch
+from jax.sharding import PartitionSpec
 
 from sdy.callables import Function
 from sdy.mesh import Mesh
@@ -121,7 +122,7 @@ class TrainStep(Lowerable):
         """What `model.load_state_dict` takes: the model's tensors as they are now, copied to the host."""
         kept = self._model.module.state_dict().keys()
         return {
-            name: tensor
+            name: tensor.to(self._model.tensors[first].dtype)
             for first, tensor in as_tensors(self.arrays).items()
             for name in self._model.names[first]
             if name in kept
@@ -168,8 +169,8 @@ class TrainStep(Lowerable):
             parameters={name: self._given[name] for name in arguments.parameters},
             others={name: self._given[name] for name in arguments.others},
             state={name: self._given_to_state(name, kept) for name, kept in arguments.state.items()},
-            rates=None,
-            count=None,
+            rates=PartitionSpec(),
+            count=PartitionSpec(),
             batch=self._batch,
         )
 

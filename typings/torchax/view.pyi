@@ -1,0 +1,6 @@
+import jax
+import torch
+
+class View(torch.Tensor):
+    def jax(self) -> jax.Array: ...
+    def torch(self) -> torch.Tensor: ...
