@@ -76,7 +76,13 @@ STATE = {
 
 
 def modules() -> Iterator[ModuleType]:
-    yield from (import_module(found.name) for found in walk_packages(sdy.__path__, "sdy."))
+    """All modules, but for those that need torch where it is not installed."""
+    for found in walk_packages(sdy.__path__, "sdy."):
+        try:
+            yield import_module(found.name)
+        except ModuleNotFoundError as problem:
+            if problem.name not in ("torch", "torchax"):
+                raise
 
 
 def functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
 
-HIDDEN = ("jax", "jaxlib", "scipy", "numba", "dask")
+HIDDEN = ("jax", "jaxlib", "scipy", "numba", "dask", "torch", "torchax")
 
 WITHOUT = f"""
 import sys
@@ -59,6 +59,10 @@ def test_text_needs_no_jax(code: str, tmp_path: Path) -> None:
         (tool("run", str(EXAMPLE)), "sdy-run needs jax, which is not installed: pip install 'sdy[jax]'"),
         (tool("interpret", str(EXAMPLE)), "sdy-interpret needs scipy, which is not installed: pip install 'sdy[jax]'"),
         ("import sdy\nsdy.jit", "sdy.jit needs jax, which is not installed: pip install 'sdy[jax]'"),
+        (
+            "import sdy\nsdy.torch.forward",
+            "sdy.torch.forward needs torch, which is not installed: pip install 'sdy[torch]'",
+        ),
         ("import sdy\nsdy.interpret", "sdy.interpret needs scipy, which is not installed: pip install 'sdy[jax]'"),
     ],
 )
