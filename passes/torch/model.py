@@ -39,7 +39,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Model:
-    """A module whose tensors are arguments. Raises what `check` does."""
+    """A module whose tensors are arguments. Raises NotImplementedError for one whose state would not be torch's."""
 
     module: torch.nn.Module
 
@@ -67,9 +67,9 @@ class Model:
         """
         tensors = as_traced({_MODEL + name: array for name, array in arrays.items()})
         mode = GradientMode(tensors)
-        computed = _Computation(self.module, function)
+        computation = _Computation(self.module, function)
         with environment(), environment().override_property(prng=key), torch.enable_grad(), mode:
-            value = _computed(lambda: torch.func.functional_call(computed, tensors, as_traced(tuple(batch))))
+            value = _computed(lambda: torch.func.functional_call(computation, tensors, as_traced(tuple(batch))))
         after = {name.removeprefix(_MODEL): array for name, array in as_arrays(tensors).items()}
         return Result(as_arrays(value), after, frozenset(name.removeprefix(_MODEL) for name in mode.used))
 

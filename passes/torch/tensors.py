@@ -11,6 +11,17 @@ from torchax.view import View
 
 from sdy.passes.torch.environment import environment
 
+_NARROWER = {
+    np.dtype(wide): np.dtype(narrow)
+    for wide, narrow in {
+        "int64": "int32",
+        "uint64": "uint32",
+        "float64": "float32",
+        "complex128": "complex64",
+    }.items()
+}
+"""What jax has of element types, unless it is set up for 64 bits."""
+
 
 def to_array(tensor: torch.Tensor) -> Any:
     """`tensor` for jax: the array that torchax computes with; a copy on the host of one of torch's own.
@@ -21,7 +32,7 @@ def to_array(tensor: torch.Tensor) -> Any:
     if isinstance(tensor, Tensor | View):
         return tensor.jax()
     dtype = t2j_dtype(tensor.dtype)
-    known = jax.dtypes.result_type(dtype)
+    known = dtype if jax.config.jax_enable_x64 else _NARROWER.get(dtype, dtype)
     allow = "jax.config.update('jax_enable_x64', True) lets jax have it"
     if known != dtype and (tensor.is_floating_point() or tensor.is_complex()):
         raise TypeError(f"jax would round {tensor.dtype} to {known}: convert the tensor before, or {allow}")

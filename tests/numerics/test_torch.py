@@ -213,10 +213,11 @@ def test_dropout_is_drawn_anew_in_each_step_and_repeats_with_the_seed() -> None:
     def losses(seed: int) -> list[float]:
         model = torch.nn.Sequential(seeded(Perceptron), torch.nn.Dropout(0.5))
         step = sdy.torch.train_step(model, squared, torch.optim.SGD(model.parameters(), lr=0.0), mesh=MESH, seed=seed)
-        return [float(step(rows())) for _ in range(3)]
+        return [float(step(rows())) for _ in range(2)]
 
-    assert len({*losses(0), *losses(1)}) == 6
-    assert losses(0) == losses(0)
+    first = losses(0)
+    assert len({*first, *losses(1)}) == 4
+    assert losses(0) == first
 
 
 def test_narrow_parameters_stay_narrow() -> None:

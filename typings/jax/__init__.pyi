@@ -142,6 +142,7 @@ def make_mesh(
 
 class _Config:
     values: dict[str, Any]
+    jax_enable_x64: bool
     jax_log_compiles: bool
     def update(self, name: str, val: Any) -> None: ...
 
