@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from sdy.passes.auto.auto import auto as auto
     from sdy.passes.driver import partition as partition
     from sdy.passes.driver import propagate as propagate
+    from sdy.passes.exporting.hlo import to_hlo_proto as to_hlo_proto
+    from sdy.passes.exporting.hlo import to_hlo_text as to_hlo_text
     from sdy.passes.interpret import interpret as interpret
     from sdy.passes.jax.compile import compile as compile
     from sdy.passes.jax.compiler import compiler as compiler
@@ -92,6 +94,8 @@ _HOMES = {
     "report": "sdy.passes.account.report.report",
     "split": "sdy.passes.policy.split",
     "to_bytecode": "sdy.text",
+    "to_hlo_proto": "sdy.passes.exporting.hlo",
+    "to_hlo_text": "sdy.passes.exporting.hlo",
     "to_model_explorer": "sdy.passes.account.model_explorer",
     "torch": "sdy.passes.torch:",
 }

@@ -43,6 +43,8 @@ options:
   --for-jaxlib=VERSION           print what this version of jaxlib prints and reads, as 0.11, not the installed one
   --emit-bytecode                write MLIR bytecode instead of text
   --target-version=X.Y.Z         write a portable artifact for this version of StableHLO, and later ones
+  --emit-hlo                     write HLO, XLA's own text, of a program without SDY: after --sdy-plain for one
+  --emit-hlo-proto               write the same as a serialized HloModuleProto
   --sdy-explain=NAME             print why the value %NAME has its sharding, instead of the module;
                                  @FUNCTION:%NAME for one that is not in the main function
   --sdy-model-explorer           print, instead of the module, its graph and the way of each axis as JSON for Google's
@@ -76,15 +78,22 @@ class Arguments:
     for_jaxlib: str | None = None
     emit_bytecode: bool = False
     target_version: str | None = None
+    emit_hlo: bool = False
+    emit_hlo_proto: bool = False
     sdy_explain: str = ""
     sdy_model_explorer: bool = False
     mlir_timing: bool = False
     verify_each: bool = False
 
     @property
-    def is_binary(self) -> bool:
-        """Whether bytecode is to be written."""
-        return self.emit_bytecode or self.target_version is not None
+    def other_forms(self) -> set[str]:
+        """What is to be written instead of MLIR text."""
+        asked = {
+            "bytecode": self.emit_bytecode or self.target_version is not None,
+            "HLO as text": self.emit_hlo,
+            "HLO as a proto": self.emit_hlo_proto,
+        }
+        return {form for form, is_asked in asked.items() if is_asked}
 
     def text(self, module: ModuleOp) -> str:
         """The text of `module` in the form that is asked for."""
@@ -170,7 +179,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
     if len(files) > 1:
         raise error(None, f"more than one file is given: {', '.join(files)}")
     arguments.file = files[0] if files else STANDARD_STREAM
-    if arguments.is_binary:
+    if arguments.other_forms:
         _refuse_text_only(arguments)
     return arguments
 
@@ -201,11 +210,14 @@ def _written_version(version: str) -> str:
 
 
 def _refuse_text_only(arguments: Arguments) -> None:
-    """Raise DiagnosticError where an argument is about text, which bytecode is not."""
+    """Raise DiagnosticError where an argument is about MLIR text, and where several other forms are asked for."""
     usual = Arguments()
+    form, *others = sorted(arguments.other_forms)
+    if others:
+        raise error(None, f"one form is written, but {' and '.join([form, *others])} are asked for")
     for name in _TEXT_ONLY:
         if getattr(arguments, name) != getattr(usual, name):
-            raise error(None, f"'--{name.replace('_', '-')}' is for text, but bytecode is to be written")
+            raise error(None, f"'--{name.replace('_', '-')}' is for MLIR text, but {form} is to be written")
 
 
 def _unknown_flag(word: str, name: str) -> DiagnosticError:
@@ -248,7 +260,11 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str | bytes
             from sdy.passes.account.model_explorer import to_model_explorer
 
             return json.dumps(to_model_explorer(module), indent=1) + "\n"
-        if arguments.is_binary:
+        if arguments.emit_hlo or arguments.emit_hlo_proto:
+            from sdy.passes.exporting.hlo import to_hlo_proto, to_hlo_text
+
+            return (to_hlo_text if arguments.emit_hlo else to_hlo_proto)(module)
+        if arguments.other_forms:
             return to_bytecode(module, arguments.target_version)
         return arguments.text(module)
 

@@ -96,7 +96,7 @@ class InfeedOp(IRDLOperation):
 
     name = "stablehlo.infeed"
     token = operand_def(TOKEN_TYPE)
-    infeed_config = opt_prop_def(StringAttr, EMPTY)
+    infeed_config = prop_def(StringAttr, EMPTY)
     layout = opt_prop_def(ArrayAttr[Attribute])
     res = var_result_def(STATIC_TENSOR_OR_TOKEN)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -135,7 +135,7 @@ class OutfeedOp(TokenOp):
     name = "stablehlo.outfeed"
     inputs = var_operand_def(TENSOR_BY_AXIS)
     token = operand_def(TOKEN_TYPE)
-    outfeed_config = opt_prop_def(StringAttr, EMPTY)
+    outfeed_config = prop_def(StringAttr, EMPTY)
     result = result_def(TOKEN_TYPE)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 

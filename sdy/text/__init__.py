@@ -94,6 +94,7 @@ def to_bytecode(module: ModuleOp, target_version: str | None = None) -> bytes:
     reads too. Operations of SDY and CHLO, and shardings, are part of that as they are, as with `jax.export`. Raises
     DiagnosticError where the program has what that version does not know, and where jaxlib does not write it.
     """
-    from sdy.text.bytecode.conversion import bytecode_of
+    from sdy.text.bytecode.conversion import bytecode_of, check_known
 
+    check_known(module)
     return bytecode_of(format(module, generic=True, debuginfo=True), target_version)

@@ -1,8 +1,8 @@
 """`python plain_runner.py FOLDER ...`: programs of one device, each run on eight devices by PJRT alone.
 
 Nothing here is of this package: it stands for a compiler that knows StableHLO and nothing else. A folder has the
-program as `program.mlir`, and in `inputs`, pickled, arrays `0/1`, what device 1 has of argument 0. The results are
-written likewise, into `results`.
+program as `program.mlir`, StableHLO, or as `program.hlo`, a serialized HloModuleProto, and in `inputs`, pickled, arrays
+`0/1`, what device 1 has of argument 0. The results are written likewise, into `results`.
 """
 
 import os
@@ -20,6 +20,7 @@ from jax.extend import backend
 from jax.interpreters import mlir
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib import xla_client
+from jaxlib._hlo import XlaComputation
 from jaxlib.mlir import ir
 
 
@@ -28,9 +29,33 @@ def main(folders: list[str]) -> None:
     jnp.linalg.cholesky(jnp.eye(2))
     for folder in map(Path, folders):
         inputs = pickle.loads((folder / "inputs").read_bytes())
-        results = run((folder / "program.mlir").read_text(), inputs)
+        results = run(program(folder), inputs)
         (folder / "results").write_bytes(pickle.dumps(results))
     assert not [name for name in sys.modules if name.partition(".")[0] == "sdy"]
+
+
+def program(folder: Path) -> str:
+    """The program of a folder as PJRT is to compile it."""
+    if (hlo := folder / "program.hlo").exists():
+        # PJRT takes MLIR alone. What XLA makes of the HLO keeps what that says of devices, but for the number of results
+        # that the sharding of a loop is for.
+        back = xla_client._xla.mlir.xla_computation_to_mlir_module(XlaComputation(hlo.read_bytes()))
+        return marked(back, "stablehlo.while")
+    return as_it_is((folder / "program.mlir").read_text())
+
+
+def marked(program: str, *names: str) -> str:
+    """The program, of which each operation with results, or each of these names, says that it is for one device."""
+    with mlir.make_ir_context():
+        module = ir.Module.parse(program)
+
+        def mark(operation: ir.Operation) -> ir.WalkResult:
+            if len(operation.results) and (operation.name in names or not names):
+                operation.attributes["mhlo.sharding"] = ir.StringAttr.get("{manual}")
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(mark)
+        return str(module)
 
 
 def run(program: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -43,7 +68,7 @@ def run(program: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
     options.executable_build_options.use_spmd_partitioning = True
     numbers = np.arange(len(devices)).reshape(1, -1)
     options.executable_build_options.device_assignment = xla_client.DeviceAssignment.create(numbers)
-    executable = client.compile_and_load(as_it_is(program), xla_client.DeviceList(tuple(devices)), options)
+    executable = client.compile_and_load(program, xla_client.DeviceList(tuple(devices)), options)
     # What each device has is what it has: nobody looks at whether replicas are the same.
     each_its_own = NamedSharding(Mesh(np.array(devices), "devices"), PartitionSpec())
     given = []
@@ -58,16 +83,10 @@ def run(program: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
 
 def as_it_is(program: str) -> str:
     """The program, with a word to XLA's partitioner that each operation is for one device already."""
+    program = marked(program)
     with mlir.make_ir_context():
         module = ir.Module.parse(program)
         assert module.operation.verify()
-
-        def mark(operation: ir.Operation) -> ir.WalkResult:
-            if len(operation.results) and operation.name != "builtin.module":
-                operation.attributes["mhlo.sharding"] = ir.StringAttr.get("{manual}")
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(mark)
         for function in module.body.operations:
             for kind, types in (("arg_attrs", function.type.inputs), ("res_attrs", function.type.results)):
                 manual = ir.DictAttr.get({"mhlo.sharding": ir.StringAttr.get("{manual}")})

@@ -3,6 +3,8 @@
     python by_jaxlib.py read            # of MLIR bytecode, or of what jax.export saves: text, in the generic form
     python by_jaxlib.py write           # of text: MLIR bytecode
     python by_jaxlib.py write 1.13.0    # of text: StableHLO's portable artifact of that version
+    python by_jaxlib.py hlo proto       # of text: a serialized HloModuleProto
+    python by_jaxlib.py hlo text        # of text: HLO as text
 
 Where that cannot be done it exits with `REFUSED`, and standard output has as JSON what is wrong, and where.
 """
@@ -11,9 +13,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -31,6 +34,18 @@ _BYTECODE = b"ML\xefR"
 _PORTABLE = ("vhlo", "sdy", "chlo", "builtin")
 """The dialects of what a portable artifact holds: those that `jax.export` puts there, and XLA reads."""
 
+_PARTITIONS = "mhlo.num_partitions"
+
+_WRITTEN_BY = re.compile(rb"ML\xefR.StableHLO_v(\d+\.\d+\.\d+)", re.DOTALL)
+"""How a portable artifact of a version begins."""
+
+_PLAINER = (
+    (r"unregistered operation ('[^']*')", "the installed jaxlib does not know the operation {}"),
+    (r"unpack_from requires|bad number|list index out of range|codec can't decode", "its bytes are damaged or cut off"),
+    (r"attempting to parse .*", "its bytes are damaged or cut off: {}"),
+)
+"""What is often said, as a pattern, and how that is told; `{}` is what the pattern found, or its group."""
+
 _told: list[tuple[str, str]] = []
 """What MLIR has said, each with where that is."""
 
@@ -43,7 +58,11 @@ def read(data: bytes) -> bytes:
         from jax import export
 
         data = export.deserialize(bytearray(data)).mlir_module_serialized
-    module = stablehlo.deserialize_portable_artifact(_context(), data)  # MLIR's own bytecode stays as it is
+    try:
+        module = stablehlo.deserialize_portable_artifact(_context(), data)  # MLIR's own bytecode stays as it is
+    except Exception:
+        _check_not_newer(data)
+        raise
     return module.operation.get_asm(binary=True, enable_debug_info=True, print_generic_op_form=True)
 
 
@@ -64,6 +83,37 @@ def write(text: bytes, version: str | None = None) -> bytes:
     artifact = stablehlo.serialize_portable_artifact(module, version, allow_other_dialects=True)
     _check_portable(ir.Module.parse(artifact, context))
     return artifact
+
+
+def hlo(text: bytes, form: str) -> bytes:
+    """The HLO of a module."""
+    from jaxlib import _hlo, xla_client
+    from jaxlib.mlir import ir
+
+    context = _context()
+    attributes = ir.Module.parse(text, context).operation.attributes
+    computation = xla_client._xla.mlir.mlir_module_to_xla_computation(
+        text.decode(), use_tuple_args=False, return_tuple=False
+    )
+    if form == "proto":
+        return computation.as_serialized_hlo_module_proto()
+    options = _hlo.HloPrintOptions()
+    options.print_large_constants = True
+    head, _, rest = computation.get_hlo_module().to_string(options).partition("\n")
+    if _PARTITIONS in attributes:
+        head += f", num_partitions={ir.IntegerAttr(attributes[_PARTITIONS]).value}"
+    return f"{head}\n{rest}".encode()
+
+
+def _check_not_newer(data: bytes) -> None:
+    """Raise ValueError for a portable artifact of a version that was not there yet."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    newest = stablehlo.get_current_version()
+    begins = _WRITTEN_BY.match(data)
+    if begins and _numbers(version := begins[1].decode()) > _numbers(newest):
+        _told.clear()
+        raise ValueError(f"it is of StableHLO {version}, and this jaxlib reads versions up to {newest}")
 
 
 def _numbers(version: str) -> list[int]:
@@ -106,16 +156,31 @@ def _context() -> ir.Context:
     _mlirHlo.register_mhlo_dialect(context)
     context.allow_unregistered_dialects = True
     context.attach_diagnostic_handler(tell)
+    # To read an artifact brings in the dialect of quantized types, which nothing else here does.
+    empty = stablehlo.serialize_portable_artifact(
+        ir.Module.parse("module {}", context), stablehlo.get_minimum_version()
+    )
+    stablehlo.deserialize_portable_artifact(context, empty)
     return context
+
+
+_ANSWERS: dict[str, Callable[..., bytes]] = {"read": read, "write": write, "hlo": hlo}
 
 
 def answer(what: str, options: Sequence[str], data: bytes) -> tuple[int, bytes]:
     """The exit status and what is written to standard output."""
     try:
-        return 0, read(data) if what == "read" else write(data, *options)
+        return 0, _ANSWERS[what](data, *options)
     except Exception as problem:
         message, where = _told[0] if _told else (_words(problem), "")
-        return REFUSED, json.dumps([message, where]).encode()
+        return REFUSED, json.dumps([_plainer(message), where]).encode()
+
+
+def _plainer(message: str) -> str:
+    for pattern, words in _PLAINER:
+        if found := re.search(pattern, message):
+            return words.format(found[found.lastindex or 0])
+    return message
 
 
 def _words(problem: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Bytecode to text and back, by a process that has jaxlib."""
+"""Bytecode to text and back, and text to HLO, by a process that has jaxlib."""
 
 import json
 import re
@@ -7,9 +7,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from sdy.diagnostics import Location, error
+from xdsl.ir import Operation
+
+from sdy.diagnostics import Location, error, op_error
+from sdy.ir.walking import operations
 from sdy.text.bytecode.by_jaxlib import REFUSED
+from sdy.text.printing.versions import installed_forms
 
 _PROGRAM = Path(__file__).with_name("by_jaxlib.py")
 _BYTECODE = b"ML\xefR"
@@ -61,6 +66,27 @@ def bytecode_of(text: str, target_version: str | None = None) -> bytes:
         message = converted.message.partition(_NO_FORM)[0]
         raise error(converted.where, f"the program cannot be written as {what}: {message}")
     return converted
+
+
+def hlo_of(text: str, form: Literal["proto", "text"]) -> bytes:
+    """The HLO of the module that `text` is, as a serialized `HloModuleProto` or as text.
+
+    Raises DiagnosticError where jaxlib makes none of it.
+    """
+    converted = _asked(text.encode(), "hlo", form)
+    if isinstance(converted, _Refusal):
+        raise error(converted.where, f"the program cannot be written as HLO: {converted.message}")
+    return converted
+
+
+def check_known(module: Operation) -> None:
+    """Raise DiagnosticError at an operation with a property that the installed jaxlib would leave out in silence."""
+    unknown = installed_forms().unknown_properties
+    for op in operations(module):
+        if op.name in unknown:
+            name, usual = unknown[op.name]
+            if op.properties.get(name, usual) != usual:
+                raise op_error(op, f"has '{name}', which the installed jaxlib does not know, so it cannot be written")
 
 
 def check_version(target_version: str) -> None:

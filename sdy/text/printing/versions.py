@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i32
 from xdsl.ir import Attribute
 
 from sdy.extras import installed_version
@@ -33,10 +33,13 @@ class Forms:
 
 
 _SUM = ("reduction_op", IntegerAttr(0, i32))
+_NO_TILINGS = ("result_tilings", ArrayAttr[Attribute](()))
 
 FORMS: dict[Version, Forms] = {
     (0, 10): Forms(
-        {"sdy.all_reduce": _SUM, "sdy.reduce_scatter": _SUM}, lists_properties_last=False, sets_properties_apart=False
+        {"sdy.all_reduce": _SUM, "sdy.reduce_scatter": _SUM, "stablehlo.custom_call": _NO_TILINGS},
+        lists_properties_last=False,
+        sets_properties_apart=False,
     ),
     (0, 11): Forms({}, lists_properties_last=True, sets_properties_apart=False),
     (0, 12): Forms({}, lists_properties_last=True, sets_properties_apart=True),
