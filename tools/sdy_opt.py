@@ -217,7 +217,7 @@ def _refuse_text_only(arguments: Arguments) -> None:
         raise error(None, f"one form is written, but {' and '.join([form, *others])} are asked for")
     for name in _TEXT_ONLY:
         if getattr(arguments, name) != getattr(usual, name):
-            raise error(None, f"'--{name.replace('_', '-')}' is for MLIR text, but {form} is to be written")
+            raise error(None, f"'--{name.replace('_', '-')}' is for MLIR text, but {form} is written")
 
 
 def _unknown_flag(word: str, name: str) -> DiagnosticError:

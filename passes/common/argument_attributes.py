@@ -2,17 +2,32 @@
 
 from collections.abc import Set
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-_DONATED = {"jax.buffer_donor", "tf.aliasing_output"}
+_DONOR, _ALIASED = "jax.buffer_donor", "tf.aliasing_output"
+_DONATED = {_DONOR, _ALIASED}
 """The attributes of an argument that say that the results may take its memory: any of them, or a certain one."""
 
 
 def is_donated(function: FuncOp, index: int) -> bool:
     """Whether results of `function` may take the memory of argument `index`."""
     return function.arg_attrs is not None and not _DONATED.isdisjoint(function.arg_attrs.data[index].data)
+
+
+def check_donations(function: FuncOp) -> None:
+    """Let any result take the memory of an argument that was for a certain one, if that is of another type now."""
+    if function.arg_attrs is None:
+        return
+    entries = [*function.arg_attrs]
+    results = function.function_type.outputs.data
+    for index, (entry, type_) in enumerate(zip(function.arg_attrs, function.function_type.inputs, strict=True)):
+        taker = entry.data.get(_ALIASED)
+        if isinstance(taker, IntegerAttr) and results[taker.value.data : taker.value.data + 1] != (type_,):
+            others = {name: value for name, value in entry.data.items() if name != _ALIASED}
+            entries[index] = DictionaryAttr({**others, _DONOR: BoolAttr.from_bool(True)})
+    function.arg_attrs = ArrayAttr(entries)
 
 
 def set_argument_attribute(function: FuncOp, index: int, name: str, value: Attribute) -> None:

@@ -7,7 +7,6 @@ of partitions, with `use_spmd_partitioning`.
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 
 from sdy.diagnostics import op_error
 from sdy.ir.walking import operations

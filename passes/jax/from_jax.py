@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jax import export
 from jax.extend.source_info_util import register_exclusion
 from xdsl.dialects.builtin import ModuleOp
 
@@ -18,22 +19,26 @@ from sdy.text import parse
 register_exclusion(str(Path(__file__).parent) + os.sep)
 
 
-def from_jax(program: jax.stages.Lowered | Function[Any], *args: Any, **kwargs: Any) -> ModuleOp:
+def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *args: Any, **kwargs: Any) -> ModuleOp:
     """The StableHLO module of a JAX program, with the shardings that its arguments and constraints carry.
 
-    `program` is what `jax.jit(f).lower(...)` returned, or a function, jitted or not, that is lowered here for `args`
-    and `kwargs`: arrays or `jax.ShapeDtypeStruct`s. Operations keep the source lines that JAX knows. Raises TypeError
-    where `program` is neither.
+    `program` is what `jax.jit(f).lower(...)`, `jax.export.export(...)(...)` or `jax.export.deserialize(...)` returned,
+    or a function, jitted or not, that is lowered here for `args` and `kwargs`: arrays or `jax.ShapeDtypeStruct`s. The
+    module says for how many devices it is; its arguments have the names that JAX gave them, and operations keep the
+    source lines that it knows. Raises TypeError where `program` is none of these.
     """
-    if isinstance(program, jax.stages.Lowered):
+    if isinstance(program, jax.stages.Lowered | export.Exported):
         if args or kwargs:
             raise TypeError("a lowered program has its arguments already: give none to from_jax")
+        if isinstance(program, export.Exported):
+            return module_of(program.mlir_module())
         lowered = program
     elif callable(program):
         lowered = (program if isinstance(program, jax.stages.Wrapped) else jax.jit(program)).lower(*args, **kwargs)
     else:
         raise TypeError(
-            f"from_jax takes a function or what jax.jit(f).lower(...) returns, not {type(program).__name__}"
+            "from_jax takes a function or what jax.jit(f).lower(...) or jax.export.export(...)(...) returns, "
+            f"not {type(program).__name__}"
         )
     return module_of(lowered.as_text(debug_info=True))
 

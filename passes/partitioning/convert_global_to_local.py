@@ -14,6 +14,7 @@ from sdy.diagnostics import error, warn
 from sdy.dialect.interfaces import data_flow_of
 from sdy.ir.traits import is_terminator
 from sdy.ir.walking import cached_walks, operations
+from sdy.passes.common.argument_attributes import check_donations
 from sdy.passes.spmd.compatibility import INCOMPATIBLE_SHARDINGS
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.layouts import Layouts
@@ -75,6 +76,8 @@ class ConvertGlobalToLocalPass(ModulePass):
         # The sharding rules are those of whole tensors, so they are asked before any type changes.
         obstacles = [_obstacle(site) for site in sites]
         layouts.change_types(Layout.local_type)
+        for function in layouts.functions.values():
+            check_donations(function)
         for site, obstacle in zip(sites, obstacles, strict=True):
             _lower(site, obstacle)
         for inner in operations(op):

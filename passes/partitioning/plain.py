@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -11,14 +11,16 @@ from xdsl.rewriter import Rewriter
 
 from sdy import dialect
 from sdy.diagnostics import op_error
-from sdy.dialect.meshes import named_meshes
-from sdy.ir.walking import operations
+from sdy.dialect.meshes import main_mesh, named_meshes
+from sdy.ir.walking import operations, operations_of
 from sdy.passes.common.argument_attributes import attribute_names, remove_from_arguments_and_results
 from sdy.passes.common.regions import inline_body
+from sdy.passes.gspmd.named_shardings import NUM_PARTITIONS
 from sdy.passes.partitioning.inline_operators import InlineOperatorsPass
+from sdy.passes.spmd.local_module import is_local
 from sdy.passes.spmd.replica_groups import groups_as_lists
 from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
-from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.constants import ConstantOp, ReplicaIdOp
 from sdy.stablehlo.replica_group_meshes import axes_and_mesh
 
 _PREFIX = "sdy."
@@ -28,8 +30,8 @@ class PlainPass(ModulePass):
     """Take all that is of the SDY dialect out of a module, for compilers that do not know it.
 
     A partitioned program is then StableHLO alone, of which each device runs the same; collectives list devices by their
-    numbers. A program that is not partitioned computes what it does on whole tensors, where a reshard is its operand.
-    Calls of annotated operators are what these do.
+    numbers, and the module says how many there are. A program that is not partitioned computes what it does on whole
+    tensors, where a reshard is its operand. Calls of annotated operators are what these do.
 
     Before::
 
@@ -52,6 +54,8 @@ class PlainPass(ModulePass):
     name = "sdy-plain"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if is_local(op) and NUM_PARTITIONS not in op.attributes and not operations_of(op, ReplicaIdOp):
+            op.attributes[NUM_PARTITIONS] = IntegerAttr(main_mesh(op).size, i32)
         drop_dialect(op, ctx)
 
 

@@ -19,7 +19,7 @@ def _in_this_process(data: bytes, what: str, *options: str) -> bytes:
 @pytest.fixture(autouse=True)
 def no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Convert in this process, which has jaxlib already."""
-    monkeypatch.setattr(conversion, "_asked", _in_this_process)
+    monkeypatch.setattr(conversion, "asked", _in_this_process)
 
 
 def test_a_program_comes_back_from_bytecode(program_name: str):

@@ -10,12 +10,12 @@ many are "read" and "refused", at how many jaxlib "dies" or "hangs", and what el
 import argparse
 import json
 import multiprocessing
-import os
 import random
 import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -23,14 +23,16 @@ import numpy as np
 from jax import export
 
 import sdy
+from forked import said
 from sdy.diagnostics import DiagnosticError, capture
-from sdy.text.bytecode import by_jaxlib
+from sdy.text.bytecode import by_jaxlib, conversion
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 5
 """For one of them, after which it hangs."""
 
-BEGINNING = b"ML\xefR"
+NAME = "damaged.mlirbc"
+"""What the file is called, which each error names."""
 
 
 def programs() -> list[bytes]:
@@ -62,44 +64,33 @@ def damaged(data: bytes, choices: random.Random) -> bytes:
     return bytes(changed)
 
 
+def _in_this_process(data: bytes, what: str, *options: str) -> bytes | conversion.Refusal:
+    """What jaxlib makes of `data`, in this process."""
+    signal.alarm(SECONDS)
+    status, answer = by_jaxlib.answer(what, options, data)
+    signal.alarm(0)
+    if status == 0:
+        return answer
+    message, where = json.loads(answer)
+    assert message
+    assert isinstance(where, str)
+    return conversion.Refusal(message)
+
+
 def _fare(data: bytes) -> str:
     """What comes of `data`, in a process that ends with it."""
-    if BEGINNING not in data:
-        text: str | bytes = data
-    else:
-        signal.alarm(SECONDS)
-        status, answer = by_jaxlib.answer("read", (), data)
-        signal.alarm(0)
-        if status == by_jaxlib.REFUSED:
-            message, where = json.loads(answer)
-            assert message
-            assert isinstance(where, str)
-            return "refused"
-        text = answer
+    conversion.asked = _in_this_process
     try:
         with capture():
-            sdy.parse(text)
-    except DiagnosticError:
-        return "refused"
+            sdy.parse(data, NAME)
+    except DiagnosticError as problem:
+        return "refused" if NAME in str(problem) else f"refused without a name: {problem.message}"
     return "read"
 
 
 def fare(data: bytes) -> str:
     """What comes of `data`, in a process of its own."""
-    reader, writer = os.pipe()
-    if (child := os.fork()) == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        try:
-            told = _fare(data)
-        except BaseException as problem:
-            told = repr(problem)
-        os.write(writer, told.encode()[:1000])
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as output:
-        told = output.read().decode()
-    _, status = os.waitpid(child, 0)
-    return told or ("hangs" if os.WTERMSIG(status) == signal.SIGALRM else "dies")
+    return said(partial(_fare, data))
 
 
 def main(words: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ CHECKOUT is a work tree of openxla/shardy or openxla/stablehlo; with TEXT only f
 texts are taken. Each file is split at its `// -----` lines. Of a part that is not meant to fail and that our parser
 takes, what is parsed from its bytecode is to be printed, with locations, as the part is. A file of bytecode beside one
 of text, a portable artifact that a release of StableHLO wrote, is to be read as what the text is, written as one now.
-jaxlib converts in a process forked for each part. Parts that differ are named, and what is refused is counted by reason.
+jaxlib converts in a process forked for each part. Parts that differ are named, what is refused is counted by reason.
 """
 
 import re
@@ -62,7 +62,7 @@ def there_and_back(text: str, name: str) -> str:
     """What comes of one part, given as text."""
     if re.search(r"expected-error|expected-\w+-re", text):
         return "meant to fail"
-    conversion._asked = _in_this_process
+    conversion.asked = _in_this_process
     signal.alarm(SECONDS)
     ctx = _context()
     with capture():
@@ -90,7 +90,7 @@ def _context() -> Context:
 
 def of_release(data: bytes, text: str, name: str) -> str:
     """What comes of an artifact that a release of StableHLO wrote of `text`."""
-    conversion._asked = _in_this_process
+    conversion.asked = _in_this_process
     signal.alarm(SECONDS)
     with capture():
         try:

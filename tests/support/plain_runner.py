@@ -19,7 +19,7 @@ import numpy as np
 from jax.extend import backend
 from jax.interpreters import mlir
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxlib import xla_client
+from jaxlib import _jax, xla_client
 from jaxlib._hlo import XlaComputation
 from jaxlib.mlir import ir
 
@@ -37,9 +37,9 @@ def main(folders: list[str]) -> None:
 def program(folder: Path) -> str:
     """The program of a folder as PJRT is to compile it."""
     if (hlo := folder / "program.hlo").exists():
-        # PJRT takes MLIR alone. What XLA makes of the HLO keeps what that says of devices, but for the number of results
-        # that the sharding of a loop is for.
-        back = xla_client._xla.mlir.xla_computation_to_mlir_module(XlaComputation(hlo.read_bytes()))
+        # PJRT takes MLIR alone. What XLA makes of the HLO keeps what that says of devices, but that the sharding of a
+        # loop can be for more results than it has.
+        back = _jax.mlir.xla_computation_to_mlir_module(XlaComputation(hlo.read_bytes()))
         return marked(back, "stablehlo.while")
     return as_it_is((folder / "program.mlir").read_text())
 

@@ -74,19 +74,10 @@ def test_what_jax_export_saves_is_read_with_its_devices(tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        (
-            ["--emit-bytecode", "--split-input-file"],
-            "'--split-input-file' is for MLIR text, but bytecode is to be written",
-        ),
-        (
-            ["--target-version=1.9.0", "--sdy-explain=0"],
-            "'--sdy-explain' is for MLIR text, but bytecode is to be written",
-        ),
+        (["--emit-bytecode", "--split-input-file"], "'--split-input-file' is for MLIR text, but bytecode is written"),
+        (["--target-version=1.9.0", "--sdy-explain=0"], "'--sdy-explain' is for MLIR text, but bytecode is written"),
         (["--target-version=newest"], "a version of StableHLO is written as 1.13.0, not 'newest'"),
-        (
-            ["--emit-hlo", "--mlir-print-op-generic"],
-            "'--mlir-print-op-generic' is for MLIR text, but HLO as text is to be written",
-        ),
+        (["--emit-hlo", "--sdy-model-explorer"], "'--sdy-model-explorer' is for MLIR text, but HLO as text is written"),
         (["--emit-hlo-proto", "--emit-bytecode"], "one form is written, but HLO as a proto and bytecode are asked for"),
         (["--target-version"], "'--target-version' needs a value after it"),
     ],

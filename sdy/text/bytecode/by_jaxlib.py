@@ -39,10 +39,13 @@ _PARTITIONS = "mhlo.num_partitions"
 _WRITTEN_BY = re.compile(rb"ML\xefR.StableHLO_v(\d+\.\d+\.\d+)", re.DOTALL)
 """How a portable artifact of a version begins."""
 
+_DAMAGED = "its bytes are damaged or cut off"
+
 _PLAINER = (
     (r"unregistered operation ('[^']*')", "the installed jaxlib does not know the operation {}"),
-    (r"unpack_from requires|bad number|list index out of range|codec can't decode", "its bytes are damaged or cut off"),
-    (r"attempting to parse .*", "its bytes are damaged or cut off: {}"),
+    (r"unpack_from requires|bad number|index out of range|codec can't decode|InvalidSection", _DAMAGED),
+    (r"No module named 'flatbuffers'", "that takes the package flatbuffers, which is not installed"),
+    (r"attempting to parse .*", f"{_DAMAGED}: {{}}"),
 )
 """What is often said, as a pattern, and how that is told; `{}` is what the pattern found, or its group."""
 
@@ -87,21 +90,20 @@ def write(text: bytes, version: str | None = None) -> bytes:
 
 def hlo(text: bytes, form: str) -> bytes:
     """The HLO of a module."""
-    from jaxlib import _hlo, xla_client
+    from jaxlib import _hlo, _jax
     from jaxlib.mlir import ir
 
     context = _context()
     attributes = ir.Module.parse(text, context).operation.attributes
-    computation = xla_client._xla.mlir.mlir_module_to_xla_computation(
-        text.decode(), use_tuple_args=False, return_tuple=False
-    )
+    computation = _jax.mlir.mlir_module_to_xla_computation(text.decode(), use_tuple_args=False, return_tuple=False)
     if form == "proto":
         return computation.as_serialized_hlo_module_proto()
     options = _hlo.HloPrintOptions()
     options.print_large_constants = True
     head, _, rest = computation.get_hlo_module().to_string(options).partition("\n")
     if _PARTITIONS in attributes:
-        head += f", num_partitions={ir.IntegerAttr(attributes[_PARTITIONS]).value}"
+        count, _, _ = str(attributes[_PARTITIONS]).partition(" ")
+        head += f", num_partitions={count}"
     return f"{head}\n{rest}".encode()
 
 
@@ -157,10 +159,9 @@ def _context() -> ir.Context:
     context.allow_unregistered_dialects = True
     context.attach_diagnostic_handler(tell)
     # To read an artifact brings in the dialect of quantized types, which nothing else here does.
-    empty = stablehlo.serialize_portable_artifact(
-        ir.Module.parse("module {}", context), stablehlo.get_minimum_version()
-    )
-    stablehlo.deserialize_portable_artifact(context, empty)
+    empty = ir.Module.parse("module {}", context)
+    artifact = stablehlo.serialize_portable_artifact(empty, stablehlo.get_minimum_version())
+    stablehlo.deserialize_portable_artifact(context, artifact)
     return context
 
 

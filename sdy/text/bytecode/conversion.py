@@ -28,7 +28,7 @@ _NO_FORM = " that was explicitly marked illegal"
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class Refusal:
     """Why bytes are not converted, and the place of a program that this is about, if it is known."""
 
     message: str
@@ -41,9 +41,9 @@ def text_of(data: bytes, name: str) -> str:
     They are MLIR bytecode, StableHLO's portable artifact of a version that jaxlib reads, or what `jax.export` saves.
     Raises DiagnosticError where they are damaged, or of a version that jaxlib does not know.
     """
-    converted = _asked(data, "read")
+    converted = asked(data, "read")
     try:
-        if not isinstance(converted, _Refusal):
+        if not isinstance(converted, Refusal):
             return converted.decode()
         problem = converted.message
     except UnicodeDecodeError as not_text:
@@ -60,8 +60,8 @@ def bytecode_of(text: str, target_version: str | None = None) -> bytes:
     if target_version is not None:
         check_version(target_version)
     versions = () if target_version is None else (target_version,)
-    converted = _asked(text.encode(), "write", *versions)
-    if isinstance(converted, _Refusal):
+    converted = asked(text.encode(), "write", *versions)
+    if isinstance(converted, Refusal):
         what = f"a portable artifact of StableHLO {target_version}" if versions else "bytecode"
         message = converted.message.partition(_NO_FORM)[0]
         raise error(converted.where, f"the program cannot be written as {what}: {message}")
@@ -73,8 +73,8 @@ def hlo_of(text: str, form: Literal["proto", "text"]) -> bytes:
 
     Raises DiagnosticError where jaxlib makes none of it.
     """
-    converted = _asked(text.encode(), "hlo", form)
-    if isinstance(converted, _Refusal):
+    converted = asked(text.encode(), "hlo", form)
+    if isinstance(converted, Refusal):
         raise error(converted.where, f"the program cannot be written as HLO: {converted.message}")
     return converted
 
@@ -95,7 +95,7 @@ def check_version(target_version: str) -> None:
         raise error(None, f"a version of StableHLO is written as 1.13.0, not '{target_version}'")
 
 
-def _asked(data: bytes, *words: str) -> bytes | _Refusal:
+def asked(data: bytes, *words: str) -> bytes | Refusal:
     """What the process makes of `data`."""
     # Its directory is not where it is to find modules.
     command = [sys.executable, "-P", str(_PROGRAM), *words]
@@ -103,14 +103,14 @@ def _asked(data: bytes, *words: str) -> bytes | _Refusal:
     try:
         done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=patience)
     except subprocess.TimeoutExpired:
-        return _Refusal(f"jaxlib comes to no end with it within {patience:.0f} seconds")
+        return Refusal(f"jaxlib comes to no end with it within {patience:.0f} seconds")
     if done.returncode == 0:
         return done.stdout
     if done.returncode != REFUSED:
-        return _Refusal(f"jaxlib {_ended(done.returncode)}")
+        return Refusal(f"jaxlib {_ended(done.returncode)}")
     message, where = json.loads(done.stdout)
     place = _PLACE.search(where)
-    return _Refusal(message, Location(place[1], int(place[2]), int(place[3])) if place else None)
+    return Refusal(message, Location(place[1], int(place[2]), int(place[3])) if place else None)
 
 
 def _ended(status: int) -> str:

@@ -5,6 +5,9 @@ from sdy.diagnostics import DiagnosticError, Location, error
 _BYTECODE = b"ML\xefR"
 """How MLIR bytecode begins, which what `jax.export` saves has further in. No text in UTF-8 has it."""
 
+_EXPORTED = slice(1, 4), b"\0\0\0"
+"""Which bytes of what `jax.export` saves are which: it begins with a small number of four bytes. No text has them."""
+
 _HLO = "HloModule"
 _WANTED = "a program is read as StableHLO in MLIR text, such as jax.jit(f).lower(...).as_text() gives"
 
@@ -14,7 +17,8 @@ def decoded(data: bytes, name: str) -> str:
 
     Raises DiagnosticError where they are none.
     """
-    if _BYTECODE in data:
+    where, begins = _EXPORTED
+    if _BYTECODE in data or data[where] == begins:
         from sdy.text.bytecode.conversion import text_of
 
         return text_of(data, name)
