@@ -26,8 +26,14 @@ NOT_RUN = {
     "docs/tutorial.md": ["installs packages"],
     "docs/concepts/model_explorer.md": ["installs packages"],
     "docs/concepts/torch.md": ["needs torch"] * 3,
+    "docs/concepts/plain.md": ["takes IREE's compiler and runtime"],
     "README.md": ["installs packages", "needs torch", "a picture", "runs all tests"],
-    "CONTRIBUTING.md": ["installs packages and runs all tests", "takes an hour", "installs packages"],
+    "CONTRIBUTING.md": [
+        "installs packages and runs all tests",
+        "takes an hour",
+        "takes checkouts of Shardy and of StableHLO",
+        "installs packages",
+    ],
 }
 """The blocks that are not run: of each page, the reasons that it gives, in order."""
 

@@ -12,7 +12,10 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from sdy.passes.common.argument_names import argument_names
+from sdy.passes.common.call_graph import main_function
 from sdy.text.bytecode import conversion
+from sdy.text.printing.versions import FORMS
 from sdy.tools import sdy_lint, sdy_opt, sdy_report
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
@@ -69,6 +72,65 @@ def test_what_jax_export_saves_is_read_with_its_devices(tmp_path: Path, capsys: 
     assert 'sdy.mesh @mesh = <["x"=8]>' in text
     assert sdy_opt.main([str(path)]) == 0
     assert capsys.readouterr().out == text
+
+
+@pytest.mark.parametrize("size", [4, 60, 250])
+def test_what_jax_export_saves_cut_off_is_an_error(size: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("flatbuffers")
+    path = tmp_path / "saved"
+    path.write_bytes(saved_by_export()[:size])
+    for main, status in ((sdy_opt.main, 1), (sdy_report.main, 1), (sdy_lint.main, 2)):
+        assert main([str(path)]) == status
+        assert capsys.readouterr().err == (
+            f"{path}:1:1: error: this begins as what jax.export saves does, but cannot be read: "
+            "its bytes are damaged or cut off\n"
+        )
+
+
+def test_what_jax_export_gives_is_a_program_with_its_devices_and_names():
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    split = NamedSharding(mesh, P("x"))
+    exported = export.export(jax.jit(lambda params: params["w"] + params["b"], in_shardings=split))(
+        {"w": np.zeros(8, np.float32), "b": np.zeros(8, np.float32)}
+    )
+    module = sdy.from_jax(exported)
+    assert "mhlo.num_partitions = 8" in sdy.format(module)
+    assert argument_names(main_function(module)) == ["argument 0 (params['b'])", "argument 1 (params['w'])"]
+    again = sdy.from_jax(export.deserialize(bytearray(exported.serialize())))
+    assert sdy.format(again, debuginfo=True) == sdy.format(module, debuginfo=True)
+    with pytest.raises(TypeError, match="give none to from_jax"):
+        sdy.from_jax(exported, np.zeros(8))
+
+
+def test_quantized_types_are_written():
+    quantized = "tensor<2x!quant.uniform<i8:f32, 1.000000e+00:17>>"
+    module = sdy.parse(
+        f"func.func @main(%0: {quantized}) -> tensor<2xf32> {{\n"
+        f"  %1 = stablehlo.uniform_dequantize %0 : ({quantized}) -> tensor<2xf32>\n  return %1 : tensor<2xf32>\n}}"
+    )
+    for version in (None, "1.9.0"):
+        assert sdy.format(sdy.parse(sdy.to_bytecode(module, version))) == sdy.format(module)
+
+
+def test_what_jaxlib_would_leave_out_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(conversion, "installed_forms", lambda: FORMS[0, 10])
+    module = sdy.parse(
+        'sdy.mesh @mesh = <["x"=2]>\n'
+        "func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {\n"
+        '  %1 = sdy.all_reduce max {"x"} %0 out_sharding=<@mesh, [{}]> : tensor<4xf32>\n'
+        "  return %1 : tensor<4xf32>\n}",
+        "in.mlir",
+    )
+    with pytest.raises(sdy.DiagnosticError, match=r"in.mlir:3:8: error: 'sdy.all_reduce' op has 'reduction_op', which"):
+        sdy.to_bytecode(module)
+
+
+def test_an_artifact_of_a_version_to_come_says_so():
+    later = sdy.to_bytecode(sdy.parse(TEXT), "1.9.0").replace(b"StableHLO_v1.9.0", b"StableHLO_v9.9.9")
+    with pytest.raises(
+        sdy.DiagnosticError, match=r"it is of StableHLO 9.9.9, and this jaxlib reads versions up to 1\."
+    ):
+        sdy.parse(later[:200], "later.mlirbc")
 
 
 @pytest.mark.parametrize(
