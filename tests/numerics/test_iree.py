@@ -6,6 +6,7 @@ Its runtime has no collectives on CPUs: programs that have some are compiled, an
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import pytest
@@ -44,8 +45,8 @@ def test_programs_without_collectives_run(name: str) -> None:
     count = len(program.inputs) // DEVICES
     results: dict[str, np.ndarray] = {}
     for device in range(DEVICES):
-        returned = main(*(program.inputs[f"{number}/{device}"] for number in range(count)))
-        each: Sequence[object] = returned if isinstance(returned, tuple) else [returned]
+        returned: object = main(*(program.inputs[f"{number}/{device}"] for number in range(count)))
+        each = cast(Sequence[object], returned) if isinstance(returned, tuple) else [returned]
         results |= {f"{number}/{device}": np.asarray(result) for number, result in enumerate(each)}
     program.check(results)
 
