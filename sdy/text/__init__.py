@@ -3,7 +3,7 @@
 `parse` and `format` are MLIR's own parser and printer as far as a reader can tell: what they accept, where they say an
 error is, and each byte they print.
 
-bytecode/          MLIR bytecode in and out, by jaxlib
+bytecode/          MLIR bytecode in and out, and HLO out, by jaxlib
 reading/           parser.py reads operations and regions; with values.py for the scopes of names, generic_form.py for
                    operations that nest none, memory.py for what was read before, other_formats.py for what is no MLIR
   tokens           lexer.py finds them, tokens.py takes them one by one, wording.py says what is missing
