@@ -13,7 +13,7 @@ from sdy.ir.walking import operations
 from sdy.passes.common.argument_attributes import attribute_names
 from sdy.passes.gspmd.texts import HLO_SHARDING
 from sdy.text import format
-from sdy.text.bytecode.conversion import hlo_of
+from sdy.text.bytecode.conversion import check_known, hlo_of
 
 _MANUAL = StringAttr("{manual}")
 _SDY = "sdy"
@@ -35,6 +35,7 @@ def to_hlo_text(module: ModuleOp) -> str:
 
 
 def _for_xla(module: ModuleOp) -> str:
+    check_known(module)
     has_shardings = False
     for op in operations(module):
         names = {*op.attributes, *(attribute_names(op) if isinstance(op, FuncOp) else ())}
