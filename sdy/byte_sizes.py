@@ -3,6 +3,8 @@
 import re
 
 _UNITS = ("", "K", "M", "G", "T")
+_ROUND = 999.5
+"""What three digits would write as 1e+03, as a unit is 1,024 of the next smaller one."""
 
 
 def parse_bytes(text: str) -> int:
@@ -18,5 +20,6 @@ def shown_bytes(size: float) -> str:
     """`size` in a unit that suits it: `5.92 GiB`."""
     power = max(min((int(size).bit_length() - 1) // 10, len(_UNITS) - 1), 0)
     if power:
-        return f"{size / 2 ** (10 * power):.3g} {_UNITS[power]}iB"
+        number = size / 2 ** (10 * power)
+        return f"{number:.3g} {_UNITS[power]}iB" if number < _ROUND else f"{number:,.0f} {_UNITS[power]}iB"
     return f"{size:.0f} byte{'' if round(size) == 1 else 's'}"

@@ -118,8 +118,11 @@ def account(program: Program, *args: Any, **kwargs: Any) -> Account:
 def compiled_costs(program: ModuleOp | Lowered) -> Compiled | None:
     """What XLA makes of a program of one device, or of what was lowered; None where there are too few devices."""
     if isinstance(program, Lowered):
+        devices = program.program.devices
+        if not devices:
+            return None
         made = program.compile()
-        return Compiled.of(program.program.devices, made.as_text() or "", peak_bytes_of(made))
+        return Compiled.of(devices, made.as_text() or "", peak_bytes_of(made))
     if device_count(program) > len(jax.devices()):
         return None
     return Compiled.of_program(compile(program))

@@ -146,3 +146,11 @@ ENTRY %main (x: f32[8]) -> f32[64] {
 
 def test_an_asynchronous_collective_is_counted_once():
     assert bytes_received(ASYNCHRONOUS, 8) == 64 * 4 * 7 / 8
+
+
+def test_for_more_devices_than_there_are_nothing_is_compiled():
+    mesh = sdy.Mesh.of({"x": 4096})
+    split = sdy.Sharding.of("x", None, mesh=mesh)
+    account = sdy.account(sdy.jit(step, mesh=mesh, in_shardings=(split, None)), jnp.ones((8192, 8)), jnp.ones((8, 4)))
+    assert account.compiled is None
+    assert "not as many as it needs" in str(account)

@@ -28,7 +28,14 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 bytes"), (1000, "1000 bytes"), (1024, "1 KiB"), (6.5 * 2**30, "6.5 GiB"), (2**55, "3.28e+04 TiB")],
+    [
+        (0, "0 bytes"),
+        (1000, "1000 bytes"),
+        (1024, "1 KiB"),
+        (1027340, "1,003 KiB"),
+        (6.5 * 2**30, "6.5 GiB"),
+        (2**55, "32,768 TiB"),
+    ],
 )
 def test_a_size_is_shown(size: float, text: str) -> None:
     assert shown_bytes(size) == text
