@@ -1,10 +1,10 @@
 """What is installed beside this package for a part of it: `pip install 'sdy[jax]'`."""
 
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 
 _EXTRAS = {
     "jax": "jax",
@@ -44,7 +44,8 @@ def installed_version(package: str) -> str | None:
 
     `importlib.metadata` would tell too: to import that takes longer than to print a small module.
     """
-    for folder in sys.path:
-        for metadata in Path(folder or ".").glob(f"{package}-*.dist-info"):
-            return metadata.name.removeprefix(f"{package}-").removesuffix(".dist-info")
-    return None
+    begin, end = f"{package}-", ".dist-info"
+    folders = (folder or os.curdir for folder in sys.path)
+    names = (name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder))
+    found = next((name for name in names if name.startswith(begin) and name.endswith(end)), None)
+    return found and found.removeprefix(begin).removesuffix(end)

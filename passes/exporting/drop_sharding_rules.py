@@ -25,5 +25,5 @@ class DropShardingRulesPass(AnalysisPreservingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for operation in operations(op):
             rule = operation.attributes.get(SHARDING_RULE)
-            if isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
+            if rule is not None and isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
                 del operation.attributes[SHARDING_RULE]

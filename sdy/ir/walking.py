@@ -11,7 +11,7 @@ Around those who do not, there is `uncached_walks()`. In `checked_walks()`, in w
 kept is compared with a new one, so that no edit is forgotten unseen.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property
@@ -19,7 +19,7 @@ from itertools import chain
 from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Block, Operation
 from xdsl.traits import OpTrait
 
 from sdy.ir.traits import trait_of_class
@@ -222,6 +222,14 @@ def _find(root: Operation) -> _Found:
 def _is_one_of(op_class: type[Operation], classes: tuple[type[Operation], ...]) -> bool:
     # Operations' classes are abstract ones, with which issubclass and isinstance are slow to say no.
     return issubclass(op_class, classes)
+
+
+def operations_in_block(block: Block) -> Iterator[Operation]:
+    """The operations of `block`, which are not changed meanwhile, in a third of the time that `block.ops` takes."""
+    op = block._first_op  # pyright: ignore[reportPrivateUsage]
+    while op is not None:
+        yield op
+        op = op._next_op  # pyright: ignore[reportPrivateUsage]
 
 
 def _first_operations(op: Operation) -> list[Operation | None]:

@@ -24,6 +24,8 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import OpTrait
 
+from sdy.ir.walking import operations_in_block
+
 
 @dataclass(frozen=True)
 class AsmNames(OpTrait):
@@ -169,7 +171,7 @@ class _Numbering:
             waiting += [
                 (inner, self._counters(), self.taken)
                 for block in region.blocks
-                for op in block.ops
+                for op in operations_in_block(block)
                 for inner in op.regions
             ]
 
@@ -195,7 +197,7 @@ class _Numbering:
                     self.argument += 1
                 else:
                     self.names.values[argument] = self._name("")
-            for op in block.ops:
+            for op in operations_in_block(block):
                 if op.results:
                     self._operation(op)
 

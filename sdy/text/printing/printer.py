@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
+from sdy.ir.walking import operations_in_block
 from sdy.text.printing.assembly_formats import ASSEMBLY_FORMATS, WITHOUT_ATTRIBUTES
 from sdy.text.printing.attribute_printer import INDENT, AttributePrinter
 from sdy.text.printing.location_text import location_text
@@ -124,7 +125,7 @@ class Printer(AttributePrinter):
         self.indentation += 1
         line_start = "\n" + INDENT * self.indentation
         last = block.last_op
-        for op in block.ops:
+        for op in operations_in_block(block):
             if op is last and not print_block_terminator and op.has_trait(IsTerminator, value_if_unregistered=False):
                 break
             self._parts.append(line_start)

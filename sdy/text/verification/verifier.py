@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.ir.operation_key import Remembered, is_verified_by_key
+from sdy.ir.walking import operations_in_block
 from sdy.text.large_stack import again_on_large_stack
 from sdy.text.verification.builtin_checks import CHECKS
 from sdy.text.verification.definition_checks import check_beyond_key, check_definition
@@ -83,7 +84,9 @@ def _with_nested(top: Operation, isolated: list[Operation]) -> Iterator[Operatio
                 continue
             yield op
             if op.regions:
-                waiting.append(nested for region in op.regions for block in region.blocks for nested in block.ops)
+                waiting.append(
+                    nested for region in op.regions for block in region.blocks for nested in operations_in_block(block)
+                )
                 break
         else:
             waiting.pop()

@@ -8,6 +8,7 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator
 
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.ir.fields import operands_of
+from sdy.ir.walking import operations_in_block
 
 
 class _Scope:
@@ -29,7 +30,7 @@ class _Scope:
     def _ops(self, region: Region | None) -> Iterator[Operation]:
         for block in () if region is None else region.blocks:
             self.define(block.args)
-            yield from block.ops
+            yield from operations_in_block(block)
 
 
 def check_visibility(top: Operation) -> None:
