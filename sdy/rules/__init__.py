@@ -23,7 +23,7 @@ from sdy.rules import (
     without_rule,
 )
 from sdy.rules.builder import RuleBuilder, identity_rule
-from sdy.rules.custom_call import register_custom_call
+from sdy.rules.call_targets import register_custom_call
 from sdy.rules.registry import (
     ByRule,
     NoRule,

@@ -9,7 +9,16 @@ from sdy.rule import OpShardingRule
 
 
 class AnnotationError(ValueError):
-    """A mistake in an annotation, or shapes that it doesn't fit."""
+    """A mistake in an annotation, or shapes that it doesn't fit.
+
+    The text is the `problem` and, where that is at one place, the annotation with a caret below it, as `shown`; so many
+    characters are before it in the annotation as `offset` says.
+    """
+
+    def __init__(self, problem: str, shown: str = "", offset: int = 0) -> None:
+        super().__init__(f"{problem}:\n{shown}" if shown else problem)
+        self.problem = problem
+        self.offset = offset
 
 
 class AnnotatedTensor(NamedTuple):

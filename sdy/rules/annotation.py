@@ -14,6 +14,7 @@ listed as `blocked_propagation`.
     matmul = parse_annotation("i k, k j -> i j reduction={k}")
     matmul.rule([(4, 8), (8, 6)], [(4, 6)])         ([i, j],[j, k])->([i, k]) {i=4, j=8, k=6} reduction={j}
     annotate("mine.matmul", "i k, k j -> i j reduction={k}")
+    annotate("@my_matmul", "i k, k j -> i j reduction={k}")     custom calls of the target @my_matmul
 """
 
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ from sdy.diagnostics import error
 from sdy.ir.shapes import shape_of
 from sdy.rule import OpShardingRule
 from sdy.rules.annotated_factors import AnnotatedTensor, Annotation, AnnotationError
+from sdy.rules.call_targets import register_target
 from sdy.rules.notation import Notation
 from sdy.rules.registry import register_maker
 
@@ -114,16 +116,20 @@ def parse_annotation(text: str) -> Annotation:
 
 
 def annotate(name: str, annotation: str) -> None:
-    """Make an annotation the rule of the operations called `name`, of any dialect.
+    """Make an annotation the rule of the operations called `name`, of any dialect, or of custom calls of `@target`.
 
     It is no custom rule, since it can be made again: it may be dropped, and operands are resharded to what it asks for.
 
     Raises:
         AnnotationError: the annotation can't be read.
-        ValueError: such operations have a rule already, or `name` is not that of an operation.
+        ValueError: such operations have a rule already, or `name` is not that of an operation or a target.
     """
-    if "." not in name:
-        raise ValueError(f"'{name}' is no operation's name: write its dialect's name before it, as in 'mine.{name}'")
+    is_target = name.startswith("@")
+    if not is_target and "." not in name:
+        raise ValueError(
+            f"'{name}' is no operation's name: write its dialect's name before it, as in 'mine.{name}', or @ if it is "
+            "the target of custom calls"
+        )
     parsed = parse_annotation(annotation)
 
     def make(op: Operation, conservative: bool) -> OpShardingRule:
@@ -133,7 +139,10 @@ def annotate(name: str, annotation: str) -> None:
             raise error(op, f"the annotation `{annotation}` doesn't fit '{name}': {mismatch}") from None
         return replace(rule, is_custom=False)
 
-    register_maker((name,), make)
+    if is_target:
+        register_target(name[1:], make)
+    else:
+        register_maker((name,), make)
 
 
 def _check_factors(annotation: Annotation) -> None:

@@ -1,17 +1,14 @@
-"""Custom calls: the targets that JAX and XLA use, which are pointwise, without a rule, or have one of their own.
+"""Custom calls: the targets that JAX and XLA use, which are pointwise, in any parts, or have a rule of their own.
 
-The last are the functions of `jax.lax.linalg` and `jax.lax` named at each. Another target can be added with
-`register_custom_call`; otherwise a custom call has the rule it is given, as `sdy.sharding_rule`, or none.
+The last are the functions of `jax.lax.linalg` and `jax.lax` named at each.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from sdy.diagnostics import error
 from sdy.ir.shapes import shape_of
 from sdy.rules.builder import NEED_REPLICATION, REDUCTION, RuleBuilder
+from sdy.rules.call_targets import register_custom_call
 from sdy.rules.elementwise import pointwise
-from sdy.rules.registry import NoRule, register
 
 if TYPE_CHECKING:
     from sdy.stablehlo.custom_call import CustomCallOp
@@ -24,80 +21,13 @@ _POINTWISE = """
     _SPMDInternalOp_Wrap
 """
 
-_WITHOUT_RULE = """
-    sdy_testonly tpu_custom_call xla_python_cpu_callback xla_python_gpu_callback xla_ffi_python_cpu_callback
-    xla_ffi_python_gpu_callback xla.debug.Log CustomSPMDPartitioning
-"""
-
 _IN_ANY_PARTS = "xla_ffi_partitioned_python_cpu_callback xla_ffi_partitioned_python_gpu_callback"
 
-POINTWISE = frozenset(_POINTWISE.split())
-WITHOUT_RULE = frozenset(_WITHOUT_RULE.split())
-
-IN_ANY_PARTS = frozenset(_IN_ANY_PARTS.split())
-
-CustomCallRule = Callable[["CustomCallOp", RuleBuilder], None]
+register_custom_call(*_POINTWISE.split())(pointwise)
 
 
-class _CallSignature(NamedTuple):
-    """What a target's operands and results are: "tensors" of the first operand's rank, "matrices", "vectors", "scalar".
-
-    Matrices and vectors have the batch dimensions of the first operand before their own.
-    """
-
-    operands: tuple[str, ...]
-    results: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"({', '.join(self.operands)}) -> ({', '.join(self.results)})"
-
-    def fits(self, op: "CustomCallOp") -> bool:
-        """Whether the operands and results of `op` have the ranks that this asks for."""
-        rank = len(shape_of(op.operands[0])) if op.operands else 0
-        ranks = {"tensors": rank, "matrices": max(rank, 2), "vectors": max(rank, 2) - 1, "scalar": 0}
-        return all(
-            [len(shape_of(value)) for value in values] == [ranks[name] for name in names]
-            for values, names in ((op.operands, self.operands), (op.results, self.results))
-        )
-
-
-_targets: dict[str, tuple[_CallSignature, CustomCallRule]] = {}
-
-
-def register_custom_call(*targets: str, signature: str) -> Callable[[CustomCallRule], CustomCallRule]:
-    """A decorator that makes a function the rule of custom calls to `targets`.
-
-    A call that doesn't have the `signature`, such as "matrices, scalar -> tensors, vectors", is an error.
-    """
-    operands, results = (tuple(side.split(", ")) for side in signature.split(" -> "))
-
-    def add(function: CustomCallRule) -> CustomCallRule:
-        _targets.update(dict.fromkeys(targets, (_CallSignature(operands, results), function)))
-        return function
-
-    return add
-
-
-@register("stablehlo.custom_call", looks_around=True)
-def custom_call(op: "CustomCallOp", rule: RuleBuilder) -> None:
-    """The rule of the call's target."""
-    name = op.call_target_name.data
-    if name in WITHOUT_RULE:
-        raise NoRule
-    if name in POINTWISE:
-        pointwise(op, rule)
-    elif name in IN_ANY_PARTS:
-        _in_any_parts(op, rule)
-    elif name in _targets:
-        signature, function = _targets[name]
-        if not signature.fits(op):
-            raise error(op, f"expected custom call @{name} to have the signature {signature}")
-        function(op, rule)
-    else:
-        raise NoRule(f"custom call @{name} is unknown to SDY sharding rule registry")
-
-
-def _in_any_parts(op: "CustomCallOp", rule: RuleBuilder) -> None:
+@register_custom_call(*_IN_ANY_PARTS.split())
+def in_any_parts(op: "CustomCallOp", rule: RuleBuilder) -> None:
     """Each device calls with the parts that it has, however each operand is split."""
     for number, operand in enumerate(op.operands):
         for dim, size in enumerate(shape_of(operand)):

@@ -36,7 +36,7 @@ class Notation:
             return self._parse(text)
         except UnexpectedInput as unexpected:
             shown = unexpected.get_context(text).rstrip()
-            raise AnnotationError(f"{self._advice(unexpected)}:\n{shown}") from None
+            raise AnnotationError(self._advice(unexpected), shown, unexpected.pos_in_stream or 0) from None
 
     def _parse(self, text: str) -> Tree[Token]:
         return self._parser.parse(text)  # pyright: ignore[reportUnknownMemberType]

@@ -79,7 +79,7 @@ def register(
     """
 
     def add(function: RuleFunctionT) -> RuleFunctionT:
-        register_maker(names, partial(_build, function), looks_around)
+        register_maker(names, partial(build, function), looks_around)
         if elementwise:
             _elementwise.update(names)
         if by_result:
@@ -274,7 +274,8 @@ def name_of(op: Operation) -> str:
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
-def _build(function: RuleFunction, op: Operation, conservative: bool) -> OpShardingRule | None:
+def build(function: RuleFunction, op: Operation, conservative: bool) -> OpShardingRule | None:
+    """The rule that `function` gives `op`, None where it has no rule; a reason is warned of once."""
     builder = RuleBuilder.of(op, conservative)
     try:
         function(op, builder)
