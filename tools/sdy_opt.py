@@ -30,6 +30,8 @@ text, MLIR bytecode, a portable artifact of StableHLO, or what jax.export saves.
 options:
   -o FILE                        write to FILE instead of standard output
   --pass-pipeline=TEXT           run 'builtin.module(PASS{OPTION=VALUE ...},...)'
+  --custom-call-rules=FILE       take the sharding rules of custom calls from FILE, `target: operands -> results` on a
+                                 line
   --split-input-file             treat each part between '// -----' lines as a file of its own
   --verify-diagnostics           check the diagnostics against 'expected-error' and such comments
   --allow-unregistered-dialect   accept operations of dialects that are not known
@@ -65,6 +67,7 @@ class Arguments:
 
     file: str = STANDARD_STREAM
     output: str = STANDARD_STREAM
+    custom_call_rules: str | None = None
     passes: list[ModulePass] = field(default_factory=list[ModulePass])
     split_input_file: bool = False
     verify_diagnostics: bool = False
@@ -116,11 +119,12 @@ class Arguments:
         return print_module
 
 
+_CUSTOM_CALL_RULES = "custom-call-rules"
 _ELIDE = "mlir-elide-elementsattrs-if-larger"
 _EXPLAIN = "sdy-explain"
 _FOR_JAXLIB = "for-jaxlib"
 _TARGET = "target-version"
-_VALUED = ("o", "pass-pipeline", _ELIDE, _EXPLAIN, _FOR_JAXLIB, _TARGET)
+_VALUED = ("o", "pass-pipeline", _CUSTOM_CALL_RULES, _ELIDE, _EXPLAIN, _FOR_JAXLIB, _TARGET)
 _TEXT_ONLY = (
     "split_input_file",
     "mlir_print_op_generic",
@@ -154,6 +158,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             value = rest.pop(0)
         if name == "o":
             arguments.output = value
+        elif name == _CUSTOM_CALL_RULES:
+            arguments.custom_call_rules = value
         elif name == "pass-pipeline":
             from sdy.passes.spec import parse_pipeline
 
@@ -295,6 +301,10 @@ def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | bytes
 
 def run(arguments: Arguments) -> int:
     """Do what `arguments` ask and return the exit status; nothing is written unless all of the input succeeds."""
+    if arguments.custom_call_rules is not None:
+        from sdy.tools.custom_call_rules import take_rules
+
+        take_rules(arguments.custom_call_rules)
     source = read(arguments.file)
     parts = split(source) if arguments.split_input_file else [source]
     timing = Timing()

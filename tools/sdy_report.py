@@ -10,6 +10,7 @@ from sdy.passes.driver import STANDARD_STREAM, read
 from sdy.passes.spmd.costs.hardware import presets
 from sdy.text import parse
 from sdy.tools.command import guarded
+from sdy.tools.custom_call_rules import add_rules_option, take_rules
 from sdy.tools.devices import check_enough, enough_devices
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
@@ -41,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--hardware", metavar="NAME", help=f"predict times: a hardware file, or one of {', '.join(presets())}"
     )
     parser.add_argument("--compile", action="store_true", help="have XLA compile the program, and show its figures too")
+    add_rules_option(parser)
     parser.add_argument("--force", action="store_true", help="replace a file that is no report")
     arguments = parser.parse_args(argv)
     return guarded(lambda: run(arguments))
@@ -51,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     output: str = arguments.output or f"{Path(arguments.file).stem.strip('-') or 'report'}.html"
     if not arguments.force:
         check_replaceable(output)
+    take_rules(arguments.custom_call_rules)
     source = read(arguments.file)
     with progress():
         module = parse(source.text, source.name)

@@ -16,6 +16,7 @@ from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, rea
 from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
 from sdy.tools.command import guarded
+from sdy.tools.custom_call_rules import add_rules_option, take_rules
 from sdy.tools.comparison import Comparison, Reference, compare
 from sdy.tools.devices import check_enough, enough_devices
 from sdy.tools.progress import progress
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--devices", type=_positive, metavar="N", help="how many devices to have (default: the mesh's)")
     parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="for random inputs (default: 0)")
     parser.add_argument("--inputs", metavar="FILE.npz", help="read the inputs from this file")
+    add_rules_option(parser)
     parser.add_argument(
         "--check",
         action=argparse.BooleanOptionalAction,
@@ -99,6 +101,7 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
+    take_rules(arguments.custom_call_rules)
     with progress():
         account = _account(arguments)
     show(account, Terminal())
