@@ -11,6 +11,7 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import num_elements_of, shape
 from sdy.mesh import Mesh
+from sdy.passes.common.kernel_name import kernel_name
 from sdy.passes.common.num_bytes import num_bytes
 from sdy.rules.registry import name_of
 from sdy.sharding import TensorSharding
@@ -19,9 +20,11 @@ from sdy.warning_categories import ComputedWholeWarning
 
 
 def named(op: Operation) -> str:
-    """An operation as messages call it: `'stablehlo.custom_call' op @target`."""
-    target = f" @{op.call_target_name.data}" if isinstance(op, CustomCallOp) else ""
-    return f"'{name_of(op)}' op{target}"
+    """An operation as messages call it: `'stablehlo.custom_call' op @target (kernel 'name')`."""
+    if not isinstance(op, CustomCallOp):
+        return f"'{name_of(op)}' op"
+    kernel = f" (kernel '{name}')" if (name := kernel_name(op)) else ""
+    return f"'{name_of(op)}' op @{op.call_target_name.data}{kernel}"
 
 
 def shardings_around(op: Operation) -> list[TensorSharding | None]:
@@ -60,7 +63,7 @@ class HeldBytes:
         return f"each device {' and '.join(told)}" if told else ""
 
 
-def warn_of_whole(op: Operation, what: str, before: HeldBytes, after: HeldBytes) -> None:
+def warn_of_whole(op: Operation, what: str, before: HeldBytes, after: HeldBytes, *notes: str) -> None:
     """Warn that `op` does `what`, such as to be computed whole, if that costs anything."""
     if cost := before.cost_after(after):
-        warn(op, f"{named(op)} {what} ({cost})", category=ComputedWholeWarning)
+        warn(op, f"{named(op)} {what} ({cost})", *notes, category=ComputedWholeWarning)

@@ -24,6 +24,9 @@ from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 INCOMPATIBLE_SHARDINGS = "its tensors are split in ways that do not fit together"
 """The reason that sdy-insert-explicit-reshards does away with."""
 
+NO_RULE = "it has no sharding rule"
+"""The reason that a line of annotation does away with."""
+
 _DIFFERENT_MESHES = "its tensors are split over different meshes"
 
 Axes = tuple[AxisRef, ...]
@@ -50,7 +53,7 @@ def why_not_by_rule(
         return _DIFFERENT_MESHES
     rule = rule_by_elements(op)
     if rule is None:
-        return "it has no sharding rule" if results or op.dialect_name() == "stablehlo" else None
+        return NO_RULE if results or op.dialect_name() == "stablehlo" else None
     axes = _axes_of_factors(rule, tuple(layout.axes for layout in layouts), mesh)
     if isinstance(axes, str):
         return axes

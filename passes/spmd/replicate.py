@@ -13,9 +13,10 @@ from xdsl.rewriter import Rewriter
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect import AllReduceOp, ReduceScatterOp
-from sdy.passes.common.computed_whole import HeldBytes, warn_of_whole
+from sdy.passes.common.computed_whole import HeldBytes, named, warn_of_whole
+from sdy.passes.common.rule_to_write import rule_to_write
 from sdy.passes.spmd.communication import gather
-from sdy.passes.spmd.compatibility import combined_axes, users_behind_padding
+from sdy.passes.spmd.compatibility import NO_RULE, combined_axes, users_behind_padding
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.parts import mask_to_first_shard, take_part
 from sdy.passes.spmd.site import Site
@@ -47,9 +48,10 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
     everything computed in parts, and where only some users of a result expect it to be partial.
     """
     op = site.op
+    notes = _notes(site, obstacle)
     if not site.target.allow_replication:
         illegal = error(op, f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
-        raise DiagnosticError(op_error(op, obstacle.reason).diagnostic, illegal.diagnostic)
+        raise DiagnosticError(error(op, f"{named(op)} {obstacle.reason}", *notes).diagnostic, illegal.diagnostic)
     larger = Site(
         op,
         tuple(layout.without_axes(obstacle.axes) for layout in site.operands),
@@ -60,7 +62,8 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
         [axis for axis in _summed_axes(result, obstacle.reason) if any(axis.overlaps(each) for each in obstacle.axes)]
         for result in op.results
     ]
-    warn_of_whole(op, f"is computed whole {_where(obstacle, larger)}: {obstacle.reason}", _held(site), _held(larger))
+    what = f"is computed whole {_where(obstacle, larger)}: {obstacle.reason}"
+    warn_of_whole(op, what, _held(site), _held(larger), *notes)
     emit = site.before()
     for index, (layout, kept) in enumerate(zip(site.operands, larger.operands, strict=True)):
         if layout.axes != kept.axes:
@@ -82,6 +85,14 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
 
 def _held(site: Site[Any]) -> HeldBytes:
     return HeldBytes(*(sum(layout.local_bytes for layout in layouts) for layouts in (site.operands, site.results)))
+
+
+def _notes(site: Site[Any], obstacle: Obstacle) -> list[str]:
+    """What a person can write so that the operation is computed in parts."""
+    if obstacle.reason != NO_RULE:
+        return []
+    line = rule_to_write(site.op, *([layout.type for layout in each] for each in (site.operands, site.results)))
+    return [line] if line else []
 
 
 def _given_up(layout: Layout, kept: Layout) -> list[tuple[AxisRef, ...]]:

@@ -13,7 +13,7 @@ from sdy.diagnostics import DiagnosticError, Location, error, register_source
 from sdy.rules.annotated_factors import AnnotationError
 from sdy.rules.annotation import annotate
 
-_LINE = re.compile(r"\s*(?P<target>[^\s@]\S*):(\s+(?P<annotation>.*))?")
+_LINE = re.compile(r"\s*(?P<target>[^\s@](.*?\S)?):(\s+(?P<annotation>.*))?")
 
 
 def annotate_from(text: str, filename: str) -> None:

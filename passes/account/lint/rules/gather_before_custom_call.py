@@ -26,6 +26,7 @@ from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.told import quoted_axes
 from sdy.passes.common.computed_whole import named
+from sdy.passes.common.rule_to_write import rule_to_write
 from sdy.rules.registry import sharding_rule
 from sdy.stablehlo.custom_call import CustomCallOp
 
@@ -57,9 +58,8 @@ def _suspicion(collective: Collective, op: Operation, called: str) -> Suspicion:
     elif sharding_rule(op) is not None:
         cure = "split the dimensions that it works on one by one, such as those of a batch, and no others"
     else:
-        cure = (
-            "annotate the function with sdy.register_op, which says what may be split, or call it inside jax.shard_map"
-        )
+        line = rule_to_write(op, op.operand_types, op.result_types)
+        cure = line or "call it inside jax.shard_map, which says what each device is given"
     return Suspicion(
         op,
         f"a tensor is gathered along {axes} to {whole} for {called}",
