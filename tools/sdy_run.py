@@ -16,8 +16,8 @@ from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, rea
 from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
 from sdy.tools.command import guarded
-from sdy.tools.custom_call_rules import add_rules_option, take_rules
 from sdy.tools.comparison import Comparison, Reference, compare
+from sdy.tools.custom_call_rules import add_rules_option, take_rules
 from sdy.tools.devices import check_enough, enough_devices
 from sdy.tools.progress import progress
 from sdy.tools.run_account import RunAccount, count_operations, count_shardings, show

@@ -38,7 +38,8 @@ from sdy.rules.registry import (
 
 if TYPE_CHECKING:
     from sdy.rules.annotated_factors import Annotation, AnnotationError
-    from sdy.rules.annotation import annotate, parse_annotation
+    from sdy.rules.annotated_operations import annotate
+    from sdy.rules.annotation import parse_annotation
 
 __all__ = [
     "Annotation",
@@ -76,4 +77,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module(f"{__name__}.annotation"), name)
+    file = "annotated_operations" if name == "annotate" else "annotation"
+    return getattr(import_module(f"{__name__}.{file}"), name)

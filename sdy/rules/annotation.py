@@ -13,8 +13,6 @@ listed as `blocked_propagation`.
 
     matmul = parse_annotation("i k, k j -> i j reduction={k}")
     matmul.rule([(4, 8), (8, 6)], [(4, 6)])         ([i, j],[j, k])->([i, k]) {i=4, j=8, k=6} reduction={j}
-    annotate("mine.matmul", "i k, k j -> i j reduction={k}")
-    annotate("@my_matmul", "i k, k j -> i j reduction={k}")     custom calls of the target @my_matmul
 """
 
 from collections.abc import Sequence
@@ -30,9 +28,8 @@ from sdy.diagnostics import error
 from sdy.ir.shapes import shape_of
 from sdy.rule import OpShardingRule
 from sdy.rules.annotated_factors import AnnotatedTensor, Annotation, AnnotationError
-from sdy.rules.call_targets import register_target
 from sdy.rules.notation import Notation
-from sdy.rules.registry import register_maker
+from sdy.rules.registry import RuleMaker
 
 GRAMMAR = r"""
     annotation: tensors _ARROW tensors sizes? kind*
@@ -115,21 +112,15 @@ def parse_annotation(text: str) -> Annotation:
     return annotation
 
 
-def annotate(name: str, annotation: str) -> None:
-    """Make an annotation the rule of the operations called `name`, of any dialect, or of custom calls of `@target`.
+def rule_maker(name: str, annotation: str) -> RuleMaker:
+    """What makes the rule of the operations that are called `name` in messages, as the annotation says.
 
     It is no custom rule, since it can be made again: it may be dropped, and operands are resharded to what it asks for.
+    Where the annotation does not fit an operation, making its rule raises DiagnosticError.
 
     Raises:
         AnnotationError: the annotation can't be read.
-        ValueError: such operations have a rule already, or `name` is not that of an operation or a target.
     """
-    is_target = name.startswith("@")
-    if not is_target and "." not in name:
-        raise ValueError(
-            f"'{name}' is no operation's name: write its dialect's name before it, as in 'mine.{name}', or @ if it is "
-            "the target of custom calls"
-        )
     parsed = parse_annotation(annotation)
 
     def make(op: Operation, conservative: bool) -> OpShardingRule:
@@ -139,10 +130,7 @@ def annotate(name: str, annotation: str) -> None:
             raise error(op, f"the annotation `{annotation}` doesn't fit '{name}': {mismatch}") from None
         return replace(rule, is_custom=False)
 
-    if is_target:
-        register_target(name[1:], make)
-    else:
-        register_maker((name,), make)
+    return make
 
 
 def _check_factors(annotation: Annotation) -> None:

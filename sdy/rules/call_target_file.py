@@ -11,7 +11,7 @@ import re
 
 from sdy.diagnostics import DiagnosticError, Location, error, register_source
 from sdy.rules.annotated_factors import AnnotationError
-from sdy.rules.annotation import annotate
+from sdy.rules.annotated_operations import annotate
 
 _LINE = re.compile(r"\s*(?P<target>[^\s@](.*?\S)?):(\s+(?P<annotation>.*))?")
 

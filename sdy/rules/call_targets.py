@@ -116,9 +116,9 @@ def _maker_of(target: str) -> RuleMaker | None:
     if target not in _targets:
         with outside_annotation(target) as annotation:
             if annotation is not None:
-                from sdy.rules.annotation import annotate  # for which few programs ask
+                from sdy.rules.annotation import rule_maker  # for which few programs ask
 
-                annotate(f"@{target}", annotation)
+                register_target(target, rule_maker(f"@{target}", annotation))
     return _targets.get(target)
 
 

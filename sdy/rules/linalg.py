@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
 from sdy.ir.shapes import shape_of
-from sdy.rules.annotation import annotate
+from sdy.rules.annotated_operations import annotate
 from sdy.rules.builder import NEED_REPLICATION, PERMUTATION, REDUCTION, RuleBuilder
 from sdy.rules.elementwise import pointwise
 from sdy.rules.linalg_loops import indexed_operation
