@@ -28,8 +28,8 @@ def rule_to_write(op: Operation, operands: Sequence[Attribute], results: Sequenc
     if isinstance(op, CustomCallOp) and op.call_target_name.data in WITHOUT_RULE:
         how = f'write @sdy.register_op("{_operator(before)} -> {_operator(after)}") above the function that calls it'
         return _ADVICE.format(how=how, whole="the ^ of")
-    listed = ", ".join(dict.fromkeys(name for tensor in names for name in tensor))
-    annotation = f"{_tensors(before)} -> {_tensors(after)} need_replication={{{listed}}}"
+    whole = "{" + ", ".join(dict.fromkeys(name for tensor in names for name in tensor)) + "}"
+    annotation = f"{_tensors(before)} -> {_tensors(after)} need_replication={whole} blocked_propagation={whole}"
     if isinstance(op, CustomCallOp):
         target = op.call_target_name.data
         how = (

@@ -28,7 +28,8 @@ CURES = {
     "values that are split otherwise than queries": 'ask for [{"data"}, {}, {"model"}, {}] there',
     "an axis that nobody uses": 'make a mesh without "model"',
     "tokens in one dimension": "split a dimension that stays as it is there",
-    "a kernel without a rule": "write `flash_attention: a b c d, a b c d, a b c d -> a b c d need_replication={a, b, c, d}` in a file",
+    "a kernel without a rule": "write `flash_attention: a b c d, a b c d, a b c d -> a b c d "
+    "need_replication={a, b, c, d} blocked_propagation={a, b, c, d}`",
     "an optimizer's state on every device": 'split the state as its parameter, by P(None, "model")',
     "a cache that lies elsewhere afterwards": "split that result as the argument is",
     "gradients summed in each turn": "sum over devices once after the loop",
