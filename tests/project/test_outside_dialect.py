@@ -1,14 +1,12 @@
 """A dialect of another package: found by its metadata, and then read, propagated, partitioned and interpreted."""
 
-import os
-import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from outside_packages import installed, run
 from wheels import make_wheel
 
 EXAMPLE = Path(__file__).parents[2] / "examples/dialect_from_outside"
@@ -17,25 +15,10 @@ OPT = [sys.executable, "-m", "sdy", "opt"]
 INTERPRET = [sys.executable, "-m", "sdy", "interpret"]
 
 
-def installed(folder: Path, package: str, module: str, **entries: str) -> None:
-    """Make of `folder` a place to import from where `module` is a file, and `package` has these entry points."""
-    metadata = folder / f"{package.replace('-', '_')}-0.1.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.1\n")
-    points = "".join(f"{name} = {value}\n" for name, value in entries.items())
-    (metadata / "entry_points.txt").write_text(f"[sdy.dialects]\n{points}")
-    (folder / f"{package.replace('-', '_')}.py").write_text(module)
-
-
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A place to import from, with what the wheel of the example package puts there."""
     return make_wheel(EXAMPLE, tmp_path_factory.mktemp("example") / "installed")
-
-
-def run(words: Sequence[str], place: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(place)}
-    return subprocess.run(words, env=environment, input=text, capture_output=True, text=True, check=False)
 
 
 def test_it_is_read_and_printed(example: Path):
@@ -81,7 +64,7 @@ np.testing.assert_allclose(sdy.interpret(module, x, weight)[0], expected, rtol=1
 
 
 def test_an_elementwise_one_is_computed_in_parts_of_uneven_sizes(tmp_path: Path):
-    installed(tmp_path, "twice-it", ELEMENTWISE, twice="twice_it:load")
+    installed(tmp_path, "twice-it", ELEMENTWISE, "sdy.dialects", twice="twice_it:load")
     uneven = """
 sdy.mesh @mesh = <["x"=4]>
 func.func @main(%x: tensor<10xf32>) -> tensor<10xf32> {
@@ -120,7 +103,7 @@ print(rule.operands, rule.results, rule.need_replication)
 def test_what_is_computed_has_the_shape_of_the_result(tmp_path: Path):
     module = (EXAMPLE / "rms_norm/dialect.py").read_text()
     wrong = module.replace("    return x / np.sqrt(", "    x = x[:3]\n    return x / np.sqrt(")
-    installed(tmp_path, "wrong-shape", wrong, norm="wrong_shape:load")
+    installed(tmp_path, "wrong-shape", wrong, "sdy.dialects", norm="wrong_shape:load")
     np.savez(tmp_path / "inputs.npz", np.ones((16, 64), np.float32), np.ones(64, np.float32))
     done = run([*INTERPRET, str(ROWS), "--inputs", str(tmp_path / "inputs.npz")], tmp_path)
     assert f"{ROWS}:4:8: error: 'norm.rms' op has a result of shape [16, 64], but [3, 64] was computed" in done.stderr
@@ -166,7 +149,7 @@ OTHER_NAME = "from xdsl.ir import Dialect\ndef load(): return Dialect('other', [
     ],
 )
 def test_a_package_that_does_not_bring_it_is_named(module: str, what: str, tmp_path: Path):
-    installed(tmp_path, "odd-one", module, norm="odd_one:load")
+    installed(tmp_path, "odd-one", module, "sdy.dialects", norm="odd_one:load")
     done = run([*OPT, str(ROWS)], tmp_path)
     start = "entry point 'norm = odd_one:load' of package 'odd-one' in the group 'sdy.dialects'"
     assert f"{start} {what}" in done.stderr
@@ -175,6 +158,6 @@ def test_a_package_that_does_not_bring_it_is_named(module: str, what: str, tmp_p
 
 
 def test_a_broken_package_is_no_hindrance_to_programs_without_its_dialect(tmp_path: Path):
-    installed(tmp_path, "odd-one", FAILS, norm="odd_one:load")
+    installed(tmp_path, "odd-one", FAILS, "sdy.dialects", norm="odd_one:load")
     done = run([*OPT, "-sdy-propagation-pipeline", "-"], tmp_path, "func.func @main() { return }")
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,22 @@
+"""Packages from outside, with entry points, that a process of its own finds."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def installed(folder: Path, package: str, module: str, group: str, **entries: str) -> None:
+    """Make of `folder` a place to import from where `module` is a file, and `package` has entry points in `group`."""
+    metadata = folder / f"{package.replace('-', '_')}-0.1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.1\n")
+    points = "".join(f"{name} = {value}\n" for name, value in entries.items())
+    (metadata / "entry_points.txt").write_text(f"[{group}]\n{points}")
+    (folder / f"{package.replace('-', '_')}.py").write_text(module)
+
+
+def run(words: Sequence[str], place: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command where what is installed at `place` can be imported; `text` is its standard input."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])}
+    return subprocess.run(words, env=environment, input=text, capture_output=True, text=True, check=False)
