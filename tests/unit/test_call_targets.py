@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import jax
@@ -18,14 +19,16 @@ from sdy.rules.elementwise import pointwise
 from sdy.tools import sdy_auto, sdy_diff, sdy_lint, sdy_opt, sdy_report, sdy_run
 
 RULE = "e, o, e, k n -> m n need_replication={e, o, k, m} blocked_propagation={e, o, k, m}"
-"""Of the product of a sparse matrix, whose elements are in rows, and a dense one: each column is a product by itself."""
+"""Of the product of a sparse matrix, kept by rows, and a dense one: each column is a product by itself."""
 
 
 @pytest.fixture
 def target() -> str:
     """A target that this process knows nothing of but how it is computed on a CPU: a product of a sparse matrix."""
     name = f"product_{uuid4().hex}"
-    jax.ffi.register_ffi_target(name, _sparse.registrations()["cpu_csr_sparse_dense_ffi"], platform="cpu")
+    ffi: Any = jax.ffi
+    library: Any = _sparse
+    ffi.register_ffi_target(name, library.registrations()["cpu_csr_sparse_dense_ffi"], platform="cpu")
     return name
 
 
@@ -60,7 +63,7 @@ def test_each_device_calls_the_target_on_its_part(target: str):
         for place in range(rows[row], rows[row + 1]):
             expected[row] += data[place] * dense[columns[place]]
     (result,) = sdy.compile(module)(data, rows, columns, dense)
-    assert result.sharding.spec == jax.sharding.PartitionSpec(None, "x")
+    assert result.addressable_shards[0].data.shape == (12, 3)
     np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-5, atol=1e-6)
 
 
