@@ -23,11 +23,11 @@ def rule_to_write(op: Operation, operands: Sequence[Attribute], results: Sequenc
     """
     if not isinstance(op, CustomCallOp | UnregisteredOp) or not all(map(is_static_tensor, (*operands, *results))):
         return None
-    names = _names(map(shape, (*operands, *results)))
-    before, after = names[: len(operands)], names[len(operands) :]
+    given, made = ([shape(type_) for type_ in types] for types in (operands, results))
     if isinstance(op, CustomCallOp) and op.call_target_name.data in WITHOUT_RULE:
-        how = f'write @sdy.register_op("{_operator(before)} -> {_operator(after)}") above the function that calls it'
-        return _ADVICE.format(how=how, whole="the ^ of")
+        return operator_to_write(given, made)
+    names = _names([*given, *made])
+    before, after = names[: len(given)], names[len(given) :]
     whole = "{" + ", ".join(dict.fromkeys(name for tensor in names for name in tensor)) + "}"
     annotation = f"{_tensors(before)} -> {_tensors(after)} need_replication={whole} blocked_propagation={whole}"
     if isinstance(op, CustomCallOp):
@@ -39,6 +39,14 @@ def rule_to_write(op: Operation, operands: Sequence[Attribute], results: Sequenc
     else:
         how = f'write sdy.rules.annotate("{op.op_name.data}", "{annotation}")'
     return _ADVICE.format(how=how, whole="of the braces")
+
+
+def operator_to_write(operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> str:
+    """As `rule_to_write`, of a kernel that takes and gives tensors of these shapes."""
+    names = _names([*operands, *results])
+    before, after = _operator(names[: len(operands)]), _operator(names[len(operands) :])
+    how = f'write @sdy.register_op("{before} -> {after}") above the function that calls it'
+    return _ADVICE.format(how=how, whole="the ^ of")
 
 
 def _names(shapes: Iterable[Sequence[int]]) -> list[list[str]]:

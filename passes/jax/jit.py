@@ -30,6 +30,7 @@ from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.given_shardings import GivenShardings, Tree
 from sdy.passes.jax.jax_internals import on_devices
 from sdy.passes.jax.planned import Planned, choice_in
+from sdy.passes.jax.refused_kernels import refused_kernels_told
 from sdy.passes.jax.stages import Lowerable, Lowered, Traced
 from sdy.passes.policy.policy import Policy
 from sdy.sharding import TensorSharding
@@ -118,6 +119,9 @@ class Jitted(Lowerable):
         except ValueError:
             self._check_sizes(args)
             raise
+        except NotImplementedError:
+            with refused_kernels_told(lambda: self.trace(*args, **kwargs).jaxpr):
+                raise
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

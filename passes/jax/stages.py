@@ -17,6 +17,7 @@ from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ToCompile, with_module
 from sdy.passes.jax.laid_out import LaidOut, asked_by
 from sdy.passes.jax.local_program import parsed
+from sdy.passes.jax.refused_kernels import refused_kernels_told
 from sdy.passes.jax.sharded_program import ShardedProgram
 
 
@@ -165,7 +166,7 @@ class Traced:
         """
         if "lowering_platforms" in for_export:
             return self._lower_for_export(**for_export)
-        with choosing(self._compilers):
+        with choosing(self._compilers), refused_kernels_told(lambda: self.jaxpr):
             lowered = self._in_jax.lower(lowering_platforms=self._platforms, **for_export)
         return Lowered(self.fun_name, lowered, self._compilers)
 
@@ -176,7 +177,7 @@ class Traced:
             raise ValueError(f"a program is partitioned for shapes that are known: {instead}")
         if len(lowering_platforms) > 1:
             raise ValueError(f"sdy.jit exports for one platform at a time, not for {', '.join(lowering_platforms)}")
-        with choosing(self._compilers):
+        with choosing(self._compilers), refused_kernels_told(lambda: self.jaxpr):
             lowered = self._in_jax.lower(lowering_platforms=lowering_platforms)
             saved = self._in_jax.lower(lowering_platforms=lowering_platforms, **options)
         laid_out = _lay_out(lowered, self._compilers)
