@@ -1,5 +1,5 @@
-// RUN: sdy-opt %s -sdy-propagation-pipeline -sdy-partition-pipeline 2>&1 | filecheck %s
-// RUN: not sdy-opt %s -sdy-propagation-pipeline -sdy-convert-global-to-local 2>&1 | filecheck %s --check-prefix=REFUSED
+// RUN: sdy-opt %s -split-input-file -sdy-propagation-pipeline -sdy-partition-pipeline 2>&1 | filecheck %s
+// RUN: not sdy-opt %s -split-input-file -sdy-propagation-pipeline -sdy-convert-global-to-local 2>&1 | filecheck %s --check-prefix=REFUSED
 
 // What jax 0.10 makes of Pallas kernels, for a TPU and by Mosaic and Triton for a GPU, without the code of the kernels.
 // Each is told by its name and its line, with what being computed whole costs a device, and with the line to write.
@@ -12,6 +12,9 @@
 // CHECK:      warning: 'stablehlo.custom_call' op @__gpu$xla.gpu.triton (kernel 'softmax') is computed whole on every device
 // CHECK:      warning: 'stablehlo.custom_call' op @flash_attention is computed whole on every device: it has no sharding rule (each device receives 6,144 bytes more)
 // CHECK:      note: write `flash_attention: a b, b c -> a b need_replication={a, b, c} blocked_propagation={a, b, c}` in a file for --custom-call-rules, or give the same to sdy.rules.annotate("@flash_attention", ...), and leave out of the braces the dimensions that may be split (equal sizes have one name here)
+
+// CHECK:      warning: 'stablehlo.custom_call' op @my_scan is computed whole along the dimensions that its axes do not divide
+// CHECK:      note: write `my_scan: a -> a need_replication={a} blocked_propagation={a}` in a file for --custom-call-rules
 
 // REFUSED:      model.py:6:11: error: 'stablehlo.custom_call' op @tpu_custom_call (kernel 'add_two') it has no sharding rule
 // REFUSED-NEXT: model.py:6:11: note: write @sdy.register_op("a^ b^, a^ b^ -> a^ b^, 1") above the function that calls it
@@ -30,3 +33,13 @@ func.func @main(%x: tensor<16x128xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
 #tpu = loc("jit(step)/add_two/pallas_call"("model.py":6:11))
 #gpu = loc("jit(step)/scaled/pallas_call"("model.py":9:13))
 #unnamed = loc("jit(step)/pallas_call"("model.py":12:13))
+
+// -----
+
+sdy.mesh @mesh = <["x"=4]>
+
+func.func @uneven(%x: tensor<10xf32>) -> tensor<10xf32> {
+  %0 = stablehlo.negate %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<10xf32>
+  %1 = stablehlo.custom_call @my_scan(%0) : (tensor<10xf32>) -> tensor<10xf32>
+  return %1 : tensor<10xf32>
+}

@@ -25,6 +25,7 @@ from sdy.passes.spmd.layouts import Layouts
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.padding import Insertion, Padding
+from sdy.passes.spmd.replicate import rule_notes
 from sdy.passes.spmd.reshards.scattered_elements import rule_by_elements
 from sdy.passes.spmd.site import Site
 from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_channel
@@ -132,7 +133,8 @@ def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None,
             HeldBytes(*(sum(map(bytes_of, layouts)) for layouts in (site.operands, site.results)))
             for bytes_of in (_local_bytes, _bytes_without_padding)
         )
-        warn_of_whole(op, "is computed whole along the dimensions that its axes do not divide", before, after)
+        what = "is computed whole along the dimensions that its axes do not divide"
+        warn_of_whole(op, what, before, after, *(rule_notes(site) if rule is None else ()))
     for index, (operand, layout) in enumerate(zip(op.operands, site.operands, strict=True)):
         if layout.uneven_dims:
             op.operands[index] = padding.take_off(Insertion.before(op), operand, layout)

@@ -48,7 +48,7 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
     everything computed in parts, and where only some users of a result expect it to be partial.
     """
     op = site.op
-    notes = _notes(site, obstacle)
+    notes = rule_notes(site) if obstacle.reason == NO_RULE else []
     if not site.target.allow_replication:
         illegal = error(op, f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
         raise DiagnosticError(error(op, f"{named(op)} {obstacle.reason}", *notes).diagnostic, illegal.diagnostic)
@@ -87,10 +87,8 @@ def _held(site: Site[Any]) -> HeldBytes:
     return HeldBytes(*(sum(layout.local_bytes for layout in layouts) for layouts in (site.operands, site.results)))
 
 
-def _notes(site: Site[Any], obstacle: Obstacle) -> list[str]:
-    """What a person can write so that the operation is computed in parts."""
-    if obstacle.reason != NO_RULE:
-        return []
+def rule_notes(site: Site[Any]) -> list[str]:
+    """What a person can write so that an operation without a sharding rule is computed in parts."""
     line = rule_to_write(site.op, *([layout.type for layout in each] for each in (site.operands, site.results)))
     return [line] if line else []
 

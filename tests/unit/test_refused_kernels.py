@@ -52,14 +52,6 @@ def test_a_kernel_for_a_tpu_is_told_by_name_and_line(function: Callable[..., Any
     assert caught.value.where.line == add.__code__.co_firstlineno + 5
 
 
-def test_a_kernel_for_a_gpu_is_computed_whole_and_told():
-    with pytest.warns(sdy.ComputedWholeWarning) as warned:
-        sdy.jit(add).trace(tensor(), tensor()).lower(lowering_platforms=("cuda",))
-    (told,) = (each for each in warned if issubclass(each.category, sdy.ComputedWholeWarning))
-    assert "(kernel 'add_two') is computed whole on every device" in str(told.message)
-    assert ADVICE in str(told.message)
-
-
 def refusing(name: str) -> Callable[[jax.Array], jax.Array]:
     """A function that jax refuses to lower, here too, as it refuses kernels for a TPU."""
     primitive = Primitive(name)
