@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from inspect import isfunction
 from typing import Any
@@ -76,7 +77,7 @@ class ToCompile:
         """The module as MLIR text, with what jax knows of where its operations come from."""
         return str(self.module.operation.get_asm(enable_debug_info=True))
 
-    @property
+    @cached_property
     def text_without_places(self) -> str:
         """The module as MLIR text, without where its operations come from."""
         return str(self.module.operation.get_asm())

@@ -8,7 +8,7 @@ and meshes; the source of this package, and the versions of what it is built on.
 `jax_persistent_cache_min_compile_time_secs` to make is not kept, and of several processes one writes.
 
 What a function of Python has a part in is not kept: a policy, a custom partitioning, a question for a sharding. Nor is
-what something was told of, which would then be told once only.
+what calls a target that may have been annotated, nor what something was told of, which would then be told once only.
 """
 
 import hashlib
@@ -33,12 +33,14 @@ from sdy.diagnostics import Diagnostic, capture, report
 from sdy.passes.jax.chosen import Compiler, compares_layouts
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.jax_internals import PersistentCache, ToCompile, persistent_cache
+from sdy.rules.call_targets import has_own_rule
 
 Manual: TypeAlias = tuple[str, list[NamedSharding]]
 """What XLA is given to compile, as the text of a module, and where its results lie."""
 
 _LOGGER = logging.getLogger(__name__)
 _BUILT_ON = ("jax", "jaxlib", "xdsl")
+_TARGET = re.compile(r'stablehlo\.custom_call @"?([^"(\s]+)')
 
 
 def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable[[], Manual | None]) -> Manual | None:
@@ -82,7 +84,9 @@ def _found(kept: PersistentCache, name: str, devices: Sequence[Device]) -> Manua
 def _is_told_by_its_text(lowered: ToCompile, compilers: Iterable[Compiler]) -> bool:
     """Whether no function of Python, and nothing registered from outside, has a part in what is made of the program."""
     of_functions = any(not isinstance(each, Compiler) for each in lowered.kept_alive)
-    return not of_functions and all(compiler.policy is None for compiler in compilers)
+    if of_functions or any(compiler.policy is not None for compiler in compilers):
+        return False
+    return all(map(has_own_rule, _TARGET.findall(lowered.text_without_places)))
 
 
 def _name(lowered: ToCompile, compilers: Sequence[Compiler]) -> str:

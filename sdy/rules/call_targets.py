@@ -56,6 +56,13 @@ class _Signature(NamedTuple):
 
 
 _targets: dict[str, RuleMaker] = {}
+_own: set[str] = set()
+"""The targets whose rules are functions of this package."""
+
+
+def has_own_rule(target: str) -> bool:
+    """Whether what is done with calls of `target` is a matter of this package alone, and not of an annotation."""
+    return target in _own or target in WITHOUT_RULE
 
 
 def register_target(target: str, maker: RuleMaker) -> None:
@@ -87,6 +94,8 @@ def register_custom_call(*targets: str, signature: str = "") -> Callable[[RuleFu
         checked = partial(_with_signature, _signature(signature), function) if signature else function
         for target in targets:
             register_target(target, partial(build, checked))
+            if function.__module__.startswith(f"{__package__}."):
+                _own.add(target)
         return function
 
     return add

@@ -58,6 +58,7 @@ STATE = {
     "sdy.outside._loaded": "the dialects of other packages, under a lock",
     "sdy.outside._waiting": "the entry points of other packages that are not loaded yet, under a lock",
     "sdy.passes.propagation.step._steps": "so many steps, then all are forgotten",
+    "sdy.rules.call_targets._own": REGISTRY,
     "sdy.rules.call_targets._targets": REGISTRY,
     "sdy.rules.registry._all_by_rule": "one for each answer that is derived from rules",
     "sdy.rules.registry._by_result": REGISTRY,

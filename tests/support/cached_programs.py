@@ -51,6 +51,12 @@ def factor(a: jax.Array) -> jax.Array:
     return jnp.linalg.cholesky(a, symmetrize_input=False)
 
 
+def annotated(a: jax.Array) -> jax.Array:
+    """What calls a target that others could annotate."""
+    product: Any = getattr(jax.lax.linalg, "householder_product")  # noqa: B009
+    return product(a, a[0])
+
+
 def nothing(operations: Sequence[Operation]) -> None:
     """A policy."""
 
@@ -65,6 +71,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "policy again": lambda: called(sdy.jit(product, policy=nothing), mesh()),
     "custom partitioning": lambda: called(sdy.jit(doubled), mesh()),
     "custom partitioning again": lambda: called(sdy.jit(doubled), mesh()),
+    "annotated": lambda: called(sdy.jit(annotated), mesh()),
+    "annotated again": lambda: called(sdy.jit(annotated), mesh()),
     "told": lambda: called(sdy.jit(factor, out_shardings=NamedSharding(mesh(), P("x"))), mesh(), columns=8),
     "told again": lambda: called(sdy.jit(factor, out_shardings=NamedSharding(mesh(), P("x"))), mesh(), columns=8),
     "one device": lambda: sdy.jit(product)(jnp.ones((8, 4))),

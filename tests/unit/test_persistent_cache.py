@@ -41,8 +41,8 @@ def test_what_differs_is_partitioned_by_itself(name: str, found: dict[str, Any])
     assert found[name]["made"] == 1
 
 
-@pytest.mark.parametrize("name", ["policy", "custom partitioning"])
-def test_what_a_function_of_python_decides_is_asked_each_time(name: str, found: dict[str, Any]):
+@pytest.mark.parametrize("name", ["policy", "custom partitioning", "annotated"])
+def test_what_the_text_does_not_tell_is_made_each_time(name: str, found: dict[str, Any]):
     assert (found[name]["made"], found[f"{name} again"]["made"]) == (1, 1)
 
 
