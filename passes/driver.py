@@ -191,12 +191,11 @@ def expand(module: ModuleOp, policy: Policy | None = None) -> None:
 
 
 def import_gspmd(module: ModuleOp) -> None:
-    """Bring the shardings of GSPMD that `module`, if it has no meshes, may have to SDY."""
-    if named_meshes(module):
-        return
-    from sdy.passes.importing.import_gspmd import ImportGspmdPass, has_gspmd_shardings  # for which few programs ask
+    """Bring the shardings of GSPMD that `module`, if it has no meshes, may have to SDY, and what XLA keeps as texts."""
+    # Not loaded with the passes that most programs ask for.
+    from sdy.passes.importing.import_gspmd import ImportGspmdPass, has_gspmd_shardings, has_texts_of_sdy
 
-    if has_gspmd_shardings(module):
+    if has_texts_of_sdy(module) or (not named_meshes(module) and has_gspmd_shardings(module)):
         run_passes(module, [ImportGspmdPass()])
 
 

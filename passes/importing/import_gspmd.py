@@ -23,7 +23,6 @@ from sdy.passes.gspmd.named_shardings import NamedShardings
 from sdy.passes.gspmd.outline import outline_manual_parts
 from sdy.passes.gspmd.texts import (
     FULL_TO_SHARD,
-    HLO_SHARDING,
     SHARD_TO_FULL,
     SHARDING_CALL,
     Texts,
@@ -82,10 +81,14 @@ class ImportGspmdPass(AnalysisPreservingPass):
                 _import_results(each, named)
 
 
+def has_texts_of_sdy(module: ModuleOp) -> bool:
+    """Whether XLA keeps the meshes and shardings of SDY in `module` as texts."""
+    return text_in(module.attributes, MESHES) is not None
+
+
 def has_gspmd_shardings(module: ModuleOp) -> bool:
-    """Whether something in `module` has a sharding of GSPMD, or XLA keeps those of SDY in it as texts."""
-    names = (HLO_SHARDING, MESHES)
-    return any(text_in(found, name) is not None for _, found in attributes_with_texts(module) for name in names)
+    """Whether something in `module` has a sharding of GSPMD."""
+    return any(text_in(found) is not None for _, found in attributes_with_texts(module))
 
 
 def _import_function(function: FuncOp, named: NamedShardings) -> None:
