@@ -3,6 +3,7 @@
 import copy
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import Parameter, signature
 from typing import Any
 
 import jax
@@ -32,7 +33,7 @@ class FunctionalOptimizer:
     """An optimizer, whose parameters are known by `names`, which has them by their `id`.
 
     Raises ValueError for a parameter that has no name, which the model does not have then, and NotImplementedError for
-    hooks around a step, which no compiled program runs.
+    hooks around a step, which no compiled program runs, and for an optimizer that computes the loss again in a step.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> None:
@@ -44,6 +45,12 @@ class FunctionalOptimizer:
                 raise ValueError(f"the optimizer has a parameter of shape {shape} that the model does not have")
         if any(vars(optimizer).get(hooks) for hooks in _HOOKS):
             raise NotImplementedError("the optimizer has hooks around its step, which is compiled: remove them")
+        closure = signature(optimizer.step).parameters.get("closure")
+        if closure is not None and closure.default is Parameter.empty:
+            raise NotImplementedError(
+                f"a step of torch.optim.{type(optimizer).__name__} computes the loss several times: "
+                "take an optimizer such as AdamW or SGD"
+            )
 
     @property
     def trained(self) -> list[str]:

@@ -305,6 +305,12 @@ STRAY = torch.ones(8)
         (Perceptron, changing, adamw, "up.weight is changed while the loss is computed"),
         (Perceptron, branching, adamw, "depends on the values of tensors"),
         (Perceptron, squared, lambda model: torch.optim.Adafactor(model.parameters()), "torch.optim.Adafactor depends"),
+        (
+            Perceptron,
+            squared,
+            lambda model: torch.optim.LBFGS(model.parameters()),
+            "LBFGS computes the loss",
+        ),
         (Perceptron, squared, hooked, "hooks around its step"),
         (Perceptron, squared, lambda _: adamw(Perceptron()), r"parameter of shape \(32, 8\) that the model does not"),
         (lambda: torch.nn.BatchNorm1d(8), squared, adamw, "BatchNorm1d .* running statistics .*GroupNorm"),
