@@ -260,10 +260,13 @@ class PairwiseOperands(CustomDirective):
         """Read the operands, and set the types of operands and results."""
         operands: list[UnresolvedOperand] = []
         types: list[Attribute] = []
-        if parser.parse_optional_punctuation("(") is not None:
+        if (first := parser.parse_optional_unresolved_operand()) is None:
+            parser.parse_punctuation("(")
             parser.parse_punctuation(")")
         else:
-            operands += parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+            operands.append(first)
+            while parser.parse_optional_punctuation(",") is not None:
+                operands.append(parser.parse_unresolved_operand())
             parser.parse_punctuation(":")
             types += explained(parser, _parse_types, "expected type list")
         self.operands.set(state, operands)

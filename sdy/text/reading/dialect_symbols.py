@@ -47,10 +47,17 @@ class DialectSymbolParser(TokenParser):
             return super().parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
         if self.ctx.get_optional_dialect(dialect) is None:
             return self._parse_of_unknown_dialect(attr_or_dialect_name, is_type)
+        if not has_body and not is_type:
+            self._pass_over_type()
         found = super().parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
-        if not is_type and self.parse_optional_punctuation(":") is not None:
-            self.parse_type()  # any attribute may say its type, and none that is known has use for it
+        if has_body and not is_type:
+            self._pass_over_type()
         return found
+
+    def _pass_over_type(self) -> None:
+        """Read the type that any attribute may say it has, and none that is known has use for."""
+        if self.parse_optional_punctuation(":") is not None:
+            self.parse_type()
 
     def _parse_of_unknown_dialect(self, full_name: str, is_type: bool) -> Attribute:
         dialect, dot, name = full_name.partition(".")

@@ -54,6 +54,8 @@ _KINDS: tuple[tuple[MLIRTokenKind | None, str], ...] = (
 SKIPPED = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
 _TOKEN = re.compile(SKIPPED + "(?:" + "|".join(f"({pattern})" for _, pattern in _KINDS) + ")")
 _SPACE = re.compile(SKIPPED)
+_STRING_BEGUN = re.compile(r'@?"(?:[^"\\\n\v\f]|\\["\\nt]|\\[0-9a-fA-F]{2})*')
+"""A string up to where it ends, or to what cannot be in it."""
 # By the number of the matched group; None is punctuation, whose kind is found by its spelling.
 _KIND_OF_GROUP = (None, *(kind for kind, _ in _KINDS))
 KIND_OF_PUNCTUATION: dict[str, MLIRTokenKind] = {**KIND_BY_PUNCTUATION_SPELLING}
@@ -81,9 +83,12 @@ class Lexer(MLIRLexer):
         start = skipped.end() if skipped else self.pos
         found = self.input.content[start]
         span = Span(start, start + 1, self.input)
-        if found == '"' or self.input.content.startswith('@"', start):
-            return ParseError(span, "expected '\"' in string literal")
-        return ParseError(span, f"unexpected character '{found}'")
+        if (begun := _STRING_BEGUN.match(self.input.content, start)) is None:
+            return ParseError(span, f"unexpected character '{found}'")
+        end = begun.end()
+        if self.input.content.startswith("\\", end):
+            return ParseError(Span(end, end + 1, self.input), "unknown escape in string literal")
+        return ParseError(span, "expected '\"' in string literal")
 
 
 def _is_utf8(span: TextSpan) -> bool:

@@ -115,6 +115,8 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
         def parse_argument() -> None:
             name = self.parse_token(MLIRTokenKind.PERCENT_IDENT, "expected SSA operand").span
+            if self.current_token.kind is MLIRTokenKind.HASH_IDENT:
+                self.raise_error("invalid SSA value result number")
             self.parse_punctuation(":", " and type for SSA operand")
             argument_type = self.parse_type()
             location = self.parse_optional_location() or self.lines.attribute(name.start)
