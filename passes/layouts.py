@@ -19,6 +19,7 @@ from sdy.diagnostics import Diagnostic, DiagnosticError, capture, report
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
+from sdy.ir.companions import clone_alone
 from sdy.ir.walking import operations
 from sdy.passes.driver import expand, partition, propagate, run_passes
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
@@ -96,7 +97,7 @@ def layouts_of(module: ModuleOp) -> Sequence[PropagatedLayout]:
 
 def partitioned_copy(module: ModuleOp) -> ModuleOp:
     """The program of one device of `module`, which stays as it is."""
-    local = module.clone()
+    local = clone_alone(module)
     partition(local)
     return local
 

@@ -17,6 +17,7 @@ from jaxlib.mlir import ir
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy import collector
+from sdy.ir.companions import clone_alone
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.device_order import renumber_devices
 from sdy.passes.jax.jax_internals import keep_alive
@@ -43,7 +44,7 @@ class ReplicaProgram(ShardedProgram):
         tokens: int = 0,
     ) -> "ReplicaProgram":
         """As `ShardedProgram.of` has it."""
-        local = module.clone()
+        local = clone_alone(module)
         made = make_local(local, jax.devices() if devices is None else devices, like, tokens)
         renumber_devices(local, made.mesh)
         problem = callback_problem(local)

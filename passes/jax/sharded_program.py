@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect.meshes import device_count, named_meshes
+from sdy.ir.companions import clone_alone
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.narrowing import is_tuple
@@ -69,7 +70,7 @@ class ShardedProgram:
         are `tokens`, are no arrays. Raises DiagnosticError where there are too few devices, and where the program is
         one that cannot be run.
         """
-        local = module.clone()
+        local = clone_alone(module)
         mesh, interface, grid = make_local(local, jax.devices() if devices is None else devices, like, tokens)
         renumber_devices(local, mesh)
         return cls._of(local, interface, grid)

@@ -96,6 +96,11 @@ def companion(module: ModuleOp, companion_class: type[CompanionT]) -> CompanionT
     return companions[companion_class]
 
 
+def clone_alone(module: ModuleOp) -> ModuleOp:
+    """A copy of `module` without companions, which takes half the time: for what nobody will ask about its past."""
+    return type(module).clone(module)
+
+
 def _companions(module: ModuleOp) -> dict[type[Any], Any]:
     parts = vars(module)
     if _COMPANIONS not in parts:
