@@ -40,6 +40,18 @@ def test_versions_are_told_without_jax() -> None:
     assert has_jax == "False"
 
 
+def test_what_packages_name_is_not_read_for_a_program_that_needs_none_of_it() -> None:
+    run = """
+import sys
+from sdy.tools.sdy_opt import main
+main(["-sdy-propagation-pipeline"])
+print([name for name in ("importlib.metadata", "jax", "scipy") if name in sys.modules])
+"""
+    text = "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
+    done = subprocess.run([sys.executable, "-c", run], input=text, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize("words", [(), ("--help",)])
 def test_python_m_sdy_alone_says_what_there_is(words: tuple[str, ...]) -> None:
     done = python_m_sdy(*words)
