@@ -20,19 +20,30 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from sdy.text.printing.location_text import file_range, fused
 from sdy.text.reading.tokens import TokenParser
 
+_ALIASED = re.compile(r"loc\((#[\w$.-]+)\)")
+"""What most operations have."""
+
 _ALIAS_DEFINITION = re.compile(r"^[ \t]*(#[\w$.-]+)[ \t]*=", re.MULTILINE)
 
 
 class LocationParser(TokenParser):
     """The part of the parser that reads locations."""
 
-    _later_aliases: dict[str, int] | None = None
-    """Where the aliases below the first one that was needed early are defined."""
+    _later_aliases: dict[str, re.Match[str]] | None = None
+    """The beginnings of the definitions of aliases below the first one that was needed early."""
+
+    _read_early: dict[int, int]
+    """Where the definitions that were read early begin -> where they end."""
 
     def parse_optional_location(self) -> LocationAttr | None:
-        """`loc(...)`, if it starts here."""
+        """`loc(...)`, if it starts here; that of a known alias, which each operation of jax has, without its tokens."""
         if self.current_token.text != "loc":
             return None
+        if aliased := _ALIASED.match(self.lexer.input.content, self.pos):
+            location = self.attribute_aliases.get(aliased[1])
+            if isinstance(location, LocationAttr):
+                self.go_to(aliased.end())
+                return location
         return super().parse_optional_location()
 
     def parse_optional_argument(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -93,22 +104,30 @@ class LocationParser(TokenParser):
         token = self.current_token
         name = token.text
         if name not in self.attribute_aliases:
-            if self._later_aliases is None:
-                content = self.lexer.input.content
-                self._later_aliases = {m[1]: m.end() for m in _ALIAS_DEFINITION.finditer(content, self.pos)}
-            definition = self._later_aliases.pop(name, None)
-            if definition is None:
-                self.raise_error(f"operation location alias was never defined: '{name}'")
-            self.resume_from(definition)
-            self.attribute_aliases[name] = self.parse_attribute()
-            self.resume_from(token.span.start)
-        location = self.parse_attribute()
+            self._read_definition(name)
+        location = self.attribute_aliases[name]
         if not isinstance(location, LocationAttr):
             self.raise_error(f"expected location, but '{name}' is another attribute", token.span)
+        self.go_to(token.span.end)
         return location
 
+    def _read_definition(self, name: str) -> None:
+        if self._later_aliases is None:
+            content = self.lexer.input.content
+            self._later_aliases = {m[1]: m for m in _ALIAS_DEFINITION.finditer(content, self.pos)}
+            self._read_early = {}
+        definition = self._later_aliases.pop(name, None)
+        if definition is None:
+            self.raise_error(f"operation location alias was never defined: '{name}'")
+        here = self.pos
+        self.resume_from(definition.end())
+        self.attribute_aliases[name] = self.parse_optional_location() or self.parse_attribute()
+        self._read_early[definition.start(1)] = self.pos
+        self.resume_from(here)
+
     def parse_alias_def(self) -> None:
-        name = self.current_token.text
-        if self._later_aliases is not None and name in self.attribute_aliases and name not in self._later_aliases:
-            del self.attribute_aliases[name]
-        super().parse_alias_def()
+        end = self._read_early.pop(self.pos, None) if self._later_aliases is not None else None
+        if end is None:
+            super().parse_alias_def()
+        else:
+            self.go_to(end)
