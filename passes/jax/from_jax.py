@@ -13,7 +13,7 @@ from sdy.callables import Function
 from sdy.dialect.attributes import OPERATOR
 from sdy.passes.jax.operator_calls import name_operator_calls
 from sdy.passes.jax.python_callbacks import let_each_device_call
-from sdy.text import parse
+from sdy.text import parse_verified
 
 # What jax says of where an operation comes from begins with the caller.
 register_exclusion(str(Path(__file__).parent) + os.sep)
@@ -45,7 +45,7 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
 
 def module_of(text: str) -> ModuleOp:
     """The module that jax lowered a program to, whose text this is."""
-    module = parse(text, "<jax>")
+    module = parse_verified(text, "<jax>")
     if OPERATOR in text:
         name_operator_calls(module)
     let_each_device_call(module)

@@ -39,7 +39,7 @@ from sdy.text.reading.other_formats import decoded
 from sdy.text.reading.parser import Parser, parse_module
 from sdy.text.verification.verifier import verify
 
-__all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "to_bytecode", "verify"]
+__all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "parse_verified", "to_bytecode", "verify"]
 
 
 def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = None) -> ModuleOp:
@@ -56,6 +56,13 @@ def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = No
         module = parse_module(text, filename, ctx or context())
         verify(module)
     return module
+
+
+def parse_verified(text: str, filename: str) -> ModuleOp:
+    """As `parse`, of a text that MLIR has printed of a module that it has verified: it is not verified again."""
+    collector.collect_if_grown()
+    with collector.paused():
+        return parse_module(text, filename, context())
 
 
 @collector.paused()
