@@ -191,11 +191,20 @@ def expand(module: ModuleOp, policy: Policy | None = None) -> None:
 
 
 def import_gspmd(module: ModuleOp) -> None:
-    """Bring the shardings of GSPMD that `module`, if it has no meshes, may have to SDY, and what XLA keeps as texts."""
-    # Not loaded with the passes that most programs ask for.
-    from sdy.passes.importing.import_gspmd import ImportGspmdPass, has_gspmd_shardings, has_texts_of_sdy
+    """Bring the shardings of GSPMD that `module` may have to SDY, and what XLA keeps as texts.
 
-    if has_texts_of_sdy(module) or (not named_meshes(module) and has_gspmd_shardings(module)):
+    In one that has meshes they are looked for in custom calls, which an exported program that is called in it brings.
+    """
+    # Not loaded with the passes that most programs ask for.
+    from sdy.passes.importing.import_gspmd import (
+        ImportGspmdPass,
+        has_gspmd_calls,
+        has_gspmd_shardings,
+        has_texts_of_sdy,
+    )
+
+    has_shardings = has_gspmd_calls if named_meshes(module) else has_gspmd_shardings
+    if has_texts_of_sdy(module) or has_shardings(module):
         run_passes(module, [ImportGspmdPass()])
 
 

@@ -15,7 +15,7 @@ from sdy.dialect.ops import ManualComputationOp, ShardingConstraintOp, ShardingG
 from sdy.dialect.shardings import set_result_shardings
 from sdy.gspmd.hlo_sharding import HloSharding
 from sdy.ir.editing import AnalysisPreservingPass, insert, replace
-from sdy.ir.walking import operations
+from sdy.ir.walking import operations, operations_of
 from sdy.passes.common.num_bytes import num_bytes
 from sdy.passes.gspmd.frontend import import_frontend_attributes
 from sdy.passes.gspmd.frontend_texts import MESHES
@@ -89,6 +89,16 @@ def has_texts_of_sdy(module: ModuleOp) -> bool:
 def has_gspmd_shardings(module: ModuleOp) -> bool:
     """Whether something in `module` has a sharding of GSPMD."""
     return any(text_in(found) is not None for _, found in attributes_with_texts(module))
+
+
+def has_gspmd_calls(module: ModuleOp) -> bool:
+    """Whether something in `module` is a custom call that is there for its sharding of GSPMD.
+
+    It is in what jax lowers for Shardy where that calls a program that was exported for GSPMD.
+    """
+    targets = (SHARDING_CALL, FULL_TO_SHARD, SHARD_TO_FULL)
+    calls = (call for call in operations_of(module, CustomCallOp) if call.call_target_name.data in targets)
+    return any(text_in(call.attributes) is not None for call in calls)
 
 
 def _import_function(function: FuncOp, named: NamedShardings) -> None:

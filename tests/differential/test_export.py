@@ -1,5 +1,6 @@
 """Programs that `jax.export` saves: by `jax.jit` for `sdy.jit` to call, and by `sdy.jit` for either."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from jax.sharding import PartitionSpec as P
 from xdsl.ir import Operation
 
 import sdy
+from gspmd_in_jax import lowering_for_gspmd
 from sdy.callables import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -35,6 +37,21 @@ def test_what_one_exports_the_other_calls(by: Callable[..., Any], calling: Calla
     expected = program(x, 2.0)["product"]
     result = calling(lambda x: exported.call(x, 2.0)["product"] + 1)(x)
     np.testing.assert_allclose(result, expected + 1, rtol=1e-5)
+    assert result.sharding.spec == P("model")
+
+
+def test_what_was_exported_for_gspmd_is_called():
+    """With the constraints that it has, and no warning of what cannot be split."""
+    pytest.importorskip("flatbuffers")
+    if not hasattr(jax.config, "jax_use_shardy_partitioner"):
+        pytest.skip("this jax has no GSPMD")
+    with lowering_for_gspmd():
+        exported = export.export(jax.jit(program, in_shardings=(SPLIT, None)))(X, 2.0)
+        saved = exported.serialize()
+    called = export.deserialize(bytearray(saved))
+    with warnings.catch_warnings(category=sdy.ShardingWarning, action="error"):
+        result = sdy.jit(lambda x: called.call(x, 2.0)["product"] + 1, in_shardings=SPLIT)(X)
+    np.testing.assert_allclose(result, program(X, 2.0)["product"] + 1, rtol=1e-5)
     assert result.sharding.spec == P("model")
 
 

@@ -8,7 +8,8 @@ The first two exit with 3 where jax has no GSPMD.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,16 @@ from jax.sharding import PartitionSpec as P
 
 SHAPES = ((16, 32), (32, 64))
 """The shapes of the arguments of each program."""
+
+
+@contextmanager
+def lowering_for_gspmd() -> Generator[None]:
+    """Let jax lower for GSPMD within a `with` block. Raises AttributeError where jax has none."""
+    jax.config.update("jax_use_shardy_partitioner", False)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_use_shardy_partitioner", True)
 
 
 def mesh() -> jax.sharding.Mesh:
