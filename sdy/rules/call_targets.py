@@ -76,7 +76,12 @@ def register_target(target: str, maker: RuleMaker) -> None:
             f"no rule fits all custom calls of @{target}, which do different things: annotate the function that makes "
             "one with sdy.register_op"
         )
-    if _maker_of(target) is not None:
+    _maker_of(target)  # by which the package that has a rule of it is asked first
+    _add(target, maker)
+
+
+def _add(target: str, maker: RuleMaker) -> None:
+    if target in _targets:
         raise ValueError(f"custom calls of @{target} have a sharding rule already")
     _targets[target] = maker
 
@@ -93,13 +98,12 @@ def register_custom_call(*targets: str, signature: str = "") -> Callable[[RuleFu
     def add(function: RuleFunctionT) -> RuleFunctionT:
         checked = partial(_with_signature, _signature(signature), function) if signature else function
         maker = partial(build, checked)
-        if function.__module__.startswith(f"{__package__}."):
-            # No other package is asked for these: to read what packages name takes longer than a small program does.
+        is_own = function.__module__.startswith(f"{__package__}.")
+        for target in targets:
+            # For those no other package is asked: to read what packages name takes longer than a small program does.
+            (_add if is_own else register_target)(target, maker)
+        if is_own:
             _own.update(targets)
-            _targets.update(dict.fromkeys(targets, maker))
-        else:
-            for target in targets:
-                register_target(target, maker)
         return function
 
     return add
