@@ -1,5 +1,6 @@
 """Passes on text, and what is told of a program in text, need neither jax nor scipy; what does says how to get it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -71,3 +72,15 @@ def test_what_needs_more_says_so(code: str, told: str, tmp_path: Path) -> None:
     assert done.returncode != 0
     assert done.stderr.strip().endswith(told)
     assert "sdy-" not in told or "Traceback" not in done.stderr
+
+
+def test_bytecode_says_what_it_takes(tmp_path: Path) -> None:
+    missing = tmp_path / "jaxlib"
+    missing.mkdir()
+    (missing / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'jaxlib'\", name='jaxlib')\n")
+    command = [sys.executable, "-c", "import sys\n" + tool("opt", str(EXAMPLE), "--emit-bytecode")]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    assert done.returncode == 1
+    assert "that takes jaxlib, which is not installed: pip install 'sdy[jax]'" in done.stderr
+    assert "Traceback" not in done.stderr

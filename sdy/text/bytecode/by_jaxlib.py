@@ -44,6 +44,7 @@ _DAMAGED = "its bytes are damaged or cut off"
 _PLAINER = (
     (r"unregistered operation ('[^']*')", "the installed jaxlib does not know the operation {}"),
     (r"unpack_from requires|bad number|index out of range|codec can't decode|InvalidSection", _DAMAGED),
+    (r"No module named 'jaxlib\b", "that takes jaxlib, which is not installed: pip install 'sdy[jax]'"),
     (r"No module named 'flatbuffers'", "that takes the package flatbuffers, which is not installed"),
     (r"attempting to parse .*", f"{_DAMAGED}: {{}}"),
 )
