@@ -169,11 +169,9 @@ def before_xla_compiles(change: Callable[[ToCompile], Replacement | None]) -> No
             return compile_(name, hlo, *args, **kwargs)
         changed.module.operation.attributes["sym_name"] = hlo.operation.attributes["sym_name"]
         kwargs["shape_poly_state"] = None  # its shapes are known
-        arguments = zip(kwargs["in_shardings"], kwargs["global_in_avals"], strict=True)
-        as_given = next((each for each in arguments if isinstance(each[0], NamedSharding)), None)
         for which, shardings in (("in", changed.inputs), ("out", changed.outputs)):
             given = zip(kwargs[f"{which}_shardings"], shardings, kwargs[f"global_{which}_avals"], strict=True)
-            kwargs[f"{which}_shardings"] = tuple(_known(*each, lowered.meshes, as_given) for each in given)
+            kwargs[f"{which}_shardings"] = tuple(_known(*each, lowered.meshes) for each in given)
         return compile_(name, changed.module, *args, **kwargs)
 
     pxla.UnloadedMeshExecutable.from_hlo = staticmethod(from_hlo)  # pyright: ignore[reportAttributeAccessIssue]
@@ -198,13 +196,10 @@ def _let_devices_be_replicas() -> None:
     untyped.create_compile_options = create_compile_options
 
 
-def _known(
-    of_jax: Any, ours: NamedSharding, aval: Any, meshes: Sequence[AnyMesh], as_given: tuple[NamedSharding, Any] | None
-) -> Any:
+def _known(of_jax: Any, ours: NamedSharding, aval: Any, meshes: Sequence[AnyMesh]) -> Any:
     """Where an argument or a result lies: as jax is told, else as we say, on the first mesh that jax knows if it can.
 
-    What lies as the first argument does that jax was told of has its sharding, as a person wrote it. Of a key, jax sees
-    what its numbers' last dimension leaves.
+    Of a key, jax sees what its numbers' last dimension leaves.
     """
     untyped: Any = lowering
     if not isinstance(of_jax, UnspecifiedValue) and not untyped.contains_unconstrained(of_jax):
@@ -215,11 +210,6 @@ def _known(
     if dtypes.issubdtype(aval.dtype, dtypes.extended):
         untyped = sharding_impls
         return untyped.logical_sharding(aval.shape, aval.dtype, sharding)
-    if as_given is not None:
-        first, its_aval = as_given
-        alike = aval.ndim == its_aval.ndim and first.mesh == known and first.memory_kind in (None, kind)
-        if alike and sharding.is_equivalent_to(first, aval.ndim):
-            return first
     return sharding
 
 
