@@ -20,8 +20,7 @@ sys.path.append(str(Path(__file__).parent.parent / "examples"))
 
 import transformer
 from sdy.passes.driver import partition, propagate
-from sdy.passes.jax.compiler import let_jax_ask
-from sdy.passes.jax.replica_program import ReplicaProgram
+from sdy.passes.jax.sharded_program import ShardedProgram
 from sdy.text import parse
 
 OURS, JAX = "sdy", "jax"
@@ -31,7 +30,6 @@ STAGES = (PARSE, PROPAGATE, PARTITION, LOWER, BEFORE, XLA, ALL)
 
 
 def main() -> None:
-    let_jax_ask()
     parser = argparse.ArgumentParser(description="Compare the time to compile a program with that of jax.jit.")
     parser.add_argument("layers", nargs="*", type=int, default=[2, 12, 48])
     table = Table(title="processor seconds; the ratio is that of all, sdy / jax")
@@ -65,7 +63,7 @@ def by_sdy(text: str, timing: Stages) -> object:
     with timing.stage(PARTITION):
         partition(module)
     with timing.stage(LOWER):
-        lowered = ReplicaProgram.of(module).lower()
+        lowered = ShardedProgram.of(module).lower()
     with timing.stage(XLA):
         return lowered.compile()
 

@@ -8,11 +8,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import error
 from sdy.dialect.meshes import named_meshes
-from sdy.passes.jax.compiler import let_jax_ask
 from sdy.passes.jax.custom_calls import wrong_calls_told
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.interface import Argument
-from sdy.passes.jax.replica_program import ReplicaProgram
 from sdy.passes.jax.sharded_program import ShardedProgram
 from sdy.passes.layouts import cheapest, is_propagated, propagated_layouts
 
@@ -30,7 +28,6 @@ class CompiledProgram:
         self.outputs = program.outputs
         self.devices: tuple[Device, ...] = program.devices
         self._signature = program.signature
-        let_jax_ask()
         self._compiled = program.lower().compile()
 
     def __repr__(self) -> str:
@@ -98,11 +95,11 @@ def compile(  # noqa: A001
         if not is_propagated(module):
             module = cheapest(propagated_layouts(module.clone(), compare=compare_layouts)).local
         if not isinstance(devices, jax.sharding.Mesh):
-            return CompiledProgram(ReplicaProgram.of(module, devices))
+            return CompiledProgram(ShardedProgram.of(module, devices))
         given, own = dict(devices.shape), [dict(mesh.axes) for mesh in named_meshes(module).values() if mesh.axes]
         if given not in own:
             raise error(module, f"the mesh has the axes {given}, but the module is for {own or 'one device'}")
-        return CompiledProgram(ReplicaProgram.of(module, tuple(devices.devices.flat), devices.abstract_mesh))
+        return CompiledProgram(ShardedProgram.of(module, tuple(devices.devices.flat), devices.abstract_mesh))
 
 
 def compile_unpartitioned(module: ModuleOp, device: Device | None = None) -> CompiledProgram:

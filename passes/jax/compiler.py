@@ -14,17 +14,17 @@ from typing import Any
 from warnings import warn
 
 import jax
+from jax.sharding import NamedSharding
+from jaxlib.mlir import ir
 
 from sdy.mesh import Mesh
 from sdy.passes.jax.chosen import Compiler, choosing, chosen
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.given_shardings import GivenShardings
-from sdy.passes.jax.jax_internals import Replacement, ToCompile, before_xla_compiles
+from sdy.passes.jax.jax_internals import ToCompile, before_xla_compiles
 from sdy.passes.jax.laid_out import LaidOut, asked_by
 from sdy.passes.jax.local_program import LocalProgram, parsed
-from sdy.passes.jax.persistent_cache import remembered
-from sdy.passes.jax.replica_module import ReplicaModule
-from sdy.passes.jax.replica_program import ReplicaProgram
+from sdy.passes.jax.persistent_cache import Manual, remembered
 from sdy.passes.policy.policy import Policy
 
 
@@ -62,11 +62,8 @@ def let_jax_ask() -> None:
     before_xla_compiles(_partitioned)
 
 
-def _partitioned(lowered: ToCompile) -> Replacement | None:
-    """What XLA is given in place of the module that is `lowered`; None where it is that."""
-    for each in lowered.kept_alive:
-        if isinstance(each, ReplicaProgram):
-            return Replacement(each.local.module(), each.in_shardings, each.out_shardings)
+def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]] | None:
+    """What XLA is given in place of the module that is `lowered`, and where its results lie; None where it is that."""
     asked = asked_by(lowered)
     compilers = [*chosen(), *asked]
     if not compilers or any(isinstance(each, LocalProgram) for each in lowered.kept_alive):
@@ -80,12 +77,13 @@ def _partitioned(lowered: ToCompile) -> Replacement | None:
     made = remembered(lowered, compilers, partial(_made, lowered, compilers))
     if made is None:
         return None
-    return Replacement(parsed(made.text), made.inputs, made.outputs)
+    text, shardings = made
+    return parsed(text), shardings
 
 
-def _made(lowered: ToCompile, compilers: Sequence[Compiler]) -> ReplicaModule | None:
+def _made(lowered: ToCompile, compilers: Sequence[Compiler]) -> Manual | None:
     laid_out = LaidOut.of(lowered, compilers)
-    return laid_out.replicas() if laid_out.is_sharded else None
+    return laid_out.manual() if laid_out.is_sharded else None
 
 
 def _warn_of_other_devices(lowered: ToCompile, asked: Iterable[Compiler]) -> None:

@@ -11,7 +11,6 @@ from importlib import import_module
 from inspect import isfunction
 from typing import Any
 
-import numpy as np
 from jax._src import compilation_cache, config, core, dispatch, dtypes, sharding_impls
 from jax._src.custom_partitioning import _ShardingCallbackInfo
 from jax._src.interpreters import mlir as lowering
@@ -142,23 +141,10 @@ def inlined(function: ir.OpView, arguments: Sequence[ir.Value]) -> list[ir.Value
     return _jax_mlir_ext.inlined_func_call(function.operation, list(arguments))
 
 
-@dataclass(frozen=True)
-class Replacement:
-    """What XLA compiles in place of a module that jax has lowered, and where its arguments and results lie.
-
-    What each device runs takes the parts of arguments and gives those of results, and names the number of devices as
-    that of replicas.
-    """
-
-    module: ir.Module
-    inputs: Sequence[NamedSharding]
-    outputs: Sequence[NamedSharding]
-
-
-def before_xla_compiles(change: Callable[[ToCompile], Replacement | None]) -> None:
+def before_xla_compiles(change: Callable[[ToCompile], tuple[ir.Module, Sequence[NamedSharding]] | None]) -> None:
     """Let XLA compile what `change` makes of each module that jax has lowered, from now on.
 
-    What `change` says of arguments and results counts where jax was told nothing. It returns None for what jax does.
+    With it, `change` says where the results lie of which jax was not told; or it returns None, for what jax does.
     """
     compile_ = pxla.UnloadedMeshExecutable.from_hlo
 
@@ -167,54 +153,22 @@ def before_xla_compiles(change: Callable[[ToCompile], Replacement | None]) -> No
         changed = change(lowered)
         if changed is None:
             return compile_(name, hlo, *args, **kwargs)
-        changed.module.operation.attributes["sym_name"] = hlo.operation.attributes["sym_name"]
+        module, shardings = changed
         kwargs["shape_poly_state"] = None  # its shapes are known
-        for which, shardings in (("in", changed.inputs), ("out", changed.outputs)):
-            given = zip(kwargs[f"{which}_shardings"], shardings, kwargs[f"global_{which}_avals"], strict=True)
-            kwargs[f"{which}_shardings"] = tuple(_known(*each, lowered.meshes) for each in given)
-        return compile_(name, changed.module, *args, **kwargs)
+        given = zip(kwargs["out_shardings"], shardings, kwargs["global_out_avals"], strict=True)
+        kwargs["out_shardings"] = tuple(_known(*each, lowered.meshes) for each in given)
+        return compile_(name, module, *args, **kwargs)
 
     pxla.UnloadedMeshExecutable.from_hlo = staticmethod(from_hlo)  # pyright: ignore[reportAttributeAccessIssue]
-    _let_devices_be_replicas()
-
-
-def _let_devices_be_replicas() -> None:
-    """Let XLA compile for replicas where a module says that there are several; else jax makes partitions of devices."""
-    untyped: Any = pxla
-    options_of = untyped.create_compile_options
-
-    def create_compile_options(computation: ir.Module, *args: Any) -> Any:
-        options = options_of(computation, *args)
-        count = computation.operation.attributes.get("mhlo.num_replicas")
-        if isinstance(count, ir.IntegerAttr) and count.value > 1:
-            *_, devices, _ = args
-            options.num_replicas, options.num_partitions = count.value, 1
-            ids = np.array([[device.id] for device in devices])
-            options.device_assignment = xla_client.DeviceAssignment.create(ids)
-        return options
-
-    untyped.create_compile_options = create_compile_options
 
 
 def _known(of_jax: Any, ours: NamedSharding, aval: Any, meshes: Sequence[AnyMesh]) -> Any:
-    """Where an argument or a result lies: as jax is told, else as we say, on the first mesh that jax knows if it can.
-
-    Of a key, jax sees what its numbers' last dimension leaves.
-    """
-    untyped: Any = lowering
-    if not isinstance(of_jax, UnspecifiedValue) and not untyped.contains_unconstrained(of_jax):
+    """Where a result lies: as jax is told, or as it finds of what XLA says, if that is on the first mesh it knows."""
+    is_key = aval is not core.abstract_token and dtypes.issubdtype(aval.dtype, dtypes.extended)
+    if not isinstance(of_jax, UnspecifiedValue) or is_key or not meshes or meshes[0].shape == ours.mesh.shape:
         return of_jax
-    kind = "pinned_host" if aval.memory_space is core.MemorySpace.Host else _default_memory(ours)
-    known = next((mesh for mesh in meshes[:1] if isinstance(mesh, Mesh) and mesh.shape == ours.mesh.shape), ours.mesh)
-    sharding = NamedSharding(known, ours.spec, memory_kind=kind)
-    if dtypes.issubdtype(aval.dtype, dtypes.extended):
-        untyped = sharding_impls
-        return untyped.logical_sharding(aval.shape, aval.dtype, sharding)
-    return sharding
-
-
-def _default_memory(sharding: NamedSharding) -> str:
-    return next(iter(sharding.device_set)).default_memory().kind
+    device = next(iter(ours.device_set))
+    return NamedSharding(ours.mesh, ours.spec, memory_kind=device.default_memory().kind)
 
 
 @dataclass(frozen=True)

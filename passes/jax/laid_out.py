@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import jax
+from jax.sharding import NamedSharding
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from sdy.dialect.meshes import named_meshes
@@ -16,8 +17,7 @@ from sdy.passes.jax.from_jax import module_of
 from sdy.passes.jax.jax_internals import ToCompile
 from sdy.passes.jax.lowered_layouts import lowered_layouts
 from sdy.passes.jax.manual_program import make_manual
-from sdy.passes.jax.replica_module import ReplicaModule, make_replicas
-from sdy.passes.jax.sharded_program import ShardedProgram, make_local
+from sdy.passes.jax.sharded_program import ShardedProgram
 from sdy.passes.jax.sharding_constraint import give_to_main
 from sdy.passes.layouts import PartitionedLayout, cheapest
 from sdy.text import format
@@ -68,19 +68,14 @@ class LaidOut:
         """What the devices run, as a function of whole arrays."""
         return ShardedProgram.of(self.layout.local, self.devices, self.like, self._tokens)
 
-    def manual(self) -> str:
-        """What the devices run, as the text of a module for who calls that of jax.
+    def manual(self) -> tuple[str, list[NamedSharding]]:
+        """What the devices run, as the text of a module for who calls that of jax, and where its results lie.
 
         It is made of `layout.local`, in place: nothing else can be asked afterwards.
         """
         module = self.layout.local
-        make_manual(module, self.declared, self.devices, self.like, self._tokens)
-        return format(module, generic=True, debuginfo=True)
-
-    def replicas(self) -> ReplicaModule:
-        """What the devices run, for XLA; made of `layout.local` as `manual` is."""
-        module = self.layout.local
-        return make_replicas(module, make_local(module, self.devices, self.like, self._tokens), self.declared)
+        shardings = make_manual(module, self.declared, self.devices, self.like, self._tokens)
+        return format(module, generic=True, debuginfo=True), shardings
 
     @property
     def _tokens(self) -> int:

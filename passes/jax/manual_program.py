@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, islice, repeat
 
-from jax.sharding import AbstractMesh
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp as FuncReturnOp
 from xdsl.ir import Block, SSAValue
@@ -26,7 +26,7 @@ from sdy.stablehlo.emitter import Emitter
 
 def make_manual(
     module: ModuleOp, declared: ModuleOp, devices: Sequence[Device], like: AbstractMesh | None, tokens: int
-) -> None:
+) -> list[NamedSharding]:
     """Partition `module`, and let its main function be for a caller what that of `declared` is, in place.
 
     Before, where the main function of `declared` is `@main(%arg0: tensor<8xf32>) -> tensor<8xf32>`::
@@ -47,8 +47,8 @@ def make_manual(
           return %0 : tensor<8xf32>
         }
 
-    The meshes of `declared`, of which its shardings speak, are then those of `module`. For `devices`, `like` and
-    `tokens` see `make_local`. Raises DiagnosticError where `module` cannot be partitioned.
+    The meshes of `declared`, of which its shardings speak, are then those of `module`. Returns where the results lie.
+    For `devices`, `like` and `tokens` see `make_local`. Raises DiagnosticError where `module` cannot be partitioned.
     """
     own, interface, grid = make_local(module, devices, like, tokens)
     prepare_for_xla(module)
@@ -85,6 +85,14 @@ def make_manual(
     for op in declared.ops:
         if isinstance(op, MeshOp):
             Rewriter.insert_op(op.clone(), InsertPoint.at_start(module.body.block))
+    return [_as_jax_says(port.sharding) for port in outputs]
+
+
+def _as_jax_says(sharding: NamedSharding) -> NamedSharding:
+    """The same sharding, which says nothing of the last dimensions that are whole."""
+    partitions = sharding.spec.partitions
+    count = max((index for index, axes in enumerate(partitions, 1) if axes is not None), default=0)
+    return NamedSharding(sharding.mesh, PartitionSpec(*partitions[:count], unreduced=sharding.spec.unreduced))
 
 
 def _on_mesh(port: Port, mesh: Mesh) -> TensorSharding:

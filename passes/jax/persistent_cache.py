@@ -2,10 +2,10 @@
 
     jax.config.update("jax_compilation_cache_dir", "/somewhere")
 
-There jax keeps what XLA has compiled. Beside it is what XLA was given to compile, and where its arguments and results
-lie, under a name that is made of all that this depends on: the program that jax lowered, without the places in Python;
-its devices and meshes; the source of this package, and the versions of what it is built on. As with jax, what took less
-than `jax_persistent_cache_min_compile_time_secs` to make is not kept, and of several processes one writes.
+There jax keeps what XLA has compiled. Beside it is what XLA was given to compile, and where its results lie, under a
+name that is made of all that this depends on: the program that jax lowered, without the places in Python; its devices
+and meshes; the source of this package, and the versions of what it is built on. As with jax, what took less than
+`jax_persistent_cache_min_compile_time_secs` to make is not kept, and of several processes one writes.
 
 What a function of Python has a part in is not kept: a policy, a custom partitioning, a question for a sharding. Nor is
 what calls a target that may have been annotated, nor what something was told of, which would then be told once only.
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -33,17 +33,17 @@ from sdy.diagnostics import Diagnostic, capture, report
 from sdy.passes.jax.chosen import Compiler, compares_layouts
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.jax_internals import PersistentCache, ToCompile, persistent_cache
-from sdy.passes.jax.replica_module import ReplicaModule
 from sdy.rules.call_targets import has_own_rule
+
+Manual: TypeAlias = tuple[str, list[NamedSharding]]
+"""What XLA is given to compile, as the text of a module, and where its results lie."""
 
 _LOGGER = logging.getLogger(__name__)
 _BUILT_ON = ("jax", "jaxlib", "xdsl")
 _TARGET = re.compile(r'stablehlo\.custom_call @"?([^"(\s]+)')
 
 
-def remembered(
-    lowered: ToCompile, compilers: Sequence[Compiler], make: Callable[[], ReplicaModule | None]
-) -> ReplicaModule | None:
+def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable[[], Manual | None]) -> Manual | None:
     """What `make` makes of what is `lowered`, or a process before this one made of the same.
 
     `make` returns None for a program that is not sharded, which is not kept.
@@ -71,7 +71,7 @@ def remembered(
     return made
 
 
-def _found(kept: PersistentCache, name: str, devices: Sequence[Device]) -> ReplicaModule | None:
+def _found(kept: PersistentCache, name: str, devices: Sequence[Device]) -> Manual | None:
     """What the entry of this name says; None where there is none that can be read."""
     try:
         entry = kept.get(name)
@@ -125,30 +125,26 @@ def _devices(mesh: AnyMesh) -> Sequence[Device]:
     return () if isinstance(mesh, AbstractMesh) else tuple(mesh.devices.flat)
 
 
-def _written(made: ReplicaModule, devices: Sequence[Device]) -> bytes:
+def _written(made: Manual, devices: Sequence[Device]) -> bytes:
+    text, shardings = made
     places = {device: place for place, device in enumerate(devices)}
-
-    def described(shardings: Iterable[NamedSharding]) -> list[Mapping[str, Any]]:
-        return [
-            {
-                "axes": [*zip(sharding.mesh.axis_names, sharding.mesh.axis_sizes, strict=True)],
-                "types": [type_.name for type_ in sharding.mesh.axis_types],
-                "devices": [places[device] for device in _devices(sharding.mesh)],
-                "dims": [(axes,) if isinstance(axes, str) else axes for axes in sharding.spec.partitions],
-                "unreduced": sorted(sharding.spec.unreduced),
-            }
-            for sharding in shardings
-        ]
-
-    said = {"text": made.text, "inputs": described(made.inputs), "outputs": described(made.outputs)}
-    return zlib.compress(json.dumps(said).encode(), level=1)
+    said = [
+        {
+            "axes": [*zip(sharding.mesh.axis_names, sharding.mesh.axis_sizes, strict=True)],
+            "types": [type_.name for type_ in sharding.mesh.axis_types],
+            "devices": [places[device] for device in _devices(sharding.mesh)],
+            "dims": [(axes,) if isinstance(axes, str) else axes for axes in sharding.spec.partitions],
+            "unreduced": sorted(sharding.spec.unreduced),
+        }
+        for sharding in shardings
+    ]
+    return zlib.compress(json.dumps({"shardings": said, "text": text}).encode(), level=1)
 
 
-def _read(entry: bytes, devices: Sequence[Device]) -> ReplicaModule:
+def _read(entry: bytes, devices: Sequence[Device]) -> Manual:
     """What `_written` wrote. Raises zlib.error, LookupError, TypeError or ValueError where the entry is damaged."""
     found = json.loads(zlib.decompress(entry))
-    inputs, outputs = ([_sharding(said, devices) for said in found[which]] for which in ("inputs", "outputs"))
-    return ReplicaModule(found["text"], inputs, outputs)
+    return found["text"], [_sharding(said, devices) for said in found["shardings"]]
 
 
 def _sharding(said: Mapping[str, Any], devices: Sequence[Device]) -> NamedSharding:

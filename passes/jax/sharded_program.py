@@ -8,7 +8,7 @@ with the groups of devices that take part.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -191,20 +191,12 @@ def _in_type(sharding: NamedSharding) -> NamedSharding:
     return NamedSharding(sharding.mesh, spec, memory_kind=sharding.memory_kind)
 
 
-class MadeLocal(NamedTuple):
-    """Of a module that was turned into what one device runs: its mesh, its arguments and results, where these lie."""
-
-    mesh: Mesh
-    interface: Interface
-    devices: DeviceMesh
-
-
 def make_local(
     module: ModuleOp, devices: Sequence[Device], like: AbstractMesh | None = None, tokens: int = 0
-) -> MadeLocal:
+) -> tuple[Mesh, Interface, DeviceMesh]:
     """Turn `module` into what one device of its mesh runs, which has no shardings, in place.
 
-    Its arguments and results lie on its mesh over the first of `devices`, if there are any.
+    Returns its mesh, its arguments and results, and that mesh over the first of `devices`, if any, on which these lie.
     For `like` and `tokens` see `ShardedProgram.of`. Raises DiagnosticError where it cannot be partitioned, or there
     are too few devices.
     """
@@ -219,7 +211,7 @@ def make_local(
     placed = [*filter(None, (*interface.inputs, *interface.outputs))]
     grid = DeviceMesh.over(devices[:count] or None, meshes, placed, module, like)
     drop_shardings(module)
-    return MadeLocal(meshes[0], interface, grid)
+    return meshes[0], interface, grid
 
 
 def prepare_for_xla(local: ModuleOp) -> None:

@@ -181,7 +181,7 @@ class Traced:
             lowered = self._in_jax.lower(lowering_platforms=lowering_platforms)
             saved = self._in_jax.lower(lowering_platforms=lowering_platforms, **options)
         laid_out = _lay_out(lowered, self._compilers)
-        return with_module(saved, parsed(laid_out.manual())) if laid_out.is_sharded else saved
+        return with_module(saved, parsed(laid_out.manual()[0])) if laid_out.is_sharded else saved
 
     @property
     def _platforms(self) -> tuple[str, ...] | None:
