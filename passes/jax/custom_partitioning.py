@@ -18,6 +18,7 @@ from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.regions import inline_body
 from sdy.passes.common.sharding_walk import transform_shardings
+from sdy.passes.jax.default_mesh import name_mesh
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.from_jax import from_jax
 from sdy.passes.jax.jax_internals import custom_partitionings
@@ -47,9 +48,18 @@ def partition_customly(module: ModuleOp, devices: Sequence[Device], kept_alive: 
     The `backend_config` names one of the objects that the lowering of the module keeps alive. Raises DiagnosticError
     where the author's function does not fit the operation.
     """
-    for op in operations_of(module, CustomCallOp):
-        if op.call_target_name.data == CUSTOM_PARTITIONING and isinstance(op.backend_config, StringAttr):
-            inline_body(op, _body(op, module, devices, custom_partitionings(kept_alive)[op.backend_config.data]))
+    for op, author in customly_partitioned(module, kept_alive):
+        inline_body(op, _body(op, module, devices, author))
+
+
+def customly_partitioned(module: ModuleOp, kept_alive: Sequence[Any]) -> list[tuple[CustomCallOp, Any]]:
+    """The custom calls of `module` that their authors partition, each with what its author has given."""
+    authors = custom_partitionings(kept_alive)
+    return [
+        (op, authors[op.backend_config.data])
+        for op in operations_of(module, CustomCallOp)
+        if op.call_target_name.data == CUSTOM_PARTITIONING and isinstance(op.backend_config, StringAttr)
+    ]
 
 
 def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author: Any) -> Block:
@@ -70,6 +80,7 @@ def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author:
     with eval_context():
         lowered = jax.jit(mapped, keep_unused=True).lower(*tree_map(_without_sharding, arguments))
     body = from_jax(lowered)
+    name_mesh(body, mesh)
     inline_calls(body)
     transform_shardings(body, lambda sharding: replace(sharding, mesh=name))
     transform_replica_group_meshes(body, lambda _: name)

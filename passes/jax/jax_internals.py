@@ -157,7 +157,8 @@ def before_xla_compiles(change: Callable[[ToCompile], tuple[ir.Module, Sequence[
         kwargs["shape_poly_state"] = None  # its shapes are known
         given = zip(kwargs["out_shardings"], shardings, kwargs["global_out_avals"], strict=True)
         kwargs["out_shardings"] = tuple(_known(*each, lowered.meshes) for each in given)
-        return compile_(name, module, *args, **kwargs)
+        with config.use_shardy_partitioner(True):  # whose operation a manual computation is
+            return compile_(name, module, *args, **kwargs)
 
     pxla.UnloadedMeshExecutable.from_hlo = staticmethod(from_hlo)  # pyright: ignore[reportAttributeAccessIssue]
 

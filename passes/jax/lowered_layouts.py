@@ -10,6 +10,7 @@ from sdy.ir.walking import operations_of
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.jax.custom_partitioning import CUSTOM_PARTITIONING, partition_customly
 from sdy.passes.jax.device_mesh import Device
+from sdy.passes.jax.inferred_rules import infer_rules
 from sdy.passes.jax.inspected_shardings import INSPECTION, answer_inspections
 from sdy.passes.layouts import PropagatedLayout, propagated_layouts
 from sdy.passes.policy.policy import Policy
@@ -28,8 +29,11 @@ def lowered_layouts(
     """
     inline_calls(module)  # arguments and results of functions would be split evenly only
     asks = any(op.call_target_name.data in _ASKING for op in operations_of(module, CustomCallOp))
+    has_mesh = any(mesh.axes for mesh in named_meshes(module).values())
+    if asks and has_mesh:
+        infer_rules(module, devices, kept_alive)
     layouts = propagated_layouts(module, policy, compare and not asks)
-    if asks and any(mesh.axes for mesh in named_meshes(module).values()):
+    if asks and has_mesh:
         answer_inspections(module, devices, kept_alive)
         partition_customly(module, devices, kept_alive)
     return layouts

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.custom_partitioning import custom_partitioning
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from gspmd_in_jax import lowering_for_gspmd
 from sdy.callables import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -144,6 +145,51 @@ def test_gradients_are_as_in_jax():
     expected, given = (jit(gradient, in_shardings=SPLIT)(X) for jit in (jax.jit, sdy.jit))
     np.testing.assert_allclose(given, expected, rtol=1e-5)
     assert given.sharding.spec == expected.sharding.spec == P("data", "model")
+
+
+def product_by_callbacks(told: list[Any]) -> Any:
+    """The product with the callback that is asked for the sharding of the result, in the place of a rule."""
+    multiply: Any = custom_partitioning(lambda x, w: {"product": x @ w, "rows": jnp.arange(x.shape[0])})
+
+    def infer(mesh: Any, arguments: Any, result: Any) -> Any:
+        rows = arguments[0].sharding.spec[0]
+        assert result["product"].shape == (8, 8)
+        return {"product": NamedSharding(mesh, P(rows, None)), "rows": NamedSharding(mesh, P(None))}
+
+    def partition(mesh: Any, arguments: Any, result: Any) -> Partitioned:
+        told.append([array.sharding.spec for array in (*arguments, result["product"], result["rows"])])
+        given, whole = result["product"].sharding, NamedSharding(mesh, P())
+        computed = {"product": given, "rows": whole}
+        return mesh, lambda x, w: {"product": x @ w, "rows": jnp.arange(8)}, computed, (given, whole)
+
+    multiply.def_partition(partition=partition, infer_sharding_from_operands=infer)
+    return multiply
+
+
+def test_callbacks_in_place_of_a_rule_are_asked_where_jax_lowers_for_gspmd():
+    if not hasattr(jax.config, "jax_use_shardy_partitioner"):
+        pytest.skip("this jax has no GSPMD")
+    told: list[Any] = []
+    multiply = product_by_callbacks(told)
+    with lowering_for_gspmd():
+        run = sdy.jit(lambda x, w: jnp.sin(multiply(jnp.cos(x), w)["product"]), in_shardings=(SPLIT, None))
+        result = run(X, W)
+    np.testing.assert_allclose(result, np.sin(np.cos(X) @ W), rtol=1e-4, atol=1e-6)
+    assert result.sharding.spec == P("data")
+    assert told == [[P("data", "model"), P(None, None), P("data", None), P(None)]]
+
+
+def test_what_a_callback_says_is_of_a_mesh():
+    if not hasattr(jax.config, "jax_use_shardy_partitioner"):
+        pytest.skip("this jax has no GSPMD")
+    single: Any = custom_partitioning(lambda x: x + 1)
+
+    def infer(mesh: Any, arguments: Any, result: Any) -> Any:
+        return SingleDeviceSharding(jax.devices()[0])
+
+    single.def_partition(partition=infer, infer_sharding_from_operands=infer)
+    with lowering_for_gspmd(), pytest.raises(sdy.DiagnosticError, match="by its author to have the sharding Single"):
+        sdy.jit(single, in_shardings=SPLIT)(X)
 
 
 @pytest.mark.parametrize("jit", [jax.jit, sdy.jit])

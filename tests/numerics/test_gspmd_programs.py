@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -61,6 +62,24 @@ def test_jax_lowered_for_gspmd_is_compiled(name: str, lowered: Path):
     module = sdy.parse((lowered / f"{name}.mlir").read_text())
     results = sdy.compile(module)(*gspmd_in_jax.inputs())
     for result, wanted in zip(results, expected(name), strict=True):
+        np.testing.assert_allclose(np.asarray(result), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.fixture
+def for_gspmd() -> Iterator[None]:
+    if not hasattr(jax.config, "jax_use_shardy_partitioner"):
+        pytest.skip("this jax has no GSPMD")
+    with gspmd_in_jax.lowering_for_gspmd():
+        yield
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.usefixtures("for_gspmd")
+def test_what_jax_lowers_for_gspmd_now_is_jitted(name: str):
+    shardings = gspmd_in_jax.placed("a"), gspmd_in_jax.placed(None, "b")
+    results = sdy.jit(PROGRAMS[name], in_shardings=shardings)(*gspmd_in_jax.inputs())
+    by_jax = jax.jit(PROGRAMS[name], in_shardings=shardings)(*gspmd_in_jax.inputs())
+    for result, wanted in zip(jax.tree.leaves(results), jax.tree.leaves(by_jax), strict=True):
         np.testing.assert_allclose(np.asarray(result), wanted, rtol=TOLERANCE, atol=TOLERANCE)
 
 
