@@ -217,6 +217,15 @@ func.func @main(%arg0: tensor<6xf32> {mhlo.sharding = "{devices=[2,3]<=[8]}"}) {
 
 // -----
 
+// expected-error@+1 {{'mhlo.num_partitions' is 8, but a mesh of its shardings has 4 devices: <["axis_0"=4]>}}
+module attributes {mhlo.num_partitions = 8 : i32} {
+  func.func @main(%arg0: tensor<8xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) {
+    return
+  }
+}
+
+// -----
+
 // expected-remark@+1 {{they are brought onto the mesh}}
 module {
   // expected-error@+1 {{'mhlo.sharding' is not one of 'tensor<6xf32>': tiles have 2 dimensions, and the tensor has 1}}

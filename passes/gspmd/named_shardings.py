@@ -8,6 +8,7 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import error
+from sdy.dialect.mesh_syntax import mesh_text
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.gspmd.hlo_sharding import HloSharding
@@ -24,7 +25,10 @@ NUM_PARTITIONS = "mhlo.num_partitions"
 
 
 class NamedShardings:
-    """The shardings of `module` as shardings of SDY; a mesh gets its operation when it is first asked for."""
+    """The shardings of `module` as shardings of SDY; a mesh gets its operation when it is first asked for.
+
+    Raises DiagnosticError where they are for another number of devices than the module.
+    """
 
     def __init__(self, module: ModuleOp, texts: Texts):
         self.texts = texts
@@ -35,6 +39,10 @@ class NamedShardings:
         with_axes = [mesh for mesh in given.values() if mesh.axes]
         self._found = FoundMeshes.of(texts.all_in(module), with_axes, device_count)
         self._names = {mesh: name for name, mesh in reversed(given.items())}
+        for mesh in self.meshes:
+            if device_count not in (1, mesh.size):
+                message = f"'{NUM_PARTITIONS}' is {device_count}, but a mesh of its shardings has {mesh.size} devices"
+                raise error(module, f"{message}: {mesh_text(mesh)}")
 
     @property
     def meshes(self) -> tuple[Mesh, ...]:

@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.experimental import pallas as pl
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -38,3 +39,14 @@ def test_it_computes_what_it_does_on_one_device():
     split = NamedSharding(mesh, P("x", "y"))
     result = sdy.jit(lambda x, scales: scaled(x, scales) + x, in_shardings=(split, None))(x, scales)
     np.testing.assert_allclose(result, scaled(jnp.array(x), jnp.array(scales)) + x, rtol=1e-6)
+
+
+def test_what_pallas_cannot_differentiate_is_told_with_what_to_write():
+    @sdy.register_op("a b^, b^ -> a b^", name="scaled_in_pallas")
+    def without_gradient(x: jax.Array, scales: jax.Array) -> jax.Array:
+        return scaled(x, scales)
+
+    with pytest.raises(ValueError, match="Linearization failed") as caught:
+        jax.grad(lambda x: without_gradient(x, jnp.ones(8)).sum())(jnp.ones((16, 8)))
+    told = "The function of operator 'scaled_in_pallas' is differentiated: if it cannot be, write "
+    assert [note for note in caught.value.__notes__ if note.startswith(told)]

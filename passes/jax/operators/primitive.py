@@ -1,7 +1,8 @@
 """A call of an annotated operator as an operation of jax: how it is traced, differentiated and mapped over."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +49,8 @@ def _differentiable(operator: "JaxOperator", call: OperatorCall) -> Callable[...
         if operator.backward is not None and not call.transforms:
             found = operator.backward.gradients_of(call, (*operands, *given), len(of))
         else:
-            found = apply(operator, call.then(Gradient(len(operands), of, at)), (*operands, *given))
+            with _what_to_write_noted(call.operator):
+                found = apply(operator, call.then(Gradient(len(operands), of, at)), (*operands, *given))
         by_index = dict(zip(of, found, strict=True))
         return tuple(by_index.get(index) for index in range(len(operands)))
 
@@ -80,6 +82,19 @@ def _batch(
     batched = call.then(Batched(tuple(dim is not None for dim in dims)))
     outputs = _operator.bind(*in_front, operator=operator, call=batched)
     return outputs, [0] * len(outputs)
+
+
+@contextmanager
+def _what_to_write_noted(operator: str) -> Generator[None]:
+    """Add to what jax raises in the `with` block, for a function that it cannot differentiate, what to write."""
+    try:
+        yield
+    except (NotImplementedError, TypeError, ValueError) as problem:
+        with_backward = "@sdy.register_op(..., backward=OPERATOR), where OPERATOR finds the gradients"
+        problem.add_note(
+            f"The function of operator '{operator}' is differentiated: if it cannot be, write {with_backward}."
+        )
+        raise
 
 
 def _is_inexact(array: jax.Array) -> bool:
