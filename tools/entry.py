@@ -8,6 +8,7 @@ from functools import partial
 from importlib import import_module
 
 from sdy.extras import MissingPackageError, told_what_is_missing
+from sdy.tools.dataclass_code import DataclassCode
 
 _REFUSED = 2
 
@@ -19,6 +20,7 @@ def run_command(name: str, words: Sequence[str] | None = None) -> int:
     """
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
+    atexit.register(DataclassCode.installed().save)
     try:
         with told_what_is_missing(f"sdy-{name}"):
             main: Callable[[Sequence[str] | None], int] = import_module(f"sdy.tools.sdy_{name}").main
