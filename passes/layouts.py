@@ -19,7 +19,7 @@ from sdy.diagnostics import Diagnostic, DiagnosticError, capture, report
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
-from sdy.ir.companions import clone_alone
+from sdy.ir.companions import clone, clone_alone
 from sdy.ir.walking import operations
 from sdy.passes.driver import expand, partition, propagate, run_passes
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
@@ -92,7 +92,7 @@ def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: 
 
 def layouts_of(module: ModuleOp) -> Sequence[PropagatedLayout]:
     """The layout that `module` has if it is propagated, else those of a copy of it."""
-    return [PropagatedLayout(AS_WRITTEN, module)] if is_propagated(module) else propagated_layouts(module.clone())
+    return [PropagatedLayout(AS_WRITTEN, module)] if is_propagated(module) else propagated_layouts(clone(module))
 
 
 def partitioned_copy(module: ModuleOp) -> ModuleOp:
@@ -145,7 +145,7 @@ def is_propagated(module: ModuleOp) -> bool:
 
 def _as_in_hlo(module: ModuleOp) -> ModuleOp | None:
     """A copy of `module` in the form that it has in HLO, None where that is the same."""
-    copy = module.clone()
+    copy = clone(module)
     before = list(operations(copy))
     run_passes(copy, [RewriteAsHloPass()])
     return None if list(operations(copy)) == before else copy

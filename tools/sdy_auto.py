@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.at_work import at_work, watched, watcher
 from sdy.byte_sizes import parse_bytes, shown_bytes
+from sdy.ir.companions import clone
 from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
 from sdy.passes.auto.mesh_shapes import mesh_shapes
@@ -123,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     with progress():
         with at_work("parse"):
             module = parse(source.text, source.name)
-        tried = [_plan(module.clone(), mesh, hardware, arguments, len(meshes)) for mesh in meshes]
+        tried = [_plan(clone(module), mesh, hardware, arguments, len(meshes)) for mesh in meshes]
     plan, planned = min(tried, key=lambda each: (not each[0].fits, each[0].cost.seconds))
     module_text = format(planned)
     terminal = Terminal(stderr=arguments.output == "-")

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.at_work import at_work
 from sdy.byte_sizes import parse_bytes
 from sdy.diagnostics import error
+from sdy.ir.companions import clone
 from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.build import block_graph
 from sdy.passes.blocks.graph import BlockGraph
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     with progress():
         with at_work("parse"):
             module = parse(source.text, source.name)
-        original = module.clone()
+        original = clone(module)
         if arguments.split_reductions:
             run_passes(module, [SplitReductionsPass(arguments.split_reductions)])
         with at_work("cut into blocks"):

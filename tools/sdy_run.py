@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect import ManualComputationOp
+from sdy.ir.companions import clone
 from sdy.ir.walking import operations
 from sdy.passes.driver import Timing, import_gspmd, read
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
@@ -117,7 +118,7 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
         module = parse(source.text, source.name)
         import_gspmd(module)
     check_enough(module, arguments.devices)
-    original = module.clone()
+    original = clone(module)
     size, given = count_operations(module), count_shardings(module)
     with timing.stage("propagate"):
         layouts = propagated_layouts(module, compare=arguments.compare_layouts)

@@ -26,6 +26,7 @@ from xdsl.passes import ModulePass
 from sdy.dialect.collectives import AllReduceOp, CollectiveOp, ReduceScatterOp
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.companions import clone
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.driver import run_passes
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
@@ -98,7 +99,7 @@ def traced_partition(module: ModuleOp) -> TracedProgram:
     if is_local(module):
         return TracedProgram(module, module, {op: op for op in operations(module)}, {})
     tracer = _Tracer(operations(module))
-    local = module.clone()
+    local = clone(module)
     tracer.mark_sources(local)
     run_passes(local, [PartitionPipeline()], before_each=tracer.before, after_each=tracer.after)
     return tracer.traced(module, local)

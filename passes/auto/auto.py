@@ -19,6 +19,7 @@ from sdy.byte_sizes import parse_bytes, shown_bytes
 from sdy.diagnostics import capture, error, location_of, report, warn
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
+from sdy.ir.companions import clone
 from sdy.ir.editing import insert
 from sdy.mesh import Mesh
 from sdy.passes.auto.choices import Choice, find_choices, find_choices_of_results
@@ -191,7 +192,7 @@ def _warn_of_idle_axes(module: ModuleOp, mesh: Mesh, choices: Sequence[Choice], 
 
 def prepared(module: ModuleOp) -> ModuleOp:
     """A copy of `module` as propagation gets it, without calls."""
-    copy = module.clone()
+    copy = clone(module)
     number_operations(copy)
     passes = PropagationPipeline().passes(copy)
     with capture():

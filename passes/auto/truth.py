@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.diagnostics import Diagnostic, capture
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import func_result_sharding, set_func_arg_sharding, set_func_result_sharding, set_sharding
+from sdy.ir.companions import clone
 from sdy.passes.auto.origins import choosable_results
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.call_graph import main_function
@@ -50,7 +51,7 @@ class Truth:
 
 def truth_of(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware) -> Truth:
     """What a step of `module`, which stays as it is, costs with `layout`."""
-    local = module.clone()
+    local = clone(module)
     layout.write(local)
     mesh = named_meshes(local)[mesh_name]
     with capture() as reported:

@@ -12,6 +12,7 @@ from sdy.array_types import array_type
 from sdy.blocks import Access, BlockOperation, block_operation
 from sdy.box import Box, ints
 from sdy.diagnostics import op_error
+from sdy.ir.companions import clone
 from sdy.ir.elements import splat
 from sdy.passes.blocks.block_shapes import BlockShapeOf, can_be_computed
 from sdy.passes.blocks.dead_parts import remove_dead_parts
@@ -33,7 +34,7 @@ def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
     blocks is computed whole. Raises DiagnosticError where a block cannot be computed by itself, and for values that are
     no arrays or have no elements.
     """
-    module = module.clone()
+    module = clone(module)
     InlinePass().apply(context(), module)
     return remove_dead_parts(_GraphBuilder(block_shape).graph(function_to_run(module)))
 

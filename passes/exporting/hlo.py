@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.dialects.func import FuncOp
 
 from sdy.diagnostics import op_error
+from sdy.ir.companions import clone
 from sdy.ir.walking import operations
 from sdy.passes.common.argument_attributes import attribute_names
 from sdy.passes.gspmd.texts import HLO_SHARDING
@@ -43,7 +44,7 @@ def _for_xla(module: ModuleOp) -> str:
             raise op_error(op, "is or has what HLO has no words for: 'sdy-plain' takes SDY out")
         has_shardings |= HLO_SHARDING in names
     if not has_shardings:
-        module = module.clone()
+        module = clone(module)
         _mark_as_manual(module)
     return format(module, generic=True, debuginfo=True)
 

@@ -21,7 +21,7 @@ from sdy.passes.common.call_graph import callee, functions
 from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.reshards.operation_reshards import reshard_around
+from sdy.passes.spmd.reshards.operation_reshards import Kind, reshard_around
 from sdy.passes.spmd.reshards.single_device import is_on_one_device, refuse_single_device
 from sdy.passes.spmd.reshards.unreduced import combine_for_use, unreduce_for_use
 from sdy.rules.registry import name_of
@@ -64,6 +64,7 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
+        compatible: set[Kind] = set()
         special = any(sharding.unreduced or is_on_one_device(sharding, op) for sharding in shardings_in(op))
         for function in functions(op):
             refuse_single_device(function)
@@ -75,7 +76,7 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
             for inner in visited:
                 if not is_terminator(inner):
                     in_full = self.enable_full_version or _always_in_full(inner)
-                    _visit(inner, symbols, in_full, self.least_communication)
+                    _visit(inner, symbols, in_full, self.least_communication, compatible)
             terminator = function.body.block.last_op
             assert terminator is not None
             for index in range(len(terminator.operands)):
@@ -97,7 +98,7 @@ def _always_in_full(op: Operation) -> bool:
     return name_of(op) == "mhlo.ragged_dot"
 
 
-def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: bool) -> None:
+def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: bool, compatible: set[Kind]) -> None:
     if flow := data_flow_of(op):
         _visit_data_flow(op, flow, in_full, least_communication)
     elif isinstance(op, func.CallOp):
@@ -105,7 +106,7 @@ def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: 
     elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
         replace(op, (op.input,))
     elif not isinstance(op, CollectiveOp):  # which is there to do so
-        reshard_around(op, in_full, least_communication)
+        reshard_around(op, in_full, least_communication, compatible)
 
 
 def _visit_data_flow(op: Operation, flow: ShardableDataFlow, in_full: bool, least_communication: bool) -> None:

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import error
 from sdy.dialect.meshes import named_meshes
+from sdy.ir.companions import clone
 from sdy.passes.jax.custom_calls import wrong_calls_told
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.interface import Argument
@@ -93,7 +94,7 @@ def compile(  # noqa: A001
     """
     with wrong_calls_told(module):
         if not is_propagated(module):
-            module = cheapest(propagated_layouts(module.clone(), compare=compare_layouts)).local
+            module = cheapest(propagated_layouts(clone(module), compare=compare_layouts)).local
         if not isinstance(devices, jax.sharding.Mesh):
             return CompiledProgram(ShardedProgram.of(module, devices))
         given, own = dict(devices.shape), [dict(mesh.axes) for mesh in named_meshes(module).values() if mesh.axes]

@@ -8,6 +8,7 @@ from jax.sharding import NamedSharding
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from sdy.dialect.meshes import named_meshes
+from sdy.ir.companions import clone
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.chosen import Compiler, compares_layouts, policy_of
 from sdy.passes.jax.default_mesh import name_mesh
@@ -51,7 +52,7 @@ class LaidOut:
             declared = module_of(lowered.text)
         if like is not None and like.size > 1:
             name_mesh(declared, like)
-        module = declared.clone()
+        module = clone(declared)
         give_to_main(module)
         with elapsed_time_logged("propagation", lowered.function):
             policy, compare = policy_of(compilers), compares_layouts(compilers)

@@ -4,6 +4,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from sdy.ir.companions import clone
 from sdy.passes.common.inline_meshes import InlineMeshesPass
 from sdy.passes.partitioning.plain import drop_dialect
 from sdy.text import context
@@ -11,7 +12,7 @@ from sdy.text import context
 
 def without_shardings(module: ModuleOp, *kept: type[Operation]) -> ModuleOp:
     """A copy of `module` from which `drop_shardings` has taken what it takes."""
-    module = module.clone()
+    module = clone(module)
     drop_shardings(module, *kept)
     return module
 
@@ -32,7 +33,7 @@ def for_xla(module: ModuleOp) -> ModuleOp:
 
     The arguments and results of its functions have no shardings, which the caller's have.
     """
-    module = module.clone()
+    module = clone(module)
     InlineMeshesPass().apply(context(), module)
     _forget_signatures(module)
     return module

@@ -1,12 +1,12 @@
 """What is known of a module beside its text: Python objects that go with it.
 
-A companion is copied when `module.clone()` copies the module, is never printed, and is freed with the module:
+A companion is copied when `clone(module)` copies the module, is never printed, and is freed with the module:
 
     companion(module, History).runs.append(run)
-    companion(module.clone(), History).runs         # the same runs, whose values are those of the clone
+    companion(clone(module), History).runs         # the same runs, whose values are those of the clone
 
 xDSL lets an operation have attributes only, which are printed, and tells nobody which value of a clone is which. So a
-module that has companions has a `clone` of its own.
+module that has companions has a method `clone` of its own, which does the same.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self, TypeVar, cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from sdy.ir import building
 from sdy.ir.walking import operations
 
 _COMPANIONS = "_sdy_companions"
@@ -96,9 +97,17 @@ def companion(module: ModuleOp, companion_class: type[CompanionT]) -> CompanionT
     return companions[companion_class]
 
 
+def clone(module: ModuleOp) -> ModuleOp:
+    """A copy of `module` and its companions."""
+    copy = clone_alone(module)
+    if _COMPANIONS in vars(module):
+        _copy_companions(module, copy)
+    return copy
+
+
 def clone_alone(module: ModuleOp) -> ModuleOp:
     """A copy of `module` without companions, which takes half the time: for what nobody will ask about its past."""
-    return type(module).clone(module)
+    return cast(ModuleOp, building.clone(module))
 
 
 def _companions(module: ModuleOp) -> dict[type[Any], Any]:
@@ -110,7 +119,12 @@ def _companions(module: ModuleOp) -> dict[type[Any], Any]:
 
 
 def _clone_with_companions(module: ModuleOp, *arguments: Any, **options: Any) -> ModuleOp:
+    """The method, called as xDSL calls it."""
     copy = type(module).clone(module, *arguments, **options)
+    _copy_companions(module, copy)
+    return copy
+
+
+def _copy_companions(module: ModuleOp, copy: ModuleOp) -> None:
     copies = Copies(module, copy)
     _companions(copy).update({kind: kept.copied(copies) for kind, kept in _companions(module).items()})
-    return copy

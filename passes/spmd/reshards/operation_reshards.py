@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeAlias
 
 from xdsl.ir import Operation, OpResult, Use
 from xdsl.rewriter import InsertPoint
@@ -34,6 +35,7 @@ from sdy.passes.spmd.reshards.scattered_elements import rule_of_scatter
 from sdy.passes.spmd.reshards.single_device import insert_single_device_reshards, runs_on_one_device
 from sdy.passes.spmd.reshards.unreduced import combine_for_use
 from sdy.passes.spmd.reshards.unreduced_plan import in_mesh_order
+from sdy.rule import OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.sharding import Reduction, TensorSharding
 from sdy.stablehlo.convolution import ConvolutionOp
@@ -44,8 +46,15 @@ from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
 _DOTS = {DotOp, DotGeneralOp}
 
 
-def reshard_around(op: Operation, in_full: bool, least_communication: bool = False) -> None:
+Kind: TypeAlias = tuple[type[Operation], OpShardingRule, tuple[TensorSharding | None, ...]]
+"""What decides of an operation without a body whether something is to be done: its class, its rule, the shardings."""
+
+
+def reshard_around(op: Operation, in_full: bool, least_communication: bool, compatible: set[Kind]) -> None:
     """Reshard operands and results of `op` so that they are compatible, and combine partial results.
+
+    In a deep model most operations are compatible, and of a kind that was met before. These are remembered in
+    `compatible`, which is for one module and one choice of the following.
 
     Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding. With
     `least_communication`, operands may be gathered instead of partial results added up; a concatenation may be left
@@ -68,6 +77,9 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
     rule = sharding_rule(op) if mesh_name is not None else None
     operator = operator_rule_of(op)
     if mesh_name is None or rule is None:
+        return
+    kind = (op.__class__, rule, shardings)
+    if in_full and kind in compatible:
         return
     is_custom = rule.is_custom and operator is None
     if is_custom and not least_communication:
@@ -103,6 +115,9 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool = Fal
             from sdy.passes.spmd.reshards.spread_dot import spread
 
             plan = spread(op, tensors, plan, mesh_name, mesh)
+        if not (op.regions or operator or is_custom or any(plan.shardings) or plan.reduction_axes):
+            compatible.add(kind)
+            return
         before = shardings_around(op) if is_custom else []
         _reshard_operation(op, plan, mesh_name)
         if is_custom:
