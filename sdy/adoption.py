@@ -6,6 +6,7 @@ that such operations print as, they do.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, UnregisteredAttr, UnregisteredOp
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -23,10 +24,10 @@ def adopt(module: ModuleOp) -> None:
     Operations of other dialects keep their classes. A module of this project's operations is left alone. Raises
     DiagnosticError where what is printed is not valid.
     """
-    known = context()
     examples = {op.__class__: op for op in operations(module)}.values()
-    if not any(_is_foreign(op, known) for op in examples):
+    if not any(map(_is_foreign, examples)):
         return
+    known = context()
     _load_others(module, examples, known)
     known.allow_unregistered = True
     read = parse(format(module, generic=True, debuginfo=True), "<module>", known)
@@ -36,9 +37,15 @@ def adopt(module: ModuleOp) -> None:
     invalidate()
 
 
-def _is_foreign(op: Operation, known: FamilyContext) -> bool:
-    name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
-    return known.get_optional_op(name) not in (None, op.__class__)
+def _is_foreign(op: Operation) -> bool:
+    if isinstance(op, UnregisteredOp):
+        return context().get_optional_op(op.op_name.data) is not None
+    return _is_foreign_class(op.__class__)
+
+
+@cache
+def _is_foreign_class(op_class: type[Operation]) -> bool:
+    return context().get_optional_op(op_class.name) not in (None, op_class)
 
 
 def _load_others(module: ModuleOp, examples: Iterable[Operation], known: FamilyContext) -> None:

@@ -78,7 +78,7 @@ def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]
     if made is None:
         return None
     text, shardings = made
-    return parsed(text), shardings
+    return parsed(text, lowered.module.context), shardings
 
 
 def _made(lowered: ToCompile, compilers: Sequence[Compiler]) -> Manual | None:

@@ -53,10 +53,9 @@ class LocalProgram:
         return tuple(_run.bind(*arguments, program=self))
 
 
-def parsed(text: str) -> ir.Module:
-    """The module that `text` is, in jaxlib's MLIR, in a context of its own."""
-    with mlir.make_ir_context():
-        return ir.Module.parse(text)
+def parsed(text: str, context: ir.Context | None = None) -> ir.Module:
+    """The module that `text` is, in jaxlib's MLIR, in a context that jax has made, or else in one of its own."""
+    return ir.Module.parse(text, context or mlir.make_ir_context())
 
 
 _run = Primitive("sdy_program")

@@ -87,7 +87,7 @@ class FamilyContext(Context):
             self.load_dialect(outside)
         return super().get_optional_dialect(name)
 
-    def clone(self) -> Context:
+    def clone(self) -> "FamilyContext":
         """A context that knows the same, and learns apart from this one."""
         plain = super().clone()
         return FamilyContext(**vars(plain))

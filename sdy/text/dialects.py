@@ -1,6 +1,7 @@
 """The dialects that programs are written in, each loaded when something of it is first read."""
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 
 from xdsl.dialects.builtin import Builtin
@@ -24,7 +25,15 @@ _DIALECTS = {
 
 def context(*, allow_unregistered: bool = False) -> FamilyContext:
     """A context that knows the dialects; with `allow_unregistered`, what belongs to no dialect is kept as it is."""
-    made = FamilyContext(allow_unregistered=allow_unregistered)
+    made = _new().clone()
+    made.allow_unregistered = allow_unregistered
+    return made
+
+
+@cache
+def _new() -> FamilyContext:
+    """The context of which all are copies: to make one takes many times as long."""
+    made = FamilyContext()
     made.load_dialect(Builtin)
     for name, (module, attribute) in _DIALECTS.items():
         made.register_dialect(name, _loader(module, attribute))

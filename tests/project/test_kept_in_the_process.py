@@ -20,6 +20,7 @@ CLASSES = "an entry for each class of operations or attributes"
 REGISTRY = "what is registered for a name, once"
 
 UNBOUNDED_CACHES = {
+    "sdy.adoption._is_foreign_class": CLASSES,
     "sdy.array_types.element_dtype": "an entry for each element type",
     "sdy.dialect.shardings._accessor_of": CLASSES,
     "sdy.extras.installed_version": "an entry for jaxlib",
@@ -39,6 +40,7 @@ UNBOUNDED_CACHES = {
     "sdy.passes.spec._grammar": "a call without arguments",
     "sdy.passes.spmd.ops._tables": "a call without arguments",
     "sdy.stablehlo.checks.reducers.scalar": "an entry for each element type",
+    "sdy.text.dialects._new": "a call without arguments",
     "sdy.text.printing.versions.installed_forms": "a call without arguments",
     "sdy.text.reading.generic_form.default_properties": CLASSES,
     "sdy.text.verification.repeated_checks._is_verified_by_body": CLASSES,
