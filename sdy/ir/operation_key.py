@@ -36,6 +36,9 @@ OperationKey = tuple[object, ...]
 _MOST = 2**15
 """So many answers are remembered before all are forgotten, so that a process that lives long does not grow."""
 
+_MOST_MET = 2**10
+"""So many operations are found by addresses: each module brings its own, of which a deep model has a few hundred."""
+
 _NOT_LOOKING_AROUND = (ConditionallySpeculatable, HasFolder, IsTerminator, ReturnLike, SameOperandsAndResultType)
 """Traits whose own check looks at the operation alone, or at its place, which is checked of every terminator."""
 
@@ -125,9 +128,10 @@ class Remembered(Generic[T]):
             len(op.successors),
         )
         answer = self._by_equality[key] if key in self._by_equality else self._function(op)
-        if len(self._by_identity) == _MOST:
-            self._by_identity.clear()
+        if len(self._by_equality) == _MOST:
             self._by_equality.clear()
+        if len(self._by_identity) == _MOST_MET:
+            self._by_identity.clear()
             self._met.clear()
         self._met.append(key)
         self._by_equality[key] = self._by_identity[identity] = answer
@@ -159,9 +163,10 @@ class RememberedByResult(Generic[T]):
     def _answer_of_equal(self, op: Operation, type_: Attribute) -> T:
         """The answer for an operation whose result's type was not met before."""
         answer = self._by_equality[type_] if type_ in self._by_equality else self._function(op)
-        if len(self.known) == _MOST:
-            self.known.clear()
+        if len(self._by_equality) == _MOST:
             self._by_equality.clear()
+        if len(self.known) == _MOST_MET:
+            self.known.clear()
             self._met.clear()
         self._met.append(type_)
         self._by_equality[type_] = self.known[id(type_)] = answer
