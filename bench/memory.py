@@ -1,4 +1,4 @@
-"""Memory: the most that reading and propagating a large program takes, and whether compiling again and again takes more.
+"""Memory: the most that a large program takes to be read and propagated, and whether to compile again takes more.
 
     python bench/memory.py [--layers N] [--compilations N]          648 layers and 1,000 compilations by default
 
@@ -86,9 +86,10 @@ def compiled(name: str, count: int) -> tuple[float, float]:
     jax.config.update("jax_num_cpu_devices", 8)
     sys.path += [str(BENCH.parent / "tests/support")]
 
+    from placed import of_corpus
+
     import sdy
     from corpus import PROGRAMS
-    from placed import of_corpus
     from sdy.diagnostics import capture
 
     jit = {"sdy": sdy.jit, "jax": jax.jit}[name]

@@ -101,7 +101,7 @@ def _always_in_full(op: Operation) -> bool:
 def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: bool, compatible: set[Kind]) -> None:
     if flow := data_flow_of(op):
         _visit_data_flow(op, flow, in_full, least_communication)
-    elif isinstance(op, func.CallOp):
+    elif type(op) is func.CallOp:
         _visit_call(op, symbols, in_full)
     elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
         replace(op, (op.input,))

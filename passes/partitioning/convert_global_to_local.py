@@ -100,7 +100,7 @@ class ConvertGlobalToLocalPass(ModulePass):
 def _obstacle(site: Site[Operation]) -> Obstacle | None:
     """Why an operation has to be whole along some axes; None if it has not, or if this is not asked of it."""
     op = site.op
-    passes_values_on = isinstance(op, CallOp) or data_flow_of(op) is not None or is_terminator(op)
+    passes_values_on = type(op) is CallOp or data_flow_of(op) is not None or is_terminator(op)
     if passes_values_on or partitioning_of(op).always_lowered:
         return None
     return obstacle_to_parts(site)

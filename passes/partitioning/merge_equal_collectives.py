@@ -1,7 +1,7 @@
 """`sdy-merge-equal-collectives`: of collectives that send equal values, only the first stays."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Set
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -41,16 +41,17 @@ class MergeEqualCollectivesPass(AnalysisPreservingPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in operations_of(op, FuncOp):
-            if len(operations_of(function, *COLLECTIVES)) > 1:
-                _merge_in(function)
+            collectives = operations_of(function, *COLLECTIVES)
+            if len(collectives) > 1:
+                _merge_in(function, {collective.__class__ for collective in collectives})
 
 
-def _merge_in(function: FuncOp) -> None:
+def _merge_in(function: FuncOp, collectives: Set[type[Operation]]) -> None:
     numbers = ValueNumbers()
     kept: defaultdict[Hashable, list[Operation]] = defaultdict(list)
     """The collectives that stay, by what those that are equal have in common."""
     for op in operations(function)[1:]:
-        if not isinstance(op, COLLECTIVES):
+        if op.__class__ not in collectives:
             numbers.number(op)
             continue
         equal = kept[numbers.key(op)]

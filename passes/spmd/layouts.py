@@ -40,7 +40,8 @@ class Layouts:
             for region in op.regions:
                 for block in region.blocks:
                     self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in block.args})
-            if isinstance(op, CallOp) and (callee := self.functions.get(op.callee.string_value())):
+            callee = self.functions.get(op.callee.string_value()) if type(op) is CallOp else None
+            if callee is not None:
                 self._layouts.update(zip(op.results, self.of_function_results(callee), strict=True))
             else:
                 self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in op.results})

@@ -29,10 +29,11 @@ class ValueNumbers:
 
     def number(self, op: Operation) -> None:
         """Tell the values that `op` computes; those that it uses have been told."""
-        if isinstance(op, WhileOp):
+        # Operations' classes are abstract ones, with which isinstance is slow to say no.
+        if type(op) is WhileOp:
             unchanged = carried_unchanged(op)
             self._of_value.update({each: self._of_value.get(begin, begin) for each, begin in unchanged.items()})
-        elif op.results and is_pure(op) and not isinstance(op, OptimizationBarrierOp):
+        elif op.results and is_pure(op) and type(op) is not OptimizationBarrierOp:
             key = self.key(op)
             if key is not None:
                 number = self._of_key.setdefault(key, len(self._of_key))

@@ -15,9 +15,12 @@ from sdy.sharding import TensorSharding
 def enclosing_module(op: Operation) -> ModuleOp | None:
     """The innermost module that `op` is in, or is."""
     current: Operation | None = op
-    while current is not None and not isinstance(current, ModuleOp):
+    # Operations' classes are abstract ones, with which isinstance is slow to say no.
+    while current is not None:
+        if type(current) is ModuleOp:
+            return current
         current = current.parent_op()
-    return current
+    return None
 
 
 def named_meshes(module: ModuleOp) -> dict[str, Mesh]:

@@ -46,7 +46,7 @@ from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
 _DOTS = {DotOp, DotGeneralOp}
 
 
-Kind: TypeAlias = tuple[type[Operation], OpShardingRule, tuple[TensorSharding | None, ...]]
+Kind: TypeAlias = tuple[type[Operation], OpShardingRule | None, tuple[TensorSharding | None, ...]]
 """What decides of an operation without a body whether something is to be done: its class, its rule, the shardings."""
 
 
@@ -61,6 +61,8 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
     split along the dimension that it concatenates, for `sdy-resolve-permutation-factors` to let devices exchange what
     they need; and custom rules are followed, not only those of operators.
     """
+    if in_full and _kind(op) in compatible:
+        return
     if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
         _combine_operands(op)
     values = [*op.operands, *op.results]
@@ -77,9 +79,6 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
     rule = sharding_rule(op) if mesh_name is not None else None
     operator = operator_rule_of(op)
     if mesh_name is None or rule is None:
-        return
-    kind = (op.__class__, rule, shardings)
-    if in_full and kind in compatible:
         return
     is_custom = rule.is_custom and operator is None
     if is_custom and not least_communication:
@@ -115,8 +114,9 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
             from sdy.passes.spmd.reshards.spread_dot import spread
 
             plan = spread(op, tensors, plan, mesh_name, mesh)
-        if not (op.regions or operator or is_custom or any(plan.shardings) or plan.reduction_axes):
-            compatible.add(kind)
+        is_told_by_kind = not (op.regions or operator or is_custom)
+        if is_told_by_kind and not (any(plan.shardings) or plan.reduction_axes):
+            compatible.add(_kind(op))
             return
         before = shardings_around(op) if is_custom else []
         _reshard_operation(op, plan, mesh_name)
@@ -134,6 +134,11 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
                 _compute_with(op.results[0], result_sharding, shardings[-1], InsertPoint.after(op))
     if reduction is not None:
         _combine_results(op, partial_axes, reduction, mesh_name, mesh)
+
+
+def _kind(op: Operation) -> Kind:
+    shardings = tuple([get_sharding_behind_barriers(value) for value in (*op.operands, *op.results)])
+    return op.__class__, sharding_rule(op) if any(shardings) else None, shardings
 
 
 def _combine_operands(op: Operation) -> None:
