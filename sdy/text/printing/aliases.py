@@ -86,6 +86,8 @@ class Aliases:
     used: bool = False
 
     _aliases: dict[Attribute, _Alias] = field(default_factory=dict[Attribute, _Alias])
+    _found: dict[int, tuple[Attribute, _Alias]] = field(default_factory=dict[int, tuple[Attribute, _Alias]])
+    """The same by the identity of attributes: to hash a location takes long, as it hashes those that it is made of."""
     _in_order: list[_Alias] = field(default_factory=list[_Alias])
     """In the order in which they were met."""
     _met: dict[int, tuple[Attribute, int]] = field(default_factory=dict[int, tuple[Attribute, int]])
@@ -103,7 +105,7 @@ class Aliases:
             if not deferred:
                 self._met[id(attribute)] = attribute, depth
             return depth
-        alias = self._aliases.get(attribute)
+        alias = self._find(attribute)
         if alias is None:
             alias = self._aliases[attribute] = _Alias(attribute, word, f"\0{len(self._in_order)}\0", deferred)
             self._in_order.append(alias)
@@ -121,8 +123,18 @@ class Aliases:
         """What to print instead of an attribute that has been met; empty where it is to be printed itself."""
         if not self.used or _word(attribute) is None:
             return ""
-        alias = self._aliases.get(attribute)
+        alias = self._find(attribute)
         return "" if alias is None else alias.mark
+
+    def _find(self, attribute: Attribute) -> _Alias | None:
+        """The alias of an attribute that has been met."""
+        found = self._found.get(id(attribute))
+        if found is not None:
+            return found[1]
+        alias = self._aliases.get(attribute)
+        if alias is not None:
+            self._found[id(attribute)] = attribute, alias
+        return alias
 
     def define(self, program: str, in_full: Callable[[Attribute], str]) -> str:
         """A program with names in the place of the marks, among the definitions of what these stand for."""
