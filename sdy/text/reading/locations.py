@@ -55,6 +55,13 @@ class LocationParser(TokenParser):
             argument.location = self.parse_optional_location()
         return argument
 
+    def aliased_location(self, name: str) -> LocationAttr | None:
+        """The location of an alias, which may be defined further down; None where that is not so, or is no location."""
+        if name not in self.attribute_aliases and name in self._definitions_below():
+            self._read_definition(name)
+        location = self.attribute_aliases.get(name)
+        return location if isinstance(location, LocationAttr) else None
+
     def parse_location(self) -> LocationAttr:
         if self.current_token.kind is MLIRTokenKind.HASH_IDENT:
             return self._location_alias()
@@ -111,12 +118,15 @@ class LocationParser(TokenParser):
         self.go_to(token.span.end)
         return location
 
-    def _read_definition(self, name: str) -> None:
+    def _definitions_below(self) -> dict[str, re.Match[str]]:
         if self._later_aliases is None:
             content = self.lexer.input.content
             self._later_aliases = {m[1]: m for m in _ALIAS_DEFINITION.finditer(content, self.pos)}
             self._read_early = {}
-        definition = self._later_aliases.pop(name, None)
+        return self._later_aliases
+
+    def _read_definition(self, name: str) -> None:
+        definition = self._definitions_below().pop(name, None)
         if definition is None:
             self.raise_error(f"operation location alias was never defined: '{name}'")
         here = self.pos

@@ -31,7 +31,6 @@ from sdy.text.reading.builtin_syntax import BuiltinSyntaxParser
 from sdy.text.reading.dialect_symbols import DialectSymbolParser
 from sdy.text.reading.generic_form import GenericFormParser, default_properties
 from sdy.text.reading.lexer import LazyToken
-from sdy.text.reading.locations import LocationParser
 from sdy.text.reading.other_formats import refuse_other_formats
 from sdy.text.reading.property_storage import NoPlaceError
 from sdy.text.reading.repeated_lines import RepeatedLineParser
@@ -42,7 +41,7 @@ _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError)
 
 
 class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
-    BuiltinSyntaxParser, AffineParser, DialectSymbolParser, LocationParser, GenericFormParser, RepeatedLineParser
+    BuiltinSyntaxParser, AffineParser, DialectSymbolParser, GenericFormParser, RepeatedLineParser
 ):
     """Parses one text. Raises ParseError or DiagnosticError where it is wrong."""
 

@@ -4,7 +4,7 @@
 
 The layers of a deep model repeat the same few hundred lines on other values. The first is read token by token; from
 then on what stands between the names leads to what was made of it, so that what is left to do for an operation is to
-look up its operands and to make it.
+look up its operands and to make it. It may end with the alias of a location, ` loc(#loc3)`, which each has its own of.
 
 What an operation is read as depends on its own text and on the first token after it alone, so that both are looked at.
 """
@@ -18,12 +18,15 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from sdy.ir.building import append, copy, make
 from sdy.text.reading.lexer import BARE_NAME, SKIPPED, VALUE_NAME
+from sdy.text.reading.locations import LocationParser
 from sdy.text.reading.memory import RememberingParser
 from sdy.text.reading.values import ValueParser
 
 _USE = re.compile(rf"%({VALUE_NAME}(?:#[0-9]++)?)")
 _LINE = re.compile(rf'(?:%({VALUE_NAME}) = )?+([^\n]{{1,4096}}+)\n{SKIPPED}(?=(%|"|{BARE_NAME}|.|))')
 _RESULT, _TEXT, _NEXT_TOKEN = 1, 2, 3
+_LOCATION = " loc("
+_ALIAS = re.compile(r"#[\w$.-]+")
 
 
 class Line(NamedTuple):
@@ -44,8 +47,11 @@ class Line(NamedTuple):
     uses: list[str]
     """The names in it, without `%`, in order."""
 
-    key: tuple[str, ...]
-    """All else on which it depends what is read."""
+    location: str | None
+    """The alias, with `#`, of the location that it ends with, if so."""
+
+    key: tuple[object, ...]
+    """All else on which it depends what is read: three things, and what stands between the names."""
 
 
 class _Made(NamedTuple):
@@ -60,12 +66,12 @@ class _Made(NamedTuple):
     place: int
 
 
-class RepeatedLineParser(RememberingParser, ValueParser):
+class RepeatedLineParser(LocationParser, RememberingParser, ValueParser):
     """The part of the parser that remembers lines; it runs for each operation, so it calls as little as it can."""
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
-        self._made_of: dict[tuple[str, ...], _Made] = {}
+        self._made_of: dict[tuple[object, ...], _Made] = {}
 
     def line_at(self, offset: int) -> Line | None:
         """The line that starts with the token at an offset, None for one too long to be worth remembering."""
@@ -73,9 +79,14 @@ class RepeatedLineParser(RememberingParser, ValueParser):
         if match is None:
             return None
         result, text, next_token = match.groups()
+        location = None
+        if text.endswith(")"):
+            said, _, last = text.rpartition(_LOCATION)
+            if said and _ALIAS.fullmatch(last, 0, len(last) - 1):
+                text, location = said, last[:-1]
         parts = _USE.split(text)
-        key = (self.state.dialect_stack[-1], next_token, *parts[::2])
-        return Line(offset, match.start(_TEXT), match.end(), result, parts[1::2], key)
+        key = (self.state.dialect_stack[-1], next_token, location is None, *parts[::2])
+        return Line(offset, match.start(_TEXT), match.end(), result, parts[1::2], location, key)
 
     def read_lines_again(self, block: Block) -> None:
         """Put the operations on the lines from here on, as far as there were such before, at the end of `block`."""
@@ -98,7 +109,10 @@ class RepeatedLineParser(RememberingParser, ValueParser):
         operands = self._values(line.uses)
         if operands is None or [operand.type for operand in operands] != operand_types:
             return None
-        location = self.lines.attribute(line.start + place)
+        if line.location is None:
+            location = self.lines.attribute(line.start + place)
+        elif (location := self.aliased_location(line.location)) is None:
+            return None
         copies = [copy(region, location) for region in regions]
         op = make(op_class, operands, result_types, properties, attributes, copies, location)
         if line.result is not None:
@@ -107,7 +121,7 @@ class RepeatedLineParser(RememberingParser, ValueParser):
 
     def remember(self, line: Line, op: Operation) -> None:
         """Remember that the line was read as `op`, if that holds on other values too and there is no more to it."""
-        if op.successors or not self.stands_at(line.end) or any("loc(" in part for part in line.key):
+        if op.successors or not self.stands_at(line.end) or any("loc(" in part for part in map(str, line.key)):
             return
         operands = [*op.operands]
         # Which name is which operand is known where all are different.
@@ -127,7 +141,9 @@ class RepeatedLineParser(RememberingParser, ValueParser):
         )
 
     def _place_in(self, line: Line, location: LocationAttr) -> int | None:
-        """How far behind the line's start a location is, None for one that is elsewhere."""
+        """How far behind the line's start a location is, or 0 where the line ends with it; None for one elsewhere."""
+        if line.location is not None:
+            return 0 if location is self.attribute_aliases.get(line.location) else None
         start = self.lines.attribute(line.start)
         if not isinstance(location, FileLineColLoc) or location.line != start.line:
             return None
