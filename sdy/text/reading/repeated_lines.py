@@ -66,7 +66,9 @@ class _Made(NamedTuple):
     place: int
 
 
-class RepeatedLineParser(LocationParser, RememberingParser, ValueParser):
+class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
+    LocationParser, RememberingParser, ValueParser
+):
     """The part of the parser that remembers lines; it runs for each operation, so it calls as little as it can."""
 
     def __init__(self, context: Context, text: str, filename: str):
