@@ -21,7 +21,7 @@ from sdy.passes.common.call_graph import callee, functions
 from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.reshards.operation_reshards import Kind, reshard_around
+from sdy.passes.spmd.reshards.operation_reshards import Compatible, reshard_around
 from sdy.passes.spmd.reshards.single_device import is_on_one_device, refuse_single_device
 from sdy.passes.spmd.reshards.unreduced import combine_for_use, unreduce_for_use
 from sdy.rules.registry import name_of
@@ -64,7 +64,7 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
-        compatible: set[Kind] = set()
+        compatible: Compatible = {}
         special = any(sharding.unreduced or is_on_one_device(sharding, op) for sharding in shardings_in(op))
         for function in functions(op):
             refuse_single_device(function)
@@ -98,7 +98,7 @@ def _always_in_full(op: Operation) -> bool:
     return name_of(op) == "mhlo.ragged_dot"
 
 
-def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: bool, compatible: set[Kind]) -> None:
+def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: bool, compatible: Compatible) -> None:
     if flow := data_flow_of(op):
         _visit_data_flow(op, flow, in_full, least_communication)
     elif type(op) is func.CallOp:

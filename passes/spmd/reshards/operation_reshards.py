@@ -46,14 +46,14 @@ from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
 _DOTS = {DotOp, DotGeneralOp}
 
 
-Kind: TypeAlias = tuple[type[Operation], OpShardingRule | None, tuple[TensorSharding | None, ...]]
-"""What decides of an operation without a body whether something is to be done: its class, its rule, the shardings."""
+Compatible: TypeAlias = dict[tuple[type[Operation], tuple[TensorSharding | None, ...]], set[OpShardingRule]]
+"""Operations without bodies around which nothing is to be done: by class and shardings, their rules."""
 
 
-def reshard_around(op: Operation, in_full: bool, least_communication: bool, compatible: set[Kind]) -> None:
+def reshard_around(op: Operation, in_full: bool, least_communication: bool, compatible: Compatible) -> None:
     """Reshard operands and results of `op` so that they are compatible, and combine partial results.
 
-    In a deep model most operations are compatible, and of a kind that was met before. These are remembered in
+    In a deep model most operations are compatible, and as one that was met before. These are remembered in
     `compatible`, which is for one module and one choice of the following.
 
     Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding. With
@@ -61,7 +61,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
     split along the dimension that it concatenates, for `sdy-resolve-permutation-factors` to let devices exchange what
     they need; and custom rules are followed, not only those of operators.
     """
-    if in_full and _kind(op) in compatible:
+    if in_full and (rules := compatible.get(_class_and_shardings(op))) and sharding_rule(op) in rules:
         return
     if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
         _combine_operands(op)
@@ -80,6 +80,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
     operator = operator_rule_of(op)
     if mesh_name is None or rule is None:
         return
+    own_rule = rule
     is_custom = rule.is_custom and operator is None
     if is_custom and not least_communication:
         return
@@ -114,9 +115,9 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
             from sdy.passes.spmd.reshards.spread_dot import spread
 
             plan = spread(op, tensors, plan, mesh_name, mesh)
-        is_told_by_kind = not (op.regions or operator or is_custom)
-        if is_told_by_kind and not (any(plan.shardings) or plan.reduction_axes):
-            compatible.add(_kind(op))
+        is_plain = not (op.regions or operator or is_custom)
+        if is_plain and not (any(plan.shardings) or plan.reduction_axes):
+            compatible.setdefault(_class_and_shardings(op), set()).add(own_rule)
             return
         before = shardings_around(op) if is_custom else []
         _reshard_operation(op, plan, mesh_name)
@@ -136,9 +137,8 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
         _combine_results(op, partial_axes, reduction, mesh_name, mesh)
 
 
-def _kind(op: Operation) -> Kind:
-    shardings = tuple([get_sharding_behind_barriers(value) for value in (*op.operands, *op.results)])
-    return op.__class__, sharding_rule(op) if any(shardings) else None, shardings
+def _class_and_shardings(op: Operation) -> tuple[type[Operation], tuple[TensorSharding | None, ...]]:
+    return op.__class__, tuple([get_sharding_behind_barriers(value) for value in (*op.operands, *op.results)])
 
 
 def _combine_operands(op: Operation) -> None:
