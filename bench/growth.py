@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from time import process_time
 
+from process_memory import MOST, memory
 from rich.console import Console
 from rich.table import Table
 
@@ -81,13 +82,7 @@ def measured(text: str) -> dict[str, float]:
         least = {stage: min(least[stage], seconds[stage]) for stage in STAGES}
         del module
     per_operation = {stage: each / count * 1e6 for stage, each in least.items()}
-    return {**per_operation, "operations": count, "MB": most_memory()}
-
-
-def most_memory() -> float:
-    """The most memory that the process has had, in MB, as Linux says; `getrusage` counts that of the parent too."""
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
+    return {**per_operation, "operations": count, "MB": memory(MOST)}
 
 
 if __name__ == "__main__":

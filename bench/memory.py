@@ -10,89 +10,92 @@ compilations, when what is kept for a process is there, to the end. Each figure 
 
 import argparse
 import gc
-import resource
+import json
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import cycle, islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
-BENCH = Path(__file__).parent
+from process_memory import MOST, NOW, memory
+
 _COMPILED = ("linear algebra: attention", "linear algebra: several tensors", "spectra: sums", "linear algebra: qr")
-
-_OURS = """
-import sys
-from sdy.passes.driver import run_passes
-from sdy.passes.pipelines import PropagationPipeline
-from sdy.text import parse
-module = parse(open(sys.argv[1]).read())
-run_passes(module, [PropagationPipeline()])
-"""
-_CPP = """
-import sys
-from jax._src.interpreters.mlir import make_ir_context
-from jaxlib.mlir import ir
-from jaxlib.mlir.passmanager import PassManager
-with make_ir_context():
-    module = ir.Module.parse(open(sys.argv[1]).read())
-    PassManager.parse("builtin.module(sdy-propagation-pipeline)").run(module.operation)
-"""
-_PEAK = "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Peak memory of a large program, and growth over many compilations.")
     parser.add_argument("--layers", type=int, default=648)
     parser.add_argument("--compilations", type=int, default=1000)
-    parser.add_argument("--compile-with", choices=("sdy", "jax"), help="only compile, in this process")
+    parser.add_argument(
+        "--one", choices=_MEASURED, help="measure that in this process, as JSON, of a text on its input"
+    )
     options = parser.parse_args()
-    if options.compile_with:
-        before, after = compiled(options.compile_with, options.compilations)
-        print(f"{before:.1f} {after:.1f}")
+    if options.one:
+        print(json.dumps(_MEASURED[options.one](options.compilations)))
         return
+    from measure import lowered  # with jax, which is not to be in what is measured
+
     print("| | sdy: MB | jaxlib: MB |")
     print("| --- | --: | --: |")
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "program.mlir")
-        path.write_text(run(_LOWER, str(options.layers)))
-        ours, theirs = (float(run(program + _PEAK, str(path))) for program in (_OURS, _CPP))
+    text = lowered(options.layers)
+    ours, theirs = (measured(name, text) for name in ("propagated by sdy", "propagated by jaxlib"))
     print(f"| read and propagated, {options.layers} layers | {ours:.0f} | {theirs:.0f} |", flush=True)
-    command = [__file__, "--compilations", str(options.compilations), "--compile-with"]
-    grown = [run(*command, name).split() for name in ("sdy", "jax")]
-    cells = [
-        f"{float(before):.0f} to {float(after):.0f}, {float(after) / float(before) - 1:+.1%}" for before, after in grown
-    ]
+    grown = [measured(name, "", options.compilations) for name in ("compiled by sdy", "compiled by jax")]
+    cells = [f"{before:.0f} to {after:.0f}, {after / before - 1:+.1%}" for before, after in grown]
     print(f"| {options.compilations} compilations | {' | '.join(cells)} |")
 
 
-_LOWER = f"""
-import sys
-sys.path.insert(0, {str(BENCH)!r})
-from measure import lowered
-print(lowered(int(sys.argv[1])))
-"""
+def measured(name: str, text: str, compilations: int = 0) -> Any:
+    """What a process of its own measures."""
+    words = [sys.executable, __file__, "--one", name, "--compilations", str(compilations)]
+    return json.loads(subprocess.run(words, input=text, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
-def run(program: str, *words: str) -> str:
-    """What a Python program prints, which is a file or the text of one."""
-    given = [program] if program == __file__ else ["-c", program]
-    return subprocess.run([sys.executable, *given, *words], stdout=subprocess.PIPE, text=True, check=True).stdout
+def propagated_by_sdy(_: int) -> float:
+    from sdy.passes.driver import run_passes
+    from sdy.passes.pipelines import PropagationPipeline
+    from sdy.text import parse
+
+    run_passes(parse(sys.stdin.read()), [PropagationPipeline()])
+    return memory(MOST)
 
 
-def compiled(name: str, count: int) -> tuple[float, float]:
+def propagated_by_jaxlib(_: int) -> float:
+    from jax._src.interpreters.mlir import make_ir_context
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.passmanager import PassManager
+
+    with make_ir_context():
+        module = ir.Module.parse(sys.stdin.read())
+        PassManager.parse("builtin.module(sdy-propagation-pipeline)").run(module.operation)
+    return memory(MOST)
+
+
+def compiled_by_sdy(count: int) -> tuple[float, float]:
+    import sdy
+
+    return compiled(sdy.jit, count)
+
+
+def compiled_by_jax(count: int) -> tuple[float, float]:
+    import jax
+
+    return compiled(jax.jit, count)
+
+
+def compiled(jit: Callable[..., Any], count: int) -> tuple[float, float]:
     """The memory of this process after one in ten of so many compilations, and after all."""
     import jax
 
     jax.config.update("jax_num_cpu_devices", 8)
-    sys.path += [str(BENCH.parent / "tests/support")]
+    sys.path.append(str(Path(__file__).parent.parent / "tests/support"))
 
     from placed import of_corpus
 
-    import sdy
     from corpus import PROGRAMS
     from sdy.diagnostics import capture
 
-    jit = {"sdy": sdy.jit, "jax": jax.jit}[name]
     programs = [of_corpus(PROGRAMS[each]) for each in _COMPILED]
     before = 0.0
     for number, program in enumerate(islice(cycle(programs), count)):
@@ -100,15 +103,21 @@ def compiled(name: str, count: int) -> tuple[float, float]:
         with jax.set_mesh(program.mesh), capture():
             jax.block_until_ready(jit(program.function)(*program.arguments))
         if number == count // 10:
-            before = memory()
-    return before, memory()
+            before = _after_collection()
+    return before, _after_collection()
 
 
-def memory() -> float:
-    """That of this process now, in MB."""
+def _after_collection() -> float:
     gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+    return memory(NOW)
 
+
+_MEASURED: dict[str, Callable[[int], Any]] = {
+    "propagated by sdy": propagated_by_sdy,
+    "propagated by jaxlib": propagated_by_jaxlib,
+    "compiled by sdy": compiled_by_sdy,
+    "compiled by jax": compiled_by_jax,
+}
 
 if __name__ == "__main__":
     main()
