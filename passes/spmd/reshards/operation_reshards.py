@@ -61,12 +61,12 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
     split along the dimension that it concatenates, for `sdy-resolve-permutation-factors` to let devices exchange what
     they need; and custom rules are followed, not only those of operators.
     """
-    if in_full and (rules := compatible.get(_class_and_shardings(op))) and sharding_rule(op) in rules:
+    shardings = _shardings(op)
+    if in_full and (rules := compatible.get((op.__class__, shardings))) and sharding_rule(op) in rules:
         return
     if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
         _combine_operands(op)
-    values = [*op.operands, *op.results]
-    shardings = tuple(map(get_sharding_behind_barriers, values))
+        shardings = _shardings(op)
     if runs_on_one_device(op, shardings[len(op.operands) :] or result_shardings(op)):
         insert_single_device_reshards(op)
         return
@@ -103,7 +103,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
         rule = rule_of_scatter(op, rule)
     if operator is not None:
         rule = evenly_split(rule, shardings, mesh)
-    tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))
+    tensors = Tensors(rule, shardings, tuple(map(num_elements, (*op.operands, *op.results))))
     if in_full:
         choose = plan_operation
         if least_communication:
@@ -117,8 +117,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
             plan = spread(op, tensors, plan, mesh_name, mesh)
         is_plain = not (op.regions or operator or is_custom)
         if is_plain and not (any(plan.shardings) or plan.reduction_axes):
-            compatible.setdefault(_class_and_shardings(op), set()).add(own_rule)
-            return
+            compatible.setdefault((op.__class__, shardings), set()).add(own_rule)
         before = shardings_around(op) if is_custom else []
         _reshard_operation(op, plan, mesh_name)
         if is_custom:
@@ -137,8 +136,9 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
         _combine_results(op, partial_axes, reduction, mesh_name, mesh)
 
 
-def _class_and_shardings(op: Operation) -> tuple[type[Operation], tuple[TensorSharding | None, ...]]:
-    return op.__class__, tuple([get_sharding_behind_barriers(value) for value in (*op.operands, *op.results)])
+def _shardings(op: Operation) -> tuple[TensorSharding | None, ...]:
+    """Those of the operands, and then of the results."""
+    return tuple([get_sharding_behind_barriers(value) for value in (*op.operands, *op.results)])
 
 
 def _combine_operands(op: Operation) -> None:
