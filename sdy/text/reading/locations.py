@@ -20,8 +20,8 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from sdy.text.printing.location_text import file_range, fused
 from sdy.text.reading.tokens import TokenParser
 
-_ALIASED = re.compile(r"loc\((#[\w$.-]+)\)")
-"""What most operations have."""
+ALIASED = re.compile(r"loc\((#[\w$.-]+)\)")
+"""What most operations have: the alias of a location."""
 
 _ALIAS_DEFINITION = re.compile(r"^[ \t]*(#[\w$.-]+)[ \t]*=", re.MULTILINE)
 
@@ -36,12 +36,12 @@ class LocationParser(TokenParser):
     """Where the definitions that were read early begin -> where they end."""
 
     def parse_optional_location(self) -> LocationAttr | None:
-        """`loc(...)`, if it starts here; that of a known alias, which each operation of jax has, without its tokens."""
+        """`loc(...)`, if it starts here; that of an alias, which each operation of jax has, without its tokens."""
         if self.current_token.text != "loc":
             return None
-        if aliased := _ALIASED.match(self.lexer.input.content, self.pos):
-            location = self.attribute_aliases.get(aliased[1])
-            if isinstance(location, LocationAttr):
+        if aliased := ALIASED.match(self.lexer.input.content, self.pos):
+            location = self.aliased_location(aliased[1])
+            if location is not None:
                 self.go_to(aliased.end())
                 return location
         return super().parse_optional_location()

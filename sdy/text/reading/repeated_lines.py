@@ -18,15 +18,14 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from sdy.ir.building import append, copy, make
 from sdy.text.reading.lexer import BARE_NAME, SKIPPED, VALUE_NAME
-from sdy.text.reading.locations import LocationParser
+from sdy.text.reading.locations import ALIASED, LocationParser
 from sdy.text.reading.memory import RememberingParser
 from sdy.text.reading.values import ValueParser
 
 _USE = re.compile(rf"%({VALUE_NAME}(?:#[0-9]++)?)")
 _LINE = re.compile(rf'(?:%({VALUE_NAME}) = )?+([^\n]{{1,4096}}+)\n{SKIPPED}(?=(%|"|{BARE_NAME}|.|))')
 _RESULT, _TEXT, _NEXT_TOKEN = 1, 2, 3
-_LOCATION = " loc("
-_ALIAS = re.compile(r"#[\w$.-]+")
+_AT_ALIAS = "at the location of an alias"
 
 
 class Line(NamedTuple):
@@ -50,8 +49,8 @@ class Line(NamedTuple):
     location: str | None
     """The alias, with `#`, of the location that it ends with, if so."""
 
-    key: tuple[object, ...]
-    """All else on which it depends what is read: three things, and what stands between the names."""
+    key: tuple[str, ...]
+    """All else on which it depends what is read."""
 
 
 class _Made(NamedTuple):
@@ -73,7 +72,7 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
-        self._made_of: dict[tuple[object, ...], _Made] = {}
+        self._made_of: dict[tuple[str, ...], _Made] = {}
 
     def line_at(self, offset: int) -> Line | None:
         """The line that starts with the token at an offset, None for one too long to be worth remembering."""
@@ -83,11 +82,11 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
         result, text, next_token = match.groups()
         location = None
         if text.endswith(")"):
-            said, _, last = text.rpartition(_LOCATION)
-            if said and _ALIAS.fullmatch(last, 0, len(last) - 1):
-                text, location = said, last[:-1]
+            said, _, last = text.rpartition(" ")
+            if said and (aliased := ALIASED.fullmatch(last)):
+                text, location = said, aliased[1]
         parts = _USE.split(text)
-        key = (self.state.dialect_stack[-1], next_token, location is None, *parts[::2])
+        key = (self.state.dialect_stack[-1], next_token, "" if location is None else _AT_ALIAS, *parts[::2])
         return Line(offset, match.start(_TEXT), match.end(), result, parts[1::2], location, key)
 
     def read_lines_again(self, block: Block) -> None:
@@ -123,7 +122,7 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def remember(self, line: Line, op: Operation) -> None:
         """Remember that the line was read as `op`, if that holds on other values too and there is no more to it."""
-        if op.successors or not self.stands_at(line.end) or any("loc(" in part for part in map(str, line.key)):
+        if op.successors or not self.stands_at(line.end) or any("loc(" in part for part in line.key):
             return
         operands = [*op.operands]
         # Which name is which operand is known where all are different.
