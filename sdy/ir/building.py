@@ -52,24 +52,8 @@ def append(block: Block, op: Operation) -> None:
 
 
 def copy(region: Region, location: LocationAttr) -> Region:
-    """A copy of a region that stands alone: without regions in it, successors, or values from outside of it.
-
-    All in it stands at `location`.
-    """
-    copied = Region()
-    values: dict[SSAValue, SSAValue] = {}
-    for block in region.blocks:
-        new_block = Block(arg_types=block.arg_types)
-        copied.add_block(new_block)
-        for argument, new_argument in zip(block.args, new_block.args, strict=True):
-            new_argument.location = location
-            values[argument] = new_argument
-        for op in block.ops:
-            operands = [values[operand] for operand in op._operands]
-            new = make(op.__class__, operands, op.result_types, op.properties, op.attributes, (), location)
-            append(new_block, new)
-            values.update(zip(op.results, new.results, strict=True))
-    return copied
+    """A copy of a region in which no value is used before it is defined; all in it stands at `location`."""
+    return _Copier(location).region(region)
 
 
 def clone(top: Operation) -> Operation:
@@ -77,13 +61,17 @@ def clone(top: Operation) -> Operation:
 
     What it uses from outside, the copy uses too.
     """
-    return _Clone().whole(top)
+    return _Copier().whole(top)
 
 
-class _Clone:
-    """What has been copied so far, by `id`: what xDSL's objects are hashed by is a function of Python."""
+class _Copier:
+    """Copies operations to where they stand, or to one `location`.
 
-    def __init__(self) -> None:
+    What has been copied so far is there by `id`: what xDSL's objects are hashed by is a function of Python.
+    """
+
+    def __init__(self, location: LocationAttr | None = None) -> None:
+        self.location = location
         self.values: dict[int, SSAValue] = {}
         self.blocks: dict[int, Block] = {}
         self.met_unknown = False
@@ -100,7 +88,7 @@ class _Clone:
         values, used = self.values, op._operands
         operands = [values.get(id(operand), operand) for operand in used]
         types = [result._type for result in op.results]
-        new = make(op.__class__, operands, types, op.properties, op.attributes, (), op.location)
+        new = make(op.__class__, operands, types, op.properties, op.attributes, (), self.location or op.location)
         for operand, given in zip(operands, used, strict=True):
             if operand is given:
                 self.met_unknown = True
@@ -123,7 +111,7 @@ class _Clone:
         for block, copied in zip(blocks, copies, strict=True):
             copied.name_hint = block.name_hint
             for argument, new_argument in zip(block.args, copied.args, strict=True):
-                new_argument.location, new_argument.name_hint = argument.location, argument.name_hint
+                new_argument.location, new_argument.name_hint = self.location or argument.location, argument.name_hint
                 self.values[id(argument)] = new_argument
             op = block._first_op
             while op is not None:
