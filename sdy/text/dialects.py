@@ -25,13 +25,13 @@ _DIALECTS = {
 
 def context(*, allow_unregistered: bool = False) -> FamilyContext:
     """A context that knows the dialects; with `allow_unregistered`, what belongs to no dialect is kept as it is."""
-    made = _new().clone()
+    made = _prototype().clone()
     made.allow_unregistered = allow_unregistered
     return made
 
 
 @cache
-def _new() -> FamilyContext:
+def _prototype() -> FamilyContext:
     """The context of which all are copies: to make one takes many times as long."""
     made = FamilyContext()
     made.load_dialect(Builtin)

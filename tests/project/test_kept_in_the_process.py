@@ -40,7 +40,7 @@ UNBOUNDED_CACHES = {
     "sdy.passes.spec._grammar": "a call without arguments",
     "sdy.passes.spmd.ops._tables": "a call without arguments",
     "sdy.stablehlo.checks.reducers.scalar": "an entry for each element type",
-    "sdy.text.dialects._new": "a call without arguments",
+    "sdy.text.dialects._prototype": "a call without arguments",
     "sdy.text.printing.versions.installed_forms": "a call without arguments",
     "sdy.text.reading.generic_form.default_properties": CLASSES,
     "sdy.text.verification.repeated_checks._is_verified_by_body": CLASSES,
