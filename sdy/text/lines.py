@@ -6,6 +6,15 @@ from bisect import bisect_left
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 
 from sdy.diagnostics import Location
+from sdy.ir.unchecked import unchecked
+
+
+class _Numbers(dict[int, IntAttr]):
+    """The attribute of each number that was asked for."""
+
+    def __missing__(self, number: int) -> IntAttr:
+        made = self[number] = unchecked(IntAttr, data=number)
+        return made
 
 
 class LineTable:
@@ -14,8 +23,9 @@ class LineTable:
     def __init__(self, text: str, filename: str):
         self._filename = filename
         self._filename_attr = StringAttr(filename)
-        self._newlines = [match.start() for match in re.finditer("\n", text)]
-        self._numbers: dict[int, IntAttr] = {}
+        self._before_lines = [-1, *(match.start() for match in re.finditer("\n", text))]
+        """The offset before each line."""
+        self._numbers = _Numbers()
 
     @property
     def whole(self) -> FileLineColLoc:
@@ -28,24 +38,15 @@ class LineTable:
         return Location(self._filename, line, column)
 
     def attribute(self, offset: int) -> FileLineColLoc:
-        """The line and column of an offset, for an operation to carry."""
-        line, column = self._line_and_column(offset)
-        # Every operation has a location. It and its numbers are made without xDSL's check of what they are made of.
-        location = FileLineColLoc.__new__(FileLineColLoc)
-        vars(location).update(filename=self._filename_attr, line=self._number(line), column=self._number(column))
-        return location
-
-    def _number(self, number: int) -> IntAttr:
-        known = self._numbers.get(number)
-        if known is None:
-            known = self._numbers[number] = IntAttr.__new__(IntAttr)
-            vars(known)["data"] = number
-        return known
+        """The line and column of an offset, for an operation to carry: each has one, so that this is made fast."""
+        before, numbers = self._before_lines, self._numbers
+        line = bisect_left(before, offset)
+        column = offset - before[line - 1]
+        return unchecked(FileLineColLoc, filename=self._filename_attr, line=numbers[line], column=numbers[column])
 
     def _line_and_column(self, offset: int) -> tuple[int, int]:
-        line = bisect_left(self._newlines, offset)
-        start = self._newlines[line - 1] + 1 if line else 0
-        return line + 1, offset - start + 1
+        line = bisect_left(self._before_lines, offset)
+        return line, offset - self._before_lines[line - 1]
 
 
 def end_of_code(text: str, offset: int) -> int:

@@ -19,16 +19,27 @@ PATHS = [ROOT / "examples" / "transformer.mlir", *sorted((ROOT / "lit_tests").rg
 
 SUBTRACTION = "stablehlo.subtract %0, %arg0 : tensor<4xf32>"
 REDUCTION = "applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>"
+BARRIER = "stablehlo.optimization_barrier"
 HEAD = f"""
 func.func @f(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>, %arg2: tensor<8xf32>, %c: tensor<f32>, %p: tensor<4xi1>) {{
   %0 = stablehlo.subtract %arg0, %arg1 : tensor<4xf32>
   %1 = stablehlo.select %p, %arg0, %arg0 : tensor<4xi1>, tensor<4xf32>
   %2 = stablehlo.reduce(%arg0 init: %c) {REDUCTION}
+  %t:2 = {BARRIER} %arg0, %0 : tensor<4xf32>, tensor<4xf32>
+  %u = stablehlo.clamp %0, %0, %arg0 : tensor<4xf32>
 """
 LINES = {
     "other values": f"%3 = {SUBTRACTION}",
     "one value twice": "%3 = stablehlo.subtract %0, %0 : tensor<4xf32>",
     "after one value twice": "%3 = stablehlo.select %p, %arg0, %arg1 : tensor<4xi1>, tensor<4xf32>",
+    "other values twice": "%3 = stablehlo.clamp %arg0, %arg0, %arg1 : tensor<4xf32>",
+    "another value twice": "%3 = stablehlo.clamp %0, %arg0, %arg0 : tensor<4xf32>",
+    "one of two results": "%3 = stablehlo.subtract %t#1, %arg0 : tensor<4xf32>",
+    "the first of two results": "%3 = stablehlo.subtract %t, %t#0 : tensor<4xf32>",
+    "no such result": "%3 = stablehlo.subtract %t#2, %arg0 : tensor<4xf32>",
+    "two results": f"%3:2 = {BARRIER} %0, %arg0 : tensor<4xf32>, tensor<4xf32>",
+    "two results of one value": f"%3:2 = {BARRIER} %0, %0 : tensor<4xf32>, tensor<4xf32>",
+    "too few results": f"%3 = {BARRIER} %0, %arg0 : tensor<4xf32>, tensor<4xf32>",
     "another indentation": f"    %3 = {SUBTRACTION}",
     "a body": f"%3 = stablehlo.reduce(%0 init: %2) {REDUCTION}",
     "another type": "%3 = stablehlo.subtract %arg2, %arg2 : tensor<8xf32>",

@@ -6,8 +6,8 @@
 import math
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
-from functools import cached_property, partial
-from typing import TypeVar
+from functools import cached_property, lru_cache, partial
+from typing import ClassVar, TypeVar, get_args
 
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
 from xdsl.dialects.builtin import (
@@ -120,26 +120,24 @@ class AttributePrinter(OpenPrinter):
             self._attribute_texts[id(attribute)] = (attribute, text)
 
     def _print_in_full(self, attribute: Attribute) -> None:
-        match attribute:
-            case ArrayAttr():
-                with self.in_square_brackets():
-                    self.print_list(attribute.data, self._print_element)
-            case DenseIntOrFPElementsAttr():
-                self._print_dense(attribute)
-            case SparseElementsAttr():
-                self._print_sparse(attribute)
-            case AffineMapAttr():
-                self.print_string(f"affine_map<{map_text(attribute.data)}>")
-            case AffineSetAttr():
-                self.print_string(f"affine_set<{set_text(attribute.data)}>")
-            case MemRefType() | UnrankedMemRefType():
-                self._print_memref(attribute)
-            case UnregisteredAttr() if attribute.is_opaque.data:
-                self._print_unregistered(attribute)
-            case _ if isinstance(attribute, LocationAttr):
-                self.print_string(f"loc({location_text(attribute, self._location_part)})")
-            case _:
-                super().print_attribute(attribute)
+        print_it = _printer_of(type(attribute))
+        if print_it is not None:
+            print_it(self, attribute)
+        else:
+            super().print_attribute(attribute)
+
+    def _print_array(self, array: ArrayAttr[Attribute]) -> None:
+        with self.in_square_brackets():
+            self.print_list(array.data, self._print_element)
+
+    def _print_map(self, attribute: AffineMapAttr) -> None:
+        self.print_string(f"affine_map<{map_text(attribute.data)}>")
+
+    def _print_set(self, attribute: AffineSetAttr) -> None:
+        self.print_string(f"affine_set<{set_text(attribute.data)}>")
+
+    def _print_location(self, location: LocationAttr) -> None:
+        self.print_string(f"loc({location_text(location, self._location_part)})")
 
     def _location_part(self, part: Attribute) -> str:
         """What stands for a part of a location: where it is a location itself, its alias or what it says."""
@@ -171,6 +169,9 @@ class AttributePrinter(OpenPrinter):
 
     def _print_unregistered(self, attribute: UnregisteredAttr) -> None:
         """`!foo.bar<1>`, or `!foo<1>` where what is inside does not begin with a name."""
+        if not attribute.is_opaque.data:
+            super().print_attribute(attribute)
+            return
         dialect, _, name = attribute.attr_name.data.partition(".")
         # What is not printed can only stand in its strings, where it may as well be escaped.
         rest = _NOT_PRINTED.sub(_escaped, attribute.value.data.encode()).decode()
@@ -273,6 +274,27 @@ class AttributePrinter(OpenPrinter):
         text = "".join(self._parts[start:])
         del self._parts[start:]
         return text
+
+    printers: ClassVar[Mapping[type[Attribute], Callable[..., None]]] = {
+        AffineMapAttr: _print_map,
+        AffineSetAttr: _print_set,
+        ArrayAttr: _print_array,
+        DenseIntOrFPElementsAttr: _print_dense,
+        MemRefType: _print_memref,
+        SparseElementsAttr: _print_sparse,
+        UnrankedMemRefType: _print_memref,
+        UnregisteredAttr: _print_unregistered,
+        **dict.fromkeys(get_args(LocationAttr), _print_location),
+    }
+    """What is printed otherwise than by xDSL."""
+
+
+@lru_cache(maxsize=2**10)
+def _printer_of(attribute_class: type[Attribute]) -> Callable[..., None] | None:
+    # Attributes' classes are abstract ones, with which isinstance is slow to say no.
+    return next(
+        (print_it for each, print_it in AttributePrinter.printers.items() if issubclass(attribute_class, each)), None
+    )
 
 
 def _escaped(character: re.Match[bytes]) -> bytes:

@@ -1,7 +1,7 @@
 """Locations as MLIR makes them, and how they are printed between the parentheses of `loc(...)`."""
 
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -18,6 +18,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 
+from sdy.ir.unchecked import unchecked
+
 
 @irdl_attr_definition
 class FileRange(ParametrizedAttribute):
@@ -29,30 +31,44 @@ class FileRange(ParametrizedAttribute):
     name = "builtin.file_range"
 
 
-def location_text(location: Attribute, text_of: Callable[[Attribute], str]) -> str:
+_TextOf = Callable[[Attribute], str]
+
+
+def location_text(location: Attribute, text_of: _TextOf) -> str:
     """A location in full, what it contains as `text_of` has it."""
-    match location:
-        case FileLineColLoc():
-            return f"{text_of(location.filename)}:{location.line.data}:{location.column.data}"
-        case FusedLoc(metadata=FileRange()):
-            return _range_text(cast(tuple[FileLineColLoc, FileLineColLoc], fused_parts(location)), text_of)
-        case NameLoc(location=NoneAttr()):
-            return text_of(location.desc)
-        case NameLoc():
-            return f"{text_of(location.desc)}({text_of(location.location)})"
-        case CallSiteLoc():
-            return f"callsite({text_of(location.callee)} at {text_of(location.caller)})"
-        case FusedLoc():
-            metadata = "" if isinstance(location.metadata, NoneAttr) else f"<{text_of(location.metadata)}>"
-            return f"fused{metadata}[{', '.join(map(text_of, fused_parts(location)))}]"
-        case _:
-            return "unknown"
+    text = _TEXTS.get(type(location))
+    return "unknown" if text is None else text(location, text_of)
 
 
-def _range_text(ends: tuple[FileLineColLoc, FileLineColLoc], text_of: Callable[[Attribute], str]) -> str:
-    start, end = ends
-    end_line = "" if start.line == end.line else end.line.data
-    return f"{location_text(start, text_of)} to {end_line}:{end.column.data}"
+def _place_text(place: FileLineColLoc, text_of: _TextOf) -> str:
+    return f"{text_of(place.filename)}:{place.line.data}:{place.column.data}"
+
+
+def _name_text(name: NameLoc, text_of: _TextOf) -> str:
+    place = "" if isinstance(name.location, NoneAttr) else f"({text_of(name.location)})"
+    return f"{text_of(name.desc)}{place}"
+
+
+def _call_text(call: CallSiteLoc, text_of: _TextOf) -> str:
+    return f"callsite({text_of(call.callee)} at {text_of(call.caller)})"
+
+
+def _fusion_text(fusion: FusedLoc, text_of: _TextOf) -> str:
+    if isinstance(fusion.metadata, FileRange):
+        start, end = cast(tuple[FileLineColLoc, FileLineColLoc], fused_parts(fusion))
+        end_line = "" if start.line == end.line else end.line.data
+        return f"{_place_text(start, text_of)} to {end_line}:{end.column.data}"
+    metadata = "" if isinstance(fusion.metadata, NoneAttr) else f"<{text_of(fusion.metadata)}>"
+    return f"fused{metadata}[{', '.join(map(text_of, fused_parts(fusion)))}]"
+
+
+_TEXTS: dict[type[Attribute], Callable[[Any, _TextOf], str]] = {
+    CallSiteLoc: _call_text,
+    FileLineColLoc: _place_text,
+    FusedLoc: _fusion_text,
+    NameLoc: _name_text,
+}
+"""How to print a location of each type but the unknown one."""
 
 
 def fused_parts(location: FusedLoc) -> tuple[Attribute, ...]:
@@ -62,10 +78,25 @@ def fused_parts(location: FusedLoc) -> tuple[Attribute, ...]:
 
 def file_range(filename: str, line: int, column: int, end_line: int, end_column: int) -> LocationAttr:
     """A part of a file, or the place in it where it starts and ends."""
-    name = StringAttr(filename)
-    start = FileLineColLoc(name, IntAttr(line), IntAttr(column))
-    end = FileLineColLoc(name, IntAttr(end_line), IntAttr(end_column))
-    return start if start == end else FusedLoc((start, end), FileRange())
+    name = unchecked(StringAttr, data=filename)
+    start, end = _place(name, line, column), _place(name, end_line, end_column)
+    if start == end:
+        return start
+    return unchecked(FusedLoc, locations=unchecked(ArrayAttr, data=(start, end)), metadata=_FILE_RANGE)
+
+
+_FILE_RANGE = FileRange()
+
+
+def _place(filename: StringAttr, line: int, column: int) -> FileLineColLoc:
+    numbers = {"line": unchecked(IntAttr, data=line), "column": unchecked(IntAttr, data=column)}
+    return unchecked(FileLineColLoc, filename=filename, **numbers)
+
+
+def named(name: str, location: LocationAttr | NoneAttr) -> NameLoc:
+    """A location that has a name, which says nothing more of one that is not known."""
+    child = NoneAttr() if isinstance(location, UnknownLoc) else location
+    return unchecked(NameLoc, desc=unchecked(StringAttr, data=name), location=child)
 
 
 def fused(locations: Iterable[LocationAttr], metadata: Attribute) -> LocationAttr:

@@ -136,8 +136,8 @@ class Names:
     values: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """By value: the name to use it by, such as `arg0`, `3` or `3#1`."""
 
-    results: dict[Operation, str] = field(default_factory=dict[Operation, str])
-    """By operation with results: the left side of its definition, such as `%3:2`."""
+    results: dict[int, str] = field(default_factory=dict[int, str])
+    """By the `id` of an operation with results: the left side of its definition, such as `%3:2`."""
 
     blocks: dict[Block, str] = field(default_factory=dict[Block, str])
 
@@ -157,19 +157,20 @@ class _Numbering:
     def __init__(self, names: Names):
         self.names = names
         self.value = self.argument = self.conflict = 0
-        self.taken: set[str] = set()
+        self.scopes: tuple[set[str], ...] = (set(),)
+        """The names that are taken in the region and in those around it, which may hold many: none is copied."""
 
     def operations(self, top: Operation) -> None:
         self._operation(top)
-        waiting = [(region, self._counters(), self.taken) for region in top.regions]
+        waiting = [(region, self._counters(), self.scopes) for region in top.regions]
         while waiting:
-            region, counters, taken = waiting.pop()
+            region, counters, around = waiting.pop()
             if not self.names.generic:  # in the generic form no two values of the whole program share a number
                 self.value, self.argument, self.conflict = counters.value, counters.argument, counters.conflict
-            self.taken = set(taken)
+            self.scopes = (*around, set())
             self._region(region)
             waiting += [
-                (inner, self._counters(), self.taken)
+                (inner, self._counters(), self.scopes)
                 for block in region.blocks
                 for op in operations_in_block(block)
                 for inner in op.regions
@@ -210,7 +211,7 @@ class _Numbering:
             name = str(self.value)
             self.value += 1
             self.names.values[results[0]] = name
-            self.names.results[op] = f"%{name}"
+            self.names.results[id(op)] = f"%{name}"
             return
         starts = {number: self._name(name) for number, name in sorted(hints.items())}
         if 0 not in starts:
@@ -222,15 +223,15 @@ class _Numbering:
             groups.append(f"%{name}" if size == 1 else f"%{name}:{size}")
             for offset in range(size):
                 self.names.values[results[start + offset]] = name if size == 1 else f"{name}#{offset}"
-        self.names.results[op] = ", ".join(groups)
+        self.names.results[id(op)] = ", ".join(groups)
 
     def _name(self, wanted: str) -> str:
         if not wanted:
             self.value += 1
             return str(self.value - 1)
         name = wanted
-        while name in self.taken:
+        while any(name in taken for taken in self.scopes):
             name = f"{wanted}_{self.conflict}"
             self.conflict += 1
-        self.taken.add(name)
+        self.scopes[-1].add(name)
         return name

@@ -8,20 +8,25 @@ import re
 from xdsl.dialects.builtin import (
     CallSiteLoc,
     LocationAttr,
-    NameLoc,
     NoneAttr,
-    StringAttr,
     UnknownLoc,
 )
 from xdsl.ir import Attribute
 from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.printing.location_text import file_range, fused
+from sdy.ir.unchecked import unchecked
+from sdy.text.printing.location_text import file_range, fused, named
 from sdy.text.reading.tokens import TokenParser
 
 ALIASED = re.compile(r"loc\((#[\w$.-]+)\)")
 """What most operations have: the alias of a location."""
+
+_USUAL = re.compile(
+    r"""[ ]loc\((?:"([^"\\\n\v\f]*+)"(?:\((#[\w$.-]+)\)|:(\d{1,9}):(\d{1,9})(?:[ ]to[ ](\d{1,9})?:(\d{1,9}))?)?"""
+    r"""|callsite\((#[\w$.-]+)[ ]at[ ](#[\w$.-]+)\))\)(?=\n)"""
+)
+"""What nearly all aliases stand for, as MLIR prints it: `"f"`, `"f"(#loc1)`, `"f.py":1:2 to :3`, a call of an alias."""
 
 _ALIAS_DEFINITION = re.compile(r"^[ \t]*(#[\w$.-]+)[ \t]*=", re.MULTILINE)
 
@@ -92,7 +97,7 @@ class LocationParser(TokenParser):
         if self.parse_optional_punctuation("(") is not None:
             child = self.parse_location()
             self.parse_punctuation(")")
-        return NameLoc(StringAttr(text), NoneAttr() if isinstance(child, UnknownLoc) else child)
+        return named(text, child)
 
     def _file_location(self, filename: str) -> LocationAttr:
         """A line, a line and column, or all from there to another one."""
@@ -129,11 +134,28 @@ class LocationParser(TokenParser):
         definition = self._definitions_below().pop(name, None)
         if definition is None:
             self.raise_error(f"operation location alias was never defined: '{name}'")
-        here = self.pos
-        self.resume_from(definition.end())
-        self.attribute_aliases[name] = self.parse_optional_location() or self.parse_attribute()
-        self._read_early[definition.start(1)] = self.pos
-        self.resume_from(here)
+        usual = _USUAL.match(self.lexer.input.content, definition.end())
+        location = None if usual is None else self._usual_location(usual)
+        if usual is not None and location is not None:
+            self.attribute_aliases[name], end = location, usual.end()
+        else:
+            here = self.pos
+            self.resume_from(definition.end())
+            self.attribute_aliases[name] = self.parse_optional_location() or self.parse_attribute()
+            end = self.pos
+            self.resume_from(here)
+        self._read_early[definition.start(1)] = end
+
+    def _usual_location(self, usual: re.Match[str]) -> LocationAttr | None:
+        """The location of a match of `_USUAL`; None where an alias in it is not that of one."""
+        text, child, line, column, end_line, end_column, callee, caller = usual.groups()
+        if callee is not None:
+            parts = self.aliased_location(callee), self.aliased_location(caller)
+            return None if None in parts else unchecked(CallSiteLoc, callee=parts[0], caller=parts[1])
+        if line is not None:
+            return file_range(text, int(line), int(column), int(end_line or line), int(end_column or column))
+        location = NoneAttr() if child is None else self.aliased_location(child)
+        return None if location is None else named(text, location)
 
     def parse_alias_def(self) -> None:
         end = self._read_early.pop(self.pos, None) if self._later_aliases is not None else None

@@ -10,6 +10,7 @@ What an operation is read as depends on its own text and on the first token afte
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -23,13 +24,13 @@ from sdy.text.reading.memory import RememberingParser
 from sdy.text.reading.values import ValueParser
 
 _USE = re.compile(rf"%({VALUE_NAME}(?:#[0-9]++)?)")
-_LINE = re.compile(rf'(?:%({VALUE_NAME}) = )?+([^\n]{{1,4096}}+)\n{SKIPPED}(?=(%|"|{BARE_NAME}|.|))')
-_RESULT, _TEXT, _NEXT_TOKEN = 1, 2, 3
+_LINE = re.compile(rf'(?:%({VALUE_NAME})(:[0-9]++)? = )?+([^\n]{{1,4096}}+)\n{SKIPPED}(?=(%|"|{BARE_NAME}|.|))')
+_TEXT = 3
 _AT_ALIAS = "at the location of an alias"
 
 
 class Line(NamedTuple):
-    """A line of text that may be an operation with one result or none."""
+    """A line of text that may be an operation whose results, if any, have one name."""
 
     begin: int
     """Where its first token stands."""
@@ -41,7 +42,7 @@ class Line(NamedTuple):
     """Where the next token stands."""
 
     result: str | None
-    """The name of the operation's result, without `%`."""
+    """The name of the operation's results, without `%`."""
 
     uses: list[str]
     """The names in it, without `%`, in order."""
@@ -72,21 +73,26 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
-        self._made_of: dict[tuple[str, ...], _Made] = {}
+        self._made_of: dict[tuple[str | int, ...], _Made] = {}
+        """By the key of a line; of one where a value is named twice, by that and which of the names are of one value.
+
+        What was read on different values holds where some are the same too, but not the other way round.
+        """
 
     def line_at(self, offset: int) -> Line | None:
         """The line that starts with the token at an offset, None for one too long to be worth remembering."""
         match = _LINE.match(self.lexer.input.content, offset)
         if match is None:
             return None
-        result, text, next_token = match.groups()
+        result, count, text, next_token = match.groups()
         location = None
         if text.endswith(")"):
             said, _, last = text.rpartition(" ")
             if said and (aliased := ALIASED.fullmatch(last)):
                 text, location = said, aliased[1]
         parts = _USE.split(text)
-        key = (self.state.dialect_stack[-1], next_token, "" if location is None else _AT_ALIAS, *parts[::2])
+        at = "" if location is None else _AT_ALIAS
+        key = (self.state.dialect_stack[-1], next_token, count or "", at, *parts[::2])
         return Line(offset, match.start(_TEXT), match.end(), result, parts[1::2], location, key)
 
     def read_lines_again(self, block: Block) -> None:
@@ -103,12 +109,14 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
         Its result has been defined then.
         """
-        made = self._made_of.get(line.key)
+        operands = self._values(line.uses)
+        if operands is None:
+            return None
+        made = self._made_of.get(line.key) or self._made_of.get((*line.key, *_first_places(operands)))
         if made is None:
             return None
         op_class, operand_types, result_types, properties, attributes, regions, place = made
-        operands = self._values(line.uses)
-        if operands is None or [operand.type for operand in operands] != operand_types:
+        if [operand.type for operand in operands] != operand_types:
             return None
         if line.location is None:
             location = self.lines.attribute(line.start + place)
@@ -125,13 +133,13 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
         if op.successors or not self.stands_at(line.end) or any("loc(" in part for part in line.key):
             return
         operands = [*op.operands]
-        # Which name is which operand is known where all are different.
-        if len(set(operands)) < len(operands) or self._values(line.uses) != operands:
+        if self._values(line.uses) != operands:
             return
         place = self._place_in(line, op.location)
         if place is None or not all(_stands_alone(region, op.location) for region in op.regions):
             return
-        self._made_of[line.key] = _Made(
+        are_different = len(set(operands)) == len(operands)
+        self._made_of[line.key if are_different else (*line.key, *_first_places(operands))] = _Made(
             type(op),
             [operand.type for operand in operands],
             [result.type for result in op.results],
@@ -151,14 +159,25 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
         return location.column.data - start.column.data
 
     def _values(self, uses: list[str]) -> list[SSAValue] | None:
-        """The values that are called so, None where one is yet to be defined or is one of several results."""
+        """The values that are called so, None where one is yet to be defined."""
         values: list[SSAValue] = []
         for name in uses:
-            found = self.ssa_values.get(name)
-            if found is None:
+            found = self.ssa_values.get(name) or self._one_of_several(name)
+            if not found:
                 return None
             values.append(found[0])
         return values
+
+    def _one_of_several(self, name: str) -> Sequence[SSAValue]:
+        """The result that is called so, as `31#1`; none where there is no such result yet."""
+        name, _, number = name.partition("#")
+        return self.ssa_values.get(name, ())[int(number) :] if number else ()
+
+
+def _first_places(values: Sequence[SSAValue]) -> list[int]:
+    """Of each value, which of the different ones it is, in the order in which they are met."""
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(id(value), len(numbers)) for value in values]
 
 
 def _stands_alone(region: Region, location: LocationAttr) -> bool:
