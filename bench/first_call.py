@@ -48,6 +48,8 @@ def main() -> None:
     options = parser.parse_args()
     comparable = (name for name in PROGRAMS if f"corpus, {name}" not in BEYOND_JAX)
     chosen = [name for name in comparable if any(part in name for part in options.parts)]
+    if not chosen:
+        parser.error(f"no program of the corpus has one of these in its name: {', '.join(options.parts)}")
     print("| program | first call: sdy.jit | jax.jit | ratio | second call: ratio |")
     print("| --- | --: | --: | --: | --: |")
     ratios: list[Seconds] = []
