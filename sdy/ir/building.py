@@ -25,9 +25,16 @@ def make(
     """An operation without successors, of which nothing is left to be filled in, as `op_class.create` makes it."""
     op = op_class.__new__(op_class)
     op._operands = SSAValues(operands)
-    op._operand_uses = (*[Use(op, index) for index in range(len(operands))],)
-    for operand, use in zip(operands, op._operand_uses, strict=True):
-        operand.add_use(use)
+    uses: list[Use] = []
+    for index, operand in enumerate(operands):
+        use = Use(op, index)
+        first = operand.first_use
+        if first is not None:
+            use._next_use = first
+            first._prev_use = use
+        operand.first_use = use
+        uses.append(use)
+    op._operand_uses = (*uses,)
     op.results = SSAValues([OpResult(type_, op, index) for index, type_ in enumerate(result_types)])
     op.properties = {**properties}
     op.attributes = {**attributes}

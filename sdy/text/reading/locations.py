@@ -19,16 +19,20 @@ from sdy.ir.unchecked import unchecked
 from sdy.text.printing.location_text import file_range, fused, named
 from sdy.text.reading.tokens import TokenParser
 
-ALIASED = re.compile(r"loc\((#[\w$.-]+)\)")
+_ALIAS = r"(#[\w$.-]+)"
+_NUMBER = r"(\d{1,9})"
+
+ALIASED = re.compile(rf"loc\({_ALIAS}\)")
 """What most operations have: the alias of a location."""
 
+_ALIAS_DEFINITION = re.compile(rf"^[ \t]*{_ALIAS}[ \t]*=", re.MULTILINE)
+
 _USUAL = re.compile(
-    r"""[ ]loc\((?:"([^"\\\n\v\f]*+)"(?:\((#[\w$.-]+)\)|:(\d{1,9}):(\d{1,9})(?:[ ]to[ ](\d{1,9})?:(\d{1,9}))?)?"""
-    r"""|callsite\((#[\w$.-]+)[ ]at[ ](#[\w$.-]+)\))\)(?=\n)"""
+    r' loc\((?:"([^"\\\n\v\f]*+)"'
+    rf"(?:\({_ALIAS}\)|:{_NUMBER}:{_NUMBER}(?: to {_NUMBER}?:{_NUMBER})?)?"
+    rf"|callsite\({_ALIAS} at {_ALIAS}\))\)(?=\n)"
 )
 """What nearly all aliases stand for, as MLIR prints it: `"f"`, `"f"(#loc1)`, `"f.py":1:2 to :3`, a call of an alias."""
-
-_ALIAS_DEFINITION = re.compile(r"^[ \t]*(#[\w$.-]+)[ \t]*=", re.MULTILINE)
 
 
 class LocationParser(TokenParser):
