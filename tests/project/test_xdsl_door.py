@@ -55,6 +55,7 @@ PRIVATE: dict[str, tuple[object, str]] = {
     "_parser_state": (PARSER, "the text of a parser cannot be read by another lexer"),
     "_populate_worklist": (WALKER, "all operations are looked at for each rewriting"),
     "_prev_op": (OP, "as `_first_op`"),
+    "_prev_use": (BLOCK.args[0].first_use, "a new operation is added to a use list by a call for each operand"),
     "_print_dense_list": (DenseIntOrFPElementsAttr, "0.0 and -0.0 among the elements of a constant are printed alike"),
     "_print_new_line": (PRINTER, "lines are printed past the text that is collected"),
     "_print_one_elem": (DenseIntOrFPElementsAttr, "the element of a splat is printed as a list"),
