@@ -1,4 +1,4 @@
-"""The memory of this process. Next to nothing is imported that would be in what is measured."""
+"""The memory of this process. Little is imported, as that would be in what is measured."""
 
 import ctypes
 from pathlib import Path

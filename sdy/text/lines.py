@@ -39,9 +39,8 @@ class LineTable:
 
     def attribute(self, offset: int) -> FileLineColLoc:
         """The line and column of an offset, for an operation to carry: each has one, so that this is made fast."""
-        before, numbers = self._before_lines, self._numbers
-        line = bisect_left(before, offset)
-        column = offset - before[line - 1]
+        numbers = self._numbers
+        line, column = self._line_and_column(offset)
         return unchecked(FileLineColLoc, filename=self._filename_attr, line=numbers[line], column=numbers[column])
 
     def _line_and_column(self, offset: int) -> tuple[int, int]:

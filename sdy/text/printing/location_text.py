@@ -31,6 +31,8 @@ class FileRange(ParametrizedAttribute):
     name = "builtin.file_range"
 
 
+_FILE_RANGE = FileRange()
+
 _TextOf = Callable[[Attribute], str]
 
 
@@ -85,18 +87,20 @@ def file_range(filename: str, line: int, column: int, end_line: int, end_column:
     return unchecked(FusedLoc, locations=unchecked(ArrayAttr, data=(start, end)), metadata=_FILE_RANGE)
 
 
-_FILE_RANGE = FileRange()
-
-
 def _place(filename: StringAttr, line: int, column: int) -> FileLineColLoc:
-    numbers = {"line": unchecked(IntAttr, data=line), "column": unchecked(IntAttr, data=column)}
-    return unchecked(FileLineColLoc, filename=filename, **numbers)
+    line_number, column_number = unchecked(IntAttr, data=line), unchecked(IntAttr, data=column)
+    return unchecked(FileLineColLoc, filename=filename, line=line_number, column=column_number)
 
 
 def named(name: str, location: LocationAttr | NoneAttr) -> NameLoc:
     """A location that has a name, which says nothing more of one that is not known."""
     child = NoneAttr() if isinstance(location, UnknownLoc) else location
     return unchecked(NameLoc, desc=unchecked(StringAttr, data=name), location=child)
+
+
+def call_site(callee: LocationAttr, caller: LocationAttr) -> CallSiteLoc:
+    """A location in a function, and where that is called."""
+    return unchecked(CallSiteLoc, callee=callee, caller=caller)
 
 
 def fused(locations: Iterable[LocationAttr], metadata: Attribute) -> LocationAttr:

@@ -136,8 +136,8 @@ class Names:
     values: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """By value: the name to use it by, such as `arg0`, `3` or `3#1`."""
 
-    results: dict[int, str] = field(default_factory=dict[int, str])
-    """By the `id` of an operation with results: the left side of its definition, such as `%3:2`."""
+    results: dict[Operation, str] = field(default_factory=dict[Operation, str])
+    """By operation with results: the left side of its definition, such as `%3:2`."""
 
     blocks: dict[Block, str] = field(default_factory=dict[Block, str])
 
@@ -211,7 +211,7 @@ class _Numbering:
             name = str(self.value)
             self.value += 1
             self.names.values[results[0]] = name
-            self.names.results[id(op)] = f"%{name}"
+            self.names.results[op] = f"%{name}"
             return
         starts = {number: self._name(name) for number, name in sorted(hints.items())}
         if 0 not in starts:
@@ -223,7 +223,7 @@ class _Numbering:
             groups.append(f"%{name}" if size == 1 else f"%{name}:{size}")
             for offset in range(size):
                 self.names.values[results[start + offset]] = name if size == 1 else f"{name}#{offset}"
-        self.names.results[id(op)] = ", ".join(groups)
+        self.names.results[op] = ", ".join(groups)
 
     def _name(self, wanted: str) -> str:
         if not wanted:

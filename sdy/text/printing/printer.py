@@ -154,7 +154,7 @@ class Printer(AttributePrinter):
         if self.print_debuginfo:
             self.aliases.meet(op.location, deferred=True)
         if op.results:
-            self._parts.append(f"{self._names.results[id(op)]} = ")
+            self._parts.append(f"{self._names.results[op]} = ")
         if op.regions or op.successors:
             self._print_new(op)
         else:

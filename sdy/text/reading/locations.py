@@ -6,7 +6,6 @@ An operation stands where its name does. `sdy.diagnostics.location_of` turns a l
 import re
 
 from xdsl.dialects.builtin import (
-    CallSiteLoc,
     LocationAttr,
     NoneAttr,
     UnknownLoc,
@@ -15,8 +14,7 @@ from xdsl.ir import Attribute
 from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.ir.unchecked import unchecked
-from sdy.text.printing.location_text import file_range, fused, named
+from sdy.text.printing.location_text import call_site, file_range, fused, named
 from sdy.text.reading.tokens import TokenParser
 
 _ALIAS = r"(#[\w$.-]+)"
@@ -83,7 +81,7 @@ class LocationParser(TokenParser):
                 with self.in_parens():
                     callee = self.parse_location()
                     self.parse_keyword("at")
-                    return CallSiteLoc(callee, self.parse_location())
+                    return call_site(callee, self.parse_location())
             case "fused":
                 metadata: Attribute = NoneAttr()
                 if self.parse_optional_punctuation("<") is not None:
@@ -138,28 +136,36 @@ class LocationParser(TokenParser):
         definition = self._definitions_below().pop(name, None)
         if definition is None:
             self.raise_error(f"operation location alias was never defined: '{name}'")
-        usual = _USUAL.match(self.lexer.input.content, definition.end())
-        location = None if usual is None else self._usual_location(usual)
-        if usual is not None and location is not None:
-            self.attribute_aliases[name], end = location, usual.end()
-        else:
-            here = self.pos
-            self.resume_from(definition.end())
-            self.attribute_aliases[name] = self.parse_optional_location() or self.parse_attribute()
-            end = self.pos
-            self.resume_from(here)
-        self._read_early[definition.start(1)] = end
+        begin = definition.end()
+        read = self._usual_location(begin) or self._any_attribute(begin)
+        self.attribute_aliases[name], self._read_early[definition.start(1)] = read
 
-    def _usual_location(self, usual: re.Match[str]) -> LocationAttr | None:
-        """The location of a match of `_USUAL`; None where an alias in it is not that of one."""
+    def _usual_location(self, begin: int) -> tuple[LocationAttr, int] | None:
+        """The location that begins there, and where it ends, if it is a usual one of aliases of locations."""
+        usual = _USUAL.match(self.lexer.input.content, begin)
+        if usual is None:
+            return None
         text, child, line, column, end_line, end_column, callee, caller = usual.groups()
+        location: LocationAttr | None = None
         if callee is not None:
-            parts = self.aliased_location(callee), self.aliased_location(caller)
-            return None if None in parts else unchecked(CallSiteLoc, callee=parts[0], caller=parts[1])
-        if line is not None:
-            return file_range(text, int(line), int(column), int(end_line or line), int(end_column or column))
-        location = NoneAttr() if child is None else self.aliased_location(child)
-        return None if location is None else named(text, location)
+            called, calling = self.aliased_location(callee), self.aliased_location(caller)
+            if called is not None and calling is not None:
+                location = call_site(called, calling)
+        elif line is not None:
+            location = file_range(text, int(line), int(column), int(end_line or line), int(end_column or column))
+        elif child is None:
+            location = named(text, NoneAttr())
+        elif (inner := self.aliased_location(child)) is not None:
+            location = named(text, inner)
+        return None if location is None else (location, usual.end())
+
+    def _any_attribute(self, begin: int) -> tuple[Attribute, int]:
+        """The location or other attribute that begins there, and where it ends; the parser stays where it is."""
+        here = self.pos
+        self.resume_from(begin)
+        attribute, end = self.parse_optional_location() or self.parse_attribute(), self.pos
+        self.resume_from(here)
+        return attribute, end
 
     def parse_alias_def(self) -> None:
         end = self._read_early.pop(self.pos, None) if self._later_aliases is not None else None

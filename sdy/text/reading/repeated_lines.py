@@ -74,10 +74,8 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
         self._made_of: dict[tuple[str | int, ...], _Made] = {}
-        """By the key of a line; of one where a value is named twice, by that and which of the names are of one value.
-
-        What was read on different values holds where some are the same too, but not the other way round.
-        """
+        """What was read on different values, by the key of its line, holds where some are the same too; what was read
+        where some are the same holds where the same ones are, by `_key_on`."""
 
     def line_at(self, offset: int) -> Line | None:
         """The line that starts with the token at an offset, None for one too long to be worth remembering."""
@@ -107,12 +105,12 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
     def read_again(self, line: Line) -> Operation | None:
         """The operation on a line, if one like it was remembered and the values that it names are of its types.
 
-        Its result has been defined then.
+        Its results have been defined then.
         """
         operands = self._values(line.uses)
         if operands is None:
             return None
-        made = self._made_of.get(line.key) or self._made_of.get((*line.key, *_first_places(operands)))
+        made = self._made_of.get(line.key) or self._made_of.get(_key_on(line, operands))
         if made is None:
             return None
         op_class, operand_types, result_types, properties, attributes, regions, place = made
@@ -138,8 +136,7 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
         place = self._place_in(line, op.location)
         if place is None or not all(_stands_alone(region, op.location) for region in op.regions):
             return
-        are_different = len(set(operands)) == len(operands)
-        self._made_of[line.key if are_different else (*line.key, *_first_places(operands))] = _Made(
+        self._made_of[_key_on(line, operands)] = _Made(
             type(op),
             [operand.type for operand in operands],
             [result.type for result in op.results],
@@ -174,10 +171,11 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.ssa_values.get(name, ())[int(number) :] if number else ()
 
 
-def _first_places(values: Sequence[SSAValue]) -> list[int]:
-    """Of each value, which of the different ones it is, in the order in which they are met."""
+def _key_on(line: Line, values: Sequence[SSAValue]) -> tuple[str | int, ...]:
+    """The key of a line that names these values, and, where some are the same, which."""
     numbers: dict[int, int] = {}
-    return [numbers.setdefault(id(value), len(numbers)) for value in values]
+    places = [numbers.setdefault(id(value), len(numbers)) for value in values]
+    return line.key if len(numbers) == len(values) else (*line.key, *places)
 
 
 def _stands_alone(region: Region, location: LocationAttr) -> bool:
