@@ -17,6 +17,7 @@ import jax
 from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 
+from sdy import collector
 from sdy.mesh import Mesh
 from sdy.passes.jax.chosen import Compiler, choosing, chosen
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
@@ -74,7 +75,8 @@ def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]
         if of_context.size > jax.device_count() and lowered.names_meshes:
             refuse_abstract(lowered.function, of_context)
         return None
-    made = remembered(lowered, compilers, partial(_made, lowered, compilers))
+    with collector.paused_and_emptied():
+        made = remembered(lowered, compilers, partial(_made, lowered, compilers))
     if made is None:
         return None
     text, shardings = made

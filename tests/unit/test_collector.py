@@ -2,7 +2,11 @@
 
 import gc
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from weakref import ref
+
+import pytest
 
 from sdy import collector
 
@@ -27,11 +31,23 @@ def test_what_earlier_blocks_have_left_is_collected_when_memory_has_grown():
     assert alive < 0.75 * enough
 
 
-def test_what_is_not_the_collectors_to_collect_stays():
+def test_what_a_block_leaves_is_collected_at_its_end():
+    with collector.paused_and_emptied():
+        assert not gc.isenabled()
+        with collector.paused():
+            left = ref(Node())
+        assert left() is not None
+    assert left() is None
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("pause", [collector.paused, collector.paused_and_emptied])
+def test_what_is_not_the_collectors_to_collect_stays(pause: Callable[[], AbstractContextManager[None]]):
     gc.disable()
     try:
-        with collector.paused():
-            assert not gc.isenabled()
+        with pause():
+            left = ref(Node())
+        assert left() is not None
         assert not gc.isenabled()
     finally:
         gc.enable()
