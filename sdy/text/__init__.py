@@ -36,7 +36,7 @@ from sdy.text.large_stack import again_on_large_stack
 from sdy.text.printing.names import AsmNames
 from sdy.text.printing.printer import Printer
 from sdy.text.reading.other_formats import decoded
-from sdy.text.reading.parser import Parser, parse_module
+from sdy.text.reading.parser import Parser, parse_module, parse_valid_module
 from sdy.text.verification.verifier import verify
 
 __all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "parse_verified", "to_bytecode", "verify"]
@@ -53,9 +53,7 @@ def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = No
         text = decoded(text, filename)
     collector.collect_if_grown()
     with collector.paused():
-        module = parse_module(text, filename, ctx or context())
-        verify(module)
-    return module
+        return parse_valid_module(text, filename, ctx or context())
 
 
 def parse_verified(text: str, filename: str) -> ModuleOp:

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import pytest
@@ -22,7 +22,7 @@ from oracle import OracleError, oracle
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
-from sdy.text import context
+from sdy.text import context, verify
 from sdy.text.large_stack import has_large_stack, on_large_stack
 from sdy.text.reading.parser import parse_module
 
@@ -56,6 +56,30 @@ def test_a_changed_text_is_read_or_refused(text: str, mutations: list[Mutation],
     for mutation in mutations:
         text = mutation(text, choices) if text.strip() else text
     refusal(text)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    text=st.sampled_from(MODULES),
+    mutations=st.lists(st.sampled_from(TOKEN_MUTATIONS), max_size=2),
+    choices=st.randoms(use_true_random=False),
+)
+def test_reading_refuses_what_verifying_refuses(text: str, mutations: list[Mutation], choices: random.Random):
+    for mutation in mutations:
+        text = mutation(text, choices) if text.strip() else text
+    try:
+        module = parse_module(text, "-", context())
+    except DiagnosticError:
+        return
+    assert refusal_of(lambda: sdy.parse(text, "-")) == refusal_of(lambda: verify(module))
+
+
+def refusal_of(function: Callable[[], object]) -> list[str] | None:
+    try:
+        function()
+    except DiagnosticError as problem:
+        return [str(diagnostic) for diagnostic in problem.diagnostics]
+    return None
 
 
 @settings(max_examples=60, deadline=None)

@@ -35,6 +35,7 @@ from sdy.text.reading.other_formats import refuse_other_formats
 from sdy.text.reading.property_storage import NoPlaceError
 from sdy.text.reading.repeated_lines import RepeatedLineParser
 from sdy.text.reading.tokens import integer_value
+from sdy.text.verification.verifier import verify_parts
 
 _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError)
 """What attributes and operations raise when they are built from what the text says."""
@@ -48,6 +49,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
         self._op_types: dict[tuple[str, str], type[Operation]] = {}
+        self._regions_read: set[Region] = set()
 
     # Regions
 
@@ -55,8 +57,9 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         """A region, if one starts here. `arguments` are those of its entry block, which then has no label."""
         if self.parse_optional_punctuation("{") is None:
             return None
+        region = Region()
+        self._regions_read.add(region)
         with self.scope():
-            region = Region()
             if arguments is not None:
                 region.add_block(self._entry_block(arguments))
             elif self.current_token.kind not in (MLIRTokenKind.CARET_IDENT, MLIRTokenKind.R_BRACE):
@@ -144,10 +147,19 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         module.location = self.lines.whole
         return module
 
+    def verify(self, module: ModuleOp) -> None:
+        """Raises DiagnosticError where `module`, which was read here, is not valid."""
+        parts = [*self.to_verify]
+        for op in self.to_verify:
+            written = [region for region in op.regions if region not in self._regions_read]
+            parts += [nested for region in written for nested in region.walk()]
+        verify_parts(module, parts, self.uses_follow_definitions)
+
     def parse_operation(self) -> Operation:
         """One operation, in its own form or the generic one."""
         line = self.line_at(self.pos)
         op = self._parse_new_operation()
+        self.to_verify.append(op)
         if line is not None:
             self.remember(line, op)
         return op
@@ -270,9 +282,21 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         raise self.error_at(token.start, message)
 
 
-@again_on_large_stack
 def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
     """The module that `text` is, or one around the operations that it is, not yet verified. Raises DiagnosticError."""
+    module, _ = _parsed(text, filename, context)
+    return module
+
+
+def parse_valid_module(text: str, filename: str, context: Context) -> ModuleOp:
+    """As `parse_module`, of what is valid; Raises DiagnosticError for what is not."""
+    module, parser = _parsed(text, filename, context)
+    parser.verify(module)
+    return module
+
+
+@again_on_large_stack
+def _parsed(text: str, filename: str, context: Context) -> tuple[ModuleOp, Parser]:
     register_source(filename, text)
     refuse_other_formats(text, filename)
     try:
@@ -281,7 +305,7 @@ def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
         raise error(LineTable(text, filename).place(problem.span.start), problem.msg) from problem
     try:
         with collector.paused():
-            return parser.parse_whole_module()
+            return parser.parse_whole_module(), parser
     except MultipleSpansParseError as problem:
         notes = [(parser.lines.place(span.start), note or "here") for span, note in problem.refs]
         raise parser.error_at(problem.span.start, problem.msg, *notes) from problem

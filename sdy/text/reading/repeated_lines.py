@@ -22,6 +22,7 @@ from sdy.text.reading.lexer import BARE_NAME, SKIPPED, VALUE_NAME
 from sdy.text.reading.locations import ALIASED, LocationParser
 from sdy.text.reading.memory import RememberingParser
 from sdy.text.reading.values import ValueParser
+from sdy.text.verification.verifier import is_valid_as_its_like
 
 _USE = re.compile(rf"%({VALUE_NAME}(?:#[0-9]++)?)")
 _LINE = re.compile(rf'(?:%({VALUE_NAME})(:[0-9]++)? = )?+([^\n]{{1,4096}}+)\n{SKIPPED}(?=(%|"|{BARE_NAME}|.|))')
@@ -64,6 +65,8 @@ class _Made(NamedTuple):
     attributes: dict[str, Attribute]
     regions: list[Region]
     place: int
+    is_verified: bool
+    """Whether each such operation is valid if the first one is, wherever it stands."""
 
 
 class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -73,6 +76,8 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
+        self.to_verify: list[Operation] = []
+        """Those that the validity of others that were read before does not tell the validity of."""
         self._made_of: dict[tuple[str | int, ...], _Made] = {}
         """What was read on different values, by the key of its line, holds where some are the same too; what was read
         where some are the same holds where the same ones are, by `_key_on`."""
@@ -113,7 +118,7 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
         made = self._made_of.get(line.key) or self._made_of.get(_key_on(line, operands))
         if made is None:
             return None
-        op_class, operand_types, result_types, properties, attributes, regions, place = made
+        op_class, operand_types, result_types, properties, attributes, regions, place, is_verified = made
         if [operand.type for operand in operands] != operand_types:
             return None
         if line.location is None:
@@ -122,6 +127,8 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
             return None
         copies = [copy(region, location) for region in regions]
         op = make(op_class, operands, result_types, properties, attributes, copies, location)
+        if not is_verified:
+            self.to_verify.append(op)
         if line.result is not None:
             self.define(line.result, op.results, line.begin)
         return op
@@ -144,6 +151,7 @@ class RepeatedLineParser(  # pyright: ignore[reportIncompatibleMethodOverride]
             op.attributes.copy(),
             [region.clone() for region in op.regions],
             place,
+            is_valid_as_its_like(op),
         )
 
     def _place_in(self, line: Line, location: LocationAttr) -> int | None:

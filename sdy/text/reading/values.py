@@ -24,6 +24,7 @@ class ValueParser(TokenParser):
         super().__init__(context, text, filename)
         self._defined_here: list[str] = []
         self._uses: dict[tuple[str, int], int] = {}
+        """Where values were first used that were not defined yet."""
 
     def resolve_operand(self, operand: UnresolvedOperand, type: _AttributeT) -> SSAValue[_AttributeT]:  # noqa: A002
         """The value that an operand names, or a placeholder when it is defined further down."""
@@ -109,6 +110,11 @@ class ValueParser(TokenParser):
                     (self.lines.place(use), f"previously used here with type '{forward.type}'"),
                 )
             forward.replace_all_uses_with(values[index])
+
+    @property
+    def uses_follow_definitions(self) -> bool:
+        """Whether each value that was used had been defined by then, in the same region or around it."""
+        return not self._uses
 
     @contextmanager
     def scope(self) -> Generator[None]:

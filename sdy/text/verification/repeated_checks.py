@@ -46,7 +46,7 @@ class BodyCheck:
         self._right: set[tuple[object, ...]] = set()
 
     def __call__(self, op: Operation) -> None:
-        whole = _whole(op) if _is_verified_by_body(op.__class__) else None
+        whole = _whole(op) if is_verified_by_body(op.__class__) else None
         if whole is None or whole not in self._right:
             self._check(op)
         if whole is not None:
@@ -54,7 +54,7 @@ class BodyCheck:
 
 
 @cache
-def _is_verified_by_body(op_class: type[Operation]) -> bool:
+def is_verified_by_body(op_class: type[Operation]) -> bool:
     return op_class.has_trait(VerifiedByBody, value_if_unregistered=False)
 
 

@@ -6,12 +6,13 @@ alone, so that it is asked once for all that share it. The rest holds for all op
 branches stay in their region, and a value is defined where it can be seen, before it is used.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from inspect import getclosurevars
 from weakref import WeakKeyDictionary
 
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOpSymbolUserOpInterface, FuncOp
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait, SingleBlockImplicitTerminator
@@ -24,11 +25,15 @@ from sdy.ir.walking import operations_in_block
 from sdy.text.large_stack import again_on_large_stack
 from sdy.text.verification.builtin_checks import CHECKS
 from sdy.text.verification.definition_checks import check_beyond_key, check_definition
-from sdy.text.verification.repeated_checks import AttributeCheck, BodyCheck
+from sdy.text.verification.repeated_checks import AttributeCheck, BodyCheck, is_verified_by_body
 from sdy.text.verification.visibility import check_visibility, is_isolated
 
 _known: WeakKeyDictionary[Operation, Remembered[None]] = WeakKeyDictionary()
 """What was right by its key in each module that is still there: it is verified when it is read, and after passes."""
+
+
+_CHECKED_BY_OTHERS = (CallOpSymbolUserOpInterface, IsolatedFromAbove, IsTerminator)
+"""Traits of whose checks there are others here, in MLIR's words."""
 
 
 @collector.paused()
@@ -38,7 +43,7 @@ def verify(top: Operation) -> None:
 
     What holds for functions holds for all operations that are isolated from above, as in MLIR.
     """
-    checks = _Checks(_known.setdefault(top, Remembered(_check_by_key)))
+    checks = _Checks.of(top)
     problems: list[DiagnosticError] = []
     isolated = [top]
     for part in isolated:
@@ -50,26 +55,63 @@ def verify(top: Operation) -> None:
         raise DiagnosticError(*(diagnostic for problem in problems for diagnostic in problem.diagnostics))
 
 
+@collector.paused()
+@again_on_large_stack
+def verify_parts(module: ModuleOp, parts: Iterable[Operation], uses_follow_definitions: bool) -> None:
+    """As `verify`, of a `module` in which all but `parts` are valid as their like is, which is among these.
+
+    `uses_follow_definitions` says of all values that they were defined, in the same region or around it, when used.
+    """
+    checks = _Checks.of(module)
+    is_flat = True
+    try:
+        checks(module)
+        for op in parts:
+            checks(op)
+            is_flat = is_flat and not (op.regions and is_isolated(op) and op.parent_op() not in (module, None))
+    except DiagnosticError:
+        verify(module)
+        raise
+    if not (uses_follow_definitions and is_flat) or any(op.results for op in module.ops):
+        verify(module)
+
+
+def is_valid_as_its_like(op: Operation) -> bool:
+    """Whether `op` is valid wherever it stands if an operation is that differs but in its operands.
+
+    Its regions, if any, are to use nothing from outside.
+    """
+    of_itself = is_verified_by_key(op.__class__) or is_verified_by_body(op.__class__)
+    return of_itself and not op.attributes and not _ends_block(op.__class__)
+
+
 class _Checks:
     """What is checked of each operation in turn; what was right is remembered."""
 
     def __init__(self, by_key: Remembered[None]) -> None:
-        self.attributes = AttributeCheck()
-        self.by_key = by_key
-        self.beyond_key = BodyCheck(_check_beyond_key)
+        self._attributes = AttributeCheck()
+        self._by_key = by_key
+        self._beyond_key = BodyCheck(_check_beyond_key)
+
+    @classmethod
+    def of(cls, top: Operation) -> "_Checks":
+        return cls(_known.setdefault(top, Remembered(_check_by_key)))
+
+    def __call__(self, op: Operation) -> None:
+        if op.attributes or op.__class__ is FuncOp:
+            self._attributes(op)
+        self._by_key(op)
+        if _looks_around(op.__class__):
+            self._beyond_key(op)
+        if _ends_block(op.__class__):
+            _check_place(op)
 
 
-def _verify_part(part: Operation, checks: _Checks) -> list[Operation]:
+def _verify_part(part: Operation, check: _Checks) -> list[Operation]:
     """Verify `part` but for the isolated operations in it, and return these."""
     isolated: list[Operation] = []
     for op in _with_nested(part, isolated):
-        if op.attributes or op.__class__ is FuncOp:
-            checks.attributes(op)
-        checks.by_key(op)
-        if _looks_around(op.__class__):
-            checks.beyond_key(op)
-        if _ends_block(op.__class__):
-            _check_place(op)
+        check(op)
     check_visibility(part)
     return isolated
 
@@ -139,7 +181,7 @@ def _checks(op_class: type[Operation]) -> tuple[Callable[[Operation], None], ...
         (
             trait
             for trait in op_class.get_traits_of_type(OpTrait)
-            if type(trait).verify is not OpTrait.verify and not isinstance(trait, IsolatedFromAbove | IsTerminator)
+            if type(trait).verify is not OpTrait.verify and not isinstance(trait, _CHECKED_BY_OTHERS)
         ),
         key=str,
     )
