@@ -55,6 +55,7 @@ class BodyCheck:
 
 @cache
 def is_verified_by_body(op_class: type[Operation]) -> bool:
+    """Whether all that is checked of a class's operations depends on their key and their regions."""
     return op_class.has_trait(VerifiedByBody, value_if_unregistered=False)
 
 
