@@ -24,7 +24,7 @@ from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.given_shardings import GivenShardings
 from sdy.passes.jax.jax_internals import ToCompile, before_xla_compiles
 from sdy.passes.jax.laid_out import LaidOut, asked_by
-from sdy.passes.jax.local_program import LocalProgram, parsed
+from sdy.passes.jax.local_program import LocalProgram
 from sdy.passes.jax.persistent_cache import Manual, remembered
 from sdy.passes.policy.policy import Policy
 
@@ -76,16 +76,12 @@ def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]
             refuse_abstract(lowered.function, of_context)
         return None
     with collector.paused_and_emptied():
-        made = remembered(lowered, compilers, partial(_made, lowered, compilers))
-    if made is None:
-        return None
-    text, shardings = made
-    return parsed(text, lowered.module.context), shardings
+        return remembered(lowered, compilers, partial(_made, lowered, compilers))
 
 
 def _made(lowered: ToCompile, compilers: Sequence[Compiler]) -> Manual | None:
     laid_out = LaidOut.of(lowered, compilers)
-    return laid_out.manual() if laid_out.is_sharded else None
+    return laid_out.manual(lowered.module.context) if laid_out.is_sharded else None
 
 
 def _warn_of_other_devices(lowered: ToCompile, asked: Iterable[Compiler]) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import jax
 from jax import export
 from jax.extend.source_info_util import register_exclusion
+from jaxlib.mlir import ir
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.callables import Function
-from sdy.dialect.attributes import OPERATOR
+from sdy.passes.jax.from_bindings import module_from_bindings
 from sdy.passes.jax.operator_calls import name_operator_calls
 from sdy.passes.jax.python_callbacks import let_each_device_call
 from sdy.text import parse_verified
@@ -40,13 +41,12 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
             "from_jax takes a function or what jax.jit(f).lower(...) or jax.export.export(...)(...) returns, "
             f"not {type(program).__name__}"
         )
-    return module_of(lowered.as_text(debug_info=True))
+    return module_of(lowered.compiler_ir("stablehlo"))
 
 
-def module_of(text: str) -> ModuleOp:
-    """The module that jax lowered a program to, whose text this is."""
-    module = parse_verified(text, "<jax>")
-    if OPERATOR in text:
-        name_operator_calls(module)
+def module_of(lowered: ir.Module | str) -> ModuleOp:
+    """The module that jax lowered a program to, which is this, or has this text."""
+    module = parse_verified(lowered, "<jax>") if isinstance(lowered, str) else module_from_bindings(lowered)
+    name_operator_calls(module)
     let_each_device_call(module)
     return module

@@ -72,11 +72,6 @@ class ToCompile:
         """Whether the module speaks of meshes."""
         return any(op.operation.name == "sdy.mesh" for op in self.module.body.operations)
 
-    @property
-    def text(self) -> str:
-        """The module as MLIR text, with what jax knows of where its operations come from."""
-        return str(self.module.operation.get_asm(enable_debug_info=True))
-
     @cached_property
     def text_without_places(self) -> str:
         """The module as MLIR text, without where its operations come from."""

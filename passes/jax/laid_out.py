@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import jax
 from jax.sharding import NamedSharding
+from jaxlib.mlir import ir
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from sdy.dialect.meshes import named_meshes
@@ -20,8 +21,8 @@ from sdy.passes.jax.lowered_layouts import lowered_layouts
 from sdy.passes.jax.manual_program import make_manual
 from sdy.passes.jax.sharded_program import ShardedProgram
 from sdy.passes.jax.sharding_constraint import give_to_main
+from sdy.passes.jax.to_bindings import module_to_bindings
 from sdy.passes.layouts import PartitionedLayout, cheapest
-from sdy.text import format
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class LaidOut:
             devices = ()  # jax, which was told of no device, has taken one
         like = next((mesh.abstract_mesh for mesh in meshes if not devices or mesh.size == len(devices)), None)
         with elapsed_time_logged("parsing", lowered.function):
-            declared = module_of(lowered.text)
+            declared = module_of(lowered.module)
         if like is not None and like.size > 1:
             name_mesh(declared, like)
         module = clone(declared)
@@ -69,14 +70,14 @@ class LaidOut:
         """What the devices run, as a function of whole arrays."""
         return ShardedProgram.of(self.layout.local, self.devices, self.like, self._tokens)
 
-    def manual(self) -> tuple[str, list[NamedSharding]]:
-        """What the devices run, as the text of a module for who calls that of jax, and where its results lie.
+    def manual(self, context: ir.Context) -> tuple[ir.Module, list[NamedSharding]]:
+        """What the devices run, as a module in `context` for who calls that of jax, and where its results lie.
 
         It is made of `layout.local`, in place: nothing else can be asked afterwards.
         """
         module = self.layout.local
         shardings = make_manual(module, self.declared, self.devices, self.like, self._tokens)
-        return format(module, generic=True, debuginfo=True), shardings
+        return module_to_bindings(module, context), shardings
 
     @property
     def _tokens(self) -> int:

@@ -27,16 +27,18 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from jaxlib.mlir import ir
 
 import sdy
 from sdy.diagnostics import Diagnostic, capture, report
 from sdy.passes.jax.chosen import Compiler, compares_layouts
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.jax_internals import PersistentCache, ToCompile, persistent_cache
+from sdy.passes.jax.local_program import parsed
 from sdy.rules.call_targets import has_own_rule
 
-Manual: TypeAlias = tuple[str, list[NamedSharding]]
-"""What XLA is given to compile, as the text of a module, and where its results lie."""
+Manual: TypeAlias = tuple[ir.Module, list[NamedSharding]]
+"""What XLA is given to compile, and where its results lie."""
 
 _LOGGER = logging.getLogger(__name__)
 _BUILT_ON = ("jax", "jaxlib", "xdsl")
@@ -52,7 +54,7 @@ def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable
     if kept is None or not _is_told_by_its_text(lowered, compilers):
         return make()
     name = _name(lowered, compilers)
-    if (found := _found(kept, name, lowered.devices)) is not None:
+    if (found := _found(kept, name, lowered)) is not None:
         return found
     start = time.perf_counter()
     told: list[Diagnostic] = []
@@ -71,12 +73,12 @@ def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable
     return made
 
 
-def _found(kept: PersistentCache, name: str, devices: Sequence[Device]) -> Manual | None:
+def _found(kept: PersistentCache, name: str, lowered: ToCompile) -> Manual | None:
     """What the entry of this name says; None where there is none that can be read."""
     try:
         entry = kept.get(name)
-        return None if entry is None else _read(entry, devices)
-    except (OSError, zlib.error, LookupError, TypeError, ValueError) as problem:
+        return None if entry is None else _read(entry, lowered)
+    except (OSError, zlib.error, ir.MLIRError, LookupError, TypeError, ValueError) as problem:
         _LOGGER.warning("%s cannot be read from jax's persistent cache: %s", name, problem)
         return None
 
@@ -126,7 +128,7 @@ def _devices(mesh: AnyMesh) -> Sequence[Device]:
 
 
 def _written(made: Manual, devices: Sequence[Device]) -> bytes:
-    text, shardings = made
+    module, shardings = made
     places = {device: place for place, device in enumerate(devices)}
     said = [
         {
@@ -138,13 +140,18 @@ def _written(made: Manual, devices: Sequence[Device]) -> bytes:
         }
         for sharding in shardings
     ]
+    text = str(module.operation.get_asm(enable_debug_info=True))
     return zlib.compress(json.dumps({"shardings": said, "text": text}).encode(), level=1)
 
 
-def _read(entry: bytes, devices: Sequence[Device]) -> Manual:
-    """What `_written` wrote. Raises zlib.error, LookupError, TypeError or ValueError where the entry is damaged."""
+def _read(entry: bytes, lowered: ToCompile) -> Manual:
+    """What `_written` wrote, for what is lowered.
+
+    Raises zlib.error, ir.MLIRError, LookupError, TypeError or ValueError where the entry is damaged.
+    """
     found = json.loads(zlib.decompress(entry))
-    return found["text"], [_sharding(said, devices) for said in found["shardings"]]
+    shardings = [_sharding(said, lowered.devices) for said in found["shardings"]]
+    return parsed(found["text"], lowered.module.context), shardings
 
 
 def _sharding(said: Mapping[str, Any], devices: Sequence[Device]) -> NamedSharding:

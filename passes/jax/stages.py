@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 from jax.export import is_symbolic_dim
+from jax.interpreters import mlir
 from jax.sharding import AbstractMesh
 from jax.tree_util import tree_leaves
 from xdsl.dialects.builtin import ModuleOp
@@ -16,7 +17,6 @@ from sdy.passes.jax.chosen import Compiler, choosing
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ToCompile, with_module
 from sdy.passes.jax.laid_out import LaidOut, asked_by
-from sdy.passes.jax.local_program import parsed
 from sdy.passes.jax.refused_kernels import refused_kernels_told
 from sdy.passes.jax.sharded_program import ShardedProgram
 
@@ -181,7 +181,7 @@ class Traced:
             lowered = self._in_jax.lower(lowering_platforms=lowering_platforms)
             saved = self._in_jax.lower(lowering_platforms=lowering_platforms, **options)
         laid_out = _lay_out(lowered, self._compilers)
-        return with_module(saved, parsed(laid_out.manual()[0])) if laid_out.is_sharded else saved
+        return with_module(saved, laid_out.manual(mlir.make_ir_context())[0]) if laid_out.is_sharded else saved
 
     @property
     def _platforms(self) -> tuple[str, ...] | None:

@@ -8,7 +8,7 @@ A program that names `stablehlo.dot` loads `dot.py`, the file of the package tha
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
@@ -122,11 +122,9 @@ class FamilyContext(Context):
         return dialect if isinstance(dialect, FamilyDialect) else None
 
 
-def _defined(file: str, kind: type[T]) -> Iterator[type[T]]:
+@cache
+def _defined(file: str, kind: type[T]) -> tuple[type[T], ...]:
     """What of a kind a file defines, without the bases that have no name of their own."""
-    for defined in vars(import_module(file)).values():
-        if not isinstance(defined, type) or defined.__module__ != file:
-            continue
-        # With abstract classes, issubclass is slow to say no.
-        if kind in defined.__mro__ and "name" in vars(defined):
-            yield defined
+    classes = [each for each in vars(import_module(file)).values() if isinstance(each, type)]
+    # With abstract classes, issubclass is slow to say no.
+    return tuple(each for each in classes if each.__module__ == file and kind in each.__mro__ and "name" in vars(each))

@@ -95,6 +95,8 @@ class Aliases:
 
     def meet(self, attribute: Attribute, *, deferred: bool = False) -> int:
         """Note that the text needs an attribute, after the program if `deferred`. Returns how deep it nests aliases."""
+        if not self.used:
+            return 0
         word = _word(attribute)
         if word is None:
             met = self._met.get(id(attribute))

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import IRDLOperation, OptPropertyDef
 
+from sdy.text.printing.assembly_formats import ASSEMBLY_FORMATS
 from sdy.text.reading.dictionaries import DictionaryParser
 from sdy.text.reading.memory import RememberingParser
 from sdy.text.reading.property_storage import check_storage
@@ -16,7 +17,7 @@ _Dictionary = dict[str, Attribute]
 
 
 @cache
-def default_properties(op_type: type[Operation]) -> tuple[tuple[str, Attribute], ...]:
+def _default_properties(op_type: type[Operation]) -> tuple[tuple[str, Attribute], ...]:
     """The properties that an operation of this type always has, with their values where a text does not give them."""
     if not issubclass(op_type, IRDLOperation):
         return ()
@@ -28,10 +29,32 @@ def default_properties(op_type: type[Operation]) -> tuple[tuple[str, Attribute],
     )
 
 
+def inherent_and_other(op_type: type[Operation], attributes: _Dictionary) -> tuple[_Dictionary, _Dictionary]:
+    """The properties of an operation, and its other attributes, where all were given as attributes.
+
+    They were written so before MLIR had properties.
+    """
+    if not attributes or not issubclass(op_type, IRDLOperation):
+        return {}, attributes
+    inherent = [name for name in op_type.get_irdl_definition().properties if name in attributes]
+    return {name: attributes.pop(name) for name in inherent}, attributes
+
+
+def complete(op: Operation) -> None:
+    """Give `op`, which is as the generic form says, the properties that it always has; others become attributes."""
+    for name, value in _default_properties(op.__class__):
+        op.properties.setdefault(name, value)
+    if (assembly_format := ASSEMBLY_FORMATS.get(op.__class__)) is not None:
+        op.attributes.update({key: op.properties.pop(key) for key in assembly_format.inherent if key in op.properties})
+
+
 class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
     """The part of the parser that reads operations in the generic form."""
 
-    def parse_generic_operation(self, op_type: type[Operation]) -> Operation:
+    def parse_generic_operation(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, op_type: type[Operation], start: int
+    ) -> Operation:
+        """What follows the name of an operation, which stands at `start`."""
         self.parse_punctuation("(", " to start operand list")
         uses = self.parse_optional_undelimited_comma_separated_list(
             self.parse_optional_unresolved_operand, self.parse_unresolved_operand
@@ -49,7 +72,10 @@ class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
         function_type = self.parse_function_type()
         location = self.parse_optional_location()
         types = self._types_of(uses or (), function_type, type_start)
-        properties, attributes = self._inherent_and_other(op_type, properties, attributes)
+        if properties:
+            check_storage(op_type, properties)
+        else:
+            properties, attributes = inherent_and_other(op_type, attributes)
         return op_type.create(
             operands=[self.resolve_operand(use, type_) for use, type_ in zip(uses or (), types, strict=True)],
             result_types=function_type.outputs.data,
@@ -57,21 +83,8 @@ class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
             attributes=attributes,
             successors=successors,
             regions=regions,
-            location=location,
+            location=location or self.lines.attribute(start),
         )
-
-    def _inherent_and_other(
-        self, op_type: type[Operation], properties: _Dictionary, attributes: _Dictionary
-    ) -> tuple[_Dictionary, _Dictionary]:
-        """The properties of an operation and its other attributes, as what it is given is understood."""
-        if properties:
-            check_storage(op_type, properties)
-            return properties, attributes
-        if attributes and issubclass(op_type, IRDLOperation):
-            # Before MLIR had properties, they were written among the attributes.
-            inherent = [name for name in op_type.get_irdl_definition().properties if name in attributes]
-            return {name: attributes.pop(name) for name in inherent}, attributes
-        return {}, attributes
 
     def _types_of(self, uses: Sequence[object], function_type: FunctionType, start: int) -> Sequence[Attribute]:
         types = function_type.inputs.data

@@ -29,7 +29,7 @@ from sdy.text.printing.names import asm_names
 from sdy.text.reading.affine_parser import AffineParser
 from sdy.text.reading.builtin_syntax import BuiltinSyntaxParser
 from sdy.text.reading.dialect_symbols import DialectSymbolParser
-from sdy.text.reading.generic_form import GenericFormParser, default_properties
+from sdy.text.reading.generic_form import GenericFormParser, complete
 from sdy.text.reading.lexer import LazyToken
 from sdy.text.reading.other_formats import refuse_other_formats
 from sdy.text.reading.property_storage import NoPlaceError
@@ -180,8 +180,8 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
             stack.append(asm_names(op_type).default_dialect)
             op = self._parse_custom_operation(op_type)
             stack.pop()
-        if isinstance(op.location, UnknownLoc):
-            op.location = self.parse_optional_location() or self.lines.attribute(token.start)
+            if isinstance(op.location, UnknownLoc):
+                op.location = self.parse_optional_location() or self.lines.attribute(token.start)
 
         if bound:
             self._bind_results(op, bound, start)
@@ -222,17 +222,12 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def _parse_operation_generically(self, op_type: type[Operation], start: int) -> Operation:
         try:
-            op = self.parse_generic_operation(op_type)
+            op = self.parse_generic_operation(op_type, start)
         except ChainedParseError as problem:
             raise problem.close() from None
         except NoPlaceError as problem:
             raise self.error_at(start, str(problem)) from None
-        for name, value in default_properties(op_type):
-            op.properties.setdefault(name, value)
-        if (assembly_format := ASSEMBLY_FORMATS.get(op_type)) is not None:
-            op.attributes.update(
-                {key: op.properties.pop(key) for key in assembly_format.inherent if key in op.properties}
-            )
+        complete(op)
         return op
 
     def _bind_results(self, op: Operation, bound: Sequence[tuple[LazyToken, int]], start: int) -> None:

@@ -1,0 +1,146 @@
+"""A module of xDSL as one that jaxlib's MLIR has in memory, by MLIR's Python bindings and without its text.
+
+Types and attributes are made of their texts, each once; what an operation is made of besides is given as it is, in a
+tenth of the time in which a whole text is printed and read.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from jaxlib.mlir import ir
+from xdsl.dialects.builtin import (
+    CallSiteLoc,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    FileLineColLoc,
+    FusedLoc,
+    ModuleOp,
+    NameLoc,
+    NoneAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from sdy.array_types import element_dtype
+from sdy.interpreter.values import constant_array
+from sdy.ir.walking import operations_in_block
+from sdy.text.large_stack import again_on_large_stack
+from sdy.text.printing.location_text import FileRange, fused_parts
+from sdy.text.printing.printer import Printer
+
+
+@again_on_large_stack
+def module_to_bindings(module: ModuleOp, context: ir.Context) -> ir.Module:
+    """The same module, in this context; raises ir.MLIRError where MLIR does not take something in it."""
+    with context:
+        builder = _Builder()
+        made = ir.Module.create(builder.location(module.location))
+        for name, attribute in (module.properties | module.attributes).items():
+            made.operation.attributes[name] = builder.attribute(attribute)
+        builder.fill(made.body, module.body.block)
+        made.operation.verify()
+        return made
+
+
+class _Builder:
+    """Builds the operations of one module in the context that is entered."""
+
+    def __init__(self) -> None:
+        self._text_of = Printer(with_aliases=False).text_of
+        self._values: dict[SSAValue, ir.Value] = {}
+        self._types: dict[int, ir.Type] = {}
+        self._attributes: dict[int, ir.Attribute] = {}
+        self._locations: dict[int, ir.Location] = {}
+
+    def fill(self, made: ir.Block, block: Block) -> None:
+        """Add the operations of `block`, whose arguments are those of `made`."""
+        self._values.update(zip(block.args, made.arguments, strict=True))
+        at_end = ir.InsertionPoint(made)
+        for op in operations_in_block(block):
+            self._add(op, at_end)
+
+    def _add(self, op: Operation, at: ir.InsertionPoint) -> None:
+        made = ir.Operation.create(
+            op.name,
+            results=[self._type(result.type) for result in op.results],
+            operands=[self._values[operand] for operand in op.operands],
+            attributes={name: self.attribute(value) for name, value in (op.properties | op.attributes).items()},
+            regions=len(op.regions),
+            loc=self.location(op.location),
+            ip=at,
+        )
+        self._values.update(zip(op.results, made.results, strict=True))
+        for region, new in zip(op.regions, made.regions, strict=True):
+            for block in region.blocks:
+                types = [self._type(argument.type) for argument in block.args]
+                locations = [self.location(argument.location) for argument in block.args]
+                self.fill(new.blocks.append(*types, arg_locs=locations), block)
+
+    def _type(self, type_: Attribute) -> ir.Type:
+        known = self._types.get(id(type_))
+        if known is None:
+            known = self._types[id(type_)] = ir.Type.parse(self._text_of(type_))
+        return known
+
+    def attribute(self, attribute: Attribute) -> ir.Attribute:
+        """The same attribute."""
+        known = self._attributes.get(id(attribute))
+        if known is None:
+            known = self._attributes[id(attribute)] = self._new_attribute(attribute)
+        return known
+
+    def _new_attribute(self, attribute: Attribute) -> ir.Attribute:
+        if isinstance(attribute, DenseIntOrFPElementsAttr):
+            constant = cast(DenseIntOrFPElementsAttr, attribute)
+            element_type: Attribute = constant.get_element_type()
+            if isinstance(element_type, ComplexType):  # for which the bindings have no class that a text would lead to
+                array = constant_array(constant, cast(np.dtype[Any], element_dtype(element_type)))
+                return ir.DenseElementsAttr.get(array, type=self._type(cast(Attribute, constant.get_type())))
+        return ir.Attribute.parse(self._text_of(attribute))
+
+    def location(self, location: Attribute) -> ir.Location:
+        """The same location."""
+        known = self._locations.get(id(location))
+        if known is None:
+            known = self._locations[id(location)] = _LOCATIONS[type(location)](location, self)
+        return known
+
+
+# Locations, which MLIR makes in the context that is entered.
+
+
+def _unknown(_: UnknownLoc, __: _Builder) -> ir.Location:
+    return ir.Location.unknown()
+
+
+def _place(place: FileLineColLoc, _: _Builder) -> ir.Location:
+    return ir.Location.file(place.filename.data, place.line.data, place.column.data)
+
+
+def _named(name: NameLoc, builder: _Builder) -> ir.Location:
+    child = None if isinstance(name.location, NoneAttr) else builder.location(name.location)
+    return ir.Location.name(name.desc.data, child)
+
+
+def _call(call: CallSiteLoc, builder: _Builder) -> ir.Location:
+    return ir.Location.callsite(builder.location(call.callee), [builder.location(call.caller)])
+
+
+def _fused(fusion: FusedLoc, builder: _Builder) -> ir.Location:
+    parts = fused_parts(fusion)
+    if isinstance(fusion.metadata, FileRange):
+        start, end = cast(tuple[FileLineColLoc, FileLineColLoc], parts)
+        begin, until = (start.line.data, start.column.data), (end.line.data, end.column.data)
+        return ir.Location.file(start.filename.data, *begin, *until)
+    metadata = None if isinstance(fusion.metadata, NoneAttr) else builder.attribute(fusion.metadata)
+    return ir.Location.fused([builder.location(part) for part in parts], metadata)
+
+
+_LOCATIONS: dict[type[Attribute], Callable[[Any, _Builder], ir.Location]] = {
+    CallSiteLoc: _call,
+    FileLineColLoc: _place,
+    FusedLoc: _fused,
+    NameLoc: _named,
+    UnknownLoc: _unknown,
+}
