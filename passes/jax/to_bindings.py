@@ -92,12 +92,15 @@ class _Builder:
 
     def _new_attribute(self, attribute: Attribute) -> ir.Attribute:
         if isinstance(attribute, DenseIntOrFPElementsAttr):
-            constant = cast(DenseIntOrFPElementsAttr, attribute)
-            element_type: Attribute = constant.get_element_type()
-            if isinstance(element_type, ComplexType):  # for which the bindings have no class that a text would lead to
-                array = constant_array(constant, cast(np.dtype[Any], element_dtype(element_type)))
-                return ir.DenseElementsAttr.get(array, type=self._type(cast(Attribute, constant.get_type())))
+            return self._constant(cast("DenseIntOrFPElementsAttr[Any]", attribute))
         return ir.Attribute.parse(self._text_of(attribute))
+
+    def _constant(self, constant: DenseIntOrFPElementsAttr[Any]) -> ir.Attribute:
+        element_type: Attribute = constant.get_element_type()
+        dtype = cast("np.dtype[Any]", element_dtype(element_type))
+        if isinstance(element_type, ComplexType):  # for these the bindings have no class, so that no text leads to one
+            return ir.DenseElementsAttr.get(constant_array(constant, dtype), type=self._type(constant.get_type()))
+        return ir.Attribute.parse(self._text_of(constant))
 
     def location(self, location: Attribute) -> ir.Location:
         """The same location."""
