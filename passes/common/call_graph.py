@@ -7,7 +7,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 
 from sdy.diagnostics import DiagnosticError, error
-from sdy.ir.walking import operations_of
+from sdy.ir.walking import operations_at_top, operations_of
 from sdy.passes.common.symbols import Symbols
 
 ORIGINAL_NAME = "sdy.original_func_name"
@@ -18,12 +18,12 @@ EXECUTION_THREAD = "execution_thread"
 
 def functions(module: ModuleOp) -> list[FuncOp]:
     """The functions of `module` that have a body, in order."""
-    return [op for op in module.ops if isinstance(op, FuncOp) and not op.is_declaration]
+    return [op for op in operations_at_top(module) if isinstance(op, FuncOp) and not op.is_declaration]
 
 
 def find_main_function(module: ModuleOp) -> FuncOp | None:
     """The function that the program starts in: the only one, or `@main`; None if there is neither."""
-    every = [op for op in module.ops if isinstance(op, FuncOp)]
+    every = [op for op in operations_at_top(module) if isinstance(op, FuncOp)]
     if len(every) == 1:
         return every[0]
     return next((function for function in every if function.sym_name.data == "main"), None)

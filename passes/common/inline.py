@@ -3,13 +3,15 @@
 from collections.abc import Callable
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import warn
 from sdy.dialect.shardings import has_result_shardings
+from sdy.ir.building import copy_body
+from sdy.ir.locations import call_site
 from sdy.passes.common.call_graph import callee, callees_first, calls_in
 from sdy.passes.common.canonicalize import CanonicalizePass
 from sdy.passes.common.function_shardings import function_argument_shardings, function_result_shardings
@@ -62,9 +64,9 @@ def inline_calls(module: ModuleOp, before: Callable[[CallOp, FuncOp], None] = la
             called = callee(call, symbols)
             if called in finished and _may_be_inlined(call, called):
                 before(call, called)
-                body = called.body.clone()
+                body = copy_body(called.body)
                 for op in body.walk():
-                    op.location = CallSiteLoc(op.location, call.location)
+                    op.location = call_site(op.location, call.location)
                 inline_body(call, body.block)
         finished.add(function)
 

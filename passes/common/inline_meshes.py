@@ -8,6 +8,7 @@ from xdsl.passes import ModulePass
 
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
+from sdy.ir.walking import operations_at_top
 from sdy.mesh import Mesh
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
@@ -40,6 +41,6 @@ class InlineMeshesPass(ModulePass):
         transform_shardings(op, lambda sharding: replace(sharding, mesh=inline(sharding.mesh)))
         transform_replica_group_meshes(op, inline)
         symbols = Symbols(op)
-        for mesh in list(op.ops):
+        for mesh in operations_at_top(op):
             if isinstance(mesh, MeshOp):
                 symbols.erase(mesh)

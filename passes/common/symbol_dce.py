@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 
 from sdy.dialect.attributes import TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.ir.editing import AnalysisPreservingPass
-from sdy.ir.walking import attributes_in
+from sdy.ir.walking import attributes_in, operations_at_top
 from sdy.passes.common.call_graph import calls_by_function
 from sdy.passes.common.symbols import Symbols
 from sdy.sharding import TensorSharding
@@ -36,14 +36,16 @@ class SymbolDcePass(AnalysisPreservingPass):
     name = "symbol-dce"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        symbols = Symbols(op)
-        calls = calls_by_function(op)
-        live = {operation for operation in op.ops if not _is_discardable(operation)}
+        there = operations_at_top(op)
+        live = {operation for operation in there if not _is_discardable(operation)}
+        if len(live) == len(there):
+            return
+        symbols, calls = Symbols(op), calls_by_function(op)
         # Nearly all that is used is called, and calls are found sooner than names in attributes.
         _add_reached(live, symbols, lambda root: [call.callee.root_reference.data for call in calls.get(root, ())])
-        if not live.issuperset(op.ops):
+        if not live.issuperset(there):
             _add_reached(live, symbols, lambda root: _names_in(attributes_in(root)))
-        for operation in list(op.ops):
+        for operation in there:
             if operation not in live:
                 symbols.erase(operation)
 

@@ -10,6 +10,7 @@ from xdsl.traits import SymbolOpInterface
 
 from sdy.ir.editing import erase, insert
 from sdy.ir.traits import has_trait
+from sdy.ir.walking import operations_at_top
 
 
 class Symbols:
@@ -58,7 +59,7 @@ def symbol_name(operation: Operation) -> str:
 
 
 def _named_operations(module: ModuleOp) -> Iterator[tuple[str, Operation]]:
-    for operation in module.ops:
+    for operation in operations_at_top(module):
         if has_trait(operation, SymbolOpInterface) and operation.get_attr_or_prop("sym_name"):
             yield symbol_name(operation), operation
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 
-from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 
 from sdy.dialect.ops import ManualComputationOp
+from sdy.ir.building import copy_body
+from sdy.ir.locations import call_site
 from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.common.call_graph import callee, recursion_error
 from sdy.passes.common.regions import inline_body
@@ -38,10 +40,10 @@ def inline_calls_in(computations: Iterable[ManualComputationOp], module: ModuleO
 
 def _inline(call: CallOp, function: FuncOp) -> list[CallOp]:
     """The calls in what takes the place of `call`."""
-    body = function.body.clone()
+    body = copy_body(function.body)
     inside = list(body.walk())
     for op in inside:
-        op.location = CallSiteLoc(op.location, call.location)
+        op.location = call_site(op.location, call.location)
     inline_body(call, body.block)
     invalidate()
     return [op for op in inside if isinstance(op, CallOp)]

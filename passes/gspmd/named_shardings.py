@@ -15,6 +15,7 @@ from sdy.gspmd.hlo_sharding import HloSharding
 from sdy.gspmd.meshes import FoundMeshes
 from sdy.ir.editing import insert
 from sdy.ir.shapes import rank
+from sdy.ir.walking import operations_at_top
 from sdy.mesh import Mesh
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.gspmd.texts import HLO_SHARDING, Texts
@@ -78,7 +79,7 @@ class NamedShardings:
         if mesh not in self._names:
             wanted = f"maximal_mesh_{mesh.device_ids[0]}" if mesh.is_maximal else "mesh"
             symbols = Symbols(self._module)
-            there = [op for op in self._module.ops if isinstance(op, MeshOp)]
+            there = [op for op in operations_at_top(self._module) if isinstance(op, MeshOp)]
             added = MeshOp(wanted, mesh)
             insert(added, InsertPoint.after(there[-1]) if there else InsertPoint.at_start(self._module.body.block))
             self._names[mesh] = symbols.insert(added)

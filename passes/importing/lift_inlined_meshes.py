@@ -18,6 +18,7 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import MeshOp
 from sdy.ir.editing import AnalysisPreservingPass, insert
+from sdy.ir.walking import operations_at_top
 from sdy.mesh import Mesh
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
@@ -52,7 +53,7 @@ class LiftInlinedMeshesPass(AnalysisPreservingPass):
         symbols = Symbols(op)
         names: dict[str | Mesh, str] = {}
         last_mesh: MeshOp | None = None
-        for mesh in [operation for operation in op.ops if isinstance(operation, MeshOp)]:
+        for mesh in [operation for operation in operations_at_top(op) if isinstance(operation, MeshOp)]:
             name = mesh.sym_name.data
             if mesh.mesh.data in names:
                 names[name] = names[mesh.mesh.data]
@@ -71,7 +72,7 @@ class LiftInlinedMeshesPass(AnalysisPreservingPass):
 
         transform_shardings(op, lambda sharding: replace(sharding, mesh=lift(sharding.mesh)))
         transform_replica_group_meshes(op, lift)
-        for mesh in op.ops:
+        for mesh in operations_at_top(op):
             if isinstance(mesh, MeshOp):
                 mesh.attributes.setdefault("stablehlo.mesh", _stablehlo_mesh(mesh.mesh.data))
 

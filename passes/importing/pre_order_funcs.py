@@ -5,6 +5,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
 from sdy.ir.editing import AnalysisPreservingPass, insert
+from sdy.ir.walking import operations_at_top
 from sdy.passes.common.call_graph import callers_first
 
 
@@ -26,7 +27,7 @@ class PreOrderFuncsPass(AnalysisPreservingPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ordered = callers_first(op)
-        if list(op.ops)[-len(ordered) :] == ordered:
+        if operations_at_top(op)[-len(ordered) :] == ordered:
             return
         for function in ordered:
             function.detach()

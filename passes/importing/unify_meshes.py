@@ -19,7 +19,7 @@ from sdy.dialect.ops import ManualComputationOp, MeshOp
 from sdy.dialect.sharding_syntax import sharding_text
 from sdy.dialect.shardings import func_result_shardings, get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, insert
-from sdy.ir.walking import operations, operations_of
+from sdy.ir.walking import operations, operations_at_top, operations_of
 from sdy.mesh import MOST_DEVICES, Mesh
 from sdy.passes.common.num_bytes import num_bytes
 from sdy.passes.common.sharding_walk import transform_shardings
@@ -113,7 +113,7 @@ def _tell(module: ModuleOp, loosened: Container[TensorSharding], mesh: Mesh) -> 
 
 def _name_of(mesh: Mesh, module: ModuleOp) -> str:
     """The name of `mesh`, which is added to `module` if it is not there."""
-    symbols, there = Symbols(module), [op for op in module.ops if isinstance(op, MeshOp)]
+    symbols, there = Symbols(module), [op for op in operations_at_top(module) if isinstance(op, MeshOp)]
     for op in there:
         if op.mesh.data == mesh:
             return op.sym_name.data

@@ -14,9 +14,9 @@ from xdsl.utils.exceptions import ParseError
 from sdy import collector
 from sdy.diagnostics import DiagnosticError
 from sdy.ir.building import append, make
+from sdy.ir.locations import call_site, file_range, named
 from sdy.text import Parser, context, parse_verified
 from sdy.text.large_stack import again_on_large_stack
-from sdy.text.printing.location_text import call_site, file_range, named
 from sdy.text.reading.generic_form import complete, inherent_and_other
 
 _MOST = 2**14

@@ -24,9 +24,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from sdy.array_types import element_dtype
 from sdy.interpreter.values import constant_array
+from sdy.ir.locations import FileRange, fused_parts
 from sdy.ir.walking import operations_in_block
 from sdy.text.large_stack import again_on_large_stack
-from sdy.text.printing.location_text import FileRange, fused_parts
 from sdy.text.printing.printer import Printer
 
 

@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Operation, Region
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import error, quoted
-from sdy.ir.walking import operations
+from sdy.ir.walking import operations, operations_at_top
 from sdy.operators.call import OperatorCall, call_of
 from sdy.operators.registry import find_operator
 from sdy.passes.common.regions import inline_body
@@ -66,7 +66,7 @@ class _Programs:
         except (TypeError, ValueError) as problem:
             failure = f"operator '{call.name}' cannot be computed for operands of types {quoted(op.operand_types)}"
             raise error(op, f"{failure}: {problem}") from None
-        functions = [function for function in module.ops if isinstance(function, FuncOp)]
+        functions = [function for function in operations_at_top(module) if isinstance(function, FuncOp)]
         main = next(function for function in functions if function.sym_name.data == "main")
         names: dict[str, str] = {}
         for function in functions:

@@ -23,7 +23,7 @@ from sdy.dialect.ops import (
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.shapes import rank, shape_of
 from sdy.ir.traits import is_terminator
-from sdy.ir.walking import operations
+from sdy.ir.walking import operations, operations_at_top
 from sdy.mesh import Mesh
 from sdy.passes.common.regions import move_body
 from sdy.passes.exporting.drop_sharding_and_mesh import DropShardingAndMeshPass
@@ -139,7 +139,7 @@ class PerInstructionPartitioningPass(ModulePass):
 
 def _instructions(module: ModuleOp) -> Iterator[Operation]:
     """The operations that are directly in a function and have a tensor that is split."""
-    for function in module.ops:
+    for function in operations_at_top(module):
         if isinstance(function, FuncOp):
             for block in function.body.blocks:
                 for op in block.ops:

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from sdy.ir.walking import operations
+from sdy.ir.walking import operations, operations_at_top
 
 Policy = Callable[[Sequence[Operation]], None]
 """Called with all operations of the functions of a module, in the order of the text, some of which it splits."""
@@ -14,7 +14,7 @@ Policy = Callable[[Sequence[Operation]], None]
 
 def apply_policy(module: ModuleOp, policy: Policy) -> None:
     """Let `policy` choose, before anything is propagated."""
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    functions = [op for op in operations_at_top(module) if isinstance(op, FuncOp)]
     policy([op for function in functions for op in operations(function)[1:]])
 
 

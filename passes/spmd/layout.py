@@ -13,6 +13,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.diagnostics import error
 from sdy.dialect.mesh_syntax import mesh_text
 from sdy.dialect.meshes import mesh_of
+from sdy.ir.shapes import tensor_of
 from sdy.mesh import MOST_DEVICES, Mesh
 from sdy.passes.common.computed_whole import local_bytes
 from sdy.sharding import DimSharding, TensorSharding
@@ -102,7 +103,7 @@ class Layout:
     def _padded_type(self) -> Attribute:
         if self._tensor is None or not self.uneven_dims:
             return self.type
-        return TensorType(self._tensor.element_type, self.padded_shape, self._tensor.encoding)
+        return tensor_of(self._tensor.element_type, self.padded_shape, self._tensor.encoding)
 
     def without(self, dims: Collection[int]) -> "Layout":
         """The layout in which the dimensions `dims` are not split."""
@@ -147,7 +148,7 @@ class Layout:
         if self.sharding is None or self._tensor is None or not self.is_split:
             return self.type
         shape = self.sharding.local_shape(self.shape, self.mesh)
-        return TensorType(self._tensor.element_type, shape, self._tensor.encoding)
+        return tensor_of(self._tensor.element_type, shape, self._tensor.encoding)
 
 
 def round_up(size: int, multiple: int) -> int:

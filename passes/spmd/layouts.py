@@ -13,7 +13,7 @@ from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.editing import change_type
-from sdy.ir.walking import operations
+from sdy.ir.walking import operations, operations_at_top
 from sdy.passes.spmd.layout import Layout, mesh_of_devices
 from sdy.passes.spmd.site import Site
 from sdy.passes.spmd.target import Target
@@ -31,7 +31,7 @@ class Layouts:
     """The layouts of all values of a module, as its shardings say when this is made."""
 
     def __init__(self, module: ModuleOp):
-        self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+        self.functions = {op.sym_name.data: op for op in operations_at_top(module) if isinstance(op, FuncOp)}
         self._module = module
         self._shared: dict[tuple[int, TensorSharding | None], Layout] = {}
         """By the address of the type, which the layout keeps in memory, and the sharding."""

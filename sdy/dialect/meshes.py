@@ -8,6 +8,7 @@ from xdsl.ir import Operation
 from sdy.diagnostics import op_error
 from sdy.dialect.axis_syntax import symbol_text
 from sdy.dialect.ops import MeshOp
+from sdy.ir.walking import operations_at_top
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
 
@@ -25,7 +26,7 @@ def enclosing_module(op: Operation) -> ModuleOp | None:
 
 def named_meshes(module: ModuleOp) -> dict[str, Mesh]:
     """The meshes of `module` by their symbol, in the order of the text."""
-    return {op.sym_name.data: op.mesh.data for op in module.body.ops if isinstance(op, MeshOp)}
+    return {op.sym_name.data: op.mesh.data for op in operations_at_top(module) if isinstance(op, MeshOp)}
 
 
 def main_mesh(module: ModuleOp) -> Mesh:

@@ -3,15 +3,31 @@
 Tensors, vectors and buffers are shaped; what has no shape, such as a token, counts as a scalar.
 """
 
+from collections.abc import Iterable
+from functools import lru_cache
 from math import prod
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, ShapedType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from sdy.ir.fields import type_of
 
+_NO_ENCODING = NoneAttr()
+
 _SHAPED = (TensorType, ShapedType)
 """Nearly all types are tensors', which are recognized in no time; to be asked for a shape takes longer."""
+
+
+def tensor_of(
+    element_type: Attribute, sizes: Iterable[int], encoding: Attribute = _NO_ENCODING
+) -> TensorType[Attribute]:
+    """The type of tensors of these sizes: often the same object, as to make and to check one takes long."""
+    return _remembered_tensor(element_type, tuple(sizes), encoding)
+
+
+@lru_cache(maxsize=2**10)
+def _remembered_tensor(element_type: Attribute, sizes: tuple[int, ...], encoding: Attribute) -> TensorType[Attribute]:
+    return TensorType(element_type, sizes, encoding)
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:

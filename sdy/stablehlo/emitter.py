@@ -18,6 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.diagnostics import error
 from sdy.ir.elements import dense
+from sdy.ir.shapes import tensor_of
 from sdy.stablehlo.attributes.enums import ComparisonDirection, ComparisonDirectionAttr
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.broadcast import BroadcastInDimOp
@@ -83,7 +84,7 @@ class Emitter:
 
     def integers(self, values: Sequence[int], shape: Sequence[int], element_type: IntegerType = i64) -> SSAValue:
         """A constant of integers, in row-major order; a single value fills the whole shape."""
-        return self.constant(_dense(TensorType(element_type, shape), values))
+        return self.constant(_dense(tensor_of(element_type, shape), values))
 
     def filled(self, type_: TensorType[Any], element: float) -> SSAValue:
         """A constant with the same element everywhere; of complex numbers, a real one.
@@ -108,7 +109,7 @@ class Emitter:
 
     def convert(self, value: SSAValue, element_type: Attribute) -> SSAValue:
         """The value with elements of another type."""
-        result = TensorType(element_type, tensor_type(value).get_shape())
+        result = tensor_of(element_type, tensor_type(value).get_shape())
         return self.insert(ConvertOp.create(operands=[value], result_types=[result]))
 
     def reduce(
@@ -117,7 +118,7 @@ class Emitter:
         """The elements along `dims` combined by `reducer`, which does nothing to an element and `identity`."""
         type_ = tensor_type(value)
         kept = [size for dim, size in enumerate(type_.get_shape()) if dim not in dims]
-        init = self.filled(TensorType(type_.element_type, ()), identity)
+        init = self.filled(tensor_of(type_.element_type, ()), identity)
         return self.insert(
             ReduceOp.create(
                 operands=[value, init],
@@ -133,7 +134,7 @@ class Emitter:
             CompareOp.create(
                 operands=[lhs, rhs],
                 properties={"comparison_direction": ComparisonDirectionAttr(direction)},
-                result_types=[TensorType(i1, tensor_type(lhs).get_shape())],
+                result_types=[tensor_of(i1, tensor_type(lhs).get_shape())],
             )
         )
 
@@ -204,4 +205,4 @@ def after(op: Operation) -> Emitter:
 
 def with_shape(value: SSAValue, shape: Sequence[int]) -> TensorType[Attribute]:
     """The type of tensors of `shape` with the elements of `value`."""
-    return TensorType(tensor_type(value).element_type, shape)
+    return tensor_of(tensor_type(value).element_type, shape)

@@ -17,6 +17,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.ir.shapes import tensor_of
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, I64Array, i64_array
 from sdy.stablehlo.checks.agreement import verify_all_match, verify_matching_elements, verify_same_elements
 from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
@@ -143,7 +144,7 @@ class DynamicSliceOp(InferredResults):
         super().__init__(
             operands=[operand, start_indices],
             properties={"slice_sizes": i64_array(*slice_sizes)},
-            result_types=[TensorType(tensor_type(operand).element_type, slice_sizes)],
+            result_types=[tensor_of(tensor_type(operand).element_type, slice_sizes)],
         )
 
     def verify_(self) -> None:

@@ -21,7 +21,7 @@ from sdy.dialect.shardings import (
 from sdy.ir.fields import operands_of, type_of
 from sdy.ir.shapes import rank
 from sdy.ir.traits import is_terminator
-from sdy.ir.walking import nesting_operations, operations
+from sdy.ir.walking import nesting_operations, operations, operations_at_top
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.propagation.binding import Binding
@@ -103,7 +103,9 @@ class _Reader:
         self.nesting_classes = {type(op) for op in nesting_operations(module)}
 
     def read(self) -> tuple[Snapshot, Binding]:
-        main = main_function(self.module) if any(op.__class__ is FuncOp for op in self.module.ops) else None
+        main = (
+            main_function(self.module) if any(op.__class__ is FuncOp for op in operations_at_top(self.module)) else None
+        )
         self._read_operations()
         returns = self._read_returns(main)
         self._read_groups()

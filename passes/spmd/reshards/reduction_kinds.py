@@ -12,6 +12,7 @@ from sdy.stablehlo.reduction import ReduceOp
 from sdy.stablehlo.scatter import ScatterOp
 
 _KINDS: dict[type[Operation], Reduction] = {AddOp: "sum", MaxOp: "max", MinOp: "min"}
+_TRUTH = TensorType(i1, ())
 _KINDS_OF_TRUTH: dict[type[Operation], Reduction] = {AndOp: "min", OrOp: "max", MinOp: "min", MaxOp: "max"}
 
 
@@ -22,7 +23,7 @@ def region_reduction(region: Region) -> Reduction | None:
     kinds: set[Reduction | None] = set()
     for operand in terminator.operands:
         combined_by = operand.owner
-        table = _KINDS_OF_TRUTH if operand.type == TensorType(i1, ()) else _KINDS
+        table = _KINDS_OF_TRUTH if operand.type == _TRUTH else _KINDS
         kinds.add(table.get(type(combined_by)) if isinstance(combined_by, Operation) else None)
     return kinds.pop() if len(kinds) == 1 else None
 

@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 
-from sdy.text.printing.location_text import FileRange, fused_parts
+from sdy.ir.locations import FileRange, fused_parts
 
 _WORDS: dict[type[Attribute], str] = {
     AffineMapAttr: "map",

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute
 from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.text.printing.location_text import call_site, file_range, fused, named
+from sdy.ir.locations import call_site, file_range, fused, named
 from sdy.text.reading.tokens import TokenParser
 
 _ALIAS = r"(#[\w$.-]+)"

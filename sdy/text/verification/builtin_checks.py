@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolTable
 
 from sdy.diagnostics import error, op_error
+from sdy.ir.walking import operations_at_top
 
 
 def _check_module(module: ModuleOp) -> None:
@@ -16,7 +17,7 @@ def _check_module(module: ModuleOp) -> None:
         if "." not in name and name != "sym_visibility":
             raise op_error(module, f"can only contain attributes with dialect-prefixed names, found: '{name}'")
     symbols: dict[str, Operation] = {}
-    for op in module.ops:
+    for op in operations_at_top(module):
         symbol = op.properties.get("sym_name")
         if not isinstance(symbol, StringAttr):
             continue

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy import collector
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.ir.operation_key import Remembered, is_verified_by_key
-from sdy.ir.walking import operations_in_block
+from sdy.ir.walking import operations_at_top, operations_in_block
 from sdy.text.large_stack import again_on_large_stack
 from sdy.text.verification.builtin_checks import CHECKS
 from sdy.text.verification.definition_checks import check_beyond_key, check_definition
@@ -72,7 +72,7 @@ def verify_parts(module: ModuleOp, parts: Iterable[Operation], uses_follow_defin
     except DiagnosticError:
         verify(module)
         raise
-    if not (uses_follow_definitions and is_flat) or any(op.results for op in module.ops):
+    if not (uses_follow_definitions and is_flat) or any(op.results for op in operations_at_top(module)):
         verify(module)
 
 
