@@ -64,10 +64,11 @@ class Pipeline(ModulePass):
         """The same, those that save files knowing their place among these."""
         index = self.first_dump
         for step in self.passes(module):
-            if isinstance(step, SaveModulePass | UserPriorityPropagatePass):
+            saves = type(step) is SaveModulePass
+            if saves or type(step) is UserPriorityPropagatePass:
                 step = replace(step, dump_index=index)
             yield step
-            index += isinstance(step, SaveModulePass)
+            index += saves
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for step in self.numbered_passes(op):

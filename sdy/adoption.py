@@ -38,7 +38,7 @@ def adopt(module: ModuleOp) -> None:
 
 
 def _is_foreign(op: Operation) -> bool:
-    if isinstance(op, UnregisteredOp):
+    if type(op) is UnregisteredOp:
         return context().get_optional_op(op.op_name.data) is not None
     return _is_foreign_class(op.__class__)
 

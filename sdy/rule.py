@@ -79,6 +79,8 @@ class OpShardingRule(Interned):
 
     def with_whole(self, factors: Collection[int]) -> "OpShardingRule":
         """The rule in which these factors are needed whole, and the others are of the kinds that they were."""
+        if not factors:
+            return self
         return replace(
             self,
             reduction=tuple(factor for factor in self.reduction if factor not in factors),

@@ -8,7 +8,7 @@ import jax
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import op_error
-from sdy.ir.walking import operations
+from sdy.ir.walking import operations_of
 from sdy.passes.jax.jax_internals import initialize_libraries
 from sdy.passes.jax.python_callbacks import callback_problem
 from sdy.stablehlo.custom_call import CustomCallOp
@@ -16,7 +16,7 @@ from sdy.stablehlo.custom_call import CustomCallOp
 
 def prepare_custom_calls(module: ModuleOp) -> None:
     """Make ready what the custom calls of `module` call, which jax does only where it lowers such a call itself."""
-    targets = {op.call_target_name.data for op in operations(module) if isinstance(op, CustomCallOp)}
+    targets = {op.call_target_name.data for op in operations_of(module, CustomCallOp)}
     if targets:
         initialize_libraries(targets)
 
@@ -34,7 +34,7 @@ def wrong_calls_told(module: ModuleOp) -> Generator[None]:
     try:
         yield
     except jax.errors.JaxRuntimeError as problem:
-        calls = [op for op in operations(module) if isinstance(op, CustomCallOp) and _is_named(op, str(problem))]
+        calls = [op for op in operations_of(module, CustomCallOp) if _is_named(op, str(problem))]
         if not calls:
             raise
         call = max(calls, key=lambda op: len(op.call_target_name.data))

@@ -66,9 +66,9 @@ def _groups(block: Block) -> Sequence[Collection[Operation]]:
     kinds: dict[Hashable, dict[int, list[AllReduceOp]]] = defaultdict(lambda: defaultdict(list))
     for op in block.ops:
         count = max((waits.get(operand, 0) for operand in _used(op)), default=0)
-        if isinstance(op, _HELD):
+        if op.__class__ in _HELD:
             largest = max(largest, *(num_elements(value) for value in (*op.operands, *op.results)))
-        if isinstance(op, AllReduceOp):
+        if type(op) is AllReduceOp:
             kind = region_reduction(op.computation)
             if kind is not None and len(op.operands) == 1 and num_elements(op.operands[0]):
                 kinds[kind, tensor_type(op.operands[0]).element_type, op.replica_groups][count].append(op)

@@ -145,10 +145,10 @@ def _check_edges(op: Operation, functions: dict[str, FuncOp]) -> None:
 
 
 def _edges(op: Operation, functions: dict[str, FuncOp]) -> Iterator[tuple[Operation, Attribute, Attribute]]:
-    if isinstance(op, FuncReturnOp) and isinstance(function := op.parent_op(), FuncOp):
+    if type(op) is FuncReturnOp and isinstance(function := op.parent_op(), FuncOp):
         expected = function.function_type.outputs.data
         yield from ((op, value.type, type_) for value, type_ in zip(op.operands, expected, strict=True))
-    elif isinstance(op, CallOp) and (callee := functions.get(op.callee.string_value())):
+    elif type(op) is CallOp and (callee := functions.get(op.callee.string_value())):
         expected = callee.function_type.inputs.data
         yield from ((op, value.type, type_) for value, type_ in zip(op.operands, expected, strict=True))
     elif (flow := data_flow_of(op)) is not None:

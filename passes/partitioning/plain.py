@@ -67,12 +67,13 @@ def drop_dialect(module: ModuleOp, ctx: Context, *kept: type[Operation]) -> None
     InlineOperatorsPass().apply(ctx, module)
     meshes = named_meshes(module)
     for op in operations(module):
-        if isinstance(groups := op.properties.get("replica_groups"), ReplicaGroupMeshAxesAttr):
+        if type(groups := op.properties.get("replica_groups")) is ReplicaGroupMeshAxesAttr:
             op.properties["replica_groups"] = groups_as_lists(*axes_and_mesh(groups, meshes))
-        if isinstance(op, FuncOp):
+        if type(op) is FuncOp:
             names = {name for name in attribute_names(op) if name.startswith(_PREFIX)}
             remove_from_arguments_and_results(op, names)
-        op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith(_PREFIX)}
+        if op.attributes:
+            op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith(_PREFIX)}
         if op.dialect_name() == "sdy" and op.parent is not None and type(op) not in kept:
             _REPLACE.get(type(op), _refuse)(op)
 

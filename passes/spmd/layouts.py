@@ -118,7 +118,7 @@ def _manual_axes(op: Operation) -> tuple[str, ...]:
     """The manual axes of the computations that `op` is in the bodies of."""
     axes: tuple[str, ...] = ()
     while (parent := op.parent_op()) is not None:
-        if isinstance(parent, ManualComputationOp):
+        if type(parent) is ManualComputationOp:
             axes = (*parent.manual_axes.data, *axes)
         op = parent
     return axes

@@ -48,4 +48,4 @@ def device_id_op(where: Operation, replica_count: int, partition_count: int) -> 
 def first_free_channel(operations: Iterable[Operation]) -> int:
     """The number after the greatest channel of a collective that is there already, at least 1."""
     handles = (op.properties.get("channel_handle") for op in operations)
-    return 1 + max((handle.data.handle for handle in handles if isinstance(handle, ChannelHandleAttr)), default=0)
+    return 1 + max((handle.data.handle for handle in handles if type(handle) is ChannelHandleAttr), default=0)

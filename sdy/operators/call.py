@@ -66,7 +66,7 @@ def call_of(op: Operation) -> OperatorCall | None:
         DiagnosticError: what the operation says of it can't be read.
     """
     attribute = op.attributes.get(OPERATOR)
-    if not isinstance(attribute, StringAttr):
+    if attribute is None or not isinstance(attribute, StringAttr):
         return None
     try:
         return parse_call(attribute.data)
