@@ -9,6 +9,7 @@ from xdsl.traits import ConstantLike
 
 from sdy.dialect.ops import ConstantOp
 from sdy.ir.editing import AnalysisPreservingPass, replace
+from sdy.ir.fields import operands_of, type_of
 from sdy.ir.shapes import is_scalar
 from sdy.ir.walking import operations_of, operations_with
 from sdy.stablehlo.broadcast import BroadcastInDimOp
@@ -53,10 +54,9 @@ class ConstantOrScalarMergerPass(AnalysisPreservingPass):
 
 def _same(operation: Operation) -> Hashable:
     """What two operations that are surely one have in common, as addresses."""
-    objects = [operation.parent_region(), *operation.operands, operation.results[0].type]
-    for attributes in (operation.properties, operation.attributes):
-        objects += attributes.values()
-    return *operation.properties, *operation.attributes, *map(id, objects)
+    properties, attributes = operation.properties, operation.attributes
+    objects = (operation.parent_region(), type_of(operation.results[0]), *properties.values(), *attributes.values())
+    return *properties, *attributes, *map(id, operands_of(operation)), *map(id, objects)
 
 
 def _equal(operation: Operation) -> Hashable:

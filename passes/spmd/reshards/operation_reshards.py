@@ -47,7 +47,10 @@ _DOTS = {DotOp, DotGeneralOp}
 
 
 Compatible: TypeAlias = dict[tuple[type[Operation], tuple[TensorSharding | None, ...]], set[OpShardingRule]]
-"""Operations without bodies around which nothing is to be done: by class and shardings, their rules."""
+"""Operations without bodies around which nothing is to be done: by class and shardings, their rules.
+
+All of a class are looked at in full, or none.
+"""
 
 
 def reshard_around(op: Operation, in_full: bool, least_communication: bool, compatible: Compatible) -> None:
@@ -62,7 +65,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
     they need; and custom rules are followed, not only those of operators.
     """
     shardings = _shardings(op)
-    if in_full and (rules := compatible.get((op.__class__, shardings))) and sharding_rule(op) in rules:
+    if (rules := compatible.get((op.__class__, shardings))) and sharding_rule(op) in rules:
         return
     if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
         _combine_operands(op)
@@ -132,6 +135,8 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
             result_sharding = plan_dot_result(tensors, mesh_name, mesh)
             if result_sharding is not None:
                 _compute_with(op.results[0], result_sharding, shardings[-1], InsertPoint.after(op))
+            elif operator is None and not any(partial_axes):
+                compatible.setdefault((op.__class__, shardings), set()).add(own_rule)
     if reduction is not None:
         _combine_results(op, partial_axes, reduction, mesh_name, mesh)
 
