@@ -13,49 +13,46 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from sdy.array_types import array_type
+from sdy.ir.walking import operations
 from sdy.passes.jax.jax_internals import inlined, keep_alive
-from sdy.text import format, parse
+from sdy.passes.jax.to_bindings import module_to_bindings
+from sdy.text import format
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LocalProgram:
-    """The text of a module whose `main` is what each device runs, and the types of its results."""
+    """A module, not changed any more, whose `main` is what each device runs, and the types of its results."""
 
-    text: str
+    module: ModuleOp
     results: tuple[ShapedArray, ...]
 
     @classmethod
-    def of(cls, text: str, main: FuncOp, tokens: int = 0) -> "LocalProgram":
-        """The program `text`, of which `main` is the main function, which gives so many tokens before its results.
+    def of(cls, module: ModuleOp, main: FuncOp, tokens: int = 0) -> "LocalProgram":
+        """The program `module`, of which `main` is the main function, which gives so many tokens before its results.
 
         Raises DiagnosticError for a type that no array has.
         """
         results = (array_type(type_, main) for type_ in main.function_type.outputs.data[tokens:])
-        return cls(text, tuple(ShapedArray(shape, dtype) for shape, dtype in results))
+        return cls(module, tuple(ShapedArray(shape, dtype) for shape, dtype in results))
 
     def __repr__(self) -> str:
-        lines = self.text.count("\n")
-        return f"<what a device runs, in {lines} lines>"
+        return f"<what a device runs, in {len(operations(self.module))} operations>"
 
-    def module(self) -> ir.Module:
-        """The program as a module of jaxlib's MLIR, in a context of its own."""
-        return parsed(self.text)
+    def in_jaxlib(self, context: ir.Context | None = None) -> ir.Module:
+        """The program as a module of jaxlib's MLIR, in a context that jax has made, or else in one of its own."""
+        return module_to_bindings(self.module, context or mlir.make_ir_context())
 
     def as_text(self, debug_info: bool) -> str:
         """The program as MLIR prints it, with locations or without, but that it lists devices for a person to read."""
-        return format(parse(self.text), debuginfo=debug_info)
+        return format(self.module, debuginfo=debug_info)
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         """Apply the program to tracers of one device's arguments."""
         return tuple(_run.bind(*arguments, program=self))
-
-
-def parsed(text: str, context: ir.Context | None = None) -> ir.Module:
-    """The module that `text` is, in jaxlib's MLIR, in a context that jax has made, or else in one of its own."""
-    return ir.Module.parse(text, context or mlir.make_ir_context())
 
 
 _run = Primitive("sdy_program")
@@ -70,7 +67,7 @@ def _results(*_: Any, program: LocalProgram) -> list[ShapedArray]:
 def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalProgram) -> Sequence[ir.Value]:
     keep_alive(ctx, program)  # by which it is known that the module is partitioned
     functions = ctx.module_context.symbol_table
-    source = ir.Module.parse(program.text)
+    source = program.in_jaxlib(ctx.module_context.context)
     main = functions[mlir.merge_mlir_modules(ctx.module_context.module, "sdy_main", source, functions)]
     # Of a call with hundreds of results, XLA's partitioner takes longer than of all else.
     results = inlined(main, arguments)

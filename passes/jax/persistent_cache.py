@@ -34,7 +34,6 @@ from sdy.diagnostics import Diagnostic, capture, report
 from sdy.passes.jax.chosen import Compiler, compares_layouts
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.jax_internals import PersistentCache, ToCompile, persistent_cache
-from sdy.passes.jax.local_program import parsed
 from sdy.rules.call_targets import has_own_rule
 
 Manual: TypeAlias = tuple[ir.Module, list[NamedSharding]]
@@ -151,7 +150,7 @@ def _read(entry: bytes, lowered: ToCompile) -> Manual:
     """
     found = json.loads(zlib.decompress(entry))
     shardings = [_sharding(said, lowered.devices) for said in found["shardings"]]
-    return parsed(found["text"], lowered.module.context), shardings
+    return ir.Module.parse(found["text"], lowered.module.context), shardings
 
 
 def _sharding(said: Mapping[str, Any], devices: Sequence[Device]) -> NamedSharding:

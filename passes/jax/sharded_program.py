@@ -35,7 +35,6 @@ from sdy.passes.jax.python_callbacks import callback_problem
 from sdy.passes.jax.small_reductions import combine_small_reductions
 from sdy.passes.jax.unsigned_bits import draw_unsigned_bits
 from sdy.passes.spmd.local_module import is_local
-from sdy.text import format
 
 _ONE_DEVICE = Mesh.of({"device": 1})
 
@@ -95,7 +94,7 @@ class ShardedProgram:
     @classmethod
     def _of(cls, local: ModuleOp, interface: Interface, grid: DeviceMesh) -> "ShardedProgram":
         prepare_for_xla(local)
-        program = LocalProgram.of(format(local, generic=True, debuginfo=True), interface.main, interface.tokens)
+        program = LocalProgram.of(local, interface.main, interface.tokens)
         inputs, outputs = interface.ports(grid)
         return cls(program, tuple(inputs), tuple(outputs), grid.mesh, callback_problem(local))
 

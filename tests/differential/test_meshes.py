@@ -192,7 +192,7 @@ def test_a_function_is_lowered_for_more_devices_than_there_are(options: dict[str
     lowered = sdy.jit(product, **options).lower(*arguments)
     assert "tensor<2x32xf32>" in lowered.device_text()
     assert "replica_groups = dense<[[0, 1], [2, 3], [4, 5]," in lowered.device_text()
-    assert lowered.program.local.module().operation.verify()
+    assert lowered.program.local.in_jaxlib().operation.verify()
     assert [port.sharding.spec for port in lowered.program.inputs] == [P("x", "y"), P("y", None)]
     local = lowered.module.clone()
     sdy.partition(local)
