@@ -1,7 +1,7 @@
 """A module that jaxlib's MLIR has in memory as a module of xDSL, by MLIR's Python bindings and without its text.
 
-To print and to read the text of a small program takes ten times as long. What the bindings show as text alone, types,
-attributes and locations, is read from that, each once; what means the same in all modules is remembered for the next.
+To print and to read a text takes three times as long. What the bindings show as text alone, types, attributes and
+locations, is read from that, each once; what means the same in all modules is remembered for the next.
 """
 
 import re

@@ -1,7 +1,7 @@
 """A module of xDSL as one that jaxlib's MLIR has in memory, by MLIR's Python bindings and without its text.
 
-Types and attributes are made of their texts, each once; what an operation is made of besides is given as it is, in a
-tenth of the time in which a whole text is printed and read.
+Types and attributes are made of their texts, each once; what an operation is made of besides is given as it is, in less
+than half of the time in which a whole text is printed and read.
 """
 
 from collections.abc import Callable

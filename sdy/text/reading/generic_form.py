@@ -41,7 +41,11 @@ def inherent_and_other(op_type: type[Operation], attributes: _Dictionary) -> tup
 
 
 def complete(op: Operation) -> None:
-    """Give `op`, which is as the generic form says, the properties that it always has; others become attributes."""
+    """Let `op`, which is as the generic form says, have what its own form would give it.
+
+    That is the properties that it always has; and where MLIR has more properties than xDSL's definition, these are
+    among the attributes.
+    """
     for name, value in _default_properties(op.__class__):
         op.properties.setdefault(name, value)
     if (assembly_format := ASSEMBLY_FORMATS.get(op.__class__)) is not None:

@@ -151,8 +151,9 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         """Raises DiagnosticError where `module`, which was read here, is not valid."""
         parts = [*self.to_verify]
         for op in self.to_verify:
-            written = [region for region in op.regions if region not in self._regions_read]
-            parts += [nested for region in written for nested in region.walk()]
+            # What an operation's own form leaves out was not read, as the body of a reduction that `applies` another.
+            left_out = [region for region in op.regions if region not in self._regions_read]
+            parts += [nested for region in left_out for nested in region.walk()]
         verify_parts(module, parts, self.uses_follow_definitions)
 
     def parse_operation(self) -> Operation:
