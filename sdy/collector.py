@@ -21,11 +21,15 @@ _blocks_left = 0
 
 
 @contextmanager
-def paused() -> Generator[None]:
+def paused(*, leaves_little: bool = False) -> Generator[None]:
     """Do not collect garbage in the `with` block, or the function that this decorates; cycles wait until after it.
 
     What there is at the end counts as old from then on, so that it is not looked through as soon as the next object is
     made. Objects that the process has frozen stay so.
+
+    Of a block that `leaves_little` of all that it makes, the rest is collected at the end: modules that nobody has any
+    more are found among what was made in it alone, which takes a millisecond or two for a small program. Otherwise they
+    are kept until memory has grown by half.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -33,27 +37,10 @@ def paused() -> Generator[None]:
         yield
     finally:
         if was_enabled:
+            if leaves_little:
+                gc.collect(0)
             _let_all_be_old()
             gc.enable()
-
-
-@contextmanager
-def paused_and_emptied() -> Generator[None]:
-    """As `paused`, for what leaves little behind of all that it makes: the rest is collected at the end.
-
-    Modules that nobody has any more are found among what was made in the block alone, which takes a millisecond or two
-    for a small program. Otherwise they would be kept until memory has grown by half.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.collect(0)
-        _let_all_be_old()
-        gc.enable()
 
 
 def _let_all_be_old() -> None:

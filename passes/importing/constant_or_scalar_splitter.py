@@ -10,7 +10,6 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import ConstantOp, NamedComputationOp, ShardingGroupOp
-from sdy.ir.building import copy_on
 from sdy.ir.editing import AnalysisPreservingPass, erase, insert, turn_into
 from sdy.ir.fields import operands_of
 from sdy.ir.shapes import is_scalar
@@ -150,7 +149,7 @@ class _Splitter:
             self.last_copies[original] = original
             return
         for copied in (original, *groups):
-            copy = copied.clone(copies) if copied.regions else copy_on(copied, copies)
+            copy = copied.clone(copies)
             if isinstance(copy, CallOp):
                 set_callee(copy, copy_call_tree(callee(copy, self.symbols), self.symbols))
             last = self.last_copies.get(original)

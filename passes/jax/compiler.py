@@ -75,7 +75,7 @@ def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]
         if of_context.size > jax.device_count() and lowered.names_meshes:
             refuse_abstract(lowered.function, of_context)
         return None
-    with collector.paused_and_emptied():
+    with collector.paused(leaves_little=True):
         return remembered(lowered, compilers, partial(_made, lowered, compilers))
 
 

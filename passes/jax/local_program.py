@@ -42,10 +42,6 @@ class LocalProgram:
     def __repr__(self) -> str:
         return f"<what a device runs, in {len(operations(self.module))} operations>"
 
-    def in_jaxlib(self, context: ir.Context | None = None) -> ir.Module:
-        """The program as a module of jaxlib's MLIR, in a context that jax has made, or else in one of its own."""
-        return module_to_bindings(self.module, context or mlir.make_ir_context())
-
     def as_text(self, debug_info: bool) -> str:
         """The program as MLIR prints it, with locations or without, but that it lists devices for a person to read."""
         return format(self.module, debuginfo=debug_info)
@@ -67,7 +63,7 @@ def _results(*_: Any, program: LocalProgram) -> list[ShapedArray]:
 def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalProgram) -> Sequence[ir.Value]:
     keep_alive(ctx, program)  # by which it is known that the module is partitioned
     functions = ctx.module_context.symbol_table
-    source = program.in_jaxlib(ctx.module_context.context)
+    source = module_to_bindings(program.module, ctx.module_context.context)
     main = functions[mlir.merge_mlir_modules(ctx.module_context.module, "sdy_main", source, functions)]
     # Of a call with hundreds of results, XLA's partitioner takes longer than of all else.
     results = inlined(main, arguments)

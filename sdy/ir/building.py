@@ -79,18 +79,6 @@ def clone(top: Operation) -> Operation:
     return _Copier().whole(top)
 
 
-def copy_on(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
-    """As `op.clone(values)`, of an operation without regions and successors, in half the time."""
-    operands = [values.get(operand, operand) for operand in op._operands]
-    types = [result._type for result in op.results]
-    new = make(op.__class__, operands, types, op.properties, op.attributes, (), op.location)
-    for result, copied in zip(op.results, new.results, strict=True):
-        if result.name_hint is not None:
-            copied.name_hint = result.name_hint
-        values[result] = copied
-    return new
-
-
 class _Copier:
     """Copies operations to where they stand, or to one `location`.
 

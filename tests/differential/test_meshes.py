@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -17,6 +18,7 @@ from sdy.diagnostics import capture
 from sdy.passes.driver import run_passes
 from sdy.passes.importing.unify_meshes import UnifyMeshesPass
 from sdy.passes.jax.hlo_collectives import collectives, total
+from sdy.passes.jax.to_bindings import module_to_bindings
 from sdy.passes.spmd.costs.communication import bytes_received
 
 DEVICES = np.array(jax.devices())
@@ -192,7 +194,7 @@ def test_a_function_is_lowered_for_more_devices_than_there_are(options: dict[str
     lowered = sdy.jit(product, **options).lower(*arguments)
     assert "tensor<2x32xf32>" in lowered.device_text()
     assert "replica_groups = dense<[[0, 1], [2, 3], [4, 5]," in lowered.device_text()
-    assert lowered.program.local.in_jaxlib().operation.verify()
+    assert module_to_bindings(lowered.program.local.module, mlir.make_ir_context()).operation.verify()
     assert [port.sharding.spec for port in lowered.program.inputs] == [P("x", "y"), P("y", None)]
     local = lowered.module.clone()
     sdy.partition(local)
