@@ -5,14 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
+import samples
 import virtual_devices
-from corpus import PROGRAMS
 from sdy.ir.walking import checked_walks
 
 virtual_devices.set_up()
-
-_ONE_IN = 5
-"""Of so many programs of the corpus, one is tested where not all are."""
 
 
 @pytest.fixture(autouse=True)
@@ -31,16 +28,17 @@ def only_new_objects_are_collected() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--random-modules", type=int, default=20, help="how many random modules each pass is compared on")
-    parser.addoption("--damaged-bytecode", type=int, default=300, help="how many damaged bytecodes are read")
-    parser.addoption("--every-program", action="store_true", help="all of the corpus where some of it is a sample")
+    parser.addoption("--thorough", action="store_true", help="all cases where some are a sample")
+    parser.addoption("--random-modules", type=int, default=8, help="how many random modules each pass is compared on")
+    parser.addoption("--damaged-bytecode", type=int, default=100, help="how many damaged bytecodes are read")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    samples.choose(thorough=config.option.thorough)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes a `random_seed` runs once for each random module; one that takes a `program_name`, for some
-    programs of the corpus or all."""
+    """A test that takes a `random_seed` runs once for each random module."""
     if "random_seed" in metafunc.fixturenames:
         count: int = metafunc.config.option.random_modules
         metafunc.parametrize("random_seed", range(count))
-    if "program_name" in metafunc.fixturenames:
-        metafunc.parametrize("program_name", [*PROGRAMS][:: 1 if metafunc.config.option.every_program else _ONE_IN])

@@ -5,6 +5,7 @@ from jax.interpreters import mlir
 from jaxlib.mlir import ir
 
 from corpus import PROGRAMS
+from samples import sample
 from sdy.passes.jax.from_bindings import module_from_bindings
 from sdy.passes.jax.to_bindings import module_to_bindings
 from sdy.text import format, parse
@@ -63,7 +64,7 @@ def by_text(module: ir.Module) -> str:
     return format(parse(in_full(module)), generic=True, debuginfo=True)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sample(PROGRAMS))
 def test_a_program_comes_and_goes_as_its_text_says(name: str):
     lowered = PROGRAMS[name].lowered().compiler_ir("stablehlo")
     module = module_from_bindings(lowered)

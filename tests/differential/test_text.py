@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, ModuleOp, f32, f64
 
@@ -326,7 +326,6 @@ def test_bad_text_is_pointed_at(text: str, expected: str):
     assert expected in rendered
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_text_is_read_or_refused(data: st.DataObject):
     start = data.draw(st.integers(0, len(BUILTIN)))

@@ -11,6 +11,7 @@ import pytest
 import sdy
 from corpus import PROGRAMS
 from partitioned_programs import Argument, D, M, X, Y, assert_same, constrain, lower, partitioned, program
+from samples import sample
 from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
 from sdy.passes.jax.compile import compile, compile_unpartitioned
@@ -23,7 +24,7 @@ def arrays(results: Sequence[Any]) -> list[Any]:
     return [np.asarray(result) for result in results]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sample(PROGRAMS))
 def test_devices_together_compute_what_one_does(name: str):
     original = PROGRAMS[name].module()
     local = partitioned(original)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jax import lax
 from xdsl.dialects.builtin import ModuleOp
@@ -255,14 +255,12 @@ def check_rows(function: Function[Any], size: int) -> None:
     assert received(local) <= 3 * 2 * -(-size // 4)
 
 
-@settings(deadline=None, max_examples=40)
 @given(SIZES, SIZES, st.integers(0, 22), SMALL)
 def test_any_slice(size: int, length: int, start: int, stride: int):
     start = min(start, size - 1)
     check_rows(lambda x: x[start : start + length : stride], size)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(SIZES, st.booleans()), min_size=2, max_size=4))
 def test_any_concatenation(parts: list[tuple[int, bool]]):
     """Of tensors that are split, evenly or not, and of others that are whole."""
@@ -276,21 +274,18 @@ def test_any_concatenation(parts: list[tuple[int, bool]]):
     assert received(local) <= 3 * 2 * sum(-(-size // 4) for size in sizes)
 
 
-@settings(deadline=None, max_examples=40)
 @given(SIZES, MARGINS, MARGINS, st.integers(0, 3))
 def test_any_pad(size: int, low: int, high: int, interior: int):
     if (size - 1) * (interior + 1) + 1 + low + high > 0:
         check_rows(lambda x: pad(x, low, high, interior), size)
 
 
-@settings(deadline=None, max_examples=60)
 @given(SIZES, SMALL, SMALL, st.tuples(MARGINS, MARGINS), SMALL, SMALL)
 def test_any_windows(size: int, window: int, stride: int, padding: tuple[int, int], dilation: int, holes: int):
     if (size - 1) * dilation + 1 + sum(padding) > (window - 1) * holes:
         check_rows(lambda x: sums(x, window, stride, padding, dilation, holes), size)
 
 
-@settings(deadline=None, max_examples=30)
 @given(SIZES, st.sampled_from([4, 8, 12, 7]), SMALL, st.tuples(MARGINS, MARGINS), SMALL, SMALL)
 @example(2, 7, 2, (6, 5), 1, 1)
 def test_any_gradient_of_a_kernel(
@@ -313,7 +308,6 @@ def test_any_gradient_of_a_kernel(
         )
 
 
-@settings(deadline=None, max_examples=20)
 @given(SIZES, st.integers(-23, 23))
 def test_any_rotation(size: int, by: int):
     check(program(along_rows(lambda x: jnp.roll(x, by, 0)), ints((size, 2))))
@@ -322,7 +316,6 @@ def test_any_rotation(size: int, by: int):
 WAYS = st.sampled_from([D, M, (D, M), (M, D)])
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(1, 10), st.lists(WAYS, min_size=2, max_size=4))
 def test_any_parts_of_a_size_that_some_axes_divide(size: int, ways: list[Any]):
     def split_in_turn(x: jax.Array) -> jax.Array:
@@ -333,7 +326,6 @@ def test_any_parts_of_a_size_that_some_axes_divide(size: int, ways: list[Any]):
     check(program(split_in_turn, ints((4 * size, 2))))
 
 
-@settings(deadline=None, max_examples=30)
 @given(SIZES, SIZES, SMALL)
 def test_any_concatenation_with_copies(size: int, other: int, copies: int):
     check(
@@ -345,14 +337,12 @@ def test_any_concatenation_with_copies(size: int, other: int, copies: int):
     )
 
 
-@settings(deadline=None, max_examples=20)
 @given(SIZES, SMALL, SMALL)
 def test_any_gradient_of_maxima(size: int, window: int, stride: int):
     if window <= size:
         check(program(along_rows(lambda x: gradient_of_maxima(x, window, stride)), Argument((size, 2))))
 
 
-@settings(deadline=None, max_examples=10)
 @given(SIZES, SIZES)
 def test_any_reverse(rows: int, columns: int):
     check(program(lambda x: constrain(constrain(x, D, M)[::-1, ::-1], D, M), ints((rows, columns))))

@@ -10,16 +10,14 @@ import pytest
 import sdy
 from corpus import PROGRAMS
 from plain_programs import PlainProgram
+from samples import sample
 
 RUNNER = Path(__file__).parents[1] / "support" / "plain_runner.py"
-ONE_IN = 20
-"""Of so many programs of the corpus, one is run in each form where not all are."""
 
 
 @pytest.mark.parametrize("form", ["mlir", "hlo"])
-def test_programs_run_by_pjrt_alone(form: str, pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    names = [*PROGRAMS][:: 1 if pytestconfig.option.every_program else ONE_IN]
-    programs = [PlainProgram.of(name) for name in names]
+def test_programs_run_by_pjrt_alone(form: str, tmp_path: Path) -> None:
+    programs = [PlainProgram.of(name) for name in sample(PROGRAMS, one_in=20)]
     folders = [written(program, tmp_path / str(number), form) for number, program in enumerate(programs)]
     done = subprocess.run([sys.executable, RUNNER, *folders], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

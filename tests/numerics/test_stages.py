@@ -73,7 +73,7 @@ LAYOUTS: list[tuple[Axes, ...]] = [(), (D,), (None, D), (D, M), (M, D), ((D, M),
 
 
 @given(data=st.data(), body=st.sampled_from(list(BODIES)))
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_any_reduction_gives_the_same(data: st.DataObject, body: str):
     combine, starts = BODIES[body]
     shape = data.draw(st.lists(st.sampled_from([1, 2, 3, 5, 8, 13]), min_size=2, max_size=3).map(tuple))

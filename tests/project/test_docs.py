@@ -31,6 +31,7 @@ NOT_RUN = {
     "CONTRIBUTING.md": [
         "installs packages and runs all tests",
         "takes an hour",
+        "takes an hour",
         "takes checkouts of Shardy and of StableHLO",
         "installs packages",
     ],

@@ -13,7 +13,7 @@ from random_programs import random_program
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 6), st.integers(0, 2**31))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_devices_compute_the_same_in_the_interpreter(choose: random.Random, num_operations: int, seed: int):
     program = random_program(choose, num_operations)
     whole = program.module()

@@ -5,7 +5,7 @@ from itertools import count, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sdy.passes.auto.solver import Problem, Solution, solve
@@ -75,7 +75,6 @@ def chain(nodes: int, strategies: int, limit: int | None = None) -> Problem:
 
 
 @given(problems())
-@settings(max_examples=200, deadline=None)
 def test_a_reduction_keeps_the_optimum(problem: Problem):
     reduction = Reduction(problem)
     if reduction.is_contradictory:
@@ -98,7 +97,6 @@ def test_a_reduction_keeps_the_optimum(problem: Problem):
 
 
 @given(problems())
-@settings(max_examples=100, deadline=None)
 def test_a_relaxation_bounds_costs_and_forbids_only_what_is_too_dear(problem: Problem):
     reduction = Reduction(problem)
     least = optimum(problem)
@@ -118,7 +116,6 @@ def test_a_relaxation_bounds_costs_and_forbids_only_what_is_too_dear(problem: Pr
 
 
 @given(problems())
-@settings(max_examples=40, deadline=None)
 def test_a_small_problem_is_solved(problem: Problem):
     solution = solve(problem, SECONDS, rounds=1)
     least = optimum(problem)
