@@ -99,8 +99,9 @@ def test_a_text_cut_off_at_any_token_is_read_or_refused(name: str):
 def test_a_sample_of_the_campaign_fares_well():
     """`python tests/support/mutation_campaign.py` tries as many as you like."""
     campaign = Campaign(seed=1)
-    campaign.run(sample(range(400), one_in=4))
-    assert campaign.counts["read"] > 10
+    numbers = sample(range(400), one_in=4)
+    campaign.run(numbers)
+    assert campaign.counts["read"] > len(numbers) // 40
     assert not campaign.first, campaign.details
 
 
