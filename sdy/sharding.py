@@ -119,7 +119,8 @@ class TensorSharding(Interned):
 
     def map_dims(self, change: Callable[[DimSharding], DimSharding]) -> "TensorSharding":
         """This sharding with `change` applied to each dimension."""
-        return replace(self, dims=tuple(change(dim) for dim in self.dims))
+        dims = tuple(change(dim) for dim in self.dims)
+        return self if dims == self.dims else replace(self, dims=dims)
 
     def close(self) -> "TensorSharding":
         """This sharding with every dimension closed."""

@@ -1,7 +1,5 @@
 """`sdy-inline-meshes`: write each mesh into the shardings that use it."""
 
-from dataclasses import replace
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -10,9 +8,8 @@ from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.ir.walking import operations_at_top
 from sdy.mesh import Mesh
-from sdy.passes.common.sharding_walk import transform_shardings
+from sdy.passes.common.sharding_walk import transform_meshes
 from sdy.passes.common.symbols import Symbols
-from sdy.stablehlo.replica_group_meshes import transform_replica_group_meshes
 
 
 class InlineMeshesPass(ModulePass):
@@ -38,8 +35,7 @@ class InlineMeshesPass(ModulePass):
         def inline(mesh: str | Mesh) -> str | Mesh:
             return meshes.get(mesh, mesh) if isinstance(mesh, str) else mesh
 
-        transform_shardings(op, lambda sharding: replace(sharding, mesh=inline(sharding.mesh)))
-        transform_replica_group_meshes(op, inline)
+        transform_meshes(op, inline)
         symbols = Symbols(op)
         for mesh in operations_at_top(op):
             if isinstance(mesh, MeshOp):

@@ -1,14 +1,17 @@
-"""All shardings of a module, wherever they are written: what there are, and other ones in their places."""
+"""All shardings and meshes of a module, wherever they are written: what there are, and other ones in their places."""
 
 from collections.abc import Callable, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Operation
 
 from sdy.dialect.attributes import TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.ir.walking import attributes_in, operations
+from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
+from sdy.stablehlo.replica_group_meshes import transform_mesh
 
 
 def shardings_in(root: Operation) -> Set[TensorSharding]:
@@ -35,10 +38,19 @@ def transform_shardings(root: Operation, change: Callable[[TensorSharding], Tens
     Shardings are met in the order of the text: operations before what is in them, a function's arguments before its
     results, the inputs of an operation before its outputs. `change` is called once for each different sharding.
     """
-    transform = _Transform(change)
+    _transform(root, _OfShardings(change))
+
+
+def transform_meshes(root: Operation, change: Callable[[str | Mesh], str | Mesh]) -> None:
+    """Replace each mesh in `root`, or name of one, by what `change` makes of it: in shardings, then in replica groups."""
+    in_shardings = _OfShardings(lambda sharding: replace(sharding, mesh=change(sharding.mesh)))
+    _transform(root, in_shardings, partial(transform_mesh, change=change))
+
+
+def _transform(root: Operation, *transforms: Callable[[Attribute], Attribute]) -> None:
     # Operations share most of their attributes, so that each is looked into once.
     before = list(attributes_in(root))
-    after = {id(old): new for old in before if (new := transform(old)) is not old}
+    after = {id(old): new for transform in transforms for old in before if (new := transform(old)) is not old}
     if not after:
         return
     for operation in operations(root):
@@ -49,7 +61,7 @@ def transform_shardings(root: Operation, change: Callable[[TensorSharding], Tens
 
 
 @dataclass
-class _Transform:
+class _OfShardings:
     change: Callable[[TensorSharding], TensorSharding]
     shardings: dict[TensorSharding, TensorSharding] = field(default_factory=dict[TensorSharding, TensorSharding])
 

@@ -34,4 +34,6 @@ class RemoveSubAxesInInputOutputShardingsPass(AnalysisPreservingPass):
 
 
 def _cut_at_sub_axis(dim: DimSharding) -> DimSharding:
-    return dim if dim.is_closed else replace(dim, axes=tuple(takewhile(lambda axis: axis.is_full, dim.axes)))
+    if dim.is_closed or all(axis.is_full for axis in dim.axes):
+        return dim
+    return replace(dim, axes=tuple(takewhile(lambda axis: axis.is_full, dim.axes)))

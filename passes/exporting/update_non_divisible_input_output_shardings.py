@@ -82,7 +82,7 @@ def _divide_all(
 
 def divisible_part(sharding: TensorSharding, type_: Attribute, anchor: Operation) -> TensorSharding:
     """The largest part of `sharding`, whose mesh is looked up from `anchor`, that divides a tensor of this type."""
-    if not isinstance(type_, ShapedType) or not is_static_tensor(type_):
+    if sharding.is_fully_replicated or not isinstance(type_, ShapedType) or not is_static_tensor(type_):
         return sharding
     return divisible_part_on(mesh_of(sharding, anchor), sharding, type_.get_shape())
 

@@ -1,7 +1,5 @@
 """`sdy-lift-inlined-meshes`: give every mesh a name, and each name a mesh of its own."""
 
-from dataclasses import replace
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -20,9 +18,8 @@ from sdy.dialect.ops import MeshOp
 from sdy.ir.editing import AnalysisPreservingPass, insert
 from sdy.ir.walking import operations_at_top
 from sdy.mesh import Mesh
-from sdy.passes.common.sharding_walk import transform_shardings
+from sdy.passes.common.sharding_walk import transform_meshes
 from sdy.passes.common.symbols import Symbols
-from sdy.stablehlo.replica_group_meshes import transform_replica_group_meshes
 
 
 class LiftInlinedMeshesPass(AnalysisPreservingPass):
@@ -70,8 +67,7 @@ class LiftInlinedMeshesPass(AnalysisPreservingPass):
                 names[mesh] = symbols.insert(named)
             return names.get(mesh, mesh)
 
-        transform_shardings(op, lambda sharding: replace(sharding, mesh=lift(sharding.mesh)))
-        transform_replica_group_meshes(op, lift)
+        transform_meshes(op, lift)
         for mesh in operations_at_top(op):
             if isinstance(mesh, MeshOp):
                 mesh.attributes.setdefault("stablehlo.mesh", _stablehlo_mesh(mesh.mesh.data))

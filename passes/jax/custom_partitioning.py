@@ -1,7 +1,6 @@
 """`jax.experimental.custom_partitioning`: an operation of which its author says what each device computes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -17,14 +16,13 @@ from sdy.ir.walking import operations_of
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.regions import inline_body
-from sdy.passes.common.sharding_walk import transform_shardings
+from sdy.passes.common.sharding_walk import transform_meshes
 from sdy.passes.jax.default_mesh import name_mesh
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.from_jax import from_jax
 from sdy.passes.jax.jax_internals import custom_partitionings
 from sdy.passes.jax.placed_values import placed_values
 from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.stablehlo.replica_group_meshes import transform_replica_group_meshes
 
 CUSTOM_PARTITIONING = "CustomSPMDPartitioning"
 
@@ -82,8 +80,7 @@ def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author:
     body = from_jax(lowered)
     name_mesh(body, mesh)
     inline_calls(body)
-    transform_shardings(body, lambda sharding: replace(sharding, mesh=name))
-    transform_replica_group_meshes(body, lambda _: name)
+    transform_meshes(body, lambda _: name)
     main = main_function(body)
     if main.function_type.outputs.data != op.result_types:
         given, wanted = (", ".join(map(str, types)) for types in (main.function_type.outputs.data, op.result_types))

@@ -1,12 +1,11 @@
 """The meshes that StableHLO's collectives name their groups of devices by."""
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FlatSymbolRefAttr, SymbolRefAttr, TensorType, i64
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from sdy.axes import AxisRef
-from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.stablehlo.attributes.replica_groups import (
     MeshAttr,
@@ -16,26 +15,17 @@ from sdy.stablehlo.attributes.replica_groups import (
     ReplicaGroupMeshAxesAttr,
 )
 
-_REPLICA_GROUPS = "replica_groups"
 
-
-def transform_replica_group_meshes(root: Operation, change: Callable[[str | Mesh], str | Mesh]) -> None:
-    """Replace each mesh, or name of one, in the replica groups of `root` by what `change` makes of it."""
-    for operation in operations(root):
-        for attributes in (operation.properties, operation.attributes):
-            if _REPLICA_GROUPS in attributes:
-                _transform(attributes, change)
-
-
-def _transform(attributes: MutableMapping[str, Attribute], change: Callable[[str | Mesh], str | Mesh]) -> None:
-    groups = attributes[_REPLICA_GROUPS]
-    if isinstance(groups, ReplicaGroupMeshAxesAttr):
-        old = mesh_or_name(groups.data.mesh)
-        new = change(old)
-        if new != old:
-            attributes[_REPLICA_GROUPS] = ReplicaGroupMeshAxesAttr(
-                ReplicaGroupMeshAxes(mesh_attribute(new), groups.data.axes)
-            )
+def transform_mesh(attribute: Attribute, change: Callable[[str | Mesh], str | Mesh]) -> Attribute:
+    """Replica groups with what `change` makes of their mesh, or of its name; any other attribute as it is."""
+    # Asked for all attributes of a module, which have abstract classes, with which isinstance is slow to say no.
+    if type(attribute) is not ReplicaGroupMeshAxesAttr:
+        return attribute
+    old = mesh_or_name(attribute.data.mesh)
+    new = change(old)
+    if new == old:
+        return attribute
+    return ReplicaGroupMeshAxesAttr(ReplicaGroupMeshAxes(mesh_attribute(new), attribute.data.axes))
 
 
 def axes_and_mesh(groups: ReplicaGroupMeshAxesAttr, meshes: Mapping[str, Mesh]) -> tuple[tuple[AxisRef, ...], Mesh]:
