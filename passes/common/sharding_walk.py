@@ -42,7 +42,7 @@ def transform_shardings(root: Operation, change: Callable[[TensorSharding], Tens
 
 
 def transform_meshes(root: Operation, change: Callable[[str | Mesh], str | Mesh]) -> None:
-    """Replace each mesh in `root`, or name of one, by what `change` makes of it: in shardings, then in replica groups."""
+    """Replace each mesh in `root`, or its name, by what `change` makes of it: in shardings, then in replica groups."""
     in_shardings = _OfShardings(lambda sharding: replace(sharding, mesh=change(sharding.mesh)))
     _transform(root, in_shardings, partial(transform_mesh, change=change))
 

@@ -11,7 +11,8 @@ Around those who do not, there is `uncached_walks()`. In `checked_walks()`, in w
 kept is compared with a new one, so that no edit is forgotten unseen.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property
@@ -129,30 +130,24 @@ def invalidate(around: Operation | None = None) -> None:
 
 
 class _Found:
-    """What there is in `root`; in a module, as what there is in each of its functions, most of which stay the same."""
+    """What there is in `root`. Written to be fast: all that has to be known of an operation is asked at once.
+
+    An operation that was not looked at for a while is not in the processor's cache. To ask for its class then, or just
+    to put it into another list, takes several times as long as all else here.
+    """
 
     def __init__(self, root: Operation):
         self.root = root
-        self.parts = [_find(op) for op in root.ops] if isinstance(root, ModuleOp) and root.parent is None else None
         self.outside_in = [root]
         self.nesting = [root] if root.regions else []
-        self.classes: set[type[Operation]] = {root.__class__}
-        if self.parts is None:
-            self._add_nested(root)
-            return
-        for part in self.parts:
-            self.outside_in += part.outside_in
-            self.nesting += part.nesting
-            self.classes |= part.classes
-
-    def _add_nested(self, root: Operation) -> None:
-        """Written to be fast: all that has to be known of an operation is asked while it is at hand."""
-        add, add_nesting = self.outside_in.append, self.nesting.append
+        self.by_class: defaultdict[type[Operation], list[Operation]] = defaultdict(list, {root.__class__: [root]})
+        add, add_nesting, by_class = self.outside_in.append, self.nesting.append, self.by_class
         pending = _first_operations(root)
         while pending:
             op = pending.pop()
             while op is not None:
                 add(op)
+                by_class[op.__class__].append(op)
                 if op.regions:
                     add_nesting(op)
                     pending.append(op.next_op)
@@ -160,26 +155,57 @@ class _Found:
                     break
                 # `next_op` is a call, which costs as much as all else here.
                 op = op._next_op  # pyright: ignore[reportPrivateUsage]
-        self.classes.update(map(type, self.outside_in))
 
-    @cached_property
-    def by_class(self) -> dict[type[Operation], list[Operation]]:
-        found: dict[type[Operation], list[Operation]] = {op_class: [] for op_class in self.classes}
-        for op in self.outside_in:
-            found[op.__class__].append(op)
-        return found
+    @property
+    def classes(self) -> Set[type[Operation]]:
+        return self.by_class.keys()
 
     @cached_property
     def inside_out(self) -> list[Operation]:
-        if self.parts is None:
-            return _inside_out(self.root)
-        return [*chain.from_iterable(part.inside_out for part in self.parts), self.root]
+        return _inside_out(self.root)
 
     def of(self, classes: Sequence[type[Operation]]) -> Sequence[Operation]:
         """The operations of exactly these classes, which are among those that there are."""
         if len(classes) < 2:
             return self.by_class[classes[0]] if classes else ()
         return [op for op in self.outside_in if op.__class__ in classes]
+
+
+class _FoundInModule:
+    """What there is in the module `root`: what there is in each of its functions, most of which stay the same."""
+
+    def __init__(self, root: ModuleOp):
+        self.root = root
+        self.parts = [_find(op) for op in root.ops]
+
+    @cached_property
+    def outside_in(self) -> list[Operation]:
+        return [self.root, *chain.from_iterable(part.outside_in for part in self.parts)]
+
+    @cached_property
+    def nesting(self) -> list[Operation]:
+        return [self.root, *chain.from_iterable(part.nesting for part in self.parts)]
+
+    @cached_property
+    def inside_out(self) -> list[Operation]:
+        return [*chain.from_iterable(part.inside_out for part in self.parts), self.root]
+
+    @cached_property
+    def classes(self) -> Set[type[Operation]]:
+        return {ModuleOp}.union(*(part.classes for part in self.parts))
+
+    @cached_property
+    def _answers(self) -> dict[tuple[type[Operation], ...], Sequence[Operation]]:
+        return {}
+
+    def of(self, classes: Sequence[type[Operation]]) -> Sequence[Operation]:
+        """The operations of exactly these classes, which are among those that there are."""
+        asked = tuple(classes)
+        if asked not in self._answers:
+            there = ([kind for kind in classes if kind in part.classes] for part in self.parts)
+            found = chain.from_iterable(part.of(kinds) for part, kinds in zip(self.parts, there, strict=True))
+            self._answers[asked] = [self.root, *found] if ModuleOp in classes else [*found]
+        return self._answers[asked]
 
 
 def _inside_out(root: Operation) -> list[Operation]:
@@ -198,24 +224,28 @@ def _inside_out(root: Operation) -> list[Operation]:
     return found
 
 
-_kept: ContextVar[dict[int, _Found] | None] = ContextVar("kept", default=None)
+_kept: ContextVar[dict[int, "_Found | _FoundInModule"] | None] = ContextVar("kept", default=None)
 """By the address of the root in which it was found; None outside of `cached_walks()`."""
 
 _checked: ContextVar[bool] = ContextVar("checked", default=False)
 """Whether what was kept is compared with what there is."""
 
 
-def _find(root: Operation) -> _Found:
+def _find(root: Operation) -> _Found | _FoundInModule:
     kept = _kept.get()
     if kept is None:
-        return _Found(root)
+        return _find_anew(root)
     found = kept.get(id(root))
     if found is None:
-        found = kept[id(root)] = _Found(root)
+        found = kept[id(root)] = _find_anew(root)
     elif _checked.get():
         with _nothing_kept():
-            assert found.outside_in == _Found(root).outside_in, f"'{root.name}' was edited without `invalidate`"
+            assert found.outside_in == _find_anew(root).outside_in, f"'{root.name}' was edited without `invalidate`"
     return found
+
+
+def _find_anew(root: Operation) -> _Found | _FoundInModule:
+    return _FoundInModule(root) if isinstance(root, ModuleOp) and root.parent is None else _Found(root)
 
 
 @cache
