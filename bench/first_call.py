@@ -4,8 +4,8 @@
 
 A program is a function with arguments that are split over 8 virtual CPU devices, as in bench/drop_in.py; nothing else
 is said. A first call traces it, lowers it, partitions it, compiles it and runs it: processor seconds, of all threads. A
-second call only runs it: seconds. The two take turns, after which nothing of a turn is remembered by jax; each figure
-is the median of several turns.
+second call only runs it: seconds, of several such calls the least. The two take turns, after which nothing of a turn is
+remembered by jax; each figure is the median of several turns.
 """
 
 import argparse
@@ -87,10 +87,13 @@ def calls(jit: Callable[..., Any], program: Placed) -> Seconds:
     function = jit(program.function)
     jax.block_until_ready(function(*program.arguments))
     first = process_time() - start
+    return Seconds(first, min(_seconds_of_call(function, program) for _ in range(_SECOND_CALLS)))
+
+
+def _seconds_of_call(function: Callable[..., Any], program: Placed) -> float:
     start = perf_counter()
-    for _ in range(_SECOND_CALLS):
-        jax.block_until_ready(function(*program.arguments))
-    return Seconds(first, (perf_counter() - start) / _SECOND_CALLS)
+    jax.block_until_ready(function(*program.arguments))
+    return perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from sdy.dialect.collectives import AllReduceOp, CollectiveOp, ReduceScatterOp
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.companions import clone
+from sdy.ir.locations import fused_parts
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.driver import run_passes
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
@@ -220,7 +221,7 @@ def _parts(location: Attribute) -> Sequence[Attribute]:
         case CallSiteLoc():
             return location.callee, location.caller
         case FusedLoc():
-            return cast(ArrayAttr[LocationAttr], location.locations).data
+            return fused_parts(location)
         case _:
             return ()
 

@@ -72,7 +72,7 @@ class _Reader:
         results = op.results
         made = make(
             op_class,
-            [self._value(operand) for operand in op.operands],
+            [self._values[operand] for operand in op.operands],
             [self._attribute(result.type) for result in results],
             properties,
             attributes,
@@ -115,12 +115,6 @@ class _Reader:
         for op in block.operations:
             append(read, self.operation(op.operation))
         return read
-
-    def _value(self, value: ir.Value) -> SSAValue:
-        try:
-            return self._values[value]
-        except KeyError:
-            raise _InTextOnlyError from None
 
     def _attribute(self, attribute: ir.Attribute | ir.Type) -> Attribute:
         known = self._attributes.get(attribute)
