@@ -177,6 +177,7 @@ class _FoundInModule:
     def __init__(self, root: ModuleOp):
         self.root = root
         self.parts = [_find(op) for op in root.ops]
+        self._answers: dict[tuple[type[Operation], ...], Sequence[Operation]] = {}
 
     @cached_property
     def outside_in(self) -> list[Operation]:
@@ -193,10 +194,6 @@ class _FoundInModule:
     @cached_property
     def classes(self) -> Set[type[Operation]]:
         return {ModuleOp}.union(*(part.classes for part in self.parts))
-
-    @cached_property
-    def _answers(self) -> dict[tuple[type[Operation], ...], Sequence[Operation]]:
-        return {}
 
     def of(self, classes: Sequence[type[Operation]]) -> Sequence[Operation]:
         """The operations of exactly these classes, which are among those that there are."""

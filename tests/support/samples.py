@@ -20,10 +20,10 @@ def choose(thorough: bool) -> None:
     settings.load_profile(_THOROUGH if thorough else _SAMPLE)
 
 
-def is_thorough() -> bool:
+def _is_thorough() -> bool:
     return settings.default == settings.get_profile(_THOROUGH)
 
 
 def sample(cases: Iterable[T], one_in: int = 5) -> Sequence[T]:
     """One in so many of `cases`, or all."""
-    return [*cases][:: 1 if is_thorough() else one_in]
+    return [*cases][:: 1 if _is_thorough() else one_in]

@@ -92,7 +92,7 @@ class ValueParser(TokenParser):
                 f"redefinition of SSA value '%{name}'",
                 (self.ssa_values[name][0], "previously defined here"),
             )
-        self.ssa_values[name] = values if isinstance(values, tuple) else tuple(values)
+        self.ssa_values[name] = tuple(values)
         self._defined_here.append(name)
         if name not in self.forward_ssa_references:
             return
