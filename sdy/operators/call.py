@@ -2,6 +2,7 @@
 
     matmul_custom(h=8)                                            the operator, with an argument that is no tensor
     gradient(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))     its gradient
+    tangent(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))      its tangent
     batched(matmul_custom(h=8), batch=(True, False))              many at once
 
 It is an expression of Python, in which calls and literals are all that there is.
@@ -19,9 +20,9 @@ from xdsl.ir import Operation
 from sdy.diagnostics import error
 from sdy.dialect.attributes import OPERATOR
 from sdy.operators.shapes import size_given
-from sdy.operators.transforms import Batched, Gradient, Transform
+from sdy.operators.transforms import Batched, Gradient, Tangent, Transform
 
-TRANSFORMS: dict[str, type[Transform]] = {"gradient": Gradient, "batched": Batched}
+TRANSFORMS: dict[str, type[Transform]] = {"gradient": Gradient, "tangent": Tangent, "batched": Batched}
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class OperatorCall:
     def then(self, transform: Transform) -> "OperatorCall":
         """What `transform` makes of this."""
         return replace(self, transforms=(*self.transforms, transform))
+
+    def before(self) -> "OperatorCall":
+        """Return the call without its last transform."""
+        return replace(self, transforms=self.transforms[:-1])
 
     def divided(self, parts: Mapping[str, int]) -> "OperatorCall":
         """The call of one device: the arguments that are sizes are divided by the number of parts, by their names."""

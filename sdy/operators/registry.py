@@ -27,7 +27,7 @@ def register_operator(operator: "Operator") -> None:
 
     name = operator.name
     if not name.isidentifier() or name in TRANSFORMS:
-        raise ValueError(f"operator '{name}': the name must be an identifier, and not {' or '.join(TRANSFORMS)}")
+        raise ValueError(f"operator '{name}': the name must be an identifier, and none of {', '.join(TRANSFORMS)}")
     if name in _operators:
         raise ValueError(f"operator '{name}' is registered twice: give one of them another name")
     _operators[name] = operator

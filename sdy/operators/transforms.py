@@ -1,7 +1,8 @@
-"""What makes another operator of an annotated one: the gradient, and many at once.
+"""Transforms of an annotated operator: its gradient, its tangent, and many at once.
 
     m^ kd+, kd+ n -> m^ n                        the operator
     m^ kd+, kd+ n+, m^ n+ -> m^ kd+, kd+ n+      its gradient, which takes that of the output too
+    m^ kd+, kd+ n, m^ kd+, kd+ n -> m^ n         its tangent, which takes those of the inputs too
     batch' m^ kd+, kd+ n -> batch' m^ n          many at once, which share the second input
 
 One can be made of what another made: the gradient of the gradient, many gradients at once.
@@ -48,6 +49,31 @@ class Gradient:
 
 
 @dataclass(frozen=True, slots=True)
+class Tangent:
+    """The tangents of the outputs `at`, from all inputs and then the tangents of the inputs `of`.
+
+    Inputs and outputs are tensors; there are `count` inputs. A tangent is split as its input or output is, and a sum of
+    outputs has the sum of their tangents.
+    """
+
+    count: int
+    of: tuple[int, ...]
+    at: tuple[int, ...]
+
+    def apply(self, fitted: Fitted, shapes: Sequence[Shape]) -> Fitted:
+        """Return the annotation of the tangent of an operator. `shapes` are those of the operands of the tangent."""
+        inputs, outputs = fitted.annotation.tensor_inputs, fitted.annotation.tensor_outputs
+        tangent = OperatorAnnotation(
+            (*inputs, *(inputs[index] for index in self.of)), tuple(outputs[index] for index in self.at)
+        )
+        return replace(fitted, annotation=tangent)
+
+    def shapes_before(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
+        """Return the shapes of the operator's operands, given those of the tangent's."""
+        return shapes[: self.count]
+
+
+@dataclass(frozen=True, slots=True)
 class Batched:
     """The operator on many inputs at once, each of which has a new first dimension or, if it is no `batch`, is shared.
 
@@ -78,4 +104,4 @@ class Batched:
         return [shape[1:] if is_batch else shape for shape, is_batch in zip(shapes, self.batch, strict=True)]
 
 
-Transform = Gradient | Batched
+Transform = Gradient | Tangent | Batched

@@ -145,6 +145,30 @@ def gradient_of_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     return jax.grad(compute)
 
 
+def forward(function: Callable[..., Any]) -> Callable[..., Any]:
+    def compute(*tensors: jax.Array) -> Any:
+        return jax.jvp(loss(function), tensors, tuple(tensor + 1 for tensor in tensors))
+
+    return compute
+
+
+def forward_of_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    def compute(*tensors: jax.Array) -> Any:
+        return jax.jvp(jax.grad(loss(function)), tensors, tensors)
+
+    return compute
+
+
+def linearized_scan(function: Callable[..., Any]) -> Callable[..., Any]:
+    def compute(*tensors: jax.Array) -> Any:
+        def scanned(x: jax.Array) -> Any:
+            return jax.lax.scan(lambda carry, _: (carry * 0.9, function(carry, *tensors[1:])), x, length=2)[1]
+
+        return jax.linearize(scanned, tensors[0])[1](tensors[0])
+
+    return compute
+
+
 TRANSFORMS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "jit": jax.jit,
     "grad": lambda f: jax.grad(loss(f), argnums=0),
@@ -152,6 +176,9 @@ TRANSFORMS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "vmap": mapped,
     "grad of vmap": gradient_of_mapped,
     "grad of grad": gradient_of_gradient,
+    "jvp": forward,
+    "jit of jvp of grad": lambda f: jax.jit(forward_of_gradient(f)),
+    "linearize of scan": linearized_scan,
 }
 
 
@@ -254,6 +281,37 @@ def test_the_backward_operator_is_the_gradient(mesh: jax.sharding.Mesh):
     found = jax.grad(lambda x, w: (forward(x, w) ** 2).sum(), (0, 1))
     assert_close(found(x, w), expected)
     assert [sdy.operator_name(op) for op in calls(sdy.from_jax(found, x, w))] == ["tripled", "tripled_backward"]
+
+
+@sdy.register_op("m kd, kd n, m n -> m kd, kd n", check=False)
+def doubled_backward(x: jax.Array, w: jax.Array, g: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return 2 * (g @ w.T), 2 * (x.T @ g)
+
+
+@sdy.register_op("m kd+, kd+ n -> m n", backward=doubled_backward, check=False)
+def doubled(x: jax.Array, w: jax.Array) -> jax.Array:
+    return jax.lax.stop_gradient(2 * (x @ w))
+
+
+def test_the_backward_operator_is_mapped_over():
+    x, w = array(3, 8, 16), array(16, 4)
+
+    def of_each(function: Callable[..., Any]) -> Callable[..., Any]:
+        return jax.grad(lambda x, w: (jax.vmap(function, (0, None))(x, w) ** 2).sum(), (0, 1))
+
+    assert_close(of_each(doubled)(x, w), of_each(lambda x, w: 2 * (x @ w))(x, w))
+
+
+def test_forward_mode_of_an_operator_with_a_backward_operator_is_refused():
+    message = "operator 'doubled': has no tangent for jax.jvp, jax.jacfwd or jax.linearize, as 'doubled_backward'"
+    with pytest.raises(AnnotationError, match=re.escape(message)):
+        jax.jvp(doubled, (array(8, 16), array(16, 4)), (array(8, 16), array(16, 4)))
+
+
+def test_the_transpose_of_a_linear_operator():
+    x, w, g = array(8, 16), array(16, 4), array(8, 4)
+    (found,) = jax.linear_transpose(lambda w: operator(x, w), w)(g)
+    assert_close(found, x.T @ g)
 
 
 def test_backward_operators_that_are_none():
@@ -359,7 +417,7 @@ WRONG_REGISTRATIONS: dict[str, tuple[Any, Any, str | None, str]] = {
         "a -> a",
         takes_one,
         "my op",
-        "operator 'my op': the name must be an identifier, and not gradient or batched",
+        "operator 'my op': the name must be an identifier, and none of gradient, tangent, batched",
     ),
 }
 
@@ -511,7 +569,7 @@ def test_mapped_over_and_differentiated_it_is_one_operation_each():
         return jax.vmap(operator, (0, None))(x, w).sum()
 
     names = [sdy.operator_name(op) for op in calls(sdy.from_jax(jax.value_and_grad(f), array(3, 8, 16), array(16, 4)))]
-    assert names == ["batched(operator)", "batched(gradient(operator))"]
+    assert names == ["batched(operator)", "gradient(batched(operator))"]
 
 
 @pytest.mark.xfail(

@@ -19,6 +19,7 @@ from sdy.narrowing import is_list, is_tuple
 from sdy.operators.annotation import ONE_ELEMENT
 from sdy.operators.call import OperatorCall
 from sdy.operators.operator import AnnotationMaker, Operator
+from sdy.operators.transforms import Tangent
 from sdy.passes.jax.operators.check import check_parts
 from sdy.passes.jax.operators.primitive import apply
 from sdy.passes.jax.operators.program import program_of
@@ -179,12 +180,21 @@ def _is_array(value: Any) -> bool:
 
 @lru_cache(1024)
 def function_of(operator: JaxOperator, call: OperatorCall) -> Callable[..., tuple[jax.Array, ...]]:
-    """See `JaxOperator.function`. It is the same one each time, by which jax knows what it has traced."""
+    """See `JaxOperator.function`. It is the same one each time, by which jax knows what it has traced.
+
+    Raises:
+        AnnotationError: a tangent is needed of an operator whose gradient another operator finds.
+    """
+    if operator.backward is not None and any(isinstance(transform, Tangent) for transform in call.transforms):
+        raise operator.error(
+            f"has no tangent for jax.jvp, jax.jacfwd or jax.linearize, as '{operator.backward.name}' finds its "
+            "gradient only; use jax.grad, jax.vjp or jax.jacrev, or register it without `backward`"
+        )
 
     def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
         return operator.run(operands, dict(call.arguments)).tensors
 
-    return transformed(compute, call.transforms)
+    return transformed(operator.name, compute, call.transforms)
 
 
 @lru_cache(1024)

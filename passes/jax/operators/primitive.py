@@ -1,21 +1,20 @@
 """A call of an annotated operator as an operation of jax: how it is traced, differentiated and mapped over."""
 
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.extend.source_info_util import register_exclusion
-from jax.interpreters import batching, mlir
+from jax.interpreters import ad, batching, mlir
 
 from sdy.operators.call import OperatorCall
-from sdy.operators.transforms import Batched, Gradient
+from sdy.operators.transforms import Batched, Gradient, Tangent
 from sdy.passes.jax.jax_internals import needs_devices_to_lower
 from sdy.passes.jax.operators.lowering import lower
 
@@ -27,35 +26,8 @@ _operator.multiple_results = True
 
 
 def apply(operator: "JaxOperator", call: OperatorCall, operands: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
-    """The tensors that a call gives, in a program that is traced."""
-    return _differentiable(operator, call)(*operands)
-
-
-@lru_cache(1024)
-def _differentiable(operator: "JaxOperator", call: OperatorCall) -> Callable[..., tuple[jax.Array, ...]]:
-    """The call as a function that knows its gradient, which is again an operator."""
-
-    @jax.custom_vjp
-    def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
-        return tuple(_operator.bind(*operands, operator=operator, call=call))
-
-    def forward(*operands: jax.Array) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
-        return run(*operands), operands
-
-    def backward(operands: tuple[jax.Array, ...], gradients: tuple[jax.Array, ...]) -> tuple[jax.Array | None, ...]:
-        of = tuple(index for index, operand in enumerate(operands) if _is_inexact(operand))
-        at = tuple(index for index, gradient in enumerate(gradients) if _is_inexact(gradient))
-        given = [gradients[index] for index in at]
-        if operator.backward is not None and not call.transforms:
-            found = operator.backward.gradients_of(call, (*operands, *given), len(of))
-        else:
-            with _what_to_write_noted(call.operator):
-                found = apply(operator, call.then(Gradient(len(operands), of, at)), (*operands, *given))
-        by_index = dict(zip(of, found, strict=True))
-        return tuple(by_index.get(index) for index in range(len(operands)))
-
-    run.defvjp(forward, backward)
-    return run
+    """Return the results of `call`, in a program that is traced."""
+    return tuple(_operator.bind(*operands, operator=operator, call=call))
 
 
 @_operator.def_impl
@@ -70,7 +42,13 @@ def _types(*operands: ShapedArray, operator: "JaxOperator", call: OperatorCall) 
 
 @lru_cache(1024)
 def _output_types(operator: "JaxOperator", call: OperatorCall, operands: tuple[ShapedArray, ...]) -> list[ShapedArray]:
-    """What the function gives, shardings included where they are part of types."""
+    """Return the types of the results, shardings included where they are part of types.
+
+    A tangent has the type of its output, so that a function with a gradient of its own need not have a tangent.
+    """
+    if call.transforms and isinstance(tangent := call.transforms[-1], Tangent):
+        outputs = _output_types(operator, call.before(), operands[: tangent.count])
+        return [outputs[index] for index in tangent.at]
     given = [jax.ShapeDtypeStruct(operand.shape, operand.dtype, sharding=operand.sharding) for operand in operands]
     return [aval.update(weak_type=False) for aval in jax.make_jaxpr(operator.function(call))(*given).out_avals]
 
@@ -84,23 +62,89 @@ def _batch(
     return outputs, [0] * len(outputs)
 
 
-@contextmanager
-def _what_to_write_noted(operator: str) -> Generator[None]:
-    """Add to what jax raises in the `with` block, for a function that it cannot differentiate, what to write."""
-    try:
-        yield
-    except (NotImplementedError, TypeError, ValueError) as problem:
-        with_backward = "@sdy.register_op(..., backward=OPERATOR), where OPERATOR finds the gradients"
-        problem.add_note(
-            f"The function of operator '{operator}' is differentiated: if it cannot be, write {with_backward}."
-        )
-        raise
+def _jvp(
+    primals: Sequence[jax.Array], tangents: Sequence[Any], *, operator: "JaxOperator", call: OperatorCall
+) -> tuple[Sequence[jax.Array], Sequence[Any]]:
+    """Forward mode: the tangents of the results are again an operator, linear in the tangents of the operands."""
+    outputs = _operator.bind(*primals, operator=operator, call=call)
+    of = tuple(
+        index
+        for index, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))
+        if type(tangent) is not ad.Zero and _is_inexact(primal)
+    )
+    at = tuple(index for index, output in enumerate(outputs) if _is_inexact(output))
+    found: Sequence[jax.Array] = ()
+    if of and at:
+        tangent_call = call.then(Tangent(len(primals), of, at))
+        found = _operator.bind(*primals, *(tangents[index] for index in of), operator=operator, call=tangent_call)
+    by_index = dict(zip(at, found, strict=False))
+    zeros = [ad.Zero(jax.typeof(output).to_tangent_aval()) for output in outputs]
+    return outputs, [by_index.get(index, zero) for index, zero in enumerate(zeros)]
+
+
+def _transpose(
+    cotangents: Sequence[Any], *operands: Any, operator: "JaxOperator", call: OperatorCall
+) -> Sequence[jax.Array | None]:
+    """Reverse mode: the transpose of a tangent is the gradient of the operator."""
+    linear = [index for index, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
+    at = tuple(index for index, cotangent in enumerate(cotangents) if type(cotangent) is not ad.Zero)
+    given = [cotangents[index] for index in at]
+    tangent = call.transforms[-1] if call.transforms else None
+    if isinstance(tangent, Tangent) and linear == list(range(tangent.count, len(operands))):
+        gradient = Gradient(tangent.count, tangent.of, tuple(tangent.at[index] for index in at))
+        found = _gradients(operator, call.before(), gradient, (*operands[: tangent.count], *given))
+    else:
+        # The gradient of a linear function is the same wherever it is taken.
+        at_zero = [
+            jnp.zeros(operand.aval.shape, operand.aval.dtype) if ad.is_undefined_primal(operand) else operand
+            for operand in operands
+        ]
+        found = _gradients(operator, call, Gradient(len(operands), tuple(linear), at), (*at_zero, *given))
+    by_index = dict(zip(linear, found, strict=True))
+    return [by_index.get(index) for index in range(len(operands))]
+
+
+def _gradients(
+    operator: "JaxOperator", call: OperatorCall, gradient: Gradient, operands: Sequence[jax.Array]
+) -> Sequence[jax.Array]:
+    """Return the gradients of a call, found by the operator given as `backward` where there is one."""
+    if operator.backward is None or not all(isinstance(transform, Batched) for transform in call.transforms):
+        return apply(operator, call.then(gradient), operands)
+    if call.transforms:
+        return _batched_gradients(operator, call, gradient, operands)
+    inputs, given = operands[: gradient.count], dict(zip(gradient.at, operands[gradient.count :], strict=True))
+    inexact = [index for index, operand in enumerate(inputs) if _is_inexact(operand)]
+    outputs = _output_types(operator, call, tuple(map(jax.typeof, inputs)))
+    of_outputs = [
+        given[index] if index in given else jnp.zeros(output.shape, output.dtype)
+        for index, output in enumerate(outputs)
+        if jnp.issubdtype(output.dtype, jnp.inexact)
+    ]
+    found = operator.backward.gradients_of(call, (*inputs, *of_outputs), len(inexact))
+    return [found[inexact.index(index)] for index in gradient.of]
+
+
+def _batched_gradients(
+    operator: "JaxOperator", call: OperatorCall, gradient: Gradient, operands: Sequence[jax.Array]
+) -> Sequence[jax.Array]:
+    """Return the gradients of a batched call, those of operands that the batch shares summed over it."""
+    batched = call.transforms[-1]
+    assert isinstance(batched, Batched)
+
+    def of_one(*operands: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(_gradients(operator, call.before(), gradient, operands))
+
+    axes = [0 if is_batch else None for is_batch in batched.batch] + [0] * len(gradient.at)
+    found = jax.vmap(of_one, in_axes=axes)(*operands)
+    return [each if batched.batch[index] else each.sum(0) for index, each in zip(gradient.of, found, strict=True)]
 
 
 def _is_inexact(array: jax.Array) -> bool:
     return jnp.issubdtype(array.dtype, jnp.inexact)
 
 
+ad.primitive_jvps[_operator] = _jvp
+ad.primitive_transposes[_operator] = _transpose
 batching.primitive_batchers[_operator] = _batch
 needs_devices_to_lower(_operator)
 mlir.register_lowering(_operator, lower)

@@ -1,36 +1,72 @@
-"""The function of an operator's gradient, or of many at once, made of the operator's function."""
+"""The functions of transformed operators: gradient, tangent, batched."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 
-from sdy.operators.transforms import Batched, Gradient, Transform
+from sdy.operators.transforms import Batched, Gradient, Tangent, Transform
 
 Function = Callable[..., tuple[Any, ...]]
 """Of tensors, gives a tuple of tensors."""
 
 
-def transformed(function: Function, transforms: Sequence[Transform]) -> Function:
-    """What each of `transforms` makes of `function`, one after the other."""
+def transformed(operator: str, function: Function, transforms: Sequence[Transform]) -> Function:
+    """Apply `transforms` to the function of the operator of that name, one after the other."""
     for transform in transforms:
-        function = _gradient(function, transform) if isinstance(transform, Gradient) else _batched(function, transform)
+        match transform:
+            case Gradient():
+                function = _gradient(operator, function, transform)
+            case Tangent():
+                function = _tangent(operator, function, transform)
+            case Batched():
+                function = _batched(function, transform)
     return function
 
 
-def _gradient(function: Function, transform: Gradient) -> Function:
+def _gradient(operator: str, function: Function, transform: Gradient) -> Function:
     def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
-        inputs, gradients = operands[: transform.count], operands[transform.count :]
-
-        def differentiated(*of: jax.Array) -> tuple[jax.Array, ...]:
-            given = dict(zip(transform.of, of, strict=True))
-            outputs = function(*(given.get(index, value) for index, value in enumerate(inputs)))
-            return tuple(outputs[index] for index in transform.at)
-
-        _, pull_back = jax.vjp(differentiated, *(inputs[index] for index in transform.of))
-        return pull_back(gradients)
+        inputs, cotangents = operands[: transform.count], operands[transform.count :]
+        differentiated, at = _differentiated(function, transform, inputs)
+        with _noted(operator, "write @sdy.register_op(..., backward=OPERATOR), where OPERATOR finds the gradients"):
+            _, pull_back = jax.vjp(differentiated, *at)
+            return pull_back(cotangents)
 
     return compute
+
+
+def _tangent(operator: str, function: Function, transform: Tangent) -> Function:
+    def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
+        inputs, tangents = operands[: transform.count], operands[transform.count :]
+        differentiated, at = _differentiated(function, transform, inputs)
+        with _noted(operator, "give its function a tangent by jax.custom_jvp, or use jax.grad instead of forward mode"):
+            return jax.jvp(differentiated, at, tangents)[1]
+
+    return compute
+
+
+def _differentiated(
+    function: Function, transform: Gradient | Tangent, inputs: Sequence[jax.Array]
+) -> tuple[Function, tuple[jax.Array, ...]]:
+    """Return the function of the inputs that are differentiated with respect to, and these inputs."""
+
+    def compute(*of: jax.Array) -> tuple[jax.Array, ...]:
+        given = dict(zip(transform.of, of, strict=True))
+        outputs = function(*(given.get(index, value) for index, value in enumerate(inputs)))
+        return tuple(outputs[index] for index in transform.at)
+
+    return compute, tuple(inputs[index] for index in transform.of)
+
+
+@contextmanager
+def _noted(operator: str, advice: str) -> Generator[None]:
+    """Add to what JAX raises in the `with` block, for a function that it cannot differentiate, what to write."""
+    try:
+        yield
+    except (NotImplementedError, TypeError, ValueError) as problem:
+        problem.add_note(f"The function of operator '{operator}' is differentiated: if it cannot be, {advice}.")
+        raise
 
 
 def _batched(function: Function, transform: Batched) -> Function:
