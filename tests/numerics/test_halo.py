@@ -116,6 +116,16 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
     "rotation by more than a part": (program(along_rows(lambda x: jnp.roll(x, 6, 0)), ROWS), 2 * 4 + 2 * 4),
     "uneven rotation": (program(along_rows(lambda x: jnp.roll(2 * x, 2, 0)), ODD), 2 * 4 + 4),
     "rotation of what is whole": (program(along_rows(lambda x: jnp.roll(x, 2, 0)), ODD), 0),
+    "rotation of fewer rows than devices": (program(along_rows(lambda x: jnp.roll(2 * x, 1, 0)), ints((3, 4))), 4),
+    "rotation to where no row was": (program(along_rows(lambda x: jnp.roll(2 * x, -2, 0)), ints((5, 4))), 2 * 4 + 4),
+    "rotation of 3 rows over 8 devices": (
+        program(lambda x: constrain(jnp.roll(constrain(2 * x, (D, M)), 2, 0), (D, M)), ints((3, 4))),
+        4,
+    ),
+    "rows beside a single one": (
+        program(lambda x, y: constrain(2 * jnp.concatenate([constrain(2 * y, D), x]), D), ROWS, ints((1, 4))),
+        2 * 4,
+    ),
     "slices in another order": (
         program(along_rows(lambda x: jnp.concatenate([x[4:9], x[1:3], x[11:16], x[:4]])), ROWS),
         7 * 4,

@@ -96,10 +96,10 @@ class _Redistribution:
         names = {axis.name for axis in layout.axes[dim]}
         elsewhere = {axis.name for other, axes in enumerate(layout.axes) if other != dim for axis in axes}
         rows = rows_of(op, dim, layout)
-        if rows is None or 0 in layout.shape or layout.shape[dim] < parts or names & elsewhere:
+        if rows is None or 0 in layout.shape or names & elsewhere:
             return None
         sources = dict.fromkeys(each.source for each in rows)
-        split = [source for source in sources if _is_split(source, dim, parts)]
+        split = [source for source in sources if layout_of(source).axes[dim]]
         shards = [-(-shape_of(source)[dim] // parts) for source in split]
         segments = [
             Segment(split.index(each.source), each.start, each.place, each.size)
@@ -178,11 +178,6 @@ class _Redistribution:
         [outside] = builder.finish([part_of_result.rows()], [with_shape(op.result, shape)], [sharding])
         self.target.replace_all_uses_with(cut_off(op, outside, self.layout.shape, sharding))
         _erase_unused(self.target)
-
-
-def _is_split(value: SSAValue, dim: int, parts: int) -> bool:
-    """Whether `value` is taken in parts; one of fewer rows than there are parts is rather taken whole."""
-    return bool(layout_of(value).axes[dim]) and shape_of(value)[dim] >= parts
 
 
 def _laid_out(op: ConcatenateOp, value: SSAValue, wanted: TensorSharding, mesh: Mesh, names: Collection[str]) -> Tensor:
