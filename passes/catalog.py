@@ -86,6 +86,7 @@ _FOLDERS = {
         sdy-per-instruction-partitioning
         sdy-plain
         sdy-reduce-in-stages
+        sdy-remove-propagation-barriers
         sdy-resolve-permutation-factors
         sdy-resolve-single-device-sharding
     """,

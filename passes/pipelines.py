@@ -302,6 +302,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.nest_input_output_sub_axes import NestInputOutputSubAxesPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
         from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
+        from sdy.passes.partitioning.remove_propagation_barriers import RemovePropagationBarriersPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
 
         yield UnifyMeshesPass()
@@ -309,6 +310,7 @@ class PartitionPipeline(Pipeline):
         yield ExpandSplitOperationsPass()
         if is_to_propagate:
             yield PropagationPipeline()
+        yield RemovePropagationBarriersPass()
         yield InlineFunctionsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield NestInputOutputSubAxesPass()

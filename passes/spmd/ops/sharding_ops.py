@@ -23,10 +23,15 @@ def _lower_manual_computation(site: Site[ManualComputationOp]) -> None:
     inline_body(site.op)
 
 
-def _lower_to_operand(site: Site[ReshardOp]) -> None:
-    """What only says a layout is its operand, if that has the layout."""
+_LOWERING: dict[type[Operation], str] = {PropagationBarrierOp: "sdy-remove-propagation-barriers"}
+"""The pass that replaces an operation which changes a layout, where it is not `sdy-reshard-to-collectives`."""
+
+
+def _lower_to_operand(site: Site[Operation]) -> None:
+    """Replace an operation that only names a layout by its operand, if that has the layout."""
     if site.operands[0].axes != site.results[0].axes:
-        raise op_error(site.op, "changes the sharding of a tensor: sdy-reshard-to-collectives must run first")
+        lowering = _LOWERING.get(type(site.op), "sdy-reshard-to-collectives")
+        raise op_error(site.op, f"changes the sharding of a tensor: {lowering} must run first")
     site.replace(site.op.operands[0])
 
 
