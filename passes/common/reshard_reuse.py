@@ -38,10 +38,9 @@ class ReuseReshard(RewritePattern):
         mesh = mesh_of(op.sharding.data, op)
         path: list[Operation] = []
         root, sharding = op.input, op.sharding.data
-        while (before := _before(root, sharding, mesh)) is not None:
-            assert isinstance(root.owner, Operation)
-            path.append(root.owner)
-            root, sharding = before
+        while isinstance(step := root.owner, Operation) and (before := layout_before(step, sharding, mesh)) is not None:
+            path.append(step)
+            root, sharding = step.operands[0], before
 
         for earlier in _reshards_behind_reshapes(root):
             if _comes_before(earlier, op) and _same_layout(earlier.result, earlier.sharding.data, root, sharding, mesh):
@@ -65,20 +64,17 @@ def _append(new: Operation, value: SSAValue, rewriter: PatternRewriter) -> SSAVa
     return new.results[0]
 
 
-def _before(value: SSAValue, sharding: TensorSharding, mesh: Mesh) -> tuple[SSAValue, TensorSharding] | None:
-    """What `value` is a transpose or a reshape of, and the sharding of that with the same elements on each device.
+def layout_before(op: Operation, sharding: TensorSharding, mesh: Mesh) -> TensorSharding | None:
+    """Return the sharding of the operand of `op` with which each device has the elements of the result in `sharding`.
 
-    None where `value` is something else, or there is no such sharding.
+    None where `op` is neither a transpose nor a reshape, or where no sharding has these elements.
     """
-    match value.owner:
-        case TransposeOp() as op if sharding.rank == len(op.permutation):
+    match op:
+        case TransposeOp() if sharding.rank == len(op.permutation):
             permutation = op.permutation.get_values()
-            return op.operand, replace(
-                sharding, dims=tuple(sharding.dims[permutation.index(d)] for d in range(sharding.rank))
-            )
-        case ReshapeOp() as op if sharding.rank == len(shape(value.type)):
-            before = _before_reshape(sharding, shape(value.type), shape(op.operand.type), mesh)
-            return None if before is None else (op.operand, before)
+            return replace(sharding, dims=tuple(sharding.dims[permutation.index(d)] for d in range(sharding.rank)))
+        case ReshapeOp() if sharding.rank == len(shape(op.result.type)):
+            return _before_reshape(sharding, shape(op.result.type), shape(op.operand.type), mesh)
         case _:
             return None
 

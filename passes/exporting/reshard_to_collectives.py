@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -25,6 +27,9 @@ from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllTo
 from sdy.passes.spmd.reshards.rematerialize import rematerialize
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 
+Made: TypeAlias = dict[tuple[Block | None, SSAValue, TensorSharding], SSAValue]
+"""Values by the block in which they were resharded, what they were resharded from, and their layout."""
+
 Planner = Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh, bool], tuple[Collective, ...]]
 
 
@@ -46,8 +51,9 @@ class ReshardToCollectivesPass(ModulePass):
     device, or between meshes with different axes, is left as it is.
 
     The collectives are those of Shardy, or with `least_communication` those of several plans that send the fewest
-    elements. Then what each device can make for itself, such as an iota, is made once more instead, and what a reshard
-    in front has made already, from the same value, is used again.
+    elements. Then a value is rematerialized where its operands are cheaper to reshard: every device makes an iota, and
+    a value that is cast to a wider type is resharded before the cast. A second reshard of a value to a layout uses the
+    result of the first.
     """
 
     name = "sdy-reshard-to-collectives"
@@ -55,31 +61,47 @@ class ReshardToCollectivesPass(ModulePass):
     least_communication: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        made: dict[tuple[Block | None, SSAValue, TensorSharding], SSAValue] = {}
+        made: Made = {}
         for reshard in operations_of(op, ReshardOp):
             source = get_sharding(before_barriers(reshard.input))
             if self.keep_redundant_reshards and equivalent(source, reshard.sharding.data):
                 continue
-            key = (reshard.parent, reshard.input, reshard.sharding.data)
-            value = made.get(key) if self.least_communication else None
-            value = value or self._carried_out(reshard, source)
+            if self.least_communication:
+                value = _cheapest(reshard, source, made)
+            else:
+                value = _by_collectives(reshard, source, plan_collectives)
             if value is not None:
-                made[key] = value
                 Rewriter.replace_op(reshard, (), (value,))
 
-    def _carried_out(self, reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
-        """The value of a reshard, made in front of it; None where it is to be left as it is."""
-        if not self.least_communication:
-            return _by_collectives(reshard, source, plan_collectives)
-        return _rematerialized(reshard, source) or _by_collectives(reshard, source, cheapest_plan)
 
-
-def _rematerialized(reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
-    """The resharded value rematerialized, if all devices can make it."""
+def _cheapest(reshard: ReshardOp, source: TensorSharding | None, made: Made) -> SSAValue | None:
+    """Insert what sends the fewest bytes before `reshard` and return its value; None if the reshard has to stay."""
+    key = (reshard.parent, reshard.input, reshard.sharding.data)
+    if key in made:
+        return made[key]
     ends = [sharding for sharding in (source, reshard.sharding.data) if sharding is not None]
-    if any(sharding.unreduced or mesh_of(sharding, reshard).is_maximal for sharding in ends):
-        return None
-    return rematerialize(reshard.input, reshard.sharding.data, InsertPoint.before(reshard))
+    value = None
+    if not any(sharding.unreduced or mesh_of(sharding, reshard).is_maximal for sharding in ends):
+        value = rematerialize(reshard, partial(_operand_resharded, reshard, made))
+    value = value or _by_collectives(reshard, source, cheapest_plan)
+    if value is not None:
+        made[key] = value
+    return value
+
+
+def _operand_resharded(before: ReshardOp, made: Made, operand: SSAValue, target: TensorSharding) -> SSAValue:
+    """Return `operand` in the layout `target`, by collectives inserted before the reshard `before`."""
+    source = get_sharding(before_barriers(operand))
+    if equivalent(source, target):
+        return operand
+    reshard = ReshardOp(operand, target)
+    reshard.location = before.location
+    Rewriter.insert_op(reshard, InsertPoint.before(before))
+    value = _cheapest(reshard, source, made)
+    if value is None:
+        return reshard.result
+    Rewriter.erase_op(reshard)
+    return value
 
 
 def _by_collectives(reshard: ReshardOp, source: TensorSharding | None, plan: Planner) -> SSAValue | None:

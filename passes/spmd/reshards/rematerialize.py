@@ -1,59 +1,157 @@
-"""What every device can make for itself: constants, iotas, and what elementwise operations make of these."""
+"""Rematerialization instead of resharding: a value is computed once more, from operands that are cheaper to reshard.
+
+Every device can make constants and iotas. A value that is cast up is resharded before the cast, which here sends a
+quarter of the bytes:
+
+    %0 = stablehlo.convert %arg0 : (tensor<8xi8>) -> tensor<8xf32>
+    %1 = sdy.reshard %0 <@mesh, [{}]> : tensor<8xf32>
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.interfaces import Elementwise
+from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
-from sdy.dialect.ops import ReshardOp
-from sdy.dialect.shardings import set_sharding
+from sdy.dialect.ops import PropagationBarrierOp, ReshardOp, ShardingConstraintOp
+from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import insert
-from sdy.ir.shapes import is_scalar
+from sdy.ir.shapes import is_scalar, num_elements, shape_of
 from sdy.ir.traits import has_trait
-from sdy.sharding import TensorSharding
+from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.reshard_reuse import layout_before
+from sdy.passes.spmd.reshards.reshard_cost import elements_resharded
+from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp
+from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 
-_MADE_OF_NOTHING = (ConstantOp, IotaOp, ShardedConstantOp)
+_MOST_OPERATIONS = 64
+"""Most operations of a chain that is rematerialized."""
 
+_LEAVES = (ConstantOp, IotaOp, ShardedConstantOp)
 
-def rematerialize(value: SSAValue, sharding: TensorSharding, at: InsertPoint) -> SSAValue | None:
-    """`value` computed once more, split as `sharding` says; None where that takes more than each device has."""
-    ops = _ops_behind(value)
-    if ops is None:
-        return None
-    made: dict[SSAValue, SSAValue] = {}
-    for op in ops:
-        copy = op.clone(value_mapper=made)
-        insert(copy, at)
-        set_sharding(copy.results[0], sharding)
-        made[op.results[0]] = copy.results[0]
-    return made[value]
+_LAYOUT_OPS = (PropagationBarrierOp, ReshardOp, ShardingConstraintOp)
+
+Reshard = Callable[[SSAValue, TensorSharding], SSAValue]
 
 
-def _ops_behind(value: SSAValue) -> list[Operation] | None:
-    """The operations that `value` is made by, each after those that it uses; None if it is made of anything else.
+def rematerialize(reshard: ReshardOp, reshard_operand: Reshard) -> SSAValue | None:
+    """Compute the resharded value once more, if its operands are cheaper to reshard.
 
-    Scalars, which each device has, are not made again.
+    Args:
+        reshard: The reshard of a value without partial sums. The new operations are inserted before it.
+        reshard_operand: Makes a value of another layout from an operand of the chain that is rematerialized.
+
+    Returns:
+        The value in the layout of `reshard`; None where no other way than resharding it sends fewer bytes.
     """
-    ordered: dict[SSAValue, Operation] = {}
-    pending = [value]
-    while pending:
-        current = pending[-1]
-        op = current.owner
-        if not isinstance(op, Operation) or not _makes_or_maps(op):
+    way = _Ways(reshard).cheapest(reshard.input, reshard.sharding.data, _MOST_OPERATIONS)
+    return None if way.maker is None else _make(way, InsertPoint.before(reshard), reshard_operand, {})
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way to have `value` in the layout `sharding`, and the bytes that all devices receive for it.
+
+    The `maker` is copied, after its `operands` are had in their layouts; without one, the value itself is resharded.
+    """
+
+    value: SSAValue
+    sharding: TensorSharding
+    received: float
+    maker: Operation | None = None
+    operands: Sequence["_Way"] = ()
+
+    @property
+    def reshards(self) -> bool:
+        """Whether anything is resharded, be it for free."""
+        return any(way.reshards for way in self.operands) if self.maker else not is_scalar(self.value)
+
+
+class _Ways:
+    """The cheapest way to each value behind a reshard."""
+
+    def __init__(self, anchor: Operation):
+        self._anchor = anchor
+        self._known: dict[tuple[SSAValue, TensorSharding], _Way] = {}
+
+    def cheapest(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Way:
+        """Return the way that receives the fewest bytes; of equal ones, resharding, unless all devices make `value`."""
+        key = value, sharding
+        if key not in self._known:
+            direct = _Way(value, sharding, self._bytes_resharded(value, sharding))
+            made = self._by_maker(value, sharding, most_operations)
+            is_cheaper = made is not None and (made.received < direct.received or not made.reshards)
+            self._known[key] = made if made is not None and is_cheaper else direct
+        return self._known[key]
+
+    def _by_maker(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Way | None:
+        op = value.owner
+        if not isinstance(op, Operation) or not most_operations:
             return None
-        missing = [operand for operand in op.operands if operand not in ordered and not is_scalar(operand)]
-        pending += reversed(missing)
-        if not missing:
-            pending.pop()
-            ordered[current] = op
-    return list(ordered.values())
+        layouts = _operand_layouts(op, sharding)
+        if layouts is None:
+            return None
+        ways = {
+            operand: self.cheapest(operand, layout, most_operations - 1)
+            for operand, layout in zip(op.operands, layouts, strict=True)
+        }
+        return _Way(value, sharding, sum(way.received for way in ways.values()), op, tuple(ways.values()))
+
+    def _bytes_resharded(self, value: SSAValue, sharding: TensorSharding) -> float:
+        count = num_elements(value)
+        source = get_sharding(value)
+        if is_scalar(value) or not count:
+            return 0.0
+        if source is not None and source.unreduced:
+            return float("inf")
+        return elements_resharded(value, source, sharding, self._anchor) * num_bytes(value.type) / count
 
 
-def _makes_or_maps(op: Operation) -> bool:
+def _operand_layouts(op: Operation, sharding: TensorSharding) -> Sequence[TensorSharding] | None:
+    """Return the operands' layouts for a copy of `op` whose result has `sharding`, or None if `op` is not copied."""
     if len(op.results) != 1 or op.regions:
-        return False
-    broadcasts_scalar = isinstance(op, BroadcastInDimOp) and is_scalar(op.operand)
-    is_mapped = has_trait(op, Elementwise) and not isinstance(op, ReshardOp)
-    return broadcasts_scalar or is_mapped or isinstance(op, _MADE_OF_NOTHING)
+        return None
+    if isinstance(op, _LEAVES):
+        return ()
+    if isinstance(op, BroadcastInDimOp):
+        return (_before_broadcast(op, sharding),)
+    if isinstance(op, TransposeOp | ReshapeOp):
+        before = layout_before(op, sharding, mesh_of(sharding, op))
+        return before and (before,)
+    if not has_trait(op, Elementwise) or isinstance(op, _LAYOUT_OPS):
+        return None
+    result = shape_of(op.results[0])
+    if any(not is_scalar(operand) and shape_of(operand) != result for operand in op.operands):
+        return None
+    scalar = TensorSharding.replicated_closed(sharding.mesh, 0)
+    return [scalar if is_scalar(operand) else sharding for operand in op.operands]
+
+
+def _before_broadcast(op: BroadcastInDimOp, sharding: TensorSharding) -> TensorSharding:
+    repeated, sizes = shape_of(op.operand), shape_of(op.result)
+    dims = op.broadcast_dimensions.get_values()
+    return replace(
+        sharding,
+        dims=tuple(
+            sharding.dims[dim] if size == sizes[dim] else DimSharding(())
+            for size, dim in zip(repeated, dims, strict=True)
+        ),
+    )
+
+
+def _make(way: _Way, at: InsertPoint, reshard: Reshard, made: dict[_Way, SSAValue]) -> SSAValue:
+    if way in made or (way.maker is None and is_scalar(way.value)):
+        return made.get(way, way.value)
+    if way.maker is None:
+        made[way] = reshard(way.value, way.sharding)
+        return made[way]
+    copy = way.maker.clone({operand.value: _make(operand, at, reshard, made) for operand in way.operands})
+    insert(copy, at)
+    set_sharding(copy.results[0], way.sharding)
+    made[way] = copy.results[0]
+    return made[way]
