@@ -96,7 +96,7 @@ func.func @move_then_gather(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding
   return %0 : tensor<8x8xf32>
 }
 
-// What each device can make for itself is not sent.
+// Each device makes an iota itself; nothing is sent.
 // LEAST-LABEL: func.func @make_anew
 func.func @make_anew(%arg0: tensor<8x8xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}, %arg1: tensor<i32>)
     -> (tensor<8x8xi32>, tensor<8x8xi32>) {
@@ -121,4 +121,35 @@ func.func @use_again(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   %0 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<8xf32>
   %1 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<8xf32>
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+
+// A value is sent before it is cast to a wider type, scaled by a constant and transposed.
+// LEAST-LABEL: func.func @cast_after_gather
+func.func @cast_after_gather(%arg0: tensor<8x4xi8> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x8xf32> {
+  // LEAST:      %[[GATHERED:.*]] = sdy.all_gather [{"x"}, {}] %arg0 out_sharding=<@mesh, [{}, {}]> : tensor<8x4xi8>
+  // LEAST-NEXT: %[[CAST:.*]] = stablehlo.convert %[[GATHERED]] {{.*}} : (tensor<8x4xi8>) -> tensor<8x4xf32>
+  // LEAST-NEXT: %[[TWO:.*]] = stablehlo.constant {{.*}} : tensor<8x4xf32>
+  // LEAST-NEXT: %[[SCALED:.*]] = stablehlo.multiply %[[CAST]], %[[TWO]]
+  // LEAST-NEXT: %[[TRANSPOSED:.*]] = stablehlo.transpose %[[SCALED]]
+  // LEAST-NEXT: return %[[TRANSPOSED]]
+  %0 = stablehlo.convert %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x4xi8>) -> tensor<8x4xf32>
+  %1 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} dense<2.0> : tensor<8x4xf32>
+  %2 = stablehlo.multiply %0, %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x4xf32>
+  %3 = stablehlo.transpose %2, dims = [1, 0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  %4 = sdy.reshard %3 <@mesh, [{}, {}]> : tensor<4x8xf32>
+  return %4 : tensor<4x8xf32>
+}
+
+// A value whose operands are no cheaper to send is sent itself.
+// LEAST-LABEL: func.func @cast_before_gather
+func.func @cast_before_gather(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xi8>, tensor<8xf32>) {
+  // LEAST-NEXT: %[[CAST:.*]] = stablehlo.convert %arg0
+  // LEAST-NEXT: %[[TANH:.*]] = stablehlo.tanh %arg0
+  // LEAST-NEXT: sdy.all_gather [{"x"}] %[[CAST]]
+  // LEAST-NEXT: sdy.all_gather [{"x"}] %[[TANH]]
+  %0 = stablehlo.convert %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> tensor<8xi8>
+  %1 = stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+  %2 = sdy.reshard %0 <@mesh, [{}]> : tensor<8xi8>
+  %3 = sdy.reshard %1 <@mesh, [{}]> : tensor<8xf32>
+  return %2, %3 : tensor<8xi8>, tensor<8xf32>
 }

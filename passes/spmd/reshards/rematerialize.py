@@ -54,22 +54,31 @@ def rematerialize(reshard: ReshardOp, reshard_operand: Reshard) -> SSAValue | No
 
 
 @dataclass(frozen=True)
-class _Way:
-    """A way to have `value` in the layout `sharding`, and the bytes that all devices receive for it.
-
-    The `maker` is copied, after its `operands` are had in their layouts; without one, the value itself is resharded.
-    """
+class _Leaf:
+    """A value that is resharded, and the bytes that all devices receive."""
 
     value: SSAValue
     sharding: TensorSharding
     received: float
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way to have `value` in the layout `sharding`: a copy of `maker` after those of `operands`, or a reshard.
+
+    The `leaves` are resharded, each once, whatever the number of its users.
+    """
+
+    value: SSAValue
+    sharding: TensorSharding
+    leaves: frozenset[_Leaf]
     maker: Operation | None = None
     operands: Sequence["_Way"] = ()
 
     @property
-    def reshards(self) -> bool:
-        """Whether anything is resharded, be it for free."""
-        return any(way.reshards for way in self.operands) if self.maker else not is_scalar(self.value)
+    def received(self) -> float:
+        """The bytes that all devices receive."""
+        return sum(leaf.received for leaf in self.leaves)
 
 
 class _Ways:
@@ -83,9 +92,10 @@ class _Ways:
         """Return the way that receives the fewest bytes; of equal ones, resharding, unless all devices make `value`."""
         key = value, sharding
         if key not in self._known:
-            direct = _Way(value, sharding, self._bytes_resharded(value, sharding))
+            leaf = _Leaf(value, sharding, self._bytes_resharded(value, sharding))
+            direct = _Way(value, sharding, frozenset(() if is_scalar(value) else [leaf]))
             made = self._by_maker(value, sharding, most_operations)
-            is_cheaper = made is not None and (made.received < direct.received or not made.reshards)
+            is_cheaper = made is not None and (made.received < direct.received or not made.leaves)
             self._known[key] = made if made is not None and is_cheaper else direct
         return self._known[key]
 
@@ -100,12 +110,13 @@ class _Ways:
             operand: self.cheapest(operand, layout, most_operations - 1)
             for operand, layout in zip(op.operands, layouts, strict=True)
         }
-        return _Way(value, sharding, sum(way.received for way in ways.values()), op, tuple(ways.values()))
+        leaves = frozenset[_Leaf]().union(*(way.leaves for way in ways.values()))
+        return _Way(value, sharding, leaves, op, tuple(ways.values()))
 
     def _bytes_resharded(self, value: SSAValue, sharding: TensorSharding) -> float:
         count = num_elements(value)
         source = get_sharding(value)
-        if is_scalar(value) or not count:
+        if not count:
             return 0.0
         if source is not None and source.unreduced:
             return float("inf")

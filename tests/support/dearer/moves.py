@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -44,13 +45,27 @@ def roll(draft: Draft) -> Case:
 
 
 def cast_up(draft: Draft) -> Case:
-    """A cast to a wider type, and arithmetic with a constant behind it."""
+    """A cast to a wider type, and operations behind it that a reshard may be moved in front of."""
     narrow, wide = draft.choices.of(
         [("int8", "int32"), ("bool", "float32"), ("float16", "float32"), ("int8", "float32")]
     )
-    draft.operand(draft.shape(), narrow)
-    factor = draft.choices.of((1, 3))
-    return draft.case(f"{narrow} to {wide}, times {factor}", lambda x: lax.convert_element_type(x, wide) * factor)
+    shape = draft.shape()
+    draft.operand(shape, narrow)
+    behind = draft.choices.of(["nothing", "a product by a constant", "a product by a vector", "a transpose"])
+
+    def cast(x: jax.Array) -> jax.Array:
+        value = lax.convert_element_type(x, wide)
+        match behind:
+            case "a product by a constant":
+                return value * 3
+            case "a product by a vector":
+                return value * (jnp.arange(shape[-1]) + 1)
+            case "a transpose":
+                return value.T
+            case _:
+                return value
+
+    return draft.case(f"{narrow} to {wide}, then {behind}", cast)
 
 
 MOVES = [reshard, reshape, transpose, roll, cast_up]
