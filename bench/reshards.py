@@ -2,17 +2,18 @@
 
     python bench/reshards.py [--pairs N] [--compiled N]
 
-For pairs of shardings of a rank-2 and of a rank-3 tensor over a 2x2x2 and a 4x2 mesh, sub-axes included, the table has
-the bytes that a device receives, on average over the devices and the pairs:
+For pairs of shardings of tensors of rank 2 to 4 over a 2x2x2 and a 4x2 mesh, sub-axes included, the table has the bytes
+that a device receives, on average over the devices and the pairs:
 
     ours     the collectives that the partitioner inserts: `sdy-reshard-to-collectives{least-communication=true}`
     Shardy   those of the C++ pass `sdy-reshard-to-collectives` in jaxlib
+    search   the cheapest sequence of collectives, by Dijkstra's algorithm over all shardings
     XLA      those in the HLO that XLA compiles for eight CPU devices, partitioning the program by itself
     bound    what a device needs and does not hold: no plan receives less, and for many pairs none receives as little
 
-All pairs are compared with Shardy, or N of each kind with `--pairs N`. XLA has to compile each reshard: it is compared
-on N pairs of each kind, 300 by default. Samples are drawn by a `random.Random` of the row's shape and mesh. The exit
-status is 1 where for any pair ours is more than Shardy's or XLA's, and those pairs are printed.
+All pairs are compared with Shardy and the search, or N of each kind with `--pairs N`. XLA has to compile each reshard:
+it is compared on N pairs of each kind, 300 by default. Samples are drawn by a `random.Random` of the row's shape and
+mesh. The exit status is 1 where for any pair ours is more than another's, and those pairs are printed.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -33,6 +35,9 @@ from rich.console import Console
 from rich.table import Table
 from xdsl.dialects.func import FuncOp
 
+sys.path.append(str(Path(__file__).parent.parent / "tests/support"))
+
+from collective_paths import Collectives
 from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.device_groups import shard_indices
 from sdy.dialect.collectives import AllGatherOp, AllSliceOp, AllToAllOp, CollectivePermuteOp
@@ -58,7 +63,7 @@ X, Y, Z = AxisRef("x"), AxisRef("y"), AxisRef("z")
 HALVES = [AxisRef("x", 1, 2), AxisRef("x", 2, 2)]
 MESHES = {"2x2x2": (Mesh.of({"x": 2, "y": 2, "z": 2}), [X, Y, Z]), "4x2": (Mesh.of({"x": 4, "y": 2}), [*HALVES, Y])}
 """Meshes, and what their axes are cut into: a dimension may be split over any of the pieces, in any order."""
-SHAPES = ((64, 64), (16, 16, 16))
+SHAPES = ((64, 64), (16, 16, 16), (8, 8, 8, 8))
 
 Pair = tuple[AxesPerDim, AxesPerDim]
 
@@ -76,14 +81,19 @@ class Kind:
     def type(self) -> str:
         return f"tensor<{'x'.join(map(str, self.shape))}xf32>"
 
-    def pairs(self) -> list[Pair]:
-        """All pairs of shardings."""
+    def shardings(self, pieces: Sequence[AxisRef]) -> list[AxesPerDim]:
+        """All shardings over some of `pieces`."""
         found: dict[AxesPerDim, None] = {}
-        for count in range(len(self.pieces) + 1):
-            for order in itertools.permutations(self.pieces, count):
+        for count in range(len(pieces) + 1):
+            for order in itertools.permutations(pieces, count):
                 for cuts in itertools.combinations_with_replacement(range(count + 1), len(self.shape) - 1):
                     bounds = itertools.pairwise((0, *cuts, count))
                     found[tuple(merge_sub_axes(order[start:end], self.mesh) for start, end in bounds)] = None
+        return list(found)
+
+    def pairs(self) -> list[Pair]:
+        """All pairs of shardings."""
+        found = self.shardings(self.pieces)
         return list(itertools.product(found, found))
 
     def cost(self, steps: Sequence[Collective], pair: Pair) -> float:
@@ -106,6 +116,18 @@ class Kind:
         """For every device, where its part of a dimension split over `axes` starts and ends."""
         size = self.shape[dim] // total_size(axes, self.mesh)
         return [(index * size, index * size + size) for index in shard_indices(axes, self.mesh)]
+
+    def searched(self, pairs: Sequence[Pair]) -> list[float]:
+        """What the cheapest sequence of collectives over the axes of either sharding costs for each of `pairs`."""
+        collectives: dict[tuple[AxisRef, ...], Collectives] = {}
+        received: list[float] = []
+        for source, target in pairs:
+            used = [axis for axes in (*source, *target) for axis in axes]
+            pieces = tuple(piece for piece in self.pieces if any(map(piece.overlaps, used)))
+            if pieces not in collectives:
+                collectives[pieces] = Collectives(self.shardings(pieces), self.shape, self.mesh)
+            received.append(collectives[pieces].received_from(source)[target] * _BYTES / _DEVICES)
+        return received
 
     def shardy(self, pairs: Sequence[Pair]) -> list[float]:
         """What Shardy's collectives cost for each of `pairs`."""
@@ -175,6 +197,7 @@ def main() -> int:
         draw = random.Random(f"{shape} {name}")
         pairs = every if arguments.pairs is None else draw.sample(every, min(arguments.pairs, len(every)))
         worse += compare(table, kind, pairs, "Shardy", kind.shardy(pairs))
+        worse += compare(table, kind, pairs, "search", kind.searched(pairs))
         pairs = draw.sample(every, min(arguments.compiled, len(every)))
         worse += compare(table, kind, pairs, "XLA", list(map(kind.xla, pairs)))
     console = Console()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from collective_paths import Collectives
 from cxx_versions import SINCE, lacks
 from oracle import oracle
 from sdy.axes import AxisRef, merge_sub_axes, total_size
@@ -121,6 +122,21 @@ def test_where_plans_are_cheaper_than_shardys(source: AxesPerDim, target: AxesPe
     shape = (64, 64) if len(source) == 2 else (16, 16, 16)
     plans = (planner(source, target, shape, CUBE) for planner in (plan_collectives, cheapest_plan))
     assert [elements_received(plan, source, shape, CUBE) for plan in plans] == [shardys, ours]
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (16, 16, 16), (2, 16, 16), (8, 8, 8, 8)])
+def test_no_sequence_of_collectives_is_cheaper(shape: tuple[int, ...]):
+    even = [
+        axes
+        for axes in all_shardings([X, Y, Z], len(shape), CUBE)
+        if not any(size % total_size(dim, CUBE) for size, dim in zip(shape, axes, strict=True))
+    ]
+    collectives = Collectives(even, shape, CUBE)
+    for source in random.Random(0).sample([axes for axes in even if total_size(sum(axes, ()), CUBE) == 8], 2):
+        fewest = collectives.received_from(source)
+        for target in even:
+            plan = cheapest_plan(source, target, shape, CUBE)
+            assert elements_received(plan, source, shape, CUBE) == fewest[target], (source, target)
 
 
 def test_another_order_of_devices_takes_a_permute():

@@ -7,9 +7,10 @@ how it orders those that a permute replaces depends on that order, and so does w
     [{"z"}, {}]  --all-slice-->  [{"z", "y"}, {"x"}]  --permute-->  [{"y", "x"}, {"z"}]
     [{"z"}, {}]  --all-slice-->  [{"z", "x"}, {"y"}]  --permute-->  [{"y", "x"}, {"z"}]
 
-and in the second permute four of eight devices have what they need, in the first only two. So wherever there is a
-permute, the dimensions are also taken in every other order, and what can move before the permute moves. And since each
-collective can be undone by one, a plan from the target to the source, backwards, is one from the source to the target.
+and in the second permute four of eight devices have what they need, in the first only two. Between few pieces of axes,
+`sdy.passes.spmd.reshards.searched_plan` finds the cheapest plan of all. Between many, wherever there is a permute, the
+dimensions are also taken in every other order, and what can move before the permute moves. And since each collective
+can be undone by one, a plan from the target to the source, backwards, is one from the source to the target.
 """
 
 import functools
@@ -28,6 +29,7 @@ from sdy.passes.spmd.reshards.collective_steps import (
     Collective,
     CollectivePermute,
 )
+from sdy.passes.spmd.reshards.searched_plan import cheaper_plan, is_exhaustive
 
 Steps = tuple[Collective, ...]
 _MOST_DIMS_IN_ANY_ORDER = 3
@@ -43,12 +45,14 @@ def cheapest_plan(
     when the target's mesh lists the same devices in another order.
     """
     first = plan_collectives(source, target, shape, mesh, reorder_devices)
-    if reorder_devices or not any(isinstance(step, CollectivePermute) for step in first):
+    if reorder_devices or not first:
         return first
-    others = [
-        plan for plan in _other_plans(source, target, shape, mesh) if all(_is_even(s.after, shape, mesh) for s in plan)
-    ]
-    return min((first, *others), key=lambda plan: (elements_received(plan, source, shape, mesh), len(plan)))
+    best = first
+    if any(isinstance(step, CollectivePermute) for step in first) and not is_exhaustive(source, target, mesh):
+        plans = _other_plans(source, target, shape, mesh)
+        others = [plan for plan in plans if all(_is_even(step.after, shape, mesh) for step in plan)]
+        best = min((first, *others), key=lambda plan: (elements_received(plan, source, shape, mesh), len(plan)))
+    return cheaper_plan(best, source, target, shape, mesh) or best
 
 
 def _other_plans(source: AxesPerDim, target: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> Iterator[Steps]:

@@ -1,7 +1,7 @@
 """What a plan of collectives costs: the elements that devices receive from others."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from sdy.axes import total_size
@@ -17,26 +17,41 @@ def elements_received(steps: Iterable[Collective], source: AxesPerDim, shape: Se
     """
     received = 0
     before = source
-    for step in steps:
-        received += _received(step, before, shape, mesh)
-        before = step.after
+    for fused in _fused(steps):
+        received += _received(fused, before, shape, mesh)
+        before = fused[-1].after
     return received
 
 
-def _received(step: Collective, before: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
+def _fused(steps: Iterable[Collective]) -> Iterator[list[Collective]]:
+    """The steps, all-to-alls in a row between dimensions that are all different together: they become one."""
+    fused: list[Collective] = []
+    dims: set[int] = set()
+    for step in steps:
+        ends = {step.source, step.target} if isinstance(step, AllToAll) else set[int]()
+        if fused and not (ends and dims and dims.isdisjoint(ends)):
+            yield fused
+            fused, dims = [], set()
+        fused.append(step)
+        dims |= ends
+    if fused:
+        yield fused
+
+
+def _received(fused: Sequence[Collective], before: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
     local = local_elements(before, shape, mesh)
-    match step:
+    match fused[0]:
         case AllSlice():
             return 0
         case AllGather(after=after):
             return (local_elements(after, shape, mesh) - local) * mesh.size
-        case AllToAll(axes):
-            parts = total_size(axes, mesh)
+        case AllToAll():
+            parts = math.prod(total_size(step.axes, mesh) for step in fused if isinstance(step, AllToAll))
             return local * mesh.size * (parts - 1) // parts
         case _ if mesh.size > MOST_DEVICES:
             return local * mesh.size
         case _:
-            old, new = (places(tuple(chain(*axes)), mesh) for axes in (before, step.after))
+            old, new = (places(tuple(chain(*axes)), mesh) for axes in (before, fused[0].after))
             return local * sum(here != there for here, there in zip(old, new, strict=True))
 
 

@@ -1,0 +1,119 @@
+"""Searching for a plan of collectives: axes are cut into pieces, and a path over these becomes collectives again."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from sdy.axes import AxisRef, merge_sub_axes, mesh_order, subtract, total_size
+from sdy.mesh import Mesh
+from sdy.passes.spmd.reshards.collective_cost import elements_received
+from sdy.passes.spmd.reshards.collective_search import cheapest_path
+from sdy.passes.spmd.reshards.collective_state import CollectivePlan
+from sdy.passes.spmd.reshards.collective_steps import (
+    AllGather,
+    AllSlice,
+    AllToAll,
+    AxesPerDim,
+    Collective,
+    CollectivePermute,
+)
+
+_MOST_PIECES = 4
+"""Between layouts over more pieces there are too many paths."""
+
+
+def is_exhaustive(source: AxesPerDim, target: AxesPerDim, mesh: Mesh) -> bool:
+    """Return whether the search from `source` to `target` is over pieces that are cut no other way.
+
+    An axis of size 6 can be cut into 2 x 3 or 3 x 2, of which the search takes one.
+    """
+    before, after = (tuple(itertools.chain(*axes_per_dim)) for axes_per_dim in (source, target))
+    pieces = [_prime_pieces(axis, mesh) for axis in (*before, *subtract(after, before, mesh))]
+    mixed = any(len({part.size_in(mesh) for part in parts}) > 1 for parts in pieces)
+    return not mixed and sum(map(len, pieces)) <= _MOST_PIECES
+
+
+def cheaper_plan(
+    known: Sequence[Collective], source: AxesPerDim, target: AxesPerDim, shape: tuple[int, ...], mesh: Mesh
+) -> tuple[Collective, ...] | None:
+    """Search for the plan on which devices receive the fewest elements.
+
+    Returns:
+        The steps from `source` to `target`, or None where devices receive no fewer elements than with the steps that
+        are `known`, or where the axes have too many pieces.
+    """
+    plan = CollectivePlan(source, target, shape, mesh, reorder_devices=False)
+    start = [[*dim.placed, *dim.misplaced] for dim in plan.dims]
+    end = [[*dim.placed, *dim.wanted] for dim in plan.dims]
+    whole = sorted(set(itertools.chain(*start, *end)), key=mesh_order(mesh))
+    if any(one.conflicts_with(other) for one, other in itertools.combinations(whole, 2)):
+        return None
+    cut = {axis: _prime_pieces(axis, mesh) for axis in whole}
+    if sum(map(len, cut.values())) > _MOST_PIECES:
+        cut = {axis: [axis] for axis in whole}
+    pieces = list(itertools.chain(*cut.values()))
+    if len(pieces) > _MOST_PIECES:
+        return None
+    sizes = tuple(piece.size_in(mesh) for piece in pieces)
+    first, last = (
+        tuple(tuple(pieces.index(part) for axis in axes for part in cut[axis]) for axes in axes_per_dim)
+        for axes_per_dim in (start, end)
+    )
+    limit = elements_received(known, source, shape, mesh) * math.prod(sizes) // mesh.size
+    path = cheapest_path(first, last, shape, sizes, limit)
+    if path is None:
+        return None
+    return tuple(_steps([tuple(tuple(pieces[i] for i in dim) for dim in layout) for layout in path], mesh))
+
+
+def _prime_pieces(axis: AxisRef, mesh: Mesh) -> list[AxisRef]:
+    """`axis` cut into parts whose sizes are prime."""
+    size = axis.size_in(mesh)
+    factor = next((number for number in range(2, math.isqrt(size) + 1) if size % number == 0), size)
+    if factor == size:
+        return [axis]
+    first, rest = axis.split(factor, mesh)
+    return [first, *_prime_pieces(rest, mesh)]
+
+
+def _steps(path: Sequence[AxesPerDim], mesh: Mesh) -> Iterator[Collective]:
+    """The collectives that lead from each sharding of `path` to the next; slices in a row, and gathers, are one."""
+    before = path[0]
+    for after, following in itertools.zip_longest(path[1:], path[2:]):
+        if following and (
+            (_begins(before, after) and _begins(after, following))
+            or (_begins(after, before) and _begins(following, after))
+        ):
+            continue
+        yield from _collectives(before, after, mesh)
+        before = after
+
+
+def _collectives(before: AxesPerDim, after: AxesPerDim, mesh: Mesh) -> Iterator[Collective]:
+    """The collective that leads from one sharding to another, or the all-to-alls that canonicalization makes one."""
+    sizes, new_sizes = ([total_size(axes, mesh) for axes in each] for each in (before, after))
+    gone, come = (
+        [axes[len(others) :] for axes, others in zip(*each, strict=True)] for each in ((before, after), (after, before))
+    )
+    if sizes == new_sizes:
+        yield CollectivePermute(_merged(after, mesh))
+    elif _begins(before, after):
+        yield AllSlice(_merged(come, mesh), _merged(after, mesh))
+    elif _begins(after, before):
+        yield AllGather(_merged(gone, mesh), _merged(after, mesh))
+    else:
+        current = list(before)
+        for start, axes in enumerate(gone):
+            if axes:
+                end = next(dim for dim, others in enumerate(come) if others == axes)
+                current[start], current[end] = after[start], after[end]
+                yield AllToAll(merge_sub_axes(axes, mesh), start, end, _merged(current, mesh))
+
+
+def _begins(first: AxesPerDim, second: AxesPerDim) -> bool:
+    """Whether the axes of each dimension in `second` begin with those in `first`."""
+    return all(axes == longer[: len(axes)] for axes, longer in zip(first, second, strict=True))
+
+
+def _merged(axes_per_dim: Iterable[Sequence[AxisRef]], mesh: Mesh) -> AxesPerDim:
+    return tuple(merge_sub_axes(axes, mesh) for axes in axes_per_dim)
