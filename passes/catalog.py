@@ -75,6 +75,7 @@ _FOLDERS = {
     """,
     "partitioning": """
         sdy-accumulate-in-stages
+        sdy-compose-slices-and-pads
         sdy-convert-global-to-local
         sdy-expand-split-operations
         sdy-hoist-invariant-collectives

@@ -293,6 +293,7 @@ class PartitionPipeline(Pipeline):
 
     def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
+        from sdy.passes.partitioning.compose_slices_and_pads import ComposeSlicesAndPadsPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass, expands
         from sdy.passes.partitioning.hoist_invariant_collectives import HoistInvariantCollectivesPass
@@ -312,6 +313,7 @@ class PartitionPipeline(Pipeline):
             yield PropagationPipeline()
         yield RemovePropagationBarriersPass()
         yield InlineFunctionsPass()
+        yield ComposeSlicesAndPadsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield NestInputOutputSubAxesPass()
         yield ReduceInStagesPass()

@@ -70,6 +70,11 @@ def pad(x: jax.Array, low: int, high: int, interior: int = 0) -> jax.Array:
     return lax.pad(x, np.int32(7), ((low, high, interior), *((0, 0, 0),) * (x.ndim - 1)))
 
 
+def sum_of_shifts(x: jax.Array, count: int) -> jax.Array:
+    """The sum of `count` rows of `x` from each on that has as many behind it."""
+    return sum((x[first : first + count] for first in range(x.shape[0] - count + 1)), jnp.zeros((), x.dtype))
+
+
 def convolve(x: jax.Array, kernel: jax.Array, **options: Any) -> jax.Array:
     options = {"window_strides": (1, 1), "padding": "SAME"} | options
     return lax.conv_general_dilated(x, kernel, dimension_numbers=LAYOUT, **options)
@@ -125,6 +130,21 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
     "rows beside a single one": (
         program(lambda x, y: constrain(2 * jnp.concatenate([constrain(2 * y, D), x]), D), ROWS, ints((1, 4))),
         2 * 4,
+    ),
+    "causal shift": (program(along_rows(lambda x: pad(x, 2, 0)[:16]), ROWS), 2 * 4),
+    "causal shift without a row in front": (program(along_rows(lambda x: pad(x, 0, 3)[3:]), ROWS), 3 * 4),
+    "several shifts of one pad": (program(along_rows(lambda x: sum_of_shifts(pad(x, 2, 0), 16)), ROWS), (1 + 2) * 4),
+    "gradient of several shifts of one pad": (
+        program(
+            along_rows(jax.grad(lambda x: (sum_of_shifts(lax.pad(x, 0.0, ((2, 0, 0), (0, 0, 0))), 16) ** 2).sum())),
+            Argument((16, 4), (D,)),
+        ),
+        2 * (1 + 2) * 4,
+    ),
+    "pad of a slice": (program(along_rows(lambda x: pad(x[:14], 2, 0)), ROWS), 2 * 4),
+    "slice of a concatenation": (
+        program(along_rows(lambda x: jnp.concatenate([jnp.zeros((1, 4), x.dtype), 2 * x])[:16]), ROWS),
+        4,
     ),
     "slices in another order": (
         program(along_rows(lambda x: jnp.concatenate([x[4:9], x[1:3], x[11:16], x[:4]])), ROWS),
@@ -288,6 +308,26 @@ def test_any_concatenation(parts: list[tuple[int, bool]]):
 def test_any_pad(size: int, low: int, high: int, interior: int):
     if (size - 1) * (interior + 1) + 1 + low + high > 0:
         check_rows(lambda x: pad(x, low, high, interior), size)
+
+
+RESIZES = st.lists(st.tuples(MARGINS, MARGINS, st.integers(0, 1), st.integers(1, 2), SMALL), min_size=2, max_size=4)
+
+
+@given(SIZES, RESIZES, st.booleans())
+def test_any_slices_and_pads(size: int, resizes: list[tuple[int, int, int, int, int]], is_of_sum: bool):
+    """One after the other, with values of which some are equal, and of a sum of pads."""
+
+    def resized(x: jax.Array) -> jax.Array:
+        for low, high, interior, stride, value in resizes:
+            low, high = max(low, 1 - x.shape[0]), max(high, 1 - x.shape[0])
+            if (x.shape[0] - 1) * (interior + 1) + 1 + low + high <= 0:
+                continue
+            x = lax.pad(x, np.int32(value // 3), ((low, high, interior), (0, 0, 0)))
+            x = (x + pad(y, 0, x.shape[0] - size))[::stride] if is_of_sum else x[::stride]
+        return x
+
+    y = np.arange(2 * size, dtype=np.int32).reshape(size, 2)
+    check(program(along_rows(resized), ints((size, 2))))
 
 
 @given(SIZES, SMALL, SMALL, st.tuples(MARGINS, MARGINS), SMALL, SMALL)

@@ -1,0 +1,299 @@
+"""`sdy-compose-slices-and-pads`: one resize along a split dimension in the place of two, one after the other."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from sdy.dialect.attributes import SHARDING_RULE
+from sdy.dialect.constants import constant_elements
+from sdy.dialect.interfaces import Elementwise
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.editing import AnalysisPreservingPass, change_type, erase, replace
+from sdy.ir.elements import splat
+from sdy.ir.shapes import is_static_tensor, shape_of
+from sdy.ir.traits import has_trait
+from sdy.ir.walking import operations_of
+from sdy.passes.spmd.ops.constants import splat_of_type
+from sdy.passes.spmd.resolution import layout_of
+from sdy.sharding import equivalent
+from sdy.stablehlo.emitter import Emitter, before, with_shape
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.shape import ConcatenateOp
+from sdy.stablehlo.slicing import SliceOp
+
+_Resize: TypeAlias = SliceOp | PadOp
+
+_Inner: TypeAlias = SliceOp | PadOp | ConcatenateOp
+
+_Composition: TypeAlias = Callable[[Emitter], SSAValue]
+"""Emits one operation that does what two do."""
+
+
+class ComposeSlicesAndPadsPass(AnalysisPreservingPass):
+    """Compose slices and pads of slices, pads and concatenations that change the size of a split dimension.
+
+    A causal shift pads a tensor in front and slices as many rows as there were. Before::
+
+        sdy.mesh @mesh = <["x"=4]>
+        %1 = stablehlo.pad %0, %c, low = [1], high = [0], interior = [0] [{"x"}] : tensor<9xf32>
+        %2 = stablehlo.slice %1 [0:8] [{"x"}] : tensor<8xf32>
+
+    After::
+
+        %2 = stablehlo.pad %0, %c, low = [1], high = [-1], interior = [0] [{"x"}] : tensor<8xf32>
+
+    Devices then receive one row each, and hold no tensor of an uneven size. The intermediate tensor must have no users
+    that are not composed; one pad may have several slices. A slice of a sum of pads, or of another elementwise
+    operation on them, first becomes the sum of their slices.
+
+    These operations stay: those in different blocks, with a sharding rule of their own, with unreduced axes, with
+    dynamic sizes or without elements; pads with different values; a pad that fills places from which a slice cut off
+    rows; a slice with strides of a pad; and a slice that a concatenation takes, which reads the tensor that is sliced.
+    """
+
+    name = "sdy-compose-slices-and-pads"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for outer in operations_of(op, SliceOp, PadOp):
+            if (ranges := _ranges(outer)) is not None and _may_resize(outer) and _is_of_pads(outer.operand, outer):
+                _slice_in_place(outer.operand, ranges, outer)
+                replace(outer, [outer.operand])
+        pending: list[Operation] = [*operations_of(op, SliceOp, PadOp, ConcatenateOp)]
+        for inner in pending:  # which grows
+            if isinstance(inner, _Inner) and inner.parent is not None:
+                pending += _compose_with_users(inner)
+
+
+class _Range(NamedTuple):
+    start: int
+    limit: int
+    stride: int = 1
+
+
+class _Edges(NamedTuple):
+    """A dimension of a pad: the rows before the first and behind the last, negative if cut off, and the dilation."""
+
+    low: int
+    high: int
+    dilation: int = 1
+
+    @property
+    def fills(self) -> bool:
+        """Whether there are places without a row of the operand."""
+        return self.low > 0 or self.high > 0 or self.dilation > 1
+
+    def after(self, inner: "_Edges") -> "_Edges | None":
+        """Return the composition with `inner`, which comes first; None where it would show rows that are cut off."""
+        if inner.low < 0 < self.low or inner.high < 0 < self.high:
+            return None
+        low, high = inner.low * self.dilation + self.low, inner.high * self.dilation + self.high
+        return _Edges(low, high, inner.dilation * self.dilation)
+
+
+def _compose_with_users(inner: _Inner) -> Iterator[Operation]:
+    """Compose `inner` with its users, if it can be with each of them; yield the operations to look at next."""
+    users = list(dict.fromkeys(use.operation for use in inner.results[0].uses))
+    composed = [(user, _composition(inner, user)) for user in users]
+    if not all(composition for _, composition in composed):
+        return
+    for user, composition in composed:
+        assert composition is not None
+        value = composition(before(user))
+        if value in inner.operands:
+            sharding = get_sharding(user.results[0])
+            if sharding is not None and not equivalent(get_sharding(value), sharding):
+                value = before(user).insert(ReshardOp(value, sharding))
+        elif isinstance(value.owner, Operation):
+            value.owner.attributes.update(user.attributes)
+        replace(user, [value])
+        yield from (each.owner for each in (*inner.operands, value) if isinstance(each.owner, Operation))
+    if users:
+        erase(inner)
+
+
+def _composition(inner: _Inner, outer: Operation) -> _Composition | None:
+    """Return what emits the composition of `outer` with its operand `inner`, None if they cannot be composed."""
+    if not isinstance(outer, _Resize) or outer.parent is not inner.parent or not _may_resize(inner, outer):
+        return None
+    if isinstance(inner, ConcatenateOp):
+        return _concatenation_of_slices(inner, outer) if isinstance(outer, SliceOp) else None
+    if isinstance(inner, SliceOp) and isinstance(outer, SliceOp):
+        return _slice_of_slice(inner, outer)
+    return None if _is_concatenated(outer) else _pad_of_pad(inner, outer)
+
+
+def _may_resize(*ops: _Inner) -> bool:
+    """Whether nothing is particular about `ops`, each of which takes the one before, and a resized dimension is split.
+
+    Its elements then move between devices.
+    """
+    values = [*ops[0].operands, *(op.results[0] for op in ops)]
+    tensors = [value for value in values if shape_of(value)]
+    shardings = [sharding for sharding in map(get_sharding, tensors) if sharding is not None]
+    if (
+        any(SHARDING_RULE in op.attributes for op in ops)
+        or not all(is_static_tensor(value.type) and 0 not in shape_of(value) for value in tensors)
+        or any(sharding.unreduced for sharding in shardings)
+        or len({sharding.mesh for sharding in shardings}) != 1
+    ):
+        return False
+    layouts = [layout_of(value) for value in tensors]
+    return any(
+        len(set(sizes)) > 1 and any(layout.axes[dim] for layout in layouts)
+        for dim, sizes in enumerate(zip(*(layout.shape for layout in layouts), strict=True))
+    )
+
+
+def _is_concatenated(op: Operation) -> bool:
+    return any(isinstance(use.operation, ConcatenateOp) for use in op.results[0].uses)
+
+
+def _slice_of_slice(inner: SliceOp, outer: SliceOp) -> _Composition:
+    ranges = [
+        _Range(start + first * stride, start + (end - 1) * stride + 1, step * stride)
+        for (start, _, stride), (first, end, step) in zip(inner.ranges(), outer.ranges(), strict=True)
+    ]
+    return lambda emit: _sliced(inner.operand, ranges, emit)
+
+
+def _pad_of_pad(inner: _Resize, outer: _Resize) -> _Composition | None:
+    first, second = _edges(inner), _edges(outer)
+    if first is None or second is None:
+        return None
+    edges = [after.after(before) for before, after in zip(first, second, strict=True)]
+    fillers = [
+        op.padding_value
+        for op, of_dims in ((inner, first), (outer, second))
+        if isinstance(op, PadOp) and any(each.fills for each in of_dims)
+    ]
+    known = [each for each in edges if each is not None]
+    if len(known) < len(edges) or (len(fillers) == 2 and not _are_equal(*fillers)):
+        return None
+    if any(each.fills for each in known):
+        low, high, dilations = zip(*known, strict=True)
+        interior = [dilation - 1 for dilation in dilations]
+        return lambda emit: emit.insert(PadOp(inner.operand, fillers[0], low, high, interior))
+    sizes = shape_of(inner.operand)
+    ranges = [_Range(-low, size + high) for size, (low, high, _) in zip(sizes, known, strict=True)]
+    return lambda emit: _sliced(inner.operand, ranges, emit)
+
+
+def _concatenation_of_slices(inner: ConcatenateOp, outer: SliceOp) -> _Composition | None:
+    dim = inner.dimension.value.data
+    start, limit, stride = outer.ranges()[dim]
+    if stride != 1:
+        return None
+
+    def emit_parts(emit: Emitter) -> SSAValue:
+        parts: list[SSAValue] = []
+        place = 0
+        for operand in inner.operands:
+            size, ranges = shape_of(operand)[dim], [_Range(*each) for each in outer.ranges()]
+            ranges[dim] = _Range(max(start - place, 0), min(limit - place, size))
+            place += size
+            if ranges[dim].start < ranges[dim].limit:
+                part = _sliced(operand, ranges, emit)
+                if part is not operand and (sharding := get_sharding(operand)) is not None:
+                    set_sharding(part, sharding)
+                parts.append(part)
+        return emit.concatenate(parts, dim)
+
+    return emit_parts
+
+
+def _edges(op: _Resize) -> list[_Edges] | None:
+    """Return `op` as a pad, None if it is a slice with strides."""
+    if isinstance(op, PadOp):
+        columns = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
+        dims = zip(*(column.get_values() for column in columns), strict=True)
+        return [_Edges(low, high, interior + 1) for low, high, interior in dims]
+    if any(stride != 1 for _, _, stride in op.ranges()):
+        return None
+    return [
+        _Edges(-start, limit - size) for (start, limit, _), size in zip(op.ranges(), shape_of(op.operand), strict=True)
+    ]
+
+
+def _ranges(op: _Resize) -> list[_Range] | None:
+    """Return `op` as a slice, None if it is a pad that fills places."""
+    if isinstance(op, SliceOp):
+        return [_Range(*each) for each in op.ranges()]
+    edges = _edges(op)
+    if edges is None or any(each.fills for each in edges):
+        return None
+    return [_Range(-low, size + high) for (low, high, _), size in zip(edges, shape_of(op.operand), strict=True)]
+
+
+def _is_of_pads(value: SSAValue, user: Operation) -> bool:
+    """Whether `user` alone has `value`, which elementwise operations compute from pads and constants alone."""
+    op = value.owner
+    if (
+        not isinstance(op, Operation)
+        or op.parent is not user.parent
+        or value.get_user_of_unique_use() is not user
+        or not has_trait(op, Elementwise)
+        or len(op.results) != 1
+        or op.regions
+        or SHARDING_RULE in op.attributes
+    ):
+        return False
+    variable = [operand for operand in op.operands if not _is_splat(operand)]
+    return bool(variable) and all(
+        shape_of(operand) == shape_of(value)
+        and ((isinstance(operand.owner, PadOp) and operand.get_user_of_unique_use() is op) or _is_of_pads(operand, op))
+        for operand in variable
+    )
+
+
+def _slice_in_place(value: SSAValue, ranges: Sequence[_Range], outer: _Resize) -> None:
+    """Turn `value`, which `_is_of_pads`, into its slice, the result of `outer`, by slices of the pads."""
+    op = value.owner
+    assert isinstance(op, Operation)
+    whole = shape_of(value)
+    for index, operand in enumerate(op.operands):
+        if shape_of(operand) != whole:
+            continue  # a scalar
+        if isinstance(operand.owner, PadOp) or _is_splat(operand):
+            op.operands[index] = _laid_out_like(outer, _part(operand, ranges, before(op)))
+        else:
+            _slice_in_place(operand, ranges, outer)
+    change_type(value, with_shape(value, shape_of(outer.result)))
+    _laid_out_like(outer, value)
+
+
+def _part(value: SSAValue, ranges: Sequence[_Range], emit: Emitter) -> SSAValue:
+    """Return the slice of `value`, a pad or a constant with one element everywhere."""
+    if (elements := constant_elements(value)) is None:
+        return _sliced(value, ranges, emit)
+    sizes = [-((start - limit) // stride) for start, limit, stride in ranges]
+    return emit.constant(splat_of_type(elements, with_shape(value, sizes)))
+
+
+def _laid_out_like(outer: _Resize, value: SSAValue) -> SSAValue:
+    """Return `value` with the sharding of the result of `outer`."""
+    if (sharding := get_sharding(outer.result)) is not None:
+        set_sharding(value, sharding)
+    return value
+
+
+def _sliced(value: SSAValue, ranges: Sequence[_Range], emit: Emitter) -> SSAValue:
+    """Return a slice, or `value` itself where it is all of it."""
+    if all(each == (0, size, 1) for each, size in zip(ranges, shape_of(value), strict=True)):
+        return value
+    return emit.slice(value, *zip(*ranges, strict=True))
+
+
+def _is_splat(value: SSAValue) -> bool:
+    elements = constant_elements(value)
+    return elements is not None and splat(elements) is not None
+
+
+def _are_equal(first: SSAValue, second: SSAValue) -> bool:
+    """Whether two scalars are the same value or constants with the same bits."""
+    return first is second or (
+        (elements := constant_elements(first)) is not None and elements == constant_elements(second)
+    )
