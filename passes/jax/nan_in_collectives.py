@@ -2,12 +2,13 @@
 
 from typing import cast
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, ModuleOp, TensorType
-from xdsl.ir import Attribute, OpResult, Region, SSAValue
+from xdsl.dialects.builtin import IntegerType, ModuleOp, TensorType
+from xdsl.ir import OpResult, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from sdy.ir.shapes import num_elements
 from sdy.ir.walking import operations_of
+from sdy.passes.spmd.elements import IEEE_FLOATS
 from sdy.passes.spmd.reshards.reduction_kinds import region_reduction
 from sdy.sharding import Reduction
 from sdy.stablehlo.attributes.enums import ComparisonDirection
@@ -18,9 +19,6 @@ from sdy.stablehlo.emitter import Emitter, after, before
 from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp
 from sdy.stablehlo.reduction import reducer_body
 from sdy.stablehlo.scatter import ScatterOp
-from sdy.stablehlo.shape import BitcastConvertOp
-
-_WITH_IEEE_BITS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 
 
 def keep_nan(module: ModuleOp) -> None:
@@ -45,7 +43,7 @@ def keep_nan(module: ModuleOp) -> None:
         kind = region_reduction(op.computation)
         element_type = tensor_type(op.operands[0]).element_type
         has_nothing = any(0 in tensor_type(operand).get_shape() for operand in op.operands)
-        if kind not in ("max", "min") or not isinstance(element_type, _WITH_IEEE_BITS) or has_nothing:
+        if kind not in ("max", "min") or not isinstance(element_type, IEEE_FLOATS) or has_nothing:
             continue
         bits = IntegerType(element_type.bitwidth)
         for index, operand in enumerate(op.operands):
@@ -88,7 +86,7 @@ def _key(emit: Emitter, value: SSAValue, kind: Reduction, bits: IntegerType) -> 
     is_nan = emit.compare(ComparisonDirection.NE, value, value)
     shape = tensor_type(value).get_shape()
     last = (1 << (bits.bitwidth - 1)) - 1 if kind == "max" else -1 << (bits.bitwidth - 1)
-    key = _turned(emit, emit.insert(_bitcast(value, bits)))
+    key = _turned(emit, emit.bitcast(value, bits))
     return emit.select(is_nan, emit.integers([last], shape, bits), key)
 
 
@@ -101,7 +99,7 @@ def _make_float_again(result: OpResult, bits: IntegerType) -> None:
     users = list(result.uses)
     key = Rewriter.replace_value_with_new_type(result, TensorType(bits, tensor_type(result).get_shape()))
     emit = after(result.owner)
-    number = emit.insert(_bitcast(_turned(emit, key), element_type))
+    number = emit.bitcast(_turned(emit, key), element_type)
     for use in users:
         use.operation.operands[use.index] = number
 
@@ -112,8 +110,3 @@ def _turned(emit: Emitter, bits: SSAValue) -> SSAValue:
     is_negative = emit.compare(ComparisonDirection.LT, bits, emit.integers([0], shape, type_))
     inverted = emit.binary(XorOp, bits, emit.integers([(1 << (type_.bitwidth - 1)) - 1], shape, type_))
     return emit.select(is_negative, inverted, bits)
-
-
-def _bitcast(value: SSAValue, element_type: Attribute) -> BitcastConvertOp:
-    result = TensorType(element_type, tensor_type(value).get_shape())
-    return BitcastConvertOp.create(operands=[value], result_types=[result])

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, UnitAttr, i64
 from xdsl.ir import Attribute, Region, SSAValue
 
 from sdy import stablehlo as hlo
 from sdy.axes import AxisRef, total_size
+from sdy.passes.spmd.elements import IEEE_FLOATS
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.parts import AxesOfDims, dims_with_axes, flat, merge_front, shape_of
 from sdy.passes.spmd.replica_groups import replica_groups
 from sdy.passes.spmd.target import Target
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.elementwise import AddOp, CommutativeElementwiseOp, MaxOp, MinOp
 from sdy.stablehlo.emitter import Emitter, with_shape
 from sdy.stablehlo.reduction import reducer_body
@@ -55,6 +57,20 @@ def all_reduce(
         regions=[reducer(value, reduction)],
     )
     return emit.insert(reduce)
+
+
+def all_reduce_bits(
+    emit: Emitter, value: SSAValue, axes: Sequence[AxisRef], layout: Layout, target: Target
+) -> SSAValue:
+    """What devices along `axes` have of `value`, where of each element all but one device have zero.
+
+    The sum is that of integers: collectives of floats lose the sign of -0.0, and XLA widens those of narrow ones.
+    """
+    element_type = tensor_type(value).element_type
+    if not isinstance(element_type, IEEE_FLOATS):
+        return all_reduce(emit, value, axes, "sum", layout, target)
+    bits = emit.bitcast(value, IntegerType(element_type.bitwidth))
+    return emit.bitcast(all_reduce(emit, bits, axes, "sum", layout, target), element_type)
 
 
 def between(axes: Sequence[AxisRef], layout: Layout, target: Target) -> dict[str, Attribute]:

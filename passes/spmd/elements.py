@@ -3,8 +3,11 @@
 import math
 from typing import cast
 
-from xdsl.dialects.builtin import IntegerType, Signedness
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, Signedness
 from xdsl.ir import Attribute
+
+IEEE_FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
+"""Floats whose infinities and NaN are those of IEEE 754."""
 
 
 def bounds(element_type: Attribute) -> tuple[float, float]:

@@ -10,12 +10,8 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     AnyFloat,
-    BFloat16Type,
     ComplexType,
     DenseIntOrFPElementsAttr,
-    Float16Type,
-    Float32Type,
-    Float64Type,
     FunctionType,
     IntegerType,
     ModuleOp,
@@ -26,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from sdy.diagnostics import DiagnosticError
 from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.ir.captures import captured_values
-from sdy.passes.spmd.elements import bounds
+from sdy.passes.spmd.elements import IEEE_FLOATS, bounds
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp
@@ -35,8 +31,6 @@ from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp, X
 from sdy.stablehlo.emitter import before
 from sdy.stablehlo.reduce_window import ReduceWindowOp
 from sdy.stablehlo.reduction import ReduceOp
-
-_WITH_INFINITY = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 
 
 def identities_of(body: Region, element_types: Sequence[Attribute]) -> list[float] | None:
@@ -72,7 +66,7 @@ def identities_of(body: Region, element_types: Sequence[Attribute]) -> list[floa
 
 def _has(element_type: Attribute, element: float) -> bool:
     if isinstance(element_type, AnyFloat):
-        return math.isfinite(element) or isinstance(element_type, _WITH_INFINITY)
+        return math.isfinite(element) or isinstance(element_type, IEEE_FLOATS)
     return isinstance(element_type, IntegerType | ComplexType)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from operator import lt
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Operation, SSAValue
@@ -12,7 +13,7 @@ from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.spmd.clamped_indices import clamp_start_indices
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.emitter import Emitter
+from sdy.stablehlo.emitter import Emitter, with_shape
 
 AxesOfDims = Sequence[Sequence[AxisRef]]
 """For each dimension, the axes that split it or are to."""
@@ -36,12 +37,41 @@ def mask_to_first_shard(
     emit: Emitter, value: SSAValue, identity: float, axes: Sequence[AxisRef], mesh: Mesh
 ) -> SSAValue:
     """`value` on the first device along `axes`, and tensors filled with `identity` on the others."""
+    return mask_to_devices(emit, value, identity, [index == 0 for index in shard_indices(axes, mesh)])
+
+
+def mask_to_devices(emit: Emitter, value: SSAValue, identity: float, kept: Sequence[bool]) -> SSAValue:
+    """`value` on the devices for which `kept` says so, and tensors filled with `identity` on the others."""
+    if all(kept):
+        return value
     shape = shape_of(value)
     filler = emit.filled(TensorType(tensor_type(value).element_type, ()), identity)
-    is_first = emit.entry_of_device([index == 0 for index in shard_indices(axes, mesh)], i1)
+    is_kept = emit.entry_of_device(kept, i1)
     if not shape:
-        return emit.select(emit.reshape(is_first, ()), value, filler)
-    return emit.select(emit.broadcast(is_first, (0,), shape), value, emit.broadcast(filler, (), shape))
+        return emit.select(emit.reshape(is_kept, ()), value, filler)
+    return emit.select(emit.broadcast(is_kept, (0,), shape), value, emit.broadcast(filler, (), shape))
+
+
+def part_in_place(
+    emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, shape: Sequence[int], mesh: Mesh
+) -> SSAValue:
+    """The beginning, of `shape`, of a tensor that is zero wherever the running device's part `value` is not.
+
+    `axes_of_dims` split the tensor. A device whose part lies behind `shape` has nothing but zeros.
+    """
+    local = shape_of(value)
+    used = [-(-size // of_part) for size, of_part in zip(shape, local, strict=True)]
+    indices = [shard_indices(axes, mesh) for axes in axes_of_dims]
+    kept = [all(map(lt, of_device, used)) for of_device in zip(*indices, strict=True)]
+    value = mask_to_devices(emit, value, 0, kept)
+    room = [count * of_part for count, of_part in zip(used, local, strict=True)]
+    if tuple(room) != local:
+        starts = [
+            emit.of_device([min(index, count - 1) * of_part for index in of_dim])
+            for of_dim, count, of_part in zip(indices, used, local, strict=True)
+        ]
+        value = emit.dynamic_update_slice(emit.filled(with_shape(value, room), 0), value, starts)
+    return value if room == list(shape) else emit.slice(value, [0] * len(shape), shape)
 
 
 def parts_in_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:

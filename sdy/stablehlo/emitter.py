@@ -27,7 +27,7 @@ from sdy.stablehlo.constants import ConstantOp, DeviceIdOp, PartitionIdOp
 from sdy.stablehlo.elementwise import AddOp, BinaryElementwiseOp, CommutativeElementwiseOp, ConvertOp
 from sdy.stablehlo.mixed_elementwise import ClampOp, CompareOp, SelectOp
 from sdy.stablehlo.reduction import ReduceOp, reducer_body
-from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp, TransposeOp
+from sdy.stablehlo.shape import BitcastConvertOp, ConcatenateOp, ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 
 _DEVICE_ID = TensorType(IntegerType(32, Signedness.UNSIGNED), ())
@@ -111,6 +111,11 @@ class Emitter:
         """The value with elements of another type."""
         result = tensor_of(element_type, tensor_type(value).get_shape())
         return self.insert(ConvertOp.create(operands=[value], result_types=[result]))
+
+    def bitcast(self, value: SSAValue, element_type: Attribute) -> SSAValue:
+        """The bits of the value as elements of another type of the same width."""
+        result = tensor_of(element_type, tensor_type(value).get_shape())
+        return self.insert(BitcastConvertOp.create(operands=[value], result_types=[result]))
 
     def reduce(
         self, value: SSAValue, dims: Sequence[int], reducer: type[CommutativeElementwiseOp], identity: float

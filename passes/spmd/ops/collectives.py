@@ -6,10 +6,11 @@ StableHLO, along a new leading dimension into which the parts of all dimensions 
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from math import lcm
-from typing import Any, cast
+from typing import cast
 
-from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -20,7 +21,7 @@ from sdy.device_groups import places, shard_indices
 from sdy.dialect.collectives import CollectiveOp
 from sdy.mesh import Mesh
 from sdy.passes.common.computed_whole import HeldBytes, warn_of_whole
-from sdy.passes.spmd.communication import all_reduce, between, gather, reducer
+from sdy.passes.spmd.communication import all_reduce, all_reduce_bits, between, gather, reducer
 from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.layout import Layout, round_up
 from sdy.passes.spmd.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
@@ -33,6 +34,7 @@ from sdy.passes.spmd.parts import (
     mask_to_first_shard,
     merge_front,
     offsets,
+    part_in_place,
     parts_in_front,
     shape_of,
     take_part,
@@ -51,49 +53,56 @@ def _lower_all_gather(site: Site[dialect.AllGatherOp]) -> None:
     op = site.op
     value, axes_of_dims = op.tensor, op.gathering_axes.data
     if site.target.least_communication:
-        value, axes_of_dims = _share_first_parts(site)
+        value, axes_of_dims = _sum_used_parts(site)
     site.replace(gather(site.before(), value, axes_of_dims, site.results[0], site.target))
 
 
 _MOVES_ELEMENTS = (dialect.AllGatherOp, dialect.AllSliceOp, dialect.AllToAllOp, dialect.CollectivePermuteOp)
 
 
-def _share_first_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDims]:
-    """The operand after its first parts were given to all where only these are used, and the axes left to gather.
+def _sum_used_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDims]:
+    """Give the beginning of a tensor to all devices by an all-reduce, where slices use no more of it than that.
 
-    A dimension of one element over eight devices is padded to eight, of which the first device has what matters. It is
-    sent to all by an all-reduce in which the others have what changes no sum:
+    Two rows over eight devices are padded to eight. Each device puts its own where it belongs in a tensor of two rows,
+    the other one being zero, and devices whose rows are padding have zeros only:
 
-        all-gather    a device receives seven parts, to use the first of eight
-        all-reduce    a device receives as much as 2 * 7/8 parts
+        all-gather    a device receives seven rows
+        all-reduce    a device receives as much as 2 * 7/8 of two rows
+
+    Returns the tensor to gather and the axes along which to do so: those of dimensions for which an all-reduce takes
+    more.
     """
     op, layout = site.op, site.results[0]
     gathered, local = op.gathering_axes.data, shape_of(op.tensor)
     if not op.result.uses or not all(isinstance(use.operation, SliceOp) for use in op.result.uses):
         return op.tensor, gathered
-    used = _limits(op.result)
-    first = [axes if used[dim] <= local[dim] else () for dim, axes in enumerate(gathered)]
-    shape = [used[dim] if axes else local[dim] for dim, axes in enumerate(first)]
-    parts = total_size(flat(first), layout.mesh)
-    element_type = tensor_type(op.tensor).element_type
-    if not 0 < 2 * math.prod(shape) < parts * math.prod(local) or isinstance(element_type, ComplexType):
+    limits = _limits(op.result)
+    dims = [dim for dim in dims_with_axes(gathered) if not layout.axes[dim]]
+
+    def used(summed: Sequence[int]) -> list[int]:
+        return [limits[dim] if dim in summed else size for dim, size in enumerate(local)]
+
+    def received(summed: Sequence[int]) -> float:
+        """The elements that a device receives where dimensions `summed` are summed, and the others gathered."""
+        parts, summed_parts = (
+            total_size(flat([gathered[dim] for dim in of_dims]), layout.mesh) for of_dims in (range(len(local)), summed)
+        )
+        return math.prod(used(summed)) * (2 * (1 - 1 / summed_parts) + parts // summed_parts - 1)
+
+    summed = min((each for count in range(len(dims) + 1) for each in combinations(dims, count)), key=received)
+    if not summed:
         return op.tensor, gathered
+    axes_of_dims = [axes if dim in summed else () for dim, axes in enumerate(gathered)]
     emit = site.before()
-    value = emit.slice(op.tensor, [0] * len(shape), shape)
-    value = mask_to_first_shard(emit, value, _zero(tensor_type(value)), flat(first), layout.mesh)
-    value = all_reduce(emit, value, flat(first), "sum", layout, site.target)
-    return value, [() if done else axes for axes, done in zip(gathered, first, strict=True)]
+    value = part_in_place(emit, op.tensor, axes_of_dims, used(summed), layout.mesh)
+    value = all_reduce_bits(emit, value, flat(axes_of_dims), layout, site.target)
+    return value, [() if dim in summed else axes for dim, axes in enumerate(gathered)]
 
 
 def _limits(value: SSAValue) -> list[int]:
     """Where all that is used of a tensor ends, whose users are slices."""
     slices = [use.operation for use in value.uses if isinstance(use.operation, SliceOp)]
     return [max(limits) for limits in zip(*(op.limit_indices.get_values() for op in slices), strict=True)]
-
-
-def _zero(type_: TensorType[Any]) -> float:
-    """What changes no other number where it is added, -0.0 included."""
-    return -0.0 if isinstance(type_.element_type, AnyFloat) else 0
 
 
 @unless_empty
