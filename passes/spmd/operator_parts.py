@@ -1,17 +1,34 @@
-"""What splitting the tensors of an annotated operator does to its factors."""
+"""The parts of an annotated operator: the axes of its factors, and the sizes that each device computes with.
 
-from collections.abc import Mapping, Sequence
+A dimension that its axes do not divide is padded. Along an identifier that all outputs have, each element is computed
+by itself, and devices call the function with the padding. Elsewhere the padding would be part of a sum, or a callback
+would see it: there each device calls the function with its elements alone, of which the last devices have fewer or
+none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
+from xdsl.ir import Attribute
+
 from sdy.axes import AxisRef, total_size
+from sdy.device_groups import shard_indices
 from sdy.factors import project
+from sdy.ir.shapes import tensor_of
 from sdy.mesh import Mesh
 from sdy.passes.spmd.uneven_factors import uneven_factors
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
+from sdy.stablehlo.checks.shape_checks import elements_of
 
 if TYPE_CHECKING:
+    from sdy.operators.call import OperatorCall
+    from sdy.operators.operator import Operator
     from sdy.operators.rules import OperatorRule
+    from sdy.operators.shapes import Shape
 
 Axes = tuple[AxisRef, ...]
 
@@ -25,12 +42,6 @@ def factor_axes(rule: "OperatorRule", shardings: Sequence[TensorSharding], mesh:
     return axes
 
 
-def parts(rule: "OperatorRule", axes: Sequence[Axes], mesh: Mesh) -> Mapping[str, int]:
-    """The number of parts that each identifier is split into, those aside that are not split."""
-    counts = {name: total_size(axes[factor], mesh) for name, factor in rule.factors.items()}
-    return {name: count for name, count in counts.items() if count > 1}
-
-
 def summed_axes_of_results(rule: "OperatorRule", axes: Sequence[Axes]) -> list[Axes]:
     """For each result, the axes along which it is partial."""
     return [tuple(axis for factor in factors for axis in axes[factor]) for factors in rule.summed]
@@ -39,6 +50,111 @@ def summed_axes_of_results(rule: "OperatorRule", axes: Sequence[Axes]) -> list[A
 def evenly_split(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> OpShardingRule:
     """The rule in which those factors need to be whole that these shardings split into parts of several sizes.
 
-    A function does not know which elements of its arguments were added to make the parts alike.
+    XLA calls a function back for parts of one size only.
     """
     return rule.with_whole(uneven_factors(rule, shardings, mesh))
+
+
+def counts_of_parts(rule: "OperatorRule", axes: Sequence[Axes], mesh: Mesh) -> dict[str, int]:
+    """Return the number of parts that each identifier is split into."""
+    return {name: total_size(axes[factor], mesh) for name, factor in rule.factors.items()}
+
+
+@dataclass(frozen=True)
+class OperatorParts:
+    """A call of an operator on tensors of these types, and the axes that split each factor of its rule.
+
+    `whole` has the size of each identifier without padding, `sizes` that of a device's part of it with padding.
+    """
+
+    operator: "Operator"
+    call: "OperatorCall"
+    rule: "OperatorRule"
+    types: Sequence[Attribute]
+    axes: Sequence[Axes]
+    mesh: Mesh
+    whole: Mapping[str, int]
+    sizes: Mapping[str, int]
+
+    @classmethod
+    def least_padded(
+        cls,
+        operator: "Operator",
+        call: "OperatorCall",
+        rule: "OperatorRule",
+        types: Sequence[Attribute],
+        axes: Sequence[Axes],
+        mesh: Mesh,
+    ) -> "OperatorParts":
+        """Return the parts where each identifier is padded to the next multiple of the number of its parts."""
+        whole = {name: rule.rule.factor_sizes[factor] for name, factor in rule.factors.items()}
+        counts = counts_of_parts(rule, axes, mesh)
+        sizes = {name: -(-size // counts[name]) for name, size in whole.items()}
+        return cls(operator, call, rule, types, axes, mesh, whole, sizes)
+
+    @cached_property
+    def uneven(self) -> list[str]:
+        """The identifiers that their axes do not divide."""
+        counts = counts_of_parts(self.rule, self.axes, self.mesh)
+        return [name for name, count in counts.items() if self.whole[name] != self.sizes[name] * count]
+
+    @cached_property
+    def sees_padding(self) -> bool:
+        """Whether padding of the uneven identifiers would be part of a sum, or could be seen otherwise."""
+        results = self.rule.rule.results
+        is_summed = any(
+            not any(self.rule.factors[name] in dim for dim in result) for name in self.uneven for result in results
+        )
+        return is_summed or self.operator.sees_padding(self.call, self.types)
+
+    def lengths_by_device(self) -> list[dict[str, int]]:
+        """Return the number of elements of each device along each uneven identifier, padding excluded."""
+        lengths: list[dict[str, int]] = [{} for _ in range(self.mesh.size)]
+        for name in self.uneven:
+            part = self.sizes[name]
+            for device, index in enumerate(shard_indices(self.axes[self.rule.factors[name]], self.mesh)):
+                lengths[device][name] = min(max(self.whole[name] - index * part, 0), part)
+        return lengths
+
+    def shapes(self, sizes: Mapping[str, int]) -> tuple["Shape", ...]:
+        """Return the shapes of operands and then results on one device, where identifiers have these sizes."""
+        of_factors = {self.rule.factors[name]: size for name, size in {**self.sizes, **sizes}.items()}
+        others = self.rule.rule.factor_sizes
+        return tuple(
+            tuple(prod(of_factors.get(factor, others[factor]) for factor in dim) for dim in tensor)
+            for tensor in self.rule.rule.tensors
+        )
+
+    def refused(self) -> dict[str, str]:
+        """Return the uneven identifiers along which the call must be whole, and why.
+
+        They are those in dimensions made of several identifiers, whose parts would have gaps; and all of them where the
+        function does not take arrays of the sizes of the parts.
+        """
+        found = {
+            identifier.name: f"`({' '.join(map(str, dim))})` is padded at its end only"
+            for tensor in self.rule.fitted.annotation.tensors
+            for dim in tensor
+            for identifier in dim
+            if len(dim) > 1 and identifier.name in self.uneven
+        }
+        if found or not self.uneven:
+            return found
+        for lengths in self._lengths():
+            shapes = self.shapes(lengths)[: len(self.types)]
+            types = [tensor_of(elements_of(type_), shape) for type_, shape in zip(self.types, shapes, strict=True)]
+            reason = self.operator.refusal(self.call.with_sizes({**self.sizes, **lengths}), types)
+            if reason is not None:
+                return dict.fromkeys(self.uneven, f"the function does not take such a part: {reason}")
+        return {}
+
+    def _lengths(self) -> Iterator[dict[str, int]]:
+        """The sizes of uneven identifiers with which devices call the function, each combination once."""
+        if not self.sees_padding:
+            yield {}
+            return
+        seen: list[dict[str, int]] = []
+        for lengths in self.lengths_by_device():
+            if lengths not in seen and 0 not in lengths.values():
+                seen.append(lengths)
+                yield lengths

@@ -4,6 +4,7 @@
     gradient(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))     its gradient
     tangent(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))      its tangent
     batched(matmul_custom(h=8), batch=(True, False))              many at once
+    padded(f(), operands=((7,),), results=((8,),))                the leading part of padded operands
 
 It is an expression of Python, in which calls and literals are all that there is.
 """
@@ -20,9 +21,14 @@ from xdsl.ir import Operation
 from sdy.diagnostics import error
 from sdy.dialect.attributes import OPERATOR
 from sdy.operators.shapes import size_given
-from sdy.operators.transforms import Batched, Gradient, Tangent, Transform
+from sdy.operators.transforms import Batched, Gradient, Padded, Tangent, Transform
 
-TRANSFORMS: dict[str, type[Transform]] = {"gradient": Gradient, "tangent": Tangent, "batched": Batched}
+TRANSFORMS: dict[str, type[Transform]] = {
+    "gradient": Gradient,
+    "tangent": Tangent,
+    "batched": Batched,
+    "padded": Padded,
+}
 
 
 @dataclass(frozen=True)
@@ -41,19 +47,20 @@ class OperatorCall:
         """Return the call without its last transform."""
         return replace(self, transforms=self.transforms[:-1])
 
-    def divided(self, parts: Mapping[str, int]) -> "OperatorCall":
-        """The call of one device: the arguments that are sizes are divided by the number of parts, by their names."""
+    def with_sizes(self, sizes: Mapping[str, int]) -> "OperatorCall":
+        """Return the call in which the arguments that are sizes, and are among `sizes`, have those values instead."""
         arguments = (
-            (name, value if (size := size_given(value)) is None else size // parts.get(name, 1))
-            for name, value in self.arguments
+            (name, value if size_given(value) is None else sizes.get(name, value)) for name, value in self.arguments
         )
         return replace(self, arguments=tuple(arguments))
 
     @property
     def name(self) -> str:
-        """What is called, without arguments: `matmul_custom`, `gradient(matmul_custom)`."""
+        """What is called, without arguments and padding: `matmul_custom`, `gradient(matmul_custom)`."""
         name = self.operator
         for transform in self.transforms:
+            if isinstance(transform, Padded):
+                continue
             name = f"{_name_of(transform)}({name})"
         return name
 

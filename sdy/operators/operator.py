@@ -95,6 +95,17 @@ class Operator(ABC):
     def module(self, call: OperatorCall, types: Sequence[Attribute]) -> ModuleOp:
         """A module whose `main` computes a call of operands of these types."""
 
+    @abstractmethod
+    def refusal(self, call: OperatorCall, types: Sequence[Attribute]) -> str | None:
+        """Return why a call cannot be computed for operands of these types, None if it can."""
+
+    @abstractmethod
+    def sees_padding(self, call: OperatorCall, types: Sequence[Attribute]) -> bool:
+        """Return whether a call does more with an element than to compute its results.
+
+        A callback sees all elements, and the number of steps of a loop depends on all of them.
+        """
+
     def error(self, problem: str) -> AnnotationError:
         """An error to raise about this operator."""
         return AnnotationError(f"operator '{self.name}': {problem}")

@@ -104,4 +104,31 @@ class Batched:
         return [shape[1:] if is_batch else shape for shape, is_batch in zip(shapes, self.batch, strict=True)]
 
 
-Transform = Gradient | Tangent | Batched
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """The operator on the leading part of its operands, the results padded with zeros at the end of dimensions.
+
+    The operands of the operator have the shapes `operands`, the padded results the shapes `results`.
+    """
+
+    operands: tuple[Shape, ...]
+    results: tuple[Shape, ...]
+
+    def apply(self, fitted: Fitted, shapes: Sequence[Shape]) -> Fitted:
+        """Return the annotation of the operator on padded tensors. `shapes` are those of the padded operands.
+
+        An identifier that is padded is a dimension by itself.
+        """
+        sizes = dict(fitted.sizes)
+        for tensor, shape in zip(fitted.annotation.tensor_inputs, shapes, strict=True):
+            for dim, size in zip(tensor, shape, strict=False):
+                if len(dim) == 1:
+                    sizes[dim[0].name] = size
+        return replace(fitted, sizes=sizes)
+
+    def shapes_before(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
+        """Return the shapes of the operator's operands."""
+        return self.operands
+
+
+Transform = Gradient | Tangent | Batched | Padded

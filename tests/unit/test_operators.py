@@ -417,7 +417,7 @@ WRONG_REGISTRATIONS: dict[str, tuple[Any, Any, str | None, str]] = {
         "a -> a",
         takes_one,
         "my op",
-        "operator 'my op': the name must be an identifier, and none of gradient, tangent, batched",
+        "operator 'my op': the name must be an identifier, and none of gradient, tangent, batched, padded",
     ),
 }
 

@@ -19,7 +19,7 @@ from jax.core import eval_context
 from sdy.operators.annotation import ONE_ELEMENT, Identifier, OperatorAnnotation, Reduction, Tensor
 from sdy.operators.call import OperatorCall
 from sdy.operators.rules import OperatorRule
-from sdy.operators.shapes import Fitted, size_given
+from sdy.operators.shapes import Fitted
 
 if TYPE_CHECKING:
     from sdy.passes.jax.operators.jax_operator import JaxOperator
@@ -61,10 +61,7 @@ def _trials(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax.Sha
     sizes = {name: _small(fitted.annotation, name, size) for name, size in fitted.sizes.items()}
     given = zip(fitted.annotation.tensor_inputs, types, strict=True)
     small = [jax.ShapeDtypeStruct(_shape(tensor, each.shape, sizes), each.dtype) for tensor, each in given]
-    arguments = (
-        (name, value if size_given(value) is None else sizes.get(name, value)) for name, value in call.arguments
-    )
-    yield _Trial(operator, replace(call, arguments=tuple(arguments)), small)
+    yield _Trial(operator, call.with_sizes(sizes), small)
     if sum(prod(each.shape) for each in types) <= _MOST_ELEMENTS:
         yield _Trial(operator, call, types)
 
@@ -123,10 +120,8 @@ class _Trial:
         """Raise AnnotationError where the parts along `name`, combined as is said, are not `whole`."""
         rule = self.operator.rule(self.call, [each.shape for each in self.types], [result.shape for result in whole])
         try:
-            parts = [
-                self.compute(self.call.divided({name: _PARTS}), self._part(rule, name, number))
-                for number in range(_PARTS)
-            ]
+            call = self.call.with_sizes({name: self.fitted.sizes[name] // _PARTS})
+            parts = [self.compute(call, self._part(rule, name, number)) for number in range(_PARTS)]
         except Exception:  # as above
             return
         for index, (mapping, expected, *of_parts) in enumerate(zip(rule.rule.results, whole, *parts, strict=True)):

@@ -22,7 +22,7 @@ from sdy.operators.operator import AnnotationMaker, Operator
 from sdy.operators.transforms import Tangent
 from sdy.passes.jax.operators.check import check_parts
 from sdy.passes.jax.operators.primitive import apply
-from sdy.passes.jax.operators.program import program_of
+from sdy.passes.jax.operators.program import program_of, refusal_of, sees_all_elements
 from sdy.passes.jax.operators.transformed import transformed
 
 _inside: ContextVar[bool] = ContextVar("inside_operator", default=False)
@@ -112,6 +112,12 @@ class JaxOperator(Operator):
 
     def module(self, call: OperatorCall, types: Sequence[Attribute]) -> ModuleOp:
         return program_of(self.function(call), types)
+
+    def refusal(self, call: OperatorCall, types: Sequence[Attribute]) -> str | None:
+        return refusal_of(self.function(call), types)
+
+    def sees_padding(self, call: OperatorCall, types: Sequence[Attribute]) -> bool:
+        return sees_all_elements(self.function(call), types)
 
     def run(self, operands: Sequence[jax.Array], values: Mapping[str, Any]) -> Outcome:
         """What the function gives for tensors, and for arguments that are none, by their names.

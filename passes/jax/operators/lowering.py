@@ -6,6 +6,7 @@ Both carry the call as `sdy.operator`, and the rule.
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -15,15 +16,19 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 
 from sdy.axes import AxisRef
+from sdy.diagnostics import warn
 from sdy.dialect.attributes import OPERATOR, SHARDING_RULE
 from sdy.dialect.rule_syntax import rule_text
 from sdy.mesh import Mesh
 from sdy.operators.call import OperatorCall
 from sdy.operators.rules import OperatorRule
+from sdy.passes.common.computed_whole import HeldBytes
 from sdy.passes.jax.operators.constants import with_constants
-from sdy.passes.spmd.operator_parts import evenly_split, factor_axes, parts, summed_axes_of_results
+from sdy.passes.spmd.operator_parts import OperatorParts, evenly_split, factor_axes, summed_axes_of_results
 from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
+from sdy.passes.spmd.uneven_factors import uneven_factors
 from sdy.sharding import DimSharding, TensorSharding
+from sdy.warning_categories import ComputedWholeWarning
 
 if TYPE_CHECKING:
     from sdy.passes.jax.operators.jax_operator import JaxOperator
@@ -63,7 +68,9 @@ def _partitioned(operator: "JaxOperator", call: OperatorCall, rule: OperatorRule
         plan = plan_operation(Tensors(even, given, sizes), own_mesh, {own_mesh: own_mesh}, reshapes=False)
         planned = [new or old for new, old in zip(plan.shardings, given, strict=True)]
         axes = factor_axes(rule, planned, own_mesh)
-        local = with_constants(operator.function(call.divided(parts(rule, axes, own_mesh))))
+        parts = OperatorParts.least_padded(operator, call, rule, (), axes, own_mesh)
+        local = with_constants(operator.function(call.with_sizes(parts.sizes)))
+        _warn_of_whole(call, rule, tensors, given, planned, own_mesh, len(arguments))
         partial = [tuple(axis.name for axis in axes) for axes in summed_axes_of_results(rule, axes)]
 
         def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
@@ -79,6 +86,37 @@ def _partitioned(operator: "JaxOperator", call: OperatorCall, rule: OperatorRule
     function = custom_partitioning(with_constants(operator.function(call)))
     function.def_partition(partition)
     return function
+
+
+def _warn_of_whole(
+    call: OperatorCall,
+    rule: OperatorRule,
+    tensors: Sequence[Any],
+    given: Sequence[TensorSharding],
+    planned: Sequence[TensorSharding],
+    mesh: Mesh,
+    num_operands: int,
+) -> None:
+    """Warn where XLA computes an operator whole along identifiers that the shardings do not divide."""
+    uneven = uneven_factors(rule.rule, given, mesh)
+    names = ", ".join(
+        f"`{name}` of size {rule.fitted.sizes[name]}" for name in rule.factors if rule.factors[name] in uneven
+    )
+    before, after = (
+        HeldBytes(sum(held[:num_operands]), sum(held[num_operands:]))
+        for held in (
+            [_bytes(*each, mesh) for each in zip(tensors, shardings, strict=True)] for shardings in (given, planned)
+        )
+    )
+    if names and (cost := before.cost_after(after)):
+        what = f"is computed in fewer parts along {names}, which its axes do not divide"
+        advice = "compile with sdy.jit, which pads it, or pad the arrays"
+        warn(None, f"operator '{call.name}' {what} ({cost}); {advice}", category=ComputedWholeWarning)
+
+
+def _bytes(tensor: Any, sharding: TensorSharding, mesh: Mesh) -> int:
+    """The bytes of a device's part of one of XLA's tensors."""
+    return prod(sharding.local_shape(tensor.shape, mesh)) * tensor.dtype.itemsize
 
 
 def _sharding(tensor: Any, mesh: Mesh) -> TensorSharding:

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from sdy.operators.transforms import Batched, Gradient, Tangent, Transform
+from sdy.operators.transforms import Batched, Gradient, Padded, Tangent, Transform
 
 Function = Callable[..., tuple[Any, ...]]
 """Of tensors, gives a tuple of tensors."""
@@ -22,6 +23,8 @@ def transformed(operator: str, function: Function, transforms: Sequence[Transfor
                 function = _tangent(operator, function, transform)
             case Batched():
                 function = _batched(function, transform)
+            case Padded():
+                function = _padded(function, transform)
     return function
 
 
@@ -71,3 +74,17 @@ def _noted(operator: str, advice: str) -> Generator[None]:
 
 def _batched(function: Function, transform: Batched) -> Function:
     return jax.vmap(function, in_axes=tuple(0 if is_batch else None for is_batch in transform.batch))
+
+
+def _padded(function: Function, transform: Padded) -> Function:
+    def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
+        parts = [
+            jax.lax.slice(operand, [0] * len(shape), shape)
+            for operand, shape in zip(operands, transform.operands, strict=True)
+        ]
+        return tuple(
+            jnp.pad(result, [(0, padded - size) for padded, size in zip(shape, result.shape, strict=True)])
+            for result, shape in zip(function(*parts), transform.results, strict=True)
+        )
+
+    return compute

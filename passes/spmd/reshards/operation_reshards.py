@@ -1,6 +1,7 @@
 """Resharding around one operation, so that the shardings of its operands and results are compatible."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ from sdy.ir.shapes import num_elements, rank
 from sdy.mesh import Mesh
 from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.computed_whole import shardings_around
-from sdy.passes.spmd.operator_parts import evenly_split, summed_axes_of_results
+from sdy.passes.spmd.operator_parts import summed_axes_of_results
 from sdy.passes.spmd.reshards.concatenated_parts import rule_of_exchange
 from sdy.passes.spmd.reshards.convolution_factors import rule_of_convolution
 from sdy.passes.spmd.reshards.custom_rules import warn_of_what_is_whole, whole_unless_passing_through
@@ -31,6 +32,11 @@ from sdy.passes.spmd.reshards.operation_plan import (
     summed_axes,
 )
 from sdy.passes.spmd.reshards.reduction_kinds import operation_reduction
+from sdy.passes.spmd.reshards.refused_identifiers import (
+    identifiers_cut_unevenly,
+    refused_identifiers,
+    warn_of_refused_identifiers,
+)
 from sdy.passes.spmd.reshards.scattered_elements import rule_of_scatter
 from sdy.passes.spmd.reshards.single_device import insert_single_device_reshards, runs_on_one_device
 from sdy.passes.spmd.reshards.unreduced import combine_for_use
@@ -104,8 +110,6 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
         rule = rule_of_convolution(rule, shardings, mesh)
     if least_communication and isinstance(op, ScatterOp):
         rule = rule_of_scatter(op, rule)
-    if operator is not None:
-        rule = evenly_split(rule, shardings, mesh)
     tensors = Tensors(rule, shardings, tuple(map(num_elements, (*op.operands, *op.results))))
     if in_full:
         choose = plan_operation
@@ -114,6 +118,10 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
 
             choose = partial(cheapest_operation, op)
         plan = choose(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
+        refused = {} if operator is None else refused_identifiers(op, operator, plan.axes_per_factor, mesh)
+        if operator is not None and refused:
+            rule = rule.with_whole([operator.factors[name] for name in refused])
+            plan = choose(replace(tensors, rule=rule), mesh_name, meshes, reshapes=False)
         if is_dot and least_communication:
             from sdy.passes.spmd.reshards.spread_dot import spread
 
@@ -121,10 +129,14 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
         is_plain = not (op.regions or operator or is_custom)
         if is_plain and not (any(plan.shardings) or plan.reduction_axes):
             compatible.setdefault((op.__class__, shardings), set()).add(own_rule)
-        before = shardings_around(op) if is_custom else []
+        if operator is not None:
+            refused = {**identifiers_cut_unevenly(operator, shardings, mesh), **refused}
+        before = shardings_around(op) if is_custom or refused else []
         _reshard_operation(op, plan, mesh_name)
         if is_custom:
             warn_of_what_is_whole(op, plan, before, mesh)
+        elif operator is not None and refused:
+            warn_of_refused_identifiers(op, operator, refused, before)
         if operator is None:
             partial_axes = [plan.reduction_axes] * len(op.results)
         else:

@@ -1,0 +1,58 @@
+"""Identifiers of an annotated operator along which it cannot be padded, and so is computed in fewer parts."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation
+
+from sdy.axes import AxisRef, total_size
+from sdy.mesh import Mesh
+from sdy.operators.call import call_of
+from sdy.operators.registry import find_operator
+from sdy.passes.common.computed_whole import HeldBytes, shardings_around, warn_of_whole
+from sdy.passes.spmd.operator_parts import OperatorParts
+from sdy.sharding import TensorSharding
+
+if TYPE_CHECKING:
+    from sdy.operators.rules import OperatorRule
+
+
+def refused_identifiers(
+    op: Operation, rule: "OperatorRule", axes: Sequence[Sequence[AxisRef]], mesh: Mesh
+) -> dict[str, str]:
+    """Return the identifiers along which `op` must be whole where these axes split its factors, and why."""
+    call = call_of(op)
+    operator = find_operator(call.operator) if call else None
+    if call is None or operator is None:
+        return {}
+    return OperatorParts.least_padded(operator, call, rule, op.operand_types, [*map(tuple, axes)], mesh).refused()
+
+
+def identifiers_cut_unevenly(
+    rule: "OperatorRule", shardings: Sequence[TensorSharding | None], mesh: Mesh
+) -> dict[str, str]:
+    """Return the identifiers that are the major part of a dimension and not divided by its axes, and what that means.
+
+    Only the axes that divide such an identifier split it.
+    """
+    found: dict[str, str] = {}
+    annotation = rule.fitted.annotation
+    for tensor, sharding in zip(annotation.tensors, shardings, strict=True):
+        for dim, axes in zip(tensor, sharding.dim_axes if sharding else (), strict=False):
+            name = dim[0].name
+            may_be_split = len(dim) > 1 and annotation.why_not_split(name) is None
+            if may_be_split and rule.fitted.sizes[name] % total_size(axes, mesh):
+                found[name] = f"`({' '.join(map(str, dim))})` is padded at its end only"
+    return found
+
+
+def warn_of_refused_identifiers(
+    op: Operation, rule: "OperatorRule", refused: Mapping[str, str], before: Sequence[TensorSharding | None]
+) -> None:
+    """Warn that `op`, whose tensors had the shardings `before`, is not split by all axes along `refused`."""
+    sizes = ", ".join(f"`{name}` of size {rule.fitted.sizes[name]}" for name in refused)
+    what = f"is computed in fewer parts along {sizes}, which its axes do not divide"
+    notes = [f"`{name}`: {reason}" for name, reason in refused.items()]
+    advice = "pad the arrays to a multiple of the number of devices, or write ^ behind the identifier to accept it"
+    after = HeldBytes.by(op, shardings_around(op))
+    warn_of_whole(op, what, HeldBytes.by(op, before), after, *notes, f"instead: {advice}")
