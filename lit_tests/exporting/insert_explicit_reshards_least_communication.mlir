@@ -102,3 +102,23 @@ func.func @windows_of_one_row(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.shardi
   }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x4xf32>, tensor<6x1xi32>, tensor<6x1x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
+
+// The transform needs the operand's columns whole. The rows could be split instead, but the result is twice as many
+// bytes: devices receive less where they gather the operand.
+// CHECK-LABEL: func.func @transform_of_what_is_gathered
+func.func @transform_of_what_is_gathered(%arg0: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> (tensor<64x33xcomplex<f32>> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  // CHECK-NEXT:  %0 = sdy.reshard %arg0 <@mesh, [{}, {}]>
+  // CHECK-NEXT:  %1 = stablehlo.fft %0
+  // CHECK-NEXT:  return %1
+  %0 = stablehlo.fft %arg0, type = RFFT, length = [64] : (tensor<64x64xf32>) -> tensor<64x33xcomplex<f32>>
+  return %0 : tensor<64x33xcomplex<f32>>
+}
+
+// CHECK-LABEL: func.func @transform_of_rows
+func.func @transform_of_rows(%arg0: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> (tensor<64x33xcomplex<f32>> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  // CHECK-NEXT:  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]>
+  // CHECK-NEXT:  %1 = stablehlo.fft %0
+  // CHECK-NEXT:  return %1
+  %0 = stablehlo.fft %arg0, type = RFFT, length = [64] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<64x64xf32>) -> tensor<64x33xcomplex<f32>>
+  return %0 : tensor<64x33xcomplex<f32>>
+}

@@ -17,8 +17,13 @@ def num_bytes(type_: Attribute) -> int:
     """The bytes of a tensor, each element taking at least one; none where its size is not known, or it is no tensor."""
     if type(type_) is not TensorType or not is_static_tensor(type_):
         return 0
+    return prod(type_.get_shape()) * element_bytes(type_)
+
+
+def element_bytes(type_: Attribute) -> int:
+    """Return the bytes of an element of a tensor, at least one; 0 where the size is not known, or it is no tensor."""
+    if type(type_) is not TensorType:
+        return 0
     element: Attribute = type_.element_type
-    size = (
-        -(-bit_width(element) // _BYTE) if type(element) in _OF_PARTS or isinstance(element, FixedBitwidthType) else 0
-    )
-    return prod(type_.get_shape()) * size
+    is_sized = type(element) in _OF_PARTS or isinstance(element, FixedBitwidthType)
+    return -(-bit_width(element) // _BYTE) if is_sized else 0

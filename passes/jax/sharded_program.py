@@ -27,6 +27,7 @@ from sdy.passes.driver import partition
 from sdy.passes.jax.custom_calls import prepare_custom_calls
 from sdy.passes.jax.device_mesh import AnyMesh, Device, DeviceMesh
 from sdy.passes.jax.device_order import renumber_devices
+from sdy.passes.jax.fft_layouts import constrain_fft_layouts
 from sdy.passes.jax.interface import Interface, Port
 from sdy.passes.jax.local_program import LocalProgram
 from sdy.passes.jax.nan_in_collectives import keep_nan
@@ -224,6 +225,7 @@ def prepare_for_xla(local: ModuleOp) -> None:
     draw_unsigned_bits(local)
     keep_nan(local)
     combine_small_reductions(local)
+    constrain_fft_layouts(local)
     prepare_custom_calls(local)
 
 

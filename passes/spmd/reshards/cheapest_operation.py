@@ -14,9 +14,17 @@ right operand are all-gathered, and each device computes the whole product.
 
 The operand can be split along another dimension instead, for which less is sent than to gather it, but then each slice
 has to be gathered; or all of it is gathered once, before the loop.
+
+*A dimension that is needed whole.* A Fourier transform needs its last dimension whole, and gives a longer one back:
+
+    tensor<64x64xf32> [{}, {"x"}] -> tensor<64x33xcomplex<f32>> [{}, {}]
+
+The rows can be split instead, by an all-to-all of the operand, and the result gathered, 8 bytes an element; or the
+operand is gathered, 4 bytes an element.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
@@ -25,13 +33,20 @@ from sdy.axes import total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
+from sdy.passes.common.num_bytes import element_bytes
 from sdy.passes.spmd.reshards.collective_cost import local_elements
 from sdy.passes.spmd.reshards.operation_plan import Meshes, OperationShardings, Tensors, plan_operation, summed_axes
-from sdy.passes.spmd.reshards.reshard_cost import elements_over_iterations, iterations, iterations_of_operand
+from sdy.passes.spmd.reshards.rematerialize import bytes_received
+from sdy.passes.spmd.reshards.reshard_cost import (
+    before_reshards,
+    elements_behind,
+    iterations,
+    iterations_of_operand,
+)
 from sdy.sharding import TensorSharding
 
 _WORK = 1000
-"""So many products a device adds up in about the time in which it receives an element."""
+"""The products of elements that a device adds up in about the time in which it receives an element."""
 
 
 def cheapest_operation(
@@ -50,33 +65,47 @@ def cheapest_operation(
     if plan.reduction_axes and summed_axes(tensors, mesh_name, mesh) is None:
         whole_sums = replace(tensors, rule=rule.with_whole(rule.reduction))
         plans.append(plan_operation(whole_sums, mesh_name, meshes, reshapes))
-    if rule.need_replication and _gathers_before_a_loop(op, plan):
+    if rule.need_replication:
         plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
-    return plan if len(plans) == 1 else min(plans, key=lambda each: _cost(op, tensors, each, mesh))
-
-
-def _gathers_before_a_loop(op: Operation, plan: OperationShardings) -> bool:
-    """Whether an operand that is resharded for `op` changes less often than `op` runs."""
-    often = iterations(op)
-    operands = dict.fromkeys(value for value, new in zip(op.operands, plan.shardings, strict=False) if new is not None)
-    return often > 1 and any(iterations_of_operand(op, value) < often for value in operands)
+    alternatives = tuple(dict.fromkeys(plans))
+    return plan if len(alternatives) == 1 else min(alternatives, key=lambda each: _cost(op, tensors, each, mesh))
 
 
 def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
-    """The elements that all devices receive, and as many as they could receive in the time in which they compute."""
+    """Return the bytes that all devices receive, and those that they could receive while they compute."""
     shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
     summed = sum(
         _received_in_sum(*each, plan, mesh) for each in zip(op.results, shardings[len(op.operands) :], strict=True)
     )
     devices = mesh.size / total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
-    work = devices * math.prod(tensors.rule.factor_sizes) / _WORK
-    return elements_over_iterations(op, shardings) + iterations(op) * (summed + work)
+    work = devices * math.prod(tensors.rule.factor_sizes) * _widest(op) / _WORK
+    return _received_in_reshards(op, shardings) + iterations(op) * (summed + work)
+
+
+def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | None]) -> float:
+    """Return the bytes that all devices receive in reshards around `op`, over all iterations of the loops around it.
+
+    Loop-invariant operands are resharded before the loop, as `sdy-hoist-invariant-collectives` moves them there.
+    """
+    before = sum(
+        iterations_of_operand(op, value) * received
+        for value, sharding in dict.fromkeys(zip(op.operands, shardings, strict=False))
+        if sharding is not None and (received := bytes_received(before_reshards(value), sharding, op))
+    )
+    results = zip(op.results, shardings[len(op.operands) :], strict=True)
+    behind = sum(elements_behind(value, sharding) * element_bytes(value.type) for value, sharding in results)
+    return before + iterations(op) * behind
+
+
+def _widest(op: Operation) -> int:
+    return max(element_bytes(value.type) for value in (*op.operands, *op.results))
 
 
 def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, plan: OperationShardings, mesh: Mesh) -> float:
-    """The elements that all devices receive in the all-reduce; half as many where a reduce-scatter is enough."""
+    """Return the bytes that all devices receive in the all-reduce; half as many where a reduce-scatter is enough."""
     sizes, wanted = shape(result.type), get_sharding(result)
     local = local_elements(sharding.dim_axes, sizes, mesh) if sharding else math.prod(sizes)
     needed = local_elements(wanted.dim_axes, sizes, mesh) if wanted else math.prod(sizes)
     parts = total_size(plan.reduction_axes, mesh)
-    return (1 if needed * parts <= local else 2) * local * mesh.size * (parts - 1) / parts
+    received = (1 if needed * parts <= local else 2) * local * mesh.size * (parts - 1) / parts
+    return received * element_bytes(result.type)

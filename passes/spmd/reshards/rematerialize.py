@@ -53,6 +53,11 @@ def rematerialize(reshard: ReshardOp, reshard_operand: Reshard) -> SSAValue | No
     return None if way.maker is None else _make(way, InsertPoint.before(reshard), reshard_operand, {})
 
 
+def bytes_received(value: SSAValue, sharding: TensorSharding, anchor: Operation) -> float:
+    """Return the bytes that all devices receive so that `anchor` has `value` in the layout `sharding`."""
+    return _Ways(anchor).cheapest(value, sharding, _MOST_OPERATIONS).received
+
+
 @dataclass(frozen=True)
 class _Leaf:
     """A value that is resharded, and the bytes that all devices receive."""

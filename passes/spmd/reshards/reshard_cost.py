@@ -8,12 +8,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from xdsl.dialects import func
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
-from sdy.dialect.shardings import get_sharding
+from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.shapes import rank, shape
 from sdy.passes.common.loops import Invariants, loop_trips, loops_around
 from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
@@ -24,31 +25,17 @@ from sdy.stablehlo.control_flow import WhileOp
 
 def elements_around(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
     """The elements that all devices receive in reshards where operands, then results, of `op` have `shardings`."""
-    return sum(_elements_before(op, shardings).values()) + _elements_behind(op, shardings)
-
-
-def elements_over_iterations(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
-    """As `elements_around`, where what is in loops counts as often as these are known to run.
-
-    Loop-invariant operands are resharded before the loop, as `sdy-hoist-invariant-collectives` moves them there.
-    """
-    before = _elements_before(op, shardings)
-    in_front = sum(iterations_of_operand(op, value) * received for value, received in before.items() if received)
-    return in_front + iterations(op) * _elements_behind(op, shardings)
+    results = zip(op.results, shardings[len(op.operands) :], strict=True)
+    behind = sum(elements_behind(value, sharding) for value, sharding in results)
+    return sum(_elements_before(op, shardings).values()) + behind
 
 
 def _elements_before(op: Operation, shardings: Sequence[TensorSharding | None]) -> dict[SSAValue, int]:
     """What is received in reshards of each operand."""
     received: dict[SSAValue, int] = defaultdict(int)
     for value, sharding in set(zip(op.operands, shardings, strict=False)):
-        received[value] += elements_resharded(value, get_sharding(_before_reshards(value)), sharding, op)
+        received[value] += elements_resharded(value, get_sharding(before_reshards(value)), sharding, op)
     return received
-
-
-def _elements_behind(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
-    """What is received in reshards of the results."""
-    results = zip(op.results, shardings[len(op.operands) :], strict=True)
-    return sum(elements_behind(value, sharding) for value, sharding in results)
 
 
 def iterations(op: Operation) -> int:
@@ -94,7 +81,7 @@ def elements_resharded(
     return elements_received(cheapest_plan(before, after, sizes, mesh), before, sizes, mesh)
 
 
-def _before_reshards(value: SSAValue) -> SSAValue:
+def before_reshards(value: SSAValue) -> SSAValue:
     """What `value` is resharded from, by reshards whose result nothing else uses.
 
     A reshard of an all-reduce is not one of them: both become one reduce-scatter.
@@ -107,6 +94,12 @@ def _before_reshards(value: SSAValue) -> SSAValue:
 
 
 def _targets(value: SSAValue) -> Iterator[TensorSharding | None]:
-    """The shardings in which `value` is used."""
+    """Yield the shardings in which `value` is used: those of reshards, of its function's results, or its own."""
     for use in value.uses:
-        yield use.operation.sharding.data if isinstance(use.operation, ReshardOp) else get_sharding(value)
+        match use.operation:
+            case ReshardOp() as reshard:
+                yield reshard.sharding.data
+            case func.ReturnOp() as terminator if isinstance(function := terminator.parent_op(), func.FuncOp):
+                yield func_result_sharding(function, use.index)
+            case _:
+                yield get_sharding(value)

@@ -26,11 +26,12 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # XLA warns of each reshard that it re
 from dearer.case import MESHES, Case, Draft, mesh_of  # noqa: E402
 from dearer.measure import Measured, measure  # noqa: E402
 from dearer.moves import MOVES  # noqa: E402
+from dearer.ordered import ORDERED  # noqa: E402
 from small_scope.choices import Choices, some  # noqa: E402
 
 Family = Callable[[Draft], Case]
 
-FAMILIES: dict[str, Family] = {family.__name__: family for family in [*MOVES]}
+FAMILIES: dict[str, Family] = {family.__name__: family for family in [*MOVES, *ORDERED]}
 
 _PROBLEMS = ("dearer", "wrong", "refused")
 

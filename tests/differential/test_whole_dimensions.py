@@ -1,0 +1,71 @@
+"""Operations that need a dimension whole run where it is split, and devices receive no more than with `jax.jit`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from dearer.case import Case, mesh_of
+from dearer.measure import measure
+
+WHOLE = P()
+ROWS, COLUMNS = P("x"), P(None, "x")
+
+
+def assert_not_dearer(
+    function: Callable[[jax.Array], jax.Array],
+    shape: tuple[int, ...],
+    split: P,
+    result: P = WHOLE,
+    dtype: str = "float32",
+    mesh: tuple[int, ...] = (4,),
+) -> None:
+    devices = mesh_of(mesh)
+    x = (np.arange(np.prod(shape)) * 7919 % 101 - 50).reshape(shape).astype(dtype)
+
+    def listed(x: Any) -> list[Any]:
+        return [function(x)]
+
+    measured = measure(Case("", listed, listed, [x], [NamedSharding(devices, split)], [NamedSharding(devices, result)]))
+    assert not measured.problem, measured.why
+
+
+def parts(x: Any) -> Any:
+    """Real and imaginary numbers side by side, which one result can be."""
+    return jnp.stack([x.real, x.imag])
+
+
+@pytest.mark.parametrize("transform", [jnp.fft.rfft, jnp.fft.irfft], ids=["rfft", "irfft"])
+@pytest.mark.parametrize(("shape", "split", "axis"), [((4, 8, 16), P("x", "y"), 1), ((4, 8, 16), P("x", None, "y"), 2)])
+def test_a_transform_along_a_split_dimension(transform: Any, shape: tuple[int, ...], split: P, axis: int):
+    assert_not_dearer(lambda x: parts(transform(x, axis=axis)), shape, split, mesh=(2, 4))
+
+
+def test_transforms_of_uneven_parts_are_laid_out_as_xla_runs_them():
+    devices = mesh_of((2, 4))
+    uneven = NamedSharding(devices, P(None, ("x", "y")))
+
+    def transforms(z: Any) -> Any:
+        real = lax.with_sharding_constraint(z.real, uneven)
+        spectrum = lax.with_sharding_constraint(jnp.fft.rfft(real, axis=1), uneven)
+        return [parts(spectrum), jnp.fft.irfft(lax.with_sharding_constraint(z, uneven), axis=2)]
+
+    def whole(z: Any) -> Any:
+        return [parts(jnp.fft.rfft(z.real, axis=1)), jnp.fft.irfft(z, axis=2)]
+
+    z = (np.arange(7 * 5 * 3) % 5 + 1j).reshape(7, 5, 3).astype(np.complex64)
+    replicated = NamedSharding(devices, P())
+    measured = measure(Case("", whole, transforms, [z], [replicated], [replicated, replicated]))
+    assert not measured.problem, measured.why
+
+
+@pytest.mark.parametrize("k", [4, 20, 63])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_as_many_elements_as_a_part_has(k: int, dtype: str):
+    assert_not_dearer(lambda x: lax.top_k(x, k)[0], (8, 64), COLUMNS, dtype=dtype)

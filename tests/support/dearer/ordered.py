@@ -1,0 +1,87 @@
+"""Operations that need a dimension whole: sorts, the largest elements and their places, running sums, transforms."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from dearer.case import Case, Draft
+
+_DTYPES = ("float32", "int8", "float16", "bfloat16", "int32")
+
+
+def top_k(draft: Draft) -> Case:
+    """The k largest elements of the last dimension, their indices, or both."""
+    shape = draft.shape(1, 3)
+    x = draft.operand(shape, draft.choices.of(_DTYPES))
+    k = draft.choices.of(range(1, x.shape[-1] + 1))
+    what = draft.choices.of(("both", "values", "indices"))
+    chosen = {"both": slice(None), "values": slice(1), "indices": slice(1, 2)}[what]
+    return draft.case(f"{what} of top_k {k} of {x.dtype}", lambda x: lax.top_k(x, k)[chosen])
+
+
+def approx_top_k(draft: Draft) -> Case:
+    """The k approximately largest or smallest elements of a dimension."""
+    x = draft.operand(draft.shape(1, 3), draft.choices.of(("float32", "bfloat16")))
+    dim = draft.choices.below(x.ndim)
+    k = draft.choices.of(range(1, x.shape[dim] + 1))
+    function = draft.choices.of((lax.approx_max_k, lax.approx_min_k))
+    return draft.case(
+        f"{function.__name__} {k} along {dim} of {x.dtype}", lambda x: function(x, k, reduction_dimension=dim)
+    )
+
+
+def place_of_extreme(draft: Draft) -> Case:
+    """The place of the largest or smallest element, along a dimension or of all."""
+    x = draft.operand(draft.shape(1, 3), draft.choices.of(_DTYPES))
+    dim = draft.choices.of((None, *range(x.ndim)))
+    function = draft.choices.of((jnp.argmax, jnp.argmin))
+    return draft.case(f"{function.__name__} along {dim} of {x.dtype}", lambda x: function(x, axis=dim))
+
+
+def sort(draft: Draft) -> Case:
+    """A sort along a dimension, alone or with the places that elements had."""
+    x = draft.operand(draft.shape(1, 3), draft.choices.of(_DTYPES))
+    dim = draft.choices.below(x.ndim)
+    function = draft.choices.of((jnp.sort, jnp.argsort))
+    return draft.case(f"{function.__name__} along {dim} of {x.dtype}", lambda x: function(x, axis=dim))
+
+
+def running(draft: Draft) -> Case:
+    """A running sum, product, maximum or minimum along a dimension."""
+    x = draft.operand(draft.shape(1, 3), draft.choices.of(("float32", "int32")))
+    dim, reverse = draft.choices.below(x.ndim), draft.choices.of((False, True))
+    function = draft.choices.of((lax.cumsum, lax.cummax, lax.cummin, lax.cumprod))
+    return draft.case(f"{function.__name__} along {dim}, {reverse=}", lambda x: function(x % 3, dim, reverse))
+
+
+def fourier_transform(draft: Draft) -> Case:
+    """A Fourier transform of real or complex numbers along a dimension."""
+    x = draft.operand(draft.shape(1, 3), "float32")
+    dim = draft.choices.below(x.ndim)
+    kinds = ("rfft", "fft") if x.shape[dim] == 1 else ("rfft", "fft", "irfft")
+    kind = draft.choices.of(kinds)
+    return draft.case(f"{kind} along {dim}", lambda x: _TRANSFORMS[kind](x, dim))
+
+
+_TRANSFORMS: dict[str, Callable[[jax.Array, int], list[jax.Array]]] = {
+    "rfft": lambda x, dim: _parts(jnp.fft.rfft(x, axis=dim)),
+    "fft": lambda x, dim: _parts(jnp.fft.fft(x + 1j * x, axis=dim)),
+    "irfft": lambda x, dim: [jnp.fft.irfft(x + 1j * x, axis=dim)],
+}
+
+
+def _parts(x: jax.Array) -> list[jax.Array]:
+    return [x.real, x.imag]
+
+
+def reduction(draft: Draft) -> Case:
+    """A reduction of any kind along some dimensions."""
+    x = draft.operand(draft.shape(1, 3), "int32")
+    dims = draft.choices.of(((0,), (x.ndim - 1,), tuple(range(x.ndim))))
+    name, function = draft.choices.of((("sum", jnp.sum), ("max", jnp.max), ("prod", jnp.prod), ("any", jnp.any)))
+    return draft.case(f"{name} along {dims}", lambda x: function(x % 3, axis=dims))
+
+
+ORDERED = [top_k, approx_top_k, place_of_extreme, sort, running, fourier_transform, reduction]
