@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import cached_walks, invalidate, uncached_walks
+from sdy.passes.common.manual_axes import check_manual_axes
 from sdy.passes.common.symbol_dce import SymbolDcePass
 from sdy.passes.importing.expand_operations import ExpandOperationsPass
 from sdy.passes.importing.split_triangular_solves import SplitTriangularSolvesPass
@@ -125,6 +127,23 @@ class Timing:
         return "\n".join([*rows, f"{total:10.4f} s {1:7.1%}  total"])
 
 
+_checked: ContextVar[bool] = ContextVar("checked", default=False)
+"""Whether the module is checked after each pass."""
+
+
+@contextmanager
+def checked_passes() -> Generator[None]:
+    """Raise DiagnosticError in the `with` block where a pass leaves a sharding that uses a manual axis around it.
+
+    All tests run in it. The verifier, which few callers run after each pass, says the same of most such shardings.
+    """
+    token = _checked.set(True)
+    try:
+        yield
+    finally:
+        _checked.reset(token)
+
+
 @collector.paused()
 def run_passes(
     module: ModuleOp,
@@ -157,6 +176,8 @@ def run_passes(
             if after_each:
                 after_each(step, module)
                 invalidate()
+            if _checked.get():
+                check_manual_axes(module)
             if verify_each:
                 with timing.stage("verification"):
                     verify(module)

@@ -8,6 +8,7 @@ import pytest
 import samples
 import virtual_devices
 from sdy.ir.walking import checked_walks
+from sdy.passes.driver import checked_passes
 
 virtual_devices.set_up()
 
@@ -16,6 +17,13 @@ virtual_devices.set_up()
 def every_edit_is_told() -> Iterator[None]:
     """Fail where a pass relies on operations that were found before an edit of which `invalidate` was not told."""
     with checked_walks():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def no_value_is_split_along_its_manual_axes() -> Iterator[None]:
+    """Fail where a pass splits a value within a manual computation along one of its manual axes."""
+    with checked_passes():
         yield
 
 

@@ -19,6 +19,7 @@ from sdy.ir.traits import is_terminator
 from sdy.ir.walking import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, functions
 from sdy.passes.common.function_shardings import function_argument_shardings
+from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.reshards.operation_reshards import Compatible, reshard_around
@@ -65,6 +66,7 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
         compatible: Compatible = {}
+        manual_axes = ManualAxes(op)
         special = any(sharding.unreduced or is_on_one_device(sharding, op) for sharding in shardings_in(op))
         for function in functions(op):
             refuse_single_device(function)
@@ -76,7 +78,7 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
             for inner in visited:
                 if not is_terminator(inner):
                     in_full = self.enable_full_version or _always_in_full(inner)
-                    _visit(inner, symbols, in_full, self.least_communication, compatible)
+                    _visit(inner, symbols, in_full, self.least_communication, compatible, manual_axes)
             terminator = function.body.block.last_op
             assert terminator is not None
             for index in range(len(terminator.operands)):
@@ -98,7 +100,14 @@ def _always_in_full(op: Operation) -> bool:
     return name_of(op) == "mhlo.ragged_dot"
 
 
-def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: bool, compatible: Compatible) -> None:
+def _visit(
+    op: Operation,
+    symbols: Symbols,
+    in_full: bool,
+    least_communication: bool,
+    compatible: Compatible,
+    manual_axes: ManualAxes,
+) -> None:
     if flow := data_flow_of(op):
         _visit_data_flow(op, flow, in_full, least_communication)
     elif type(op) is func.CallOp:
@@ -106,7 +115,7 @@ def _visit(op: Operation, symbols: Symbols, in_full: bool, least_communication: 
     elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
         replace(op, (op.input,))
     elif not isinstance(op, CollectiveOp):  # which is there to do so
-        reshard_around(op, in_full, least_communication, compatible)
+        reshard_around(op, in_full, least_communication, compatible, manual_axes)
 
 
 def _visit_data_flow(op: Operation, flow: ShardableDataFlow, in_full: bool, least_communication: bool) -> None:

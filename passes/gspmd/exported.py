@@ -6,9 +6,9 @@ from xdsl.dialects.builtin import BoolAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.diagnostics import error
+from sdy.dialect.manual_axes import manual_axes_around
 from sdy.dialect.meshes import common_mesh, mesh_of
 from sdy.dialect.ops import ManualComputationOp
-from sdy.dialect.sharding_verifiers import axes_bound_around
 from sdy.gspmd.hlo_sharding import HloSharding
 from sdy.gspmd.meshes import hlo_sharding_of
 from sdy.gspmd.syntax import hlo_sharding_text
@@ -33,7 +33,7 @@ class ExportedShardings:
         """That of `sharding` at `where`; DiagnosticError for partial results that are no sums."""
         if sharding.unreduced and sharding.reduction != "sum":
             raise error(where, f"has partial results of which the {sharding.reduction} is to be taken: GSPMD has sums")
-        return self._of(sharding, mesh_of(sharding, where), tuple(axes_bound_around(where)))
+        return self._of(sharding, mesh_of(sharding, where), tuple(manual_axes_around(where)))
 
     def text(self, sharding: TensorSharding, where: Operation) -> str:
         """The text of that."""
@@ -63,7 +63,7 @@ class ExportedShardings:
         mesh = common_mesh((*computation.in_shardings.data, *computation.out_shardings.data), computation)
         if mesh is None or mesh.is_empty:
             return MANUAL
-        manual = (*axes_bound_around(computation), *computation.manual_axes.data)
+        manual = (*manual_axes_around(computation), *computation.manual_axes.data)
         return self._of(TensorSharding.replicated_open(mesh, tensor_rank), mesh, manual)
 
     def _of(self, sharding: TensorSharding, mesh: Mesh, manual: tuple[str, ...]) -> HloSharding:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from sdy.diagnostics import error
-from sdy.dialect.ops import ManualComputationOp, ShardingGroupOp
+from sdy.dialect.manual_axes import manual_computations_around
+from sdy.dialect.ops import ShardingGroupOp
 from sdy.ir.editing import AnalysisPreservingPass, erase
 from sdy.ir.shapes import shape
 from sdy.ir.walking import operations_of
@@ -56,19 +57,13 @@ def _check(memberships: Sequence[ShardingGroupOp]) -> None:
     for membership in memberships:
         group = _id(membership)
         first = first_of.setdefault(group, membership)
-        if _manual_computation(membership) is not _manual_computation(first):
+        around, around_first = (next(manual_computations_around(each), None) for each in (membership, first))
+        if around is not around_first:
             raise error(
                 membership, f"ShardingGroupOps values cannot cross ManualComputationOp boundaries for groupId: {group}"
             )
         if shape(membership.input.type) != shape(first.input.type):
             raise error(membership, f"ShardingGroupOps values must have the same shape for groupId: {group}")
-
-
-def _manual_computation(membership: ShardingGroupOp) -> Operation | None:
-    parent = membership.parent_op()
-    while parent is not None and not isinstance(parent, ManualComputationOp):
-        parent = parent.parent_op()
-    return parent
 
 
 def _number(same_groups: list[list[int]]) -> dict[int, int]:

@@ -10,10 +10,10 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.dialect.collectives import CollectiveOp
-from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.editing import change_type
 from sdy.ir.walking import operations, operations_at_top
+from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.spmd.layout import Layout, mesh_of_devices
 from sdy.passes.spmd.site import Site
 from sdy.passes.spmd.target import Target
@@ -84,9 +84,11 @@ class Layouts:
 
     def sites(self, target: Target) -> Iterator[Site[Operation]]:
         """The operations that have operands or results, in the order of the text."""
+        manual_axes = ManualAxes(self._module)
         for op in operations(self._module):
             if op.operands or op.results:
-                yield Site(op, self.of_all(op.operands), self.of_all(op.results), target, _manual_axes(op))
+                around = tuple(manual_axes.around(op))
+                yield Site(op, self.of_all(op.operands), self.of_all(op.results), target, around)
 
     def change_types(self, type_of: TypeOf) -> None:
         """Give each value that is split, and each function's signature, the types that `type_of` says."""
@@ -112,16 +114,6 @@ class Layouts:
             layout = Layout(type_, sharding, mesh_of_devices(sharding, self._module)) if sharding else Layout(type_)
             self._shared[id(type_), sharding] = layout
         return layout
-
-
-def _manual_axes(op: Operation) -> tuple[str, ...]:
-    """The manual axes of the computations that `op` is in the bodies of."""
-    axes: tuple[str, ...] = ()
-    while (parent := op.parent_op()) is not None:
-        if type(parent) is ManualComputationOp:
-            axes = (*parent.manual_axes.data, *axes)
-        op = parent
-    return axes
 
 
 def _values(function: FuncOp) -> Iterator[SSAValue]:

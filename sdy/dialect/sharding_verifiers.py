@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, Operation
 
 from sdy.diagnostics import DiagnosticError, op_error
+from sdy.dialect.manual_axes import manual_axes_around
 from sdy.dialect.meshes import find_mesh
-from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.sharding_checks import sharding_problem
 from sdy.sharding import TensorSharding
 
@@ -15,21 +15,10 @@ def verify_sharding(op: Operation, sharding: TensorSharding, type_: Attribute | 
     """Check a sharding of a value of this type; an error begins with `prefix`."""
     if problem := sharding_problem(sharding, type_, find_mesh(sharding, op)):
         raise op_error(op, prefix + problem)
-    bound = axes_bound_around(op)
+    bound = manual_axes_around(op)
     for axis in sharding.axes() if bound else ():
         if axis.name in bound:
             raise bound_axis_error(op, axis.name, bound[axis.name], prefix)
-
-
-def axes_bound_around(op: Operation) -> dict[str, Operation]:
-    """The manual axes of the manual computations around `op`, and whose they are."""
-    bound: dict[str, Operation] = {}
-    parent = op.parent_op()
-    while parent is not None:
-        if isinstance(parent, ManualComputationOp):
-            bound |= dict.fromkeys(parent.manual_axes.data, parent)
-        parent = parent.parent_op()
-    return bound
 
 
 def bound_axis_error(op: Operation, axis: str, parent: Operation, prefix: str = "") -> DiagnosticError:

@@ -25,10 +25,11 @@ from sdy.dialect.attributes import (
 from sdy.dialect.axis_syntax import quoted
 from sdy.dialect.enums import PropagationDirection
 from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.manual_axes import manual_axes_around
 from sdy.dialect.meshes import common_mesh, find_mesh, mesh_of
 from sdy.dialect.propagation_edges import EdgeValue, PropagationStep
 from sdy.dialect.rule_checks import rule_problem
-from sdy.dialect.sharding_verifiers import axes_bound_around, bound_axis_error, verify_sharding, verify_shardings
+from sdy.dialect.sharding_verifiers import bound_axis_error, verify_sharding, verify_shardings
 from sdy.dialect.shardings import get_sharding, get_sharding_behind_barriers
 from sdy.dialect.unreduced_transition import transition_problem
 from sdy.mesh import Mesh
@@ -139,7 +140,7 @@ def _verify_named_computation(op: ops.NamedComputationOp) -> None:
 
 
 def _verify_manual_computation(op: ops.ManualComputationOp) -> None:
-    bound = axes_bound_around(op)
+    bound = manual_axes_around(op)
     for axis in op.manual_axes.data:
         if axis in bound:
             raise bound_axis_error(op, axis, bound[axis])

@@ -26,7 +26,7 @@ def _lower_numbers(site: Site[RngOp]) -> None:
     warn_of_whole(op, "is computed on one device, which sends the numbers to all others", HeldBytes(0, 0), sent)
     mesh, emit = meshes[name], site.before()
     drawn = emit.insert(RngOp.create(operands=op.operands, properties=op.properties, result_types=[result.type]))
-    axes = list(map(AxisRef, mesh))
+    axes = [AxisRef(axis) for axis in mesh if axis not in site.manual_axes]
     everywhere = Layout(result.type, TensorSharding.replicated_closed(name, len(result.shape)), mesh)
     numbers = all_reduce(emit, mask_to_first_shard(emit, drawn, 0, axes, mesh), axes, "sum", everywhere, site.target)
     site.replace(take_part(emit, numbers, result.axes, result.mesh) if result.is_split else numbers)

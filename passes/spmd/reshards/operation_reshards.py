@@ -19,6 +19,7 @@ from sdy.ir.shapes import num_elements, rank
 from sdy.mesh import Mesh
 from sdy.operators.registry import operator_rule_of
 from sdy.passes.common.computed_whole import shardings_around
+from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.spmd.operator_parts import summed_axes_of_results
 from sdy.passes.spmd.reshards.concatenated_parts import rule_of_exchange
 from sdy.passes.spmd.reshards.convolution_factors import rule_of_convolution
@@ -59,7 +60,9 @@ All of a class are looked at in full, or none.
 """
 
 
-def reshard_around(op: Operation, in_full: bool, least_communication: bool, compatible: Compatible) -> None:
+def reshard_around(
+    op: Operation, in_full: bool, least_communication: bool, compatible: Compatible, manual_axes: ManualAxes
+) -> None:
     """Reshard operands and results of `op` so that they are compatible, and combine partial results.
 
     In a deep model most operations are compatible, and as one that was met before. These are remembered in
@@ -125,7 +128,7 @@ def reshard_around(op: Operation, in_full: bool, least_communication: bool, comp
         if is_dot and least_communication:
             from sdy.passes.spmd.reshards.spread_dot import spread
 
-            plan = spread(op, tensors, plan, mesh_name, mesh)
+            plan = spread(op, tensors, plan, mesh_name, mesh, manual_axes.free(op, mesh))
         is_plain = not (op.regions or operator or is_custom)
         if is_plain and not (any(plan.shardings) or plan.reduction_axes):
             compatible.setdefault((op.__class__, shardings), set()).add(own_rule)

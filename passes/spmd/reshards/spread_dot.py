@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
-from sdy.axes import AxisRef, total_size
+from sdy.axes import total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.factors import project, unproject
 from sdy.ir.shapes import shape
@@ -30,12 +30,15 @@ from sdy.sharding import TensorSharding, equivalent
 
 
 def spread(
-    op: Operation, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
+    op: Operation, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh, free: Axes
 ) -> OperationShardings:
-    """`plan`, or one that splits another factor of the product `op` over unused axes and lets no more be received."""
+    """Return `plan`, or a plan that splits another factor of the product `op` and lets devices receive no more.
+
+    That factor is split over all of the `free` axes, which can split values at `op`, that `plan` does not use.
+    """
     if not any(plan.shardings[: len(op.operands)]):
         return plan
-    others = tuple(_spread_plans(tensors, plan, mesh_name, mesh))
+    others = tuple(_spread_plans(free, tensors, plan, mesh_name, mesh))
     return min((*others, plan), key=lambda each: _received(op, tensors, each, mesh)) if others else plan
 
 
@@ -58,11 +61,11 @@ def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, axes: Ax
 
 
 def _spread_plans(
-    tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
+    free: Axes, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
 ) -> Iterator[OperationShardings]:
-    """Plans in which one factor of the result is split over all the axes that `plan` leaves unused."""
+    """Yield plans in which one factor of the result is split over all the `free` axes that `plan` leaves unused."""
     used = [axis for axes in plan.axes_per_factor for axis in axes]
-    unused = tuple(axis for axis in map(AxisRef, mesh.axis_names) if not any(axis.overlaps(other) for other in used))
+    unused = tuple(axis for axis in free if not any(axis.overlaps(other) for other in used))
     parts = total_size(unused, mesh)
     if parts == 1:
         return
