@@ -13,6 +13,7 @@ from sdy.mesh import Mesh
 from sdy.passes.auto.folded_program import FoldedProgram
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.exporting.update_non_divisible_input_output_shardings import divisible_part_on
 from sdy.sharding import DimSharding, TensorSharding
 
@@ -87,14 +88,15 @@ def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence
         (value, *_), (arguments, *_) = [program.values[node] for node in nodes], nodes.values()
         assert value is not None
         priority = _OF_STATE if arguments[0] in program.state else None
-        options = _options(shape_of(value), mesh_name, mesh, priority)
+        options = _options(shape_of(value), mesh_name, mesh, tuple(map(AxisRef, mesh)), priority)
         choices.append(Choice(nodes, shape_of(value), mesh, priority, options))
     return choices
 
 
 def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence[Choice]:
-    """The choices that there are of results of operations."""
+    """The choices that there are of results of operations: within a manual computation, of its free axes alone."""
     choices: list[Choice] = []
+    manual_axes = ManualAxes(program.module)
     for nodes in _together(program.origins):
         value = program.values[nodes[0]]
         if (
@@ -104,7 +106,8 @@ def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) 
             and program.snapshot.given.keys().isdisjoint(nodes)
         ):
             origins = tuple(sorted({number for node in nodes for number in program.origins[node]}))
-            options = _options(shape_of(value), mesh_name, mesh, _OF_RESULTS, _MOST_PADDING)
+            free = manual_axes.free_of(value, mesh)
+            options = _options(shape_of(value), mesh_name, mesh, free, _OF_RESULTS, _MOST_PADDING)
             choices.append(Choice(dict.fromkeys(nodes, ()), shape_of(value), mesh, _OF_RESULTS, options, origins))
     return choices
 
@@ -122,10 +125,15 @@ def _together(origins: Mapping[int, tuple[int, ...]]) -> Sequence[list[int]]:
 
 @lru_cache(2**10)
 def _options(
-    shape: tuple[int, ...], mesh_name: str, mesh: Mesh, priority: int | None, most_padding: float = 0.0
+    shape: tuple[int, ...],
+    mesh_name: str,
+    mesh: Mesh,
+    axes: tuple[AxisRef, ...],
+    priority: int | None,
+    most_padding: float = 0.0,
 ) -> tuple[TensorSharding, ...]:
     whole = TensorSharding.replicated_closed(mesh_name, len(shape))
-    splits = _splits(shape, mesh_name, mesh, priority)
+    splits = _splits(shape, mesh_name, axes, priority)
     return whole, *(each for each in splits if _padding(shape, each, mesh) <= most_padding)
 
 
@@ -164,16 +172,18 @@ def _paths(name: str) -> Sequence[str]:
     return tuple(dict.fromkeys([path, _LAYER.sub("#", path)])) if path.startswith("[") else ()
 
 
-def _splits(shape: Sequence[int], mesh_name: str, mesh: Mesh, priority: int | None) -> Iterator[TensorSharding]:
-    """Each way to put axes on dimensions; what is not split stays open."""
+def _splits(
+    shape: Sequence[int], mesh_name: str, axes: Sequence[AxisRef], priority: int | None
+) -> Iterator[TensorSharding]:
+    """Yield each way to put some of `axes` on dimensions; what is not split stays open."""
     nowhere = len(shape)
-    for places in product((nowhere, *range(len(shape))), repeat=len(mesh.axes)):
-        axes: list[list[AxisRef]] = [[] for _ in shape]
-        for place, name in zip(places, mesh.axis_names, strict=True):
+    for places in product((nowhere, *range(len(shape))), repeat=len(axes)):
+        axes_of_dims: list[list[AxisRef]] = [[] for _ in shape]
+        for place, axis in zip(places, axes, strict=True):
             if place != nowhere:
-                axes[place].append(AxisRef(name))
-        if any(axes):
-            dims = [DimSharding(tuple(each), False, priority if each else None) for each in axes]
+                axes_of_dims[place].append(axis)
+        if any(axes_of_dims):
+            dims = [DimSharding(tuple(each), False, priority if each else None) for each in axes_of_dims]
             yield TensorSharding(mesh_name, tuple(dims))
 
 
