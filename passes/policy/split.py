@@ -16,6 +16,7 @@ from sdy.ir.editing import insert_for_use
 from sdy.mesh import Mesh
 from sdy.operators.call import call_of
 from sdy.operators.registry import find_operator, operator_rule_of
+from sdy.passes.common.manual_axes import ManualAxes
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
@@ -70,6 +71,8 @@ def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str) -> dict[
     if reason := _why_whole(op, rule, factor):
         raise _CannotSplitError(reason)
     mesh_name, mesh = _mesh_with(op, axis)
+    if AxisRef(axis) not in _free_axes(op, mesh):
+        raise _CannotSplitError(f"axis '{axis}' is manual around it, where a device has one part along it already")
     shardings: dict[int, TensorSharding] = {}
     for tensor, place in _places(rule, factor):
         name = f"operand {tensor}" if tensor < len(op.operands) else f"result {tensor - len(op.operands)}"
@@ -123,6 +126,11 @@ def _mesh_with(op: Operation, axis: str) -> tuple[str, Mesh]:
     if len(found) > 1:
         raise _CannotSplitError(f"several meshes of the module have an axis '{axis}'")
     return found[0]
+
+
+def _free_axes(op: Operation, mesh: Mesh) -> tuple[AxisRef, ...]:
+    module = enclosing_module(op)
+    return () if module is None else ManualAxes(module).free(op, mesh)
 
 
 def _places(rule: OpShardingRule, factor: int) -> Iterator[tuple[int, int]]:
