@@ -53,7 +53,11 @@ class Program:
 
     choices: Choices
     mesh: Mesh
-    _arguments: list[str] = field(default_factory=list[str])
+    manual: tuple[str, ...] = ()
+    """Axes that split no value, as the function is the body of a manual computation over them."""
+    prefix: str = ""
+    """Begins the names of all values."""
+    _arguments: list[Value] = field(default_factory=list[Value])
     _inputs: list[list[Array]] = field(default_factory=list[list[Array]])
     """For each argument, the arrays to run the program with."""
     _body: list[str] = field(default_factory=list[str])
@@ -67,7 +71,7 @@ class Program:
     def argument(self, shape: Shape, element: str = "i32") -> Value:
         """An argument, split somehow, or an elementwise function of it, so that its padding is not zeros."""
         value = self.whole(shape, element)
-        split = self._split(len(shape))
+        split = self.split(len(shape))
         if split is None:
             return value
         value = self._constrained(value, split)
@@ -88,17 +92,25 @@ class Program:
 
     def op(self, text: str, shape: Shape, element: str = "i32", operands: tuple[Value, ...] | None = None) -> Value:
         """An operation with one result. `operands` are those of which the types are to be written."""
-        result = Value(f"%{len(self._body)}", shape, element)
+        result = Value(self._name(), shape, element)
         types = result.type if operands is None else f"{_types(operands)} -> {result.type}"
         self._body.append(f"{result.name} = {text} : {types}")
         return result
 
-    def ops(self, text: str, results: list[Shape], operands: tuple[Value, ...]) -> list[Value]:
-        """An operation with several results, all of i32."""
-        name = f"%{len(self._body)}"
-        values = [Value(f"{name}#{index}", shape) for index, shape in enumerate(results)]
+    def ops(
+        self, text: str, results: Sequence[Shape], operands: Sequence[Value], elements: Sequence[str] = ()
+    ) -> list[Value]:
+        """An operation with several results, of i32 unless `elements` says otherwise."""
+        name = self._name()
+        values = [
+            Value(f"{name}#{index}", shape, element)
+            for index, (shape, element) in enumerate(zip(results, elements or ["i32"] * len(results), strict=True))
+        ]
         self._body.append(f"{name}:{len(results)} = {text} : {_types(operands)} -> {_types(values)}")
         return values
+
+    def _name(self) -> str:
+        return f"%{self.prefix}{len(self._body)}"
 
     def line(self, text: str) -> None:
         """Operations in a syntax of their own."""
@@ -115,7 +127,7 @@ class Program:
     def result(self, *values: Value) -> "Program":
         """Return `values`, split somehow."""
         for value in values:
-            split = self._split(len(value.shape))
+            split = self.split(len(value.shape))
             self._results.append(value if split is None else self._constrained(value, split))
         return self
 
@@ -126,18 +138,51 @@ class Program:
 
     def constrained(self, value: Value) -> Value:
         """`value` split somehow."""
-        split = self._split(len(value.shape))
+        split = self.split(len(value.shape))
         return value if split is None else self._constrained(value, split)
 
     def closed(self, value: Value) -> Value:
         """`value` split somehow, no dimension of it any further."""
-        return self._constrained(value, self.choices.of(splits(self.mesh, len(value.shape))), ("",))
+        return self._constrained(value, self.choices.of(self.splits(len(value.shape))), ("",))
+
+    def splits(self, rank: int) -> tuple[Split, ...]:
+        """Every way in which the dimensions of a tensor of this rank can be split over the axes that are not manual."""
+        return splits(self.free, rank)
+
+    @property
+    def free(self) -> Mesh:
+        """The axes that are not manual."""
+        return Mesh.of({name: size for name, size in self.mesh.axes if name not in self.manual})
+
+    def given(self, arrays: list[Array], shape: Shape, element: str = "i32") -> Value:
+        """An argument that each device has whole, to be run with each of these arrays."""
+        return self._add_argument(shape, element, arrays)
+
+    @property
+    def arguments(self) -> list[tuple[Value, list[Array]]]:
+        """The arguments, and the arrays to run the program with."""
+        return list(zip(self._arguments, self._inputs, strict=True))
+
+    @property
+    def body(self) -> str:
+        """The operations."""
+        return "\n  ".join(self._body)
+
+    def take_results(self) -> list[Value]:
+        """The results, none of which are left."""
+        results, self._results = self._results, []
+        return results
+
+    def inside(self, axes: Sequence[str]) -> "Program":
+        """A body, still to be written, that is manual over these axes too, and whose functions are those of this."""
+        manual, prefix = (*self.manual, *axes), f"{self.prefix}m{len(self._body)}_"
+        return Program(self.choices, self.mesh, manual, prefix, _functions=self._functions)
 
     @property
     def text(self) -> str:
         """The module."""
         axes = ", ".join(f'"{name}"={size}' for name, size in self.mesh.axes)
-        arguments = ", ".join(self._arguments)
+        arguments = ", ".join(f"{value.name}: {value.type}" for value in self._arguments)
         results = ", ".join(value.type for value in self._results)
         returned = ", ".join(value.name for value in self._results)
         body = "\n  ".join([*self._body, f"return {returned} : {results}"])
@@ -150,13 +195,14 @@ class Program:
         return every[:: -(-len(every) // most)]
 
     def _add_argument(self, shape: Shape, element: str, numbers: list[Array]) -> Value:
-        value = Value(f"%arg{len(self._arguments)}", shape, element)
-        self._arguments.append(f"{value.name}: {value.type}")
+        value = Value(f"%{self.prefix}arg{len(self._arguments)}", shape, element)
+        self._arguments.append(value)
         self._inputs.append([each.astype(_DTYPES[element]) for each in numbers])
         return value
 
-    def _split(self, rank: int) -> Split | None:
-        return self.choices.of((None, *splits(self.mesh, rank)[1:])) if rank else None
+    def split(self, rank: int) -> Split | None:
+        """A way to split a tensor of this rank; None for one that nothing is said of."""
+        return self.choices.of((None, *self.splits(rank)[1:])) if rank else None
 
     def _constrained(self, value: Value, split: Split, ends: Sequence[str] = ("", "?")) -> Value:
         is_open = self.choices.of(ends)
