@@ -104,3 +104,19 @@ func.func @call(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 func.func private @callee(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) -> tensor<8xf32> {
   return %arg0 : tensor<8xf32>
 }
+
+sdy.mesh @first = <[], device_ids=[0]>
+
+// A token stays on its device where no tensor beside it names that.
+// CHECK-LABEL: func.func @tokens
+func.func @tokens(%arg0: !stablehlo.token, %arg1: tensor<8xf32>) -> (!stablehlo.token, tensor<8xf32>) {
+  // CHECK:      stablehlo.custom_call @print({{.*}}) {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@first, []>]>}
+  %0 = stablehlo.custom_call @print(%arg0, %arg1)
+    {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@first, []>]>}
+    : (!stablehlo.token, tensor<8xf32>) -> !stablehlo.token
+  // CHECK:      stablehlo.custom_call @read({{.*}}) {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>, <@first, []>]>}
+  %1:2 = stablehlo.custom_call @read(%0)
+    {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@first, []>, <@first, []>]>}
+    : (!stablehlo.token) -> (!stablehlo.token, tensor<8xf32>)
+  return %1#0, %1#1 : !stablehlo.token, tensor<8xf32>
+}

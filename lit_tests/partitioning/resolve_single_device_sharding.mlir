@@ -58,6 +58,22 @@ func.func @without_results(%arg0: tensor<4xf32>) {
   return
 }
 
+// An ordered callback without a result gives a token alone.
+// CHECK-LABEL: func.func @token
+func.func @token(%arg0: !stablehlo.token, %arg1: tensor<4xf32>) -> !stablehlo.token {
+  // CHECK:       %[[TOKEN:.*]] = "stablehlo.if"(%{{.*}}) ({
+  // CHECK-NEXT:    %[[CALL:.*]] = stablehlo.custom_call @print(%arg0, %arg1)
+  // CHECK-NEXT:    stablehlo.return %[[CALL]]
+  // CHECK-NEXT:  }, {
+  // CHECK-NEXT:    %[[NEW:.*]] = stablehlo.create_token
+  // CHECK-NEXT:    stablehlo.return %[[NEW]]
+  // CHECK:       return %[[TOKEN]]
+  %0 = stablehlo.custom_call @print(%arg0, %arg1)
+    {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@second, []>]>}
+    : (!stablehlo.token, tensor<4xf32>) -> !stablehlo.token
+  return %0 : !stablehlo.token
+}
+
 // What devices have parts of is gathered first, and they take parts of the result.
 // CHECK-LABEL: func.func @parts
 func.func @parts(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})

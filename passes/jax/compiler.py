@@ -14,18 +14,16 @@ from typing import Any
 from warnings import warn
 
 import jax
-from jax.sharding import NamedSharding
-from jaxlib.mlir import ir
 
 from sdy import collector
 from sdy.mesh import Mesh
 from sdy.passes.jax.chosen import Compiler, choosing, chosen
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.given_shardings import GivenShardings
-from sdy.passes.jax.jax_internals import ToCompile, before_xla_compiles
+from sdy.passes.jax.jax_internals import ForXla, ToCompile, before_xla_compiles
 from sdy.passes.jax.laid_out import LaidOut, asked_by
 from sdy.passes.jax.local_program import LocalProgram
-from sdy.passes.jax.persistent_cache import Manual, remembered
+from sdy.passes.jax.persistent_cache import remembered
 from sdy.passes.policy.policy import Policy
 
 
@@ -63,8 +61,8 @@ def let_jax_ask() -> None:
     before_xla_compiles(_partitioned)
 
 
-def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]] | None:
-    """What XLA is given in place of the module that is `lowered`, and where its results lie; None where it is that."""
+def _partitioned(lowered: ToCompile) -> ForXla | None:
+    """Return what XLA compiles in place of the module that is `lowered`, None for that module itself."""
     asked = asked_by(lowered)
     compilers = [*chosen(), *asked]
     if not compilers or any(isinstance(each, LocalProgram) for each in lowered.kept_alive):
@@ -79,7 +77,7 @@ def _partitioned(lowered: ToCompile) -> tuple[ir.Module, Sequence[NamedSharding]
         return remembered(lowered, compilers, partial(_made, lowered, compilers))
 
 
-def _made(lowered: ToCompile, compilers: Sequence[Compiler]) -> Manual | None:
+def _made(lowered: ToCompile, compilers: Sequence[Compiler]) -> ForXla | None:
     laid_out = LaidOut.of(lowered, compilers)
     return laid_out.manual(lowered.module.context) if laid_out.is_sharded else None
 

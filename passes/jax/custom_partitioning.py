@@ -20,14 +20,18 @@ from sdy.passes.common.sharding_walk import transform_meshes
 from sdy.passes.jax.default_mesh import name_mesh
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.from_jax import from_jax
-from sdy.passes.jax.jax_internals import custom_partitionings
+from sdy.passes.jax.jax_internals import ToCompile, custom_partitionings
 from sdy.passes.jax.placed_values import placed_values
+from sdy.passes.jax.python_callbacks import renumber_callbacks
+from sdy.stablehlo import TokenType
 from sdy.stablehlo.custom_call import CustomCallOp
 
 CUSTOM_PARTITIONING = "CustomSPMDPartitioning"
 
 
-def partition_customly(module: ModuleOp, devices: Sequence[Device], kept_alive: Sequence[Any]) -> None:
+def partition_customly(
+    module: ModuleOp, devices: Sequence[Device], kept_alive: Sequence[Any], callbacks: list[Any]
+) -> None:
     """Let each custom call that its author partitions be what the author's function makes of its shardings, in place.
 
     Before, where the author says of `f` that each device calls it on its own rows, which are whole::
@@ -43,11 +47,12 @@ def partition_customly(module: ModuleOp, devices: Sequence[Device], kept_alive: 
           sdy.return %3 : tensor<4x4xf32>
         } : (tensor<8x4xf32>) -> tensor<8x4xf32>
 
-    The `backend_config` names one of the objects that the lowering of the module keeps alive. Raises DiagnosticError
-    where the author's function does not fit the operation.
+    The `backend_config` names one of the objects that the lowering of the module keeps alive. The Python functions that
+    `f` calls are added to `callbacks`, those that the module calls. Raises DiagnosticError where the author's function
+    does not fit the operation.
     """
     for op, author in customly_partitioned(module, kept_alive):
-        inline_body(op, _body(op, module, devices, author))
+        inline_body(op, _body(op, module, devices, author, callbacks))
 
 
 def customly_partitioned(module: ModuleOp, kept_alive: Sequence[Any]) -> list[tuple[CustomCallOp, Any]]:
@@ -60,7 +65,7 @@ def customly_partitioned(module: ModuleOp, kept_alive: Sequence[Any]) -> list[tu
     ]
 
 
-def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author: Any) -> Block:
+def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author: Any, callbacks: list[Any]) -> Block:
     """What `author` makes of `op`, as a block of whole arrays."""
     values = (*op.operands, *op.results)
     arrays = [
@@ -78,10 +83,15 @@ def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author:
     with eval_context():
         lowered = jax.jit(mapped, keep_unused=True).lower(*tree_map(_without_sharding, arguments))
     body = from_jax(lowered)
+    renumber_callbacks(body, len(callbacks))
+    callbacks += ToCompile.of(lowered).callbacks
     name_mesh(body, mesh)
     inline_calls(body)
     transform_meshes(body, lambda _: name)
     main = main_function(body)
+    if any(isinstance(type_, TokenType) for type_ in main.function_type.outputs):
+        problem = "is partitioned into a function with ordered effects, but devices run it in no order"
+        raise op_error(op, problem, "give ordered=False to its callbacks")
     if main.function_type.outputs.data != op.result_types:
         given, wanted = (", ".join(map(str, types)) for types in (main.function_type.outputs.data, op.result_types))
         raise op_error(op, f"is partitioned into what gives {given}, not {wanted}")

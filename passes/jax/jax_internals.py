@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from inspect import isfunction
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax._src import compilation_cache, config, core, dispatch, dtypes, sharding_impls
 from jax._src.custom_partitioning import _ShardingCallbackInfo
@@ -33,7 +33,8 @@ class ToCompile:
     """A module that jax has lowered, of a function whose name jax gives as "jit(f)".
 
     It is for `devices`, in the order in which its meshes number them, if it is for any. Its arrays are on `meshes`,
-    where these are known, and its lowering keeps objects alive, as lowering rules asked with `keep_alive`.
+    where these are known, and its lowering keeps objects alive, as lowering rules asked with `keep_alive`. Its custom
+    calls of Python functions number those of `callbacks`.
     """
 
     name: str
@@ -41,6 +42,7 @@ class ToCompile:
     devices: tuple[Device, ...]
     meshes: tuple[AnyMesh, ...]
     kept_alive: tuple[Any, ...]
+    callbacks: tuple[Any, ...]
 
     @classmethod
     def of(cls, lowered: Any) -> "ToCompile":
@@ -60,7 +62,8 @@ class ToCompile:
         if of_dims is not None and of_dims.uses_dim_vars:
             # It calls what was exported for shapes that were not known; for those of its own arguments they are.
             module = lowering.refine_polymorphic_shapes(module)
-        return cls(name, module, tuple(args["device_list"] or ()), tuple(meshes), tuple(args["keepalive"] or ()))
+        kept_alive, callbacks = tuple(args["keepalive"] or ()), tuple(args["host_callbacks"])
+        return cls(name, module, tuple(args["device_list"] or ()), tuple(meshes), kept_alive, callbacks)
 
     @property
     def function(self) -> str:
@@ -136,10 +139,18 @@ def inlined(function: ir.OpView, arguments: Sequence[ir.Value]) -> list[ir.Value
     return _jax_mlir_ext.inlined_func_call(function.operation, list(arguments))
 
 
-def before_xla_compiles(change: Callable[[ToCompile], tuple[ir.Module, Sequence[NamedSharding]] | None]) -> None:
+class ForXla(NamedTuple):
+    """A module for XLA to compile, the shardings of its results, and the Python functions that its calls number."""
+
+    module: ir.Module
+    shardings: Sequence[NamedSharding]
+    callbacks: tuple[Any, ...]
+
+
+def before_xla_compiles(change: Callable[[ToCompile], ForXla | None]) -> None:
     """Let XLA compile what `change` makes of each module that jax has lowered, from now on.
 
-    With it, `change` says where the results lie of which jax was not told; or it returns None, for what jax does.
+    Its shardings are those of results that jax was given no sharding for. None is for what jax does.
     """
     compile_ = pxla.UnloadedMeshExecutable.from_hlo
 
@@ -148,12 +159,12 @@ def before_xla_compiles(change: Callable[[ToCompile], tuple[ir.Module, Sequence[
         changed = change(lowered)
         if changed is None:
             return compile_(name, hlo, *args, **kwargs)
-        module, shardings = changed
         kwargs["shape_poly_state"] = None  # its shapes are known
-        given = zip(kwargs["out_shardings"], shardings, kwargs["global_out_avals"], strict=True)
+        kwargs["host_callbacks"] = list(changed.callbacks)
+        given = zip(kwargs["out_shardings"], changed.shardings, kwargs["global_out_avals"], strict=True)
         kwargs["out_shardings"] = tuple(_known(*each, lowered.meshes) for each in given)
         with config.use_shardy_partitioner(True):  # whose operation a manual computation is
-            return compile_(name, module, *args, **kwargs)
+            return compile_(name, changed.module, *args, **kwargs)
 
     pxla.UnloadedMeshExecutable.from_hlo = staticmethod(from_hlo)  # pyright: ignore[reportAttributeAccessIssue]
 

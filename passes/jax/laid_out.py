@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
-from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
@@ -16,7 +16,7 @@ from sdy.passes.jax.default_mesh import name_mesh
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.elapsed_time import elapsed_time_logged
 from sdy.passes.jax.from_jax import module_of
-from sdy.passes.jax.jax_internals import ToCompile
+from sdy.passes.jax.jax_internals import ForXla, ToCompile
 from sdy.passes.jax.lowered_layouts import lowered_layouts
 from sdy.passes.jax.manual_program import make_manual
 from sdy.passes.jax.sharded_program import ShardedProgram
@@ -29,13 +29,15 @@ from sdy.passes.layouts import PartitionedLayout, cheapest
 class LaidOut:
     """A program for `devices`, or for none: as jax `declared` it, and the `layout` that was found for it.
 
-    Its arrays lie on a mesh with the axis types of `like`, if that has the axes of its mesh.
+    Its arrays lie on a mesh with the axis types of `like`, if that has the axes of its mesh. Its custom calls of Python
+    functions number those of `callbacks`.
     """
 
     declared: ModuleOp
     layout: PartitionedLayout
     devices: tuple[Device, ...]
     like: jax.sharding.AbstractMesh | None
+    callbacks: tuple[Any, ...]
 
     @classmethod
     def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> "LaidOut":
@@ -57,9 +59,10 @@ class LaidOut:
         give_to_main(module)
         with elapsed_time_logged("propagation", lowered.function):
             policy, compare = policy_of(compilers), compares_layouts(compilers)
-            layouts = lowered_layouts(module, policy, compare, devices, lowered.kept_alive)
+            callbacks = list(lowered.callbacks)
+            layouts = lowered_layouts(module, policy, compare, devices, lowered.kept_alive, callbacks)
         with elapsed_time_logged("partitioning", lowered.function):
-            return cls(declared, cheapest(layouts), devices, like)
+            return cls(declared, cheapest(layouts), devices, like, tuple(callbacks))
 
     @property
     def is_sharded(self) -> bool:
@@ -70,14 +73,14 @@ class LaidOut:
         """What the devices run, as a function of whole arrays."""
         return ShardedProgram.of(self.layout.local, self.devices, self.like, self._tokens)
 
-    def manual(self, context: ir.Context) -> tuple[ir.Module, list[NamedSharding]]:
-        """What the devices run, as a module in `context` for who calls that of jax, and where its results lie.
+    def manual(self, context: ir.Context) -> ForXla:
+        """What the devices run, as a module in `context` for who calls that of jax.
 
         It is made of `layout.local`, in place: nothing else can be asked afterwards.
         """
         module = self.layout.local
         shardings = make_manual(module, self.declared, self.devices, self.like, self._tokens)
-        return module_to_bindings(module, context), shardings
+        return ForXla(module_to_bindings(module, context), shardings, self.callbacks)
 
     @property
     def _tokens(self) -> int:

@@ -20,12 +20,18 @@ _ASKING = {CUSTOM_PARTITIONING, INSPECTION}
 
 
 def lowered_layouts(
-    module: ModuleOp, policy: Policy | None, compare: bool, devices: Sequence[Device], kept_alive: Sequence[Any]
+    module: ModuleOp,
+    policy: Policy | None,
+    compare: bool,
+    devices: Sequence[Device],
+    kept_alive: Sequence[Any],
+    callbacks: list[Any],
 ) -> list[PropagatedLayout]:
     """What `propagated_layouts` makes of `module`, a program for `devices`; the functions that ask are told.
 
     `kept_alive` are the objects that the lowering of `module` keeps alive, those functions among them. A module with
-    such functions has one layout, as each is asked once. Raises what `sdy.propagate` raises.
+    such functions has one layout, as each is asked once. `callbacks` are the Python functions that `module` calls, to
+    which those of custom partitionings are added. Raises what `sdy.propagate` raises.
     """
     inline_calls(module)  # arguments and results of functions would be split evenly only
     asks = any(op.call_target_name.data in _ASKING for op in operations_of(module, CustomCallOp))
@@ -35,5 +41,5 @@ def lowered_layouts(
     layouts = propagated_layouts(module, policy, compare and not asks)
     if asks and has_mesh:
         answer_inspections(module, devices, kept_alive)
-        partition_customly(module, devices, kept_alive)
+        partition_customly(module, devices, kept_alive, callbacks)
     return layouts

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import numpy as np
@@ -33,18 +33,15 @@ import sdy
 from sdy.diagnostics import Diagnostic, capture, report
 from sdy.passes.jax.chosen import Compiler, compares_layouts
 from sdy.passes.jax.device_mesh import AnyMesh, Device
-from sdy.passes.jax.jax_internals import PersistentCache, ToCompile, persistent_cache
+from sdy.passes.jax.jax_internals import ForXla, PersistentCache, ToCompile, persistent_cache
 from sdy.rules.call_targets import has_own_rule
-
-Manual: TypeAlias = tuple[ir.Module, list[NamedSharding]]
-"""What XLA is given to compile, and where its results lie."""
 
 _LOGGER = logging.getLogger(__name__)
 _BUILT_ON = ("jax", "jaxlib", "xdsl")
 _TARGET = re.compile(r'stablehlo\.custom_call @"?([^"(\s]+)')
 
 
-def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable[[], Manual | None]) -> Manual | None:
+def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable[[], ForXla | None]) -> ForXla | None:
     """What `make` makes of what is `lowered`, or a process before this one made of the same.
 
     `make` returns None for a program that is not sharded, which is not kept.
@@ -72,7 +69,7 @@ def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable
     return made
 
 
-def _found(kept: PersistentCache, name: str, lowered: ToCompile) -> Manual | None:
+def _found(kept: PersistentCache, name: str, lowered: ToCompile) -> ForXla | None:
     """What the entry of this name says; None where there is none that can be read."""
     try:
         entry = kept.get(name)
@@ -126,8 +123,7 @@ def _devices(mesh: AnyMesh) -> Sequence[Device]:
     return () if isinstance(mesh, AbstractMesh) else tuple(mesh.devices.flat)
 
 
-def _written(made: Manual, devices: Sequence[Device]) -> bytes:
-    module, shardings = made
+def _written(made: ForXla, devices: Sequence[Device]) -> bytes:
     places = {device: place for place, device in enumerate(devices)}
     said = [
         {
@@ -137,20 +133,20 @@ def _written(made: Manual, devices: Sequence[Device]) -> bytes:
             "dims": [(axes,) if isinstance(axes, str) else axes for axes in sharding.spec.partitions],
             "unreduced": sorted(sharding.spec.unreduced),
         }
-        for sharding in shardings
+        for sharding in made.shardings
     ]
-    text = str(module.operation.get_asm(enable_debug_info=True))
+    text = str(made.module.operation.get_asm(enable_debug_info=True))
     return zlib.compress(json.dumps({"shardings": said, "text": text}).encode(), level=1)
 
 
-def _read(entry: bytes, lowered: ToCompile) -> Manual:
+def _read(entry: bytes, lowered: ToCompile) -> ForXla:
     """What `_written` wrote, for what is lowered.
 
     Raises zlib.error, ir.MLIRError, LookupError, TypeError or ValueError where the entry is damaged.
     """
     found = json.loads(zlib.decompress(entry))
     shardings = [_sharding(said, lowered.devices) for said in found["shardings"]]
-    return ir.Module.parse(found["text"], lowered.module.context), shardings
+    return ForXla(ir.Module.parse(found["text"], lowered.module.context), shardings, lowered.callbacks)
 
 
 def _sharding(said: Mapping[str, Any], devices: Sequence[Device]) -> NamedSharding:

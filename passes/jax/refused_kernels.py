@@ -5,10 +5,9 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jax.tree_util import tree_leaves
-
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.passes.common.rule_to_write import operator_to_write
+from sdy.passes.jax.equations import equations_of
 
 _REFUSED = "cannot be automatically partitioned"
 
@@ -47,11 +46,5 @@ def _place(problem: NotImplementedError) -> Location | None:
 
 
 def _kernels(jaxpr: Any) -> Iterator[Any]:
-    """The equations that call kernels, also those in functions that are called."""
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        if equation.primitive.name == "pallas_call":
-            yield equation
-        elif equation.primitive.name not in _PARTITIONED:
-            for inner in tree_leaves([*equation.params.values()]):
-                if hasattr(getattr(inner, "jaxpr", inner), "eqns"):
-                    yield from _kernels(inner)
+    """Yield the equations that call kernels, also those in functions that are called."""
+    return (each for each in equations_of(jaxpr, opaque=_PARTITIONED) if each.primitive.name == "pallas_call")

@@ -181,7 +181,7 @@ class Traced:
             lowered = self._in_jax.lower(lowering_platforms=lowering_platforms)
             saved = self._in_jax.lower(lowering_platforms=lowering_platforms, **options)
         laid_out = _lay_out(lowered, self._compilers)
-        return with_module(saved, laid_out.manual(mlir.make_ir_context())[0]) if laid_out.is_sharded else saved
+        return with_module(saved, laid_out.manual(mlir.make_ir_context()).module) if laid_out.is_sharded else saved
 
     @property
     def _platforms(self) -> tuple[str, ...] | None:

@@ -206,3 +206,35 @@ def test_who_inspects_a_sharding_is_told_it_once(within: dict[str, Any]):
         given = program(X)
     np.testing.assert_array_equal(given, expected)
     assert sorted(told, key=str) == sorted(of_jax, key=str) == [SPLIT, SPLIT, NamedSharding(MESH, P("x"))]
+
+
+def loop_of(see: Callable[..., None]) -> Callable[[jax.Array], jax.Array]:
+    """A function that calls `see` in order: with rows and scalars, in a branch, in each round, beside results."""
+
+    def step(carry: jax.Array, number: jax.Array) -> tuple[jax.Array, None]:
+        io_callback(see, None, number, carry[0], ordered=True)
+        return carry + 1, None
+
+    def program(x: jax.Array) -> jax.Array:
+        io_callback(see, None, x, ordered=True)
+        x = lax.scan(step, x, np.arange(2))[0]
+        x = lax.cond(x[0, 0] > 0, lambda x: (io_callback(see, None, x[:, 1], ordered=True), x)[1], lambda x: x, x)
+        x = x + io_callback(lambda x: (see(x), x)[1], x, x, ordered=True)
+        io_callback(see, None, x.sum(), ordered=True)
+        return x
+
+    return program
+
+
+@pytest.mark.parametrize("spec", [P("x"), P("x", "y"), P(("y", "x")), P()], ids=str)
+def test_an_ordered_callback_without_a_result_is_called_once(spec: P):
+    calls: list[Any] = []
+    program = loop_of(lambda *values: calls.append([np.asarray(value).tolist() for value in values]))
+    found: list[Any] = []
+    for jit in (jax.jit, sdy.jit):
+        calls.clear()
+        result = jit(program)(jax.device_put(X, NamedSharding(MESH, spec)))
+        jax.effects_barrier()
+        found.append((np.asarray(result).tolist(), calls.copy()))
+    assert found[0] == found[1]
+    assert len(found[0][1]) == 6

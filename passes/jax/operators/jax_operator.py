@@ -23,6 +23,7 @@ from sdy.operators.transforms import Tangent
 from sdy.passes.jax.operators.check import check_parts
 from sdy.passes.jax.operators.primitive import apply
 from sdy.passes.jax.operators.program import program_of, refusal_of, sees_all_elements
+from sdy.passes.jax.operators.traced import traced_call
 from sdy.passes.jax.operators.transformed import transformed
 
 _inside: ContextVar[bool] = ContextVar("inside_operator", default=False)
@@ -86,7 +87,7 @@ class JaxOperator(Operator):
         call = OperatorCall(self.name, tuple((name, self._literal(name, value)) for name, value in values.items()))
         types = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays)
         outcome = evaluate(self, call, types)
-        if self._check:
+        if self._check and not traced_call(self, call, tuple(map(jax.typeof, arrays))).calls_python:
             check_once(self, call, types)
         tensors = iter(apply(self, call, arrays))
         pairs = zip(outcome.is_tensor, outcome.others, strict=True)

@@ -2,10 +2,10 @@
 
 On several devices it is a custom call: XLA propagates through it by its sharding rule, and when it partitions the
 program calls back for what each device computes. On one device it is a composite, which XLA replaces by the function.
-Both carry the call as `sdy.operator`, and the rule.
+Both carry the call as `sdy.operator`, and the rule. A function that calls Python is lowered in place instead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from sdy.operators.call import OperatorCall
 from sdy.operators.rules import OperatorRule
 from sdy.passes.common.computed_whole import HeldBytes
 from sdy.passes.jax.operators.constants import with_constants
+from sdy.passes.jax.operators.traced import traced_call
 from sdy.passes.spmd.operator_parts import OperatorParts, evenly_split, factor_axes, summed_axes_of_results
 from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
 from sdy.passes.spmd.uneven_factors import uneven_factors
@@ -38,6 +39,8 @@ def lower(
     ctx: mlir.LoweringRuleContext, *operands: ir.Value, operator: "JaxOperator", call: OperatorCall
 ) -> Sequence[ir.Value]:
     """Add a call to the program that jax is making."""
+    if traced_call(operator, call, tuple(ctx.avals_in)).calls_python:
+        return mlir.lower_fun(on_each_device(operator.function(call)), multiple_results=True)(ctx, *operands)
     inputs, outputs = ([aval.shape for aval in avals] for avals in (ctx.avals_in, ctx.avals_out))
     rule = operator.rule(call, inputs, outputs)
     if getattr(ctx.module_context.axis_context, "num_devices", None) == 1:
@@ -54,6 +57,14 @@ def lower(
         attributes[OPERATOR] = ir.StringAttr.get(str(call))
         attributes[SHARDING_RULE] = ir.Attribute.parse(f"#sdy.op_sharding_rule{rule_text(rule.rule)}")
     return results
+
+
+def on_each_device(function: Callable[..., tuple[jax.Array, ...]]) -> Callable[..., tuple[jax.Array, ...]]:
+    """`function`, whose results are on each device.
+
+    Without the barrier, XLA leaves the result of a callback on the device that called back, if the program returns it.
+    """
+    return lambda *operands: jax.lax.optimization_barrier(function(*operands))
 
 
 def _partitioned(operator: "JaxOperator", call: OperatorCall, rule: OperatorRule) -> custom_partitioning:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ from jax.interpreters import ad, batching, mlir
 from sdy.operators.call import OperatorCall
 from sdy.operators.transforms import Batched, Gradient, Tangent
 from sdy.passes.jax.jax_internals import needs_devices_to_lower
-from sdy.passes.jax.operators.lowering import lower
+from sdy.passes.jax.operators.lowering import lower, on_each_device
+from sdy.passes.jax.operators.traced import traced_call
 
 if TYPE_CHECKING:
     from sdy.passes.jax.operators.jax_operator import JaxOperator
@@ -26,7 +27,14 @@ _operator.multiple_results = True
 
 
 def apply(operator: "JaxOperator", call: OperatorCall, operands: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
-    """Return the results of `call`, in a program that is traced."""
+    """Return the results of `call`, in a program that is traced.
+
+    A function that calls Python is traced in place, so that jax differentiates it: the gradient of an operator computes
+    the function again, and would call Python again.
+    """
+    has_backward = operator.backward is not None and not call.transforms
+    if not has_backward and traced_call(operator, call, tuple(map(jax.typeof, operands))).calls_python:
+        return on_each_device(operator.function(call))(*operands)
     return tuple(_operator.bind(*operands, operator=operator, call=call))
 
 
@@ -35,22 +43,19 @@ def _run(*operands: jax.Array, operator: "JaxOperator", call: OperatorCall) -> S
     return operator.function(call)(*operands)
 
 
-@_operator.def_abstract_eval
-def _types(*operands: ShapedArray, operator: "JaxOperator", call: OperatorCall) -> list[ShapedArray]:
-    return _output_types(operator, call, operands)
-
-
-@lru_cache(1024)
-def _output_types(operator: "JaxOperator", call: OperatorCall, operands: tuple[ShapedArray, ...]) -> list[ShapedArray]:
-    """Return the types of the results, shardings included where they are part of types.
+@_operator.def_effectful_abstract_eval
+def _types(
+    *operands: ShapedArray, operator: "JaxOperator", call: OperatorCall
+) -> tuple[Sequence[ShapedArray], AbstractSet[Any]]:
+    """Return the types of the results, and the effects of the function.
 
     A tangent has the type of its output, so that a function with a gradient of its own need not have a tangent.
     """
     if call.transforms and isinstance(tangent := call.transforms[-1], Tangent):
-        outputs = _output_types(operator, call.before(), operands[: tangent.count])
-        return [outputs[index] for index in tangent.at]
-    given = [jax.ShapeDtypeStruct(operand.shape, operand.dtype, sharding=operand.sharding) for operand in operands]
-    return [aval.update(weak_type=False) for aval in jax.make_jaxpr(operator.function(call))(*given).out_avals]
+        outputs, _ = _types(*operands[: tangent.count], operator=operator, call=call.before())
+        return [outputs[index] for index in tangent.at], frozenset()
+    traced = traced_call(operator, call, operands)
+    return traced.results, traced.effects
 
 
 def _batch(
@@ -114,7 +119,7 @@ def _gradients(
         return _batched_gradients(operator, call, gradient, operands)
     inputs, given = operands[: gradient.count], dict(zip(gradient.at, operands[gradient.count :], strict=True))
     inexact = [index for index, operand in enumerate(inputs) if _is_inexact(operand)]
-    outputs = _output_types(operator, call, tuple(map(jax.typeof, inputs)))
+    outputs, _ = _types(*map(jax.typeof, inputs), operator=operator, call=call)
     of_outputs = [
         given[index] if index in given else jnp.zeros(output.shape, output.dtype)
         for index, output in enumerate(outputs)

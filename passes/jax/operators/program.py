@@ -1,15 +1,15 @@
 """A function of JAX arrays as a module, and what is known of it without one."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
-from jax.extend.core import jaxprs_in_params
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
 from sdy.array_types import array_type
+from sdy.passes.jax.equations import equations_of
 from sdy.passes.jax.from_jax import from_jax
 
 _SEES_ALL_ELEMENTS = {"pure_callback", "while"}
@@ -39,15 +39,7 @@ def sees_all_elements(function: Callable[..., Any], types: Sequence[Attribute]) 
     arrays = _arrays(types)
     with _of_width(arrays):
         jaxpr = jax.make_jaxpr(function)(*arrays).jaxpr
-    return bool(jaxpr.effects) or any(name in _SEES_ALL_ELEMENTS for name in _primitives(jaxpr))
-
-
-def _primitives(jaxpr: Any) -> Iterator[str]:
-    """The names of the primitives of a jaxpr and of those in it."""
-    for equation in jaxpr.eqns:
-        yield equation.primitive.name
-        for inner in jaxprs_in_params(equation.params):
-            yield from _primitives(inner)
+    return bool(jaxpr.effects) or any(each.primitive.name in _SEES_ALL_ELEMENTS for each in equations_of(jaxpr))
 
 
 def _arrays(types: Sequence[Attribute]) -> list[jax.ShapeDtypeStruct]:

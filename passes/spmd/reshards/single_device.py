@@ -40,9 +40,10 @@ def runs_on_one_device(op: Operation, result_shardings: Sequence[TensorSharding 
 def insert_single_device_reshards(op: Operation) -> None:
     """Reshard the operands of `op` to the one device that computes it, and its results from there.
 
-    In between, each is whole on each device, and a result stays so that says nothing but that it is on one device.
-    Nothing is done in a module that has no mesh of several devices. Raises DiagnosticError if the results are on
-    different single devices.
+    In between, each tensor is replicated, and a result that is wanted on that device alone stays replicated. A token
+    needs no reshard: it moves to the mesh of all devices, unless no tensor beside it names the one device. A module
+    without a mesh of several devices is left unchanged. Raises DiagnosticError if the results are on different single
+    devices.
     """
     if device_of(op) is None:
         return
@@ -63,7 +64,7 @@ def insert_single_device_reshards(op: Operation) -> None:
     for result, wanted in zip(op.results, given, strict=True):
         if isinstance(result.type, TensorType):
             _bring_result(result, wanted, one_device, everywhere, at)
-        else:
+        elif any(isinstance(other.type, TensorType) for other in op.results):
             set_sharding(result, TensorSharding(everywhere))
 
 

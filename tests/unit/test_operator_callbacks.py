@@ -1,0 +1,59 @@
+"""Python functions that annotated operators, and operations partitioned by their authors, call."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import callback_programs
+import sdy
+from samples import sample
+from sdy.passes.jax.compile import compile
+
+
+def test_calls_and_values_are_those_of_the_function_under_jax_jit():
+    """In a process of its own: a callback that jaxlib does not find ends the process."""
+    names = sample(callback_programs.programs(), 6)
+    command = [sys.executable, callback_programs.__file__, *names]
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == dict.fromkeys(names, 0)
+
+
+X = jax.device_put(callback_programs.X, NamedSharding(callback_programs.MESH, P("x")))
+
+
+def test_a_function_that_calls_python_is_not_checked_with_random_numbers():
+    callback_programs.CALLS.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sdy.jit(callback_programs.operator(callback_programs.pure)).lower(X)
+    assert not callback_programs.CALLS
+
+
+def test_results_of_callbacks_are_on_all_devices():
+    for jit in (sdy.jit, jax.jit):
+        result = jit(callback_programs.operator(callback_programs.pure))(X)
+        assert result.sharding.is_fully_replicated
+        assert len(result.sharding.device_set) == callback_programs.MESH.size
+
+
+def test_an_ordered_callback_has_no_place_in_what_an_author_partitions():
+    partitioned = callback_programs.partitioned_by_author(callback_programs.ordered)
+    with pytest.raises(sdy.DiagnosticError, match="is partitioned into a function with ordered effects"):
+        sdy.jit(partitioned)(X)
+
+
+def test_a_module_does_not_hold_the_functions_of_an_operator():
+    operator = callback_programs.operator(callback_programs.debug_callback)
+    with pytest.raises(sdy.DiagnosticError, match="calls a Python function, which a module does not hold"):
+        compile(sdy.from_jax(operator, X))
+    np.testing.assert_allclose(sdy.jit(operator)(X), np.sin(X), rtol=1e-5)
