@@ -139,6 +139,13 @@ def test_no_sequence_of_collectives_is_cheaper(shape: tuple[int, ...]):
             assert elements_received(plan, source, shape, CUBE) == fewest[target], (source, target)
 
 
+@pytest.mark.parametrize("shape", [(4, 32), (32, 4), (5, 16)])
+def test_no_plan_pads_a_dimension_anew(shape: tuple[int, ...]):
+    """4 rows over 8 devices lie on the first four; over 4, they would be on every second one."""
+    line = Mesh.of({"x": 8})
+    assert cheapest_plan(((X,), ()), ((), (X,)), shape, line) == (AllToAll((X,), 0, 1, ((), (X,))),)
+
+
 def test_another_order_of_devices_takes_a_permute():
     assert plan_collectives(((X,),), ((X,),), (8,), CUBE, reorder_devices=True) == (CollectivePermute(((X,),)),)
     assert plan_collectives(((X,),), ((X,),), (8,), CUBE) == ()

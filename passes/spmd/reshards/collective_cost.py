@@ -43,8 +43,8 @@ def _received(fused: Sequence[Collective], before: AxesPerDim, shape: Sequence[i
     match fused[0]:
         case AllSlice():
             return 0
-        case AllGather(after=after):
-            return (local_elements(after, shape, mesh) - local) * mesh.size
+        case AllGather(axes):
+            return local * mesh.size * (total_size(chain(*axes), mesh) - 1)
         case AllToAll():
             parts = math.prod(total_size(step.axes, mesh) for step in fused if isinstance(step, AllToAll))
             return local * mesh.size * (parts - 1) // parts

@@ -15,6 +15,7 @@ from itertools import chain, combinations, permutations
 import numpy as np
 
 from sdy.box import Ints
+from sdy.passes.spmd.layout import round_up
 
 Layout = tuple[tuple[int, ...], ...]
 """For each dimension, the pieces that split it, as indices into the sizes of all pieces."""
@@ -138,14 +139,18 @@ class _Graph:
         """Each layout that one collective leads to, and the elements that all devices receive in it."""
         local, devices = self._local(layout), self.grid.devices
         place = self.grid.place(layout)
-        for after in filter(self._is_node, self._sliced(layout)):
+
+        def is_next(after: Layout) -> bool:
+            return self._is_node(after) and self._keeps_padding(layout, after)
+
+        for after in filter(is_next, self._sliced(layout)):
             yield after, 0
-        for after in filter(self._is_node, self._gathered(layout)):
-            yield after, (self._local(after) - local) * devices
+        for after in filter(is_next, self._gathered(layout)):
+            yield after, local * (self._parts(layout) // self._parts(after) - 1) * devices
         for after, parts in self._exchanged(layout):
-            if self._is_node(after):
+            if is_next(after):
                 yield after, local * (devices - devices // parts)
-        for after in filter(self._is_node, self.grid.layouts(tuple(map(self.grid.parts, layout)))):
+        for after in filter(is_next, self.grid.layouts(tuple(map(self.grid.parts, layout)))):
             yield after, local * int(np.count_nonzero(place != self.grid.place(after)))
 
     def missing(self, layout: Layout) -> int:
@@ -182,6 +187,16 @@ class _Graph:
         if layout == self.target:
             return True
         return not any(size % self.grid.parts(pieces) for size, pieces in zip(self.shape, layout, strict=True))
+
+    def _keeps_padding(self, before: Layout, after: Layout) -> bool:
+        """Whether no dimension is split on both sides and padded to another size: its rows would have to move again."""
+        return all(
+            not (old and new) or round_up(size, self.grid.parts(old)) == round_up(size, self.grid.parts(new))
+            for size, old, new in zip(self.shape, before, after, strict=True)
+        )
+
+    def _parts(self, layout: Layout) -> int:
+        return math.prod(map(self.grid.parts, layout))
 
     def _sliced(self, layout: Layout) -> Iterator[Layout]:
         free = self.grid.free(layout)
