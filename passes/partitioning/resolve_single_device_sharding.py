@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp, TensorType, i1
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.axes import AxisRef
+from sdy.device_groups import shard_indices
 from sdy.diagnostics import op_error
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.collectives import AllGatherOp, AllReduceOp, AllSliceOp, CollectiveOp
@@ -20,6 +21,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
+from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.spmd.reshards.single_device import device_of, is_on_one_device
 from sdy.passes.spmd.target import device_id_op
 from sdy.sharding import TensorSharding
@@ -60,6 +62,9 @@ class ResolveSingleDeviceShardingPass(ModulePass):
     An operand of which devices have parts is gathered first. What only the same device uses is not sent to the others.
     Nothing is done in a module that has no mesh of several devices. Devices are partitions of one replica, or where
     `replica_count` is greater than 1, replicas of one partition.
+
+    Within a manual computation the program is that of each device along its manual axes. There one device computes for
+    those that differ from it along the free axes: of each part along the manual axes, the one at the same place.
     """
 
     name = "sdy-resolve-single-device-sharding"
@@ -72,13 +77,15 @@ class ResolveSingleDeviceShardingPass(ModulePass):
         if everywhere is None:
             return
         device_id = device_id_op(op, self.replica_count, self.partition_count)
+        manual_axes = ManualAxes(op)
         sent: dict[SSAValue, _Sent] = {}
         for alone in operations(op):
             # What is inside an operation that was moved into a conditional has no sharding any more.
             if alone.dialect_name() != "sdy" and (device := device_of(alone)) is not None:
                 users = [list(result.uses) for result in alone.results]
-                on_device = _run_on(device, alone, device_id, sent)
-                everyone_has = _send_to_all(on_device, everywhere, meshes[everywhere])
+                free = manual_axes.free(alone, meshes[everywhere])
+                on_device = _run_on(device, alone, device_id, sent, _of_each_part(device, free, meshes[everywhere]))
+                everyone_has = _send_to_all(on_device, everywhere, free)
                 for uses, result, value in zip(users, on_device.results, everyone_has, strict=True):
                     _let_use(uses, value)
                     sent[value] = _Sent(device, result)
@@ -94,13 +101,24 @@ class _Sent(NamedTuple):
     value: SSAValue
 
 
-def _run_on(device: int, op: Operation, device_id: type[DeviceIdOp], sent: Mapping[SSAValue, _Sent]) -> IfOp:
-    """Move `op` into a conditional that computes it on `device`, and yields zeros and tokens on all others.
+def _of_each_part(device: int, free: Sequence[AxisRef], mesh: Mesh) -> list[bool]:
+    """Return for each device of `mesh` whether it is at the place of `device` along the `free` axes."""
+    places = shard_indices(free, mesh)
+    return [device < mesh.size and place == places[device] for place in places]
 
-    Where it uses values that this device has `sent`, it uses them as they were before.
+
+def _run_on(
+    device: int, op: Operation, device_id: type[DeviceIdOp], sent: Mapping[SSAValue, _Sent], runs: Sequence[bool]
+) -> IfOp:
+    """Move `op` into a conditional that computes it where `runs` says so, and yields zeros and tokens elsewhere.
+
+    Where it uses values that `device`, one of those, has `sent`, it uses them as they were before.
     """
     emit = Emitter(InsertPoint.before(op), op, device_id)
-    is_device = emit.compare(ComparisonDirection.EQ, emit.device_id(), emit.integers([device], ()))
+    if sum(runs) == 1:
+        is_device = emit.compare(ComparisonDirection.EQ, emit.device_id(), emit.integers([device], ()))
+    else:
+        is_device = emit.reshape(emit.entry_of_device(runs, i1), ())
     there, elsewhere = Block(), Block()
     conditional = IfOp.create(
         operands=[is_device], result_types=op.result_types, regions=[Region(there), Region(elsewhere)]
@@ -152,13 +170,12 @@ def _forget_devices(op: Operation, conditional: IfOp) -> None:
             op.operands[index] = Emitter(InsertPoint.before(conditional), op).insert(gather)
 
 
-def _send_to_all(conditional: IfOp, everywhere: str, mesh: Mesh) -> list[SSAValue]:
-    """The results of `conditional`, which are zero on all devices but one, on each device of the mesh `everywhere`."""
+def _send_to_all(conditional: IfOp, everywhere: str, axes: Sequence[AxisRef]) -> list[SSAValue]:
+    """The results of `conditional`, which are zero on all devices along `axes` but one, on all of them."""
     emit = Emitter(InsertPoint.after(conditional), conditional)
-    axes = list(map(AxisRef, mesh))
     return [
         result
-        if isinstance(result.type, TokenType)
+        if isinstance(result.type, TokenType) or not axes
         else emit.insert(AllReduceOp(result, axes, TensorSharding.replicated_closed(everywhere, rank(result.type))))
         for result in conditional.results
     ]

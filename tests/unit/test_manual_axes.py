@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -96,6 +97,28 @@ def test_a_policy_cannot_split_along_a_manual_axis():
 
     with pytest.raises(DiagnosticError, match="axis 'x' is manual around it"):
         sdy.propagate(sdy.parse(NESTED), policy)
+
+
+@pytest.mark.parametrize("manual", ["x", "z"])
+@pytest.mark.parametrize("device", [0, 5, 14])
+def test_one_device_of_each_part_along_a_manual_axis_computes_alone(manual: str, device: int):
+    module = sdy.parse(f"""{MESH}
+    sdy.mesh @one = <[], device_ids=[{device}]>
+    func.func @main(%a: tensor<8x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"y"}}]>}}) -> tensor<8x4xf32> {{
+      %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{"{manual}"}}, {{?}}]>]
+          out_shardings=[<@mesh, [{{"{manual}"}}, {{?}}]>] manual_axes={{"{manual}"}} (%b: tensor<4x4xf32>) {{
+        %1 = stablehlo.negate %b {{sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>}} : tensor<4x4xf32>
+        %2 = stablehlo.add %1, %b : tensor<4x4xf32>
+        %3 = stablehlo.abs %1 {{sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>}} : tensor<4x4xf32>
+        %4 = stablehlo.subtract %3, %2 : tensor<4x4xf32>
+        sdy.return %4 : tensor<4x4xf32>
+      }} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+      return %0 : tensor<8x4xf32>
+    }}""")
+    x = np.arange(32, dtype=np.float32).reshape(8, 4)
+    sdy.propagate(module)
+    sdy.partition(module)
+    np.testing.assert_array_equal(sdy.interpret(module, x)[0], x)
 
 
 def test_devices_along_a_manual_axis_draw_random_numbers_of_their_own():
