@@ -305,6 +305,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
         from sdy.passes.partitioning.remove_propagation_barriers import RemovePropagationBarriersPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
+        from sdy.passes.partitioning.top_k_in_stages import TopKInStagesPass
 
         yield UnifyMeshesPass()
         is_to_propagate = expands(module)
@@ -316,6 +317,7 @@ class PartitionPipeline(Pipeline):
         yield ComposeSlicesAndPadsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield NestInputOutputSubAxesPass()
+        yield TopKInStagesPass()
         yield ReduceInStagesPass()
         yield AccumulateInStagesPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)

@@ -69,3 +69,15 @@ def test_transforms_of_uneven_parts_are_laid_out_as_xla_runs_them():
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 def test_as_many_elements_as_a_part_has(k: int, dtype: str):
     assert_not_dearer(lambda x: lax.top_k(x, k)[0], (8, 64), COLUMNS, dtype=dtype)
+
+
+@pytest.mark.parametrize("k", [1, 2, 64])
+@pytest.mark.parametrize("search", [lax.approx_max_k, lax.approx_min_k], ids=["max", "min"])
+def test_an_approximate_search_of_each_part(search: Callable[..., Any], k: int):
+    assert_not_dearer(lambda x: search(x, k)[1], (8, 64), COLUMNS)
+
+
+@pytest.mark.parametrize(("shape", "split"), [((8, 256), COLUMNS), ((256,), ROWS), ((2, 4, 256), P(None, "y", "x"))])
+def test_equal_elements_keep_their_order_in_a_search_of_each_part(shape: tuple[int, ...], split: P):
+    mesh = (4, 2) if "y" in split else (4,)
+    assert_not_dearer(lambda x: lax.top_k(x % 3, 4)[1], shape, split, mesh=mesh)

@@ -40,12 +40,14 @@ from sdy.passes.spmd.reshards.refused_identifiers import (
 )
 from sdy.passes.spmd.reshards.scattered_elements import rule_of_scatter
 from sdy.passes.spmd.reshards.single_device import insert_single_device_reshards, runs_on_one_device
+from sdy.passes.spmd.reshards.top_k_factors import rule_of_top_k
 from sdy.passes.spmd.reshards.unreduced import combine_for_use
 from sdy.passes.spmd.reshards.unreduced_plan import in_mesh_order
 from sdy.rule import OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.sharding import Reduction, TensorSharding
 from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
@@ -113,6 +115,8 @@ def reshard_around(
         rule = rule_of_convolution(rule, shardings, mesh)
     if least_communication and isinstance(op, ScatterOp):
         rule = rule_of_scatter(op, rule)
+    if least_communication and isinstance(op, CustomCallOp):
+        rule = rule_of_top_k(op, rule)
     tensors = Tensors(rule, shardings, tuple(map(num_elements, (*op.operands, *op.results))))
     if in_full:
         choose = plan_operation
