@@ -23,6 +23,8 @@ def parse_int(parser: AttrParser) -> int:
     start = parser.pos
     number = parser.parse_optional_integer(allow_boolean=False)
     if number is None:
+        if (boolean := parser.parse_optional_boolean()) is not None:
+            return -boolean  # a boolean is an integer of one bit, and that is its sign
         raise parse_error(parser, "expected integer value")
     if not -_LARGEST_INT - 1 <= number <= _LARGEST_INT:
         raise parse_error(parser, "integer value too large", start)
@@ -112,6 +114,8 @@ def _parse_string_attribute(parser: AttrParser) -> str:
         start = parser.pos
         parser.parse_attribute()
         raise parse_error(parser, "invalid kind of attribute specified", start)
+    if parser.parse_optional_punctuation(":") is not None:
+        parser.parse_type()
     return name
 
 

@@ -29,8 +29,8 @@ from xdsl.irdl import (
 from sdy.axes import AxisRef
 from sdy.dialect.attributes import AllToAllParamListAttr, AxisRefListAttr, ListOfAxisRefListsAttr, TensorShardingAttr
 from sdy.dialect.collective_syntax import AllToAllParam
-from sdy.dialect.directives import OptionalReduction
-from sdy.dialect.enums import I32Attr, reduction_attr, reduction_of
+from sdy.dialect.directives import OptionalReduction, ShapedType
+from sdy.dialect.enums import REDUCTION, reduction_attr, reduction_of
 from sdy.dialect.ops import SAME_SHAPED
 from sdy.dialect.verified import Verified
 from sdy.sharding import Reduction, TensorSharding
@@ -51,6 +51,7 @@ class CollectiveOp(IRDLOperation):
     out_sharding = prop_def(TensorShardingAttr)
     result = result_def(SAME_SHAPED)
     traits = traits_def(Verified())
+    custom_directives = (ShapedType,)
 
     def _build(self, tensor: SSAValue, out_sharding: TensorSharding, **properties: Attribute | None) -> None:
         super().__init__(
@@ -64,7 +65,7 @@ def _lists(axes: AxesPerDim) -> ListOfAxisRefListsAttr:
     return ListOfAxisRefListsAttr(tuple(map(tuple, axes)))
 
 
-_OUT = "$tensor `out_sharding` `` `=` `` $out_sharding attr-dict `:` type($result)"
+_OUT = "$tensor `out_sharding` `` `=` `` $out_sharding attr-dict `:` custom<ShapedType>(type($result))"
 
 
 @irdl_op_definition
@@ -123,8 +124,8 @@ class AllReduceOp(CollectiveOp):
     name = "sdy.all_reduce"
     ALLOWS_MISSING_SHARDING: ClassVar[bool] = True
     reduction_axes = prop_def(AxisRefListAttr)
-    reduction_op = prop_def(I32Attr, reduction_attr("sum"))
-    custom_directives = (OptionalReduction,)
+    reduction_op = prop_def(REDUCTION, reduction_attr("sum"))
+    custom_directives = (OptionalReduction, ShapedType)
     assembly_format = f"custom<OptionalReduction>($reduction_op) $reduction_axes {_OUT}"
 
     def __init__(
@@ -150,8 +151,8 @@ class ReduceScatterOp(CollectiveOp):
     name = "sdy.reduce_scatter"
     ALLOWS_MISSING_SHARDING: ClassVar[bool] = True
     reduce_scatter_axes = prop_def(ListOfAxisRefListsAttr)
-    reduction_op = prop_def(I32Attr, reduction_attr("sum"))
-    custom_directives = (OptionalReduction,)
+    reduction_op = prop_def(REDUCTION, reduction_attr("sum"))
+    custom_directives = (OptionalReduction, ShapedType)
     assembly_format = f"custom<OptionalReduction>($reduction_op) $reduce_scatter_axes {_OUT}"
 
     def __init__(

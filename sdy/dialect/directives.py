@@ -2,7 +2,8 @@
 
 from typing import cast
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
@@ -10,14 +11,19 @@ from xdsl.irdl.declarative_assembly_format import (
     ParsingState,
     PrintingState,
     RegionVariable,
+    TypeDirective,
     irdl_custom_directive,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.dialect.attributes import TensorShardingPerValueAttr
 from sdy.dialect.enums import I32Attr, PropagationDirection, direction_attr, reduction_attr, reduction_of
 from sdy.dialect.sharding_syntax import parse_optional_reduction, parse_sharding_list, sharding_list_text
+from sdy.ir.described import RANKED_TENSOR, SHAPED, Described
+from sdy.ir.parsing import take_token
+from sdy.parse_errors import parse_error
 
 
 @irdl_custom_directive
@@ -77,7 +83,12 @@ class Direction(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Read the word."""
-        word = parser.parse_keyword_in(PropagationDirection.__members__)
+        start = parser.pos
+        word = parser.parse_optional_str_literal() or parser.parse_optional_identifier()
+        if word is None or word not in PropagationDirection.__members__:
+            words = ", ".join(PropagationDirection.__members__)
+            expected = "string or keyword containing one of the following enum values for attribute 'allowed_direction'"
+            raise parse_error(parser, f"expected {expected} [{words}]", start)
         self.direction.set(state, direction_attr(PropagationDirection[word]))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -86,6 +97,144 @@ class Direction(CustomDirective):
         assert isinstance(attribute, IntegerAttr)
         state.print_whitespace(printer)
         printer.print_string(PropagationDirection(attribute.value.data).name)
+
+
+_MOST_DIGITS = 24
+"""A longer literal does not fit in 64 bits."""
+
+
+def _parse_integer_literal(parser: Parser) -> tuple[int, int] | None:
+    """Return the value of an integer literal and the offset of its digits, None where another attribute is next.
+
+    Raises ParseError for a floating-point number.
+    """
+    is_negative = parser.parse_optional_punctuation("-") is not None
+    start = parser.pos
+    if (token := take_token(parser, MLIRTokenKind.INTEGER_LIT)) is not None:
+        text = token.text
+        value = int(text, 16 if text[:2] in ("0x", "0X") else 10) if len(text) <= _MOST_DIGITS else 2**64
+        return -value if is_negative else value, start
+    if take_token(parser, MLIRTokenKind.FLOAT_LIT) is not None:
+        parser.raise_error("floating point value not valid for specified type", parser.pos)
+    if is_negative:
+        parser.raise_error("expected constant integer or floating point value", start)
+    return None
+
+
+@irdl_custom_directive
+class GroupId(CustomDirective):
+    """`21`, an integer of 64 bits: numbers from 2^63 on wrap around to negative ones, as in MLIR."""
+
+    group_id: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read the number."""
+        start = parser.pos
+        if (literal := _parse_integer_literal(parser)) is None:
+            attribute = parser.parse_attribute()
+            if not isinstance(attribute, IntegerAttr):
+                raise parse_error(parser, "invalid kind of attribute specified", start)
+            self.group_id.set(state, cast(Attribute, attribute))
+            return
+        value, start = literal
+        if not -(2**63) <= value < 2**64:
+            parser.raise_error("integer constant out of range for attribute", start)
+        self.group_id.set(state, IntegerAttr(value - 2**64 if value >= 2**63 else value, i64))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write the number."""
+        attribute = self.group_id.get(op)
+        assert isinstance(attribute, IntegerAttr)
+        state.print_whitespace(printer)
+        printer.print_string(str(attribute.value.data))
+
+
+@irdl_custom_directive
+class Name(CustomDirective):
+    """`"f"`, and nothing but a string."""
+
+    name: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read the string."""
+        start = parser.pos
+        if (text := parser.parse_optional_str_literal()) is not None:
+            self.name.set(state, StringAttr(text))
+            return
+        if (literal := _parse_integer_literal(parser)) is not None:
+            parser.raise_error("integer literal not valid for specified type", literal[1])
+        parser.parse_attribute()
+        raise parse_error(parser, "invalid kind of attribute specified", start)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write the string."""
+        state.print_whitespace(printer)
+        attribute = self.name.get(op)
+        assert attribute is not None
+        printer.print_attribute(attribute)
+
+
+def _parse_type(parser: Parser, wanted: Described, expected: str) -> Attribute:
+    """Read a type that `wanted` accepts; otherwise the error ends with what is `expected`, if it has a name."""
+    start = parser.pos
+    type_ = parser.parse_type()
+    if not wanted.accepts(type_):
+        found = f": expected {expected}, but found '{type_}'" if expected else ""
+        raise parse_error(parser, f"invalid kind of type specified{found}", start)
+    return type_
+
+
+@irdl_custom_directive
+class RankedTensorType(CustomDirective):
+    """`tensor<8xf32>`: a type that is a tensor with a rank."""
+
+    type: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read the type."""
+        self.type.set(state, (_parse_type(parser, RANKED_TENSOR, "builtin.tensor"),))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write the type."""
+        self.type.print(printer, state, op)
+
+
+@irdl_custom_directive
+class ShapedType(CustomDirective):
+    """`tensor<8xf32>`: a type with a shape."""
+
+    type: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read the type."""
+        self.type.set(state, (_parse_type(parser, SHAPED, ""),))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write the type."""
+        self.type.print(printer, state, op)
+
+
+@irdl_custom_directive
+class FunctionalType(CustomDirective):
+    """`(tensor<8xf32>) -> tensor<8xf32>`: the types of the operands and of the results."""
+
+    operands: TypeDirective
+    results: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read the type of a function."""
+        start = parser.pos
+        type_ = parser.parse_type()
+        if not isinstance(type_, FunctionType):
+            found = f"expected builtin.function, but found '{type_}'"
+            raise parse_error(parser, f"invalid kind of type specified: {found}", start)
+        self.operands.set(state, type_.inputs.data)
+        self.results.set(state, type_.outputs.data)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write the type of a function."""
+        state.print_whitespace(printer)
+        printer.print_attribute(FunctionType.from_lists(self.operands.get(op), self.results.get(op)))
 
 
 @irdl_custom_directive

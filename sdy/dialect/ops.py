@@ -45,12 +45,22 @@ from xdsl.traits import (
 
 from sdy.dialect.attributes import ManualAxesAttr, MeshAttr, TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.dialect.data_flow import ComputationDataFlow, ManualComputationDataFlow
-from sdy.dialect.directives import Direction, Shardings, SingleBlockRegionNoBlockId
-from sdy.dialect.enums import I32Attr, PropagationDirection, direction_attr
+from sdy.dialect.directives import (
+    Direction,
+    FunctionalType,
+    GroupId,
+    Name,
+    RankedTensorType,
+    ShapedType,
+    Shardings,
+    SingleBlockRegionNoBlockId,
+)
+from sdy.dialect.enums import DIRECTION, PropagationDirection, direction_attr
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.verified import Verified
 from sdy.ir.described import RANKED_TENSOR, SHAPED, STATIC_TENSOR
 from sdy.mesh import Mesh
+from sdy.parse_errors import parse_error
 from sdy.sharding import TensorSharding
 
 SAME_TYPE = VarConstraint("T", AnyAttr())
@@ -115,7 +125,10 @@ class ShardingGroupOp(IRDLOperation):
     name = "sdy.sharding_group"
     input = operand_def(RANKED_TENSOR)
     group_id = prop_def(IntegerAttr[I64])
-    assembly_format = "$input `group_id` `` `=` `` $group_id attr-dict `:` type($input)"
+    custom_directives = (GroupId, RankedTensorType)
+    assembly_format = (
+        "$input `group_id` `` `=` `` custom<GroupId>($group_id) attr-dict `:` custom<RankedTensorType>(type($input))"
+    )
 
     def __init__(self, value: SSAValue, group_id: int):
         super().__init__(operands=[value], properties={"group_id": IntegerAttr(group_id, i64)})
@@ -131,7 +144,7 @@ class ConstantOp(IRDLOperation):
     name = "sdy.constant"
     value = prop_def(AnyOf((BaseAttr(DenseIntOrFPElementsAttr), BaseAttr(DenseResourceAttr))))
     output = result_def(STATIC_TENSOR)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Verified())
 
     def __init__(self, value: DenseIntOrFPElementsAttr | DenseResourceAttr):
         super().__init__(properties={"value": value}, result_types=[value.get_type()])
@@ -143,7 +156,7 @@ class ConstantOp(IRDLOperation):
         start = parser.pos
         value: Attribute = parser.parse_attribute()
         if not isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
-            parser.raise_error("expected elements of a tensor", start, parser.pos)
+            raise parse_error(parser, "invalid kind of attribute specified", start)
         properties: dict[str, Attribute] = {"value": value}
         return cls.create(result_types=(value.get_type(),), properties=properties, attributes=attributes)
 
@@ -160,12 +173,13 @@ class PropagationBarrierOp(IRDLOperation):
 
     name = "sdy.propagation_barrier"
     input = operand_def(_SAME_TENSOR)
-    allowed_direction = prop_def(I32Attr)
+    allowed_direction = prop_def(DIRECTION)
     result = result_def(_SAME_TENSOR)
     traits = traits_def(Elementwise(), Pure(), Verified())
-    custom_directives = (Direction,)
+    custom_directives = (Direction, RankedTensorType)
     assembly_format = (
-        "$input `allowed_direction` `` `=` `` custom<Direction>($allowed_direction) attr-dict `:` type($input)"
+        "$input `allowed_direction` `` `=` `` custom<Direction>($allowed_direction) attr-dict `:` "
+        "custom<RankedTensorType>(type($input))"
     )
 
     def __init__(self, value: SSAValue, direction: PropagationDirection):
@@ -190,7 +204,8 @@ class DataFlowEdgeOp(IRDLOperation):
     sharding = opt_prop_def(TensorShardingAttr)
     result = result_def(SAME_SHAPED)
     traits = traits_def(Verified())
-    assembly_format = "$input (`sharding` `` `=` `` $sharding^)? attr-dict `:` type($result)"
+    custom_directives = (ShapedType,)
+    assembly_format = "$input (`sharding` `` `=` `` $sharding^)? attr-dict `:` custom<ShapedType>(type($result))"
 
     def __init__(self, value: SSAValue, sharding: TensorSharding | None = None):
         properties = {} if sharding is None else {"sharding": TensorShardingAttr.of(sharding)}
@@ -206,7 +221,8 @@ class FuncDataFlowEdgeOp(IRDLOperation):
     input = operand_def(SAME_SHAPED)
     result = result_def(SAME_SHAPED)
     traits = traits_def(Verified())
-    assembly_format = "$input attr-dict `:` type($result)"
+    custom_directives = (ShapedType,)
+    assembly_format = "$input attr-dict `:` custom<ShapedType>(type($result))"
 
     def __init__(self, value: SSAValue):
         super().__init__(operands=[value], result_types=[value.type])
@@ -247,11 +263,11 @@ class NamedComputationOp(IRDLOperation):
         ComputationDataFlow(),
         Verified(),
     )
-    custom_directives = (Shardings, SingleBlockRegionNoBlockId)
+    custom_directives = (FunctionalType, Name, Shardings, SingleBlockRegionNoBlockId)
     assembly_format = (
-        "`<` $name `>` `` `(` $inputs `)` (`in_shardings` `` `=` `` custom<Shardings>($in_shardings)^)? "
+        "`<` custom<Name>($name) `>` `` `(` $inputs `)` (`in_shardings` `` `=` `` custom<Shardings>($in_shardings)^)? "
         "(`out_shardings` `` `=` `` custom<Shardings>($out_shardings)^)? "
-        "custom<SingleBlockRegionNoBlockId>($body) attr-dict `:` functional-type($inputs, $outputs)"
+        "custom<SingleBlockRegionNoBlockId>($body) attr-dict `:` custom<FunctionalType>(type($inputs), type($outputs))"
     )
 
     def __init__(
@@ -293,11 +309,11 @@ class ManualComputationOp(IRDLOperation):
         ManualComputationDataFlow(),
         Verified(),
     )
-    custom_directives = (Shardings, SingleBlockRegionNoBlockId)
+    custom_directives = (FunctionalType, Shardings, SingleBlockRegionNoBlockId)
     assembly_format = (
         "`(` $tensors `)` `in_shardings` `` `=` `` custom<Shardings>($in_shardings) "
         "`out_shardings` `` `=` `` custom<Shardings>($out_shardings) `manual_axes` `` `=` `` $manual_axes "
-        "custom<SingleBlockRegionNoBlockId>($body) attr-dict `:` functional-type($tensors, $outputs)"
+        "custom<SingleBlockRegionNoBlockId>($body) attr-dict `:` custom<FunctionalType>(type($tensors), type($outputs))"
     )
 
     def __init__(

@@ -69,6 +69,12 @@ def _verify_reshard(op: ops.ShardingConstraintOp | ops.ReshardOp) -> None:
             raise op_error(op, problem)
 
 
+def _verify_constant(op: ops.ConstantOp) -> None:
+    inferred, found = op.value.get_type(), op.output.type
+    if inferred != found:
+        raise inferred_types_error(op, [inferred], [found])
+
+
 def _verify_barrier(op: ops.PropagationBarrierOp) -> None:
     if op.direction is PropagationDirection.BOTH:
         raise op_error(
@@ -111,12 +117,14 @@ def verify_func_data_flow_edge(op: ops.FuncDataFlowEdgeOp) -> None:
 
 def _last(op: ops.NamedComputationOp | ops.ManualComputationOp) -> Operation:
     last = op.body.block.last_op
-    if last is None:
-        raise op_error(op, "expects a non-empty block")
+    assert last is not None, "a trait checks that the block has a terminator"
     return last
 
 
 def _verify_named_computation(op: ops.NamedComputationOp) -> None:
+    returned = _last(op)
+    if tuple(returned.operand_types) != tuple(op.result_types):
+        raise inferred_types_error(op, returned.operand_types, op.result_types)
     arguments = op.body.block.args
     if len(arguments) != len(op.inputs):
         raise error(
@@ -130,9 +138,6 @@ def _verify_named_computation(op: ops.NamedComputationOp) -> None:
                 f"expected the type of the {index}'th block argument to match the type of the corresponding operand: "
                 f"'{argument.type}' vs '{operand.type}'",
             )
-    returned = _last(op)
-    if tuple(returned.operand_types) != tuple(op.result_types):
-        raise inferred_types_error(op, returned.operand_types, op.result_types)
     if op.in_shardings is not None:
         verify_shardings(op, op.in_shardings.data, op.operand_types, "in_shardings ")
     if op.out_shardings is not None:
@@ -217,6 +222,7 @@ def _manual_shape(
 OPERATION_CHECKS: dict[type[Operation], Callable[[Any], None]] = {
     ops.ShardingConstraintOp: _verify_reshard,
     ops.ReshardOp: _verify_reshard,
+    ops.ConstantOp: _verify_constant,
     ops.PropagationBarrierOp: _verify_barrier,
     ops.DataFlowEdgeOp: _verify_data_flow_edge,
     ops.FuncDataFlowEdgeOp: verify_func_data_flow_edge,

@@ -63,6 +63,7 @@ class OpenParser(Parser, _OpenSteps):
     parse_optional_block_arg_list = Parser._parse_optional_block_arg_list
     parse_optional_builtin_parametrized_attr = Parser._parse_optional_builtin_parametrized_attr
     parse_optional_builtin_parametrized_type = Parser._parse_optional_builtin_parametrized_type
+    parse_optional_integer_or_float_type = Parser._parse_optional_integer_or_float_type
     parse_optional_shape_delimiter = Parser._parse_optional_shape_delimiter
     parse_optional_token = Parser._parse_optional_token
     parse_tensor_attrs = Parser._parse_tensor_attrs
@@ -96,6 +97,11 @@ OPEN_STEPS.update(
 def next_token(parser: AttrParser) -> MLIRToken:
     """The token that any parser of attributes is at."""
     return parser._current_token
+
+
+def take_token(parser: AttrParser, kind: MLIRTokenKind) -> MLIRToken | None:
+    """Consume the token that any parser of attributes is at, if it is of this kind."""
+    return parser._parse_optional_token(kind)
 
 
 def declare_blob(interface: OpAsmDialectInterface, key: str) -> None:

@@ -63,7 +63,10 @@ def _parse_func(parser: Parser) -> FuncOp:
     named = [argument for argument, _ in arguments if isinstance(argument, Parser.Argument)]
     results = _parse_results(parser)
     attributes = parser.parse_optional_attr_dict_with_keyword(_FUNC_PROPERTIES)
+    start = parser.pos
     region = parser.parse_optional_region(named if named or not arguments else None)
+    if region is not None and not region.blocks:
+        raise parse_error(parser, "expected non-empty function body", start)
     types = [argument.type if isinstance(argument, Parser.Argument) else argument for argument, _ in arguments]
     func = FuncOp(
         name.data,

@@ -1,5 +1,6 @@
 """The builtin types that have parameters: `tensor<2x?xf32>`, `complex<f32>`, `tuple<i32, f32>`, `(f32) -> f32`."""
 
+import re
 from typing import Any, cast
 
 from xdsl.dialects.builtin import (
@@ -22,6 +23,10 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from sdy.text.reading.tokens import TokenParser
 
 AnyInteger = IntegerType[Any, Any]
+_INTEGER_TYPE = re.compile(r"[su]?i([0-9]+)", re.ASCII)
+_LARGEST_WIDTH = 2**24 - 1
+"""In bits, of an integer type."""
+_MOST_WIDTH_DIGITS = 10
 _LARGEST_DIMENSION = (1 << 63) - 1
 _NEVER_IN_TENSORS = (FunctionType, MemRefType, NoneType, TensorType, TupleType, UnrankedMemRefType, UnrankedTensorType)
 
@@ -45,6 +50,16 @@ class TypeParser(TokenParser):
         if not isinstance(given, FunctionType):
             self.raise_error("expected function type", start)
         return given
+
+    def parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
+        """A number's type, if one starts here. Raises ParseError for an integer that is too wide."""
+        if (match := _INTEGER_TYPE.fullmatch(self.current_token.text)) is not None:
+            digits = match[1]
+            if len(digits) > _MOST_WIDTH_DIGITS or int(digits) >= 1 << 32:
+                self.raise_error("invalid integer width", self.pos)
+            if int(digits) > _LARGEST_WIDTH:
+                self.raise_error(f"integer bitwidth is limited to {_LARGEST_WIDTH} bits", self.pos)
+        return super().parse_optional_integer_or_float_type()
 
     def parse_optional_builtin_parametrized_type(self) -> TypeAttribute | None:
         parse = {

@@ -4,7 +4,7 @@ import re
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import UnregisteredAttr
-from xdsl.ir import Attribute, TypeAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from sdy.parse_errors import ChainedParseError
@@ -31,27 +31,36 @@ class DialectSymbolParser(TokenParser):
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
-        self._balanced_until = 0
+        self._ends: dict[int, int] = {}
 
     def parse_extended_type_or_attribute(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_or_dialect_name: str, is_type: bool
     ) -> Attribute:
-        """What follows `!` or `#`: of a dialect that is not known it is kept as it stands."""
+        """What follows `!` or `#`: of a dialect that is not known it is kept as it stands.
+
+        As in MLIR, a dialect reads as much of the text as it likes, and what follows the symbol is read next.
+        """
         dialect, dot, _ = attr_or_dialect_name.partition(".")
-        has_body = self.current_token.kind is MLIRTokenKind.LESS
-        if has_body:
-            self._check_brackets()
-        elif not dot and ("!" if is_type else "#") + dialect not in self.attribute_aliases:
-            self.raise_error(f"undefined symbol alias id '{dialect}'")
-        if not (dot or has_body):
+        start = self.pos
+        name_end = end_of_code(self.lexer.input.content, start)
+        has_body = self.current_token.kind is MLIRTokenKind.LESS and (not dot or start == name_end)
+        end = self._end_of_body(start) if has_body else name_end
+        if not has_body and not dot:
+            if ("!" if is_type else "#") + dialect not in self.attribute_aliases:
+                self.raise_error(f"undefined symbol alias id '{dialect}'")
             return super().parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
         if self.ctx.get_optional_dialect(dialect) is None:
             return self._parse_of_unknown_dialect(attr_or_dialect_name, is_type)
-        if not has_body and not is_type:
+        self.go_to(end)
+        if not is_type:
             self._pass_over_type()
-        found = super().parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
-        if has_body and not is_type:
-            self._pass_over_type()
+        end = self.pos
+        self.go_to(name_end - len(attr_or_dialect_name) + len(dialect) + 1 if dot else start + 1)
+        name_start = self.pos
+        if (name := self.parse_optional_identifier()) is None:
+            self.raise_error("expected valid keyword", name_start)
+        found = self._parse_known(f"{dialect}.{name}", is_type, name_start)
+        self.go_to(end)
         return found
 
     def _pass_over_type(self) -> None:
@@ -61,6 +70,7 @@ class DialectSymbolParser(TokenParser):
 
     def _parse_of_unknown_dialect(self, full_name: str, is_type: bool) -> Attribute:
         dialect, dot, name = full_name.partition(".")
+        start = end_of_code(self.lexer.input.content, self.pos) - len(name) if dot else self.pos - len(dialect) - 1
         has_body = self.current_token.kind is MLIRTokenKind.LESS
         text = self.parse_dialect_symbol_body() if has_body else ""
         if dot:
@@ -69,36 +79,43 @@ class DialectSymbolParser(TokenParser):
         full_name = f"{dialect}.{match[0] if match else ''}"
         known = self.ctx.get_optional_type(full_name) if is_type else self.ctx.get_optional_attr(full_name)
         if known is None or not issubclass(known, UnregisteredAttr):
-            self.raise_error(f"'{full_name}' is not registered")
+            symbol = f'"{dialect}"<"{text}">'
+            described = f"`!{symbol}` type" if is_type else f"#{symbol} : 'none' attribute"
+            self.raise_error(
+                f"{described} created with unregistered dialect. If this is intended, please call "
+                "allowUnregisteredDialects() on the MLIRContext, or use -allow-unregistered-dialect with the MLIR opt "
+                "tool used",
+                start,
+            )
         return known(full_name, is_type, True, text.removeprefix(match[0] if match else ""))
 
-    def _check_brackets(self) -> None:
-        """Raises ParseError where the brackets of what starts here do not match, before any of it is read."""
-        start = self.pos
-        if start < self._balanced_until:
-            return
-        told_at = start
-        open_brackets: list[str] = []
+    def _end_of_body(self, start: int) -> int:
+        """Return the end of the brackets that open at `start`. Raises ParseError where they do not match."""
+        if (known := self._ends.get(start)) is not None:
+            return known
+        last_string = start
+        open_brackets: list[tuple[str, int]] = []
         for match in _BRACKET.finditer(self.lexer.input.content, start):
             found = match[0]
             if found in _CLOSED_BY:
-                if open_brackets[-1] != _CLOSED_BY[found]:
+                opening, opened_at = open_brackets[-1]
+                if opening != _CLOSED_BY[found]:
                     break
+                self._ends[opened_at] = match.end()
                 open_brackets.pop()
                 if not open_brackets:
-                    self._balanced_until = match.end()
-                    return
+                    return match.end()
             elif found[0] == '"':
-                told_at = match.start()
+                last_string = match.start()
             elif found != "->":
-                open_brackets.append(found)
-        self.raise_error(f"unbalanced '{open_brackets[-1]}' character in pretty dialect name", told_at)
+                open_brackets.append((found, match.start()))
+        opening, _ = open_brackets[-1]
+        return self.raise_error(f"unbalanced '{opening}' character in pretty dialect name", last_string)
 
-    def parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
-    ) -> TypeAttribute | Attribute:
+    def _parse_known(self, attr_name: str, is_type: bool, start: int) -> Attribute:
+        """What follows the name, which stands at `start`, of an attribute or a type of a known dialect."""
         # A parameter may be a whole attribute, `<#sdy.mesh<...>>`, but never without the brackets around it.
-        if not is_opaque and self.current_token.kind is MLIRTokenKind.HASH_IDENT:
+        if self.current_token.kind is MLIRTokenKind.HASH_IDENT:
             self.raise_error("expected '<'")
         known = (self.ctx.get_optional_type if is_type else self.ctx.get_optional_attr)(attr_name)
         dialect, _, name = attr_name.partition(".")
@@ -106,9 +123,10 @@ class DialectSymbolParser(TokenParser):
         # What is allowed not to be registered is a dialect: all is known of these.
         if known is None or (said is not None and issubclass(known, UnregisteredAttr)):
             said = said or "'{dialect}.{name}' is not registered"
-            end = end_of_code(self.lexer.input.content, self.pos)
-            self.raise_error(said.format(dialect=dialect, name=name), end - len(name))
+            self.raise_error(said.format(dialect=dialect, name=name), start)
+        if is_type and issubclass(known, ParametrizedAttribute) and not known.get_irdl_definition().parameters:
+            return known.new(())
         try:
-            return super().parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
+            return self.parse_dialect_type_or_attribute_body(attr_name, is_type, False, None)
         except ChainedParseError as problem:
             raise problem.close() from None

@@ -76,10 +76,10 @@ class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
         function_type = self.parse_function_type()
         location = self.parse_optional_location()
         types = self._types_of(uses or (), function_type, type_start)
-        if properties:
-            check_storage(op_type, properties)
-        else:
-            properties, attributes = inherent_and_other(op_type, attributes)
+        check_storage(op_type, properties)
+        # Properties may also be written among the attributes, as they were before MLIR had them apart.
+        inherent, attributes = inherent_and_other(op_type, attributes)
+        properties = {**inherent, **properties}
         return op_type.create(
             operands=[self.resolve_operand(use, type_) for use, type_ in zip(uses or (), types, strict=True)],
             result_types=function_type.outputs.data,

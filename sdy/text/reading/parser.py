@@ -60,7 +60,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         region = Region()
         self._regions_read.add(region)
         with self.scope():
-            if arguments is not None:
+            if arguments is not None and not self._is_empty_region(arguments):
                 region.add_block(self._entry_block(arguments))
             elif self.current_token.kind not in (MLIRTokenKind.CARET_IDENT, MLIRTokenKind.R_BRACE):
                 block = Block()
@@ -73,6 +73,9 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
             for name, references in self.forward_block_references.items():
                 raise self.error_at(references[0].start, f"reference to an undefined block '^{name}'")
         return region
+
+    def _is_empty_region(self, arguments: Iterable[XDSLParser.Argument]) -> bool:
+        return not tuple(arguments) and self.current_token.kind is MLIRTokenKind.R_BRACE
 
     def _entry_block(self, arguments: Iterable[XDSLParser.Argument]) -> Block:
         if self.current_token.kind is MLIRTokenKind.CARET_IDENT:
@@ -255,15 +258,18 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         known_dialect = registered or self.ctx.get_optional_dialect(dialect) is not None
         if op_type is not None and (registered or (quoted and not known_dialect)):
             return op_type
+        start = token.start
         if quoted and known_dialect:
             message = (
                 f"unregistered operation '{name}' found in dialect ('{dialect}') that does not allow unknown operations"
             )
         elif quoted:
             message = (
-                f"operation being parsed with an unregistered dialect: '{name}'; "
-                "if this is intended, use -allow-unregistered-dialect"
+                "operation being parsed with an unregistered dialect. If this is intended, please use "
+                "-allow-unregistered-dialect with the MLIR tool used"
             )
+            self.consume_token()
+            start = self.pos
         else:
             full_name = name if dot else f"{default_dialect}.{name}"
             namespace = full_name.partition(".")[0]
@@ -275,7 +281,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
             )
             if not dot:
                 message += f" (tried '{full_name}' as well)"
-        raise self.error_at(token.start, message)
+        raise self.error_at(start, message)
 
 
 def parse_module(text: str, filename: str, context: Context) -> ModuleOp:

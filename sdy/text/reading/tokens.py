@@ -27,7 +27,9 @@ _MOST_DIGITS = 4000
 
 def integer_value(text: str) -> int:
     """The number that a token says; of one with thousands of digits all that is known is that nothing can hold it."""
-    return int(text, 0) if len(text) <= _MOST_DIGITS else 1 << 2 * _MOST_DIGITS
+    if len(text) > _MOST_DIGITS:
+        return 1 << 2 * _MOST_DIGITS
+    return int(text, 16 if text[:2] in ("0x", "0X") else 10)  # `011` is eleven
 
 
 class TokenParser(OpenParser):

@@ -8,6 +8,7 @@ MISSING = {
     "Expected a MemRef layout attribute": "expected attribute value",
     "Expected bare-id or string-literal here as part of attribute entry!": "expected attribute name",
     "Expected block argument!": "expected SSA operand",
+    "Expected integer as SSA value tuple index": "invalid SSA value result number",
     "Expected either a float, integer, or complex literal": "expected element literal of primitive type",
     "Expected region!": "expected '{' to begin a region",
     "Expected shape type.": "expected non-function type",

@@ -36,6 +36,7 @@ from xdsl.irdl import (
     VerificationContext,
 )
 from xdsl.irdl.operations import VarIRConstruct, irdl_op_verify_arg_list, irdl_op_verify_regions
+from xdsl.traits import SingleBlockImplicitTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import op_error
@@ -44,7 +45,7 @@ from sdy.text.verification.constraint_words import words
 _Definitions = Sequence[tuple[str, OperandDef | ResultDef | RegionDef | SuccessorDef]]
 _ONE = {"operand": "a single operand", "result": "one result", "region": "one region", "successor": "1 successor"}
 _ANY_ARGUMENTS = RangeOf(AnyAttr())
-_SINGLE_BLOCK = (SingleBlockRegionDef, VarSingleBlockRegionDef, OptSingleBlockRegionDef)
+SINGLE_BLOCK = (SingleBlockRegionDef, VarSingleBlockRegionDef, OptSingleBlockRegionDef)
 
 
 def check_definition(op: Operation, definition: OpDef) -> None:
@@ -193,14 +194,24 @@ def check_beyond_key(op: Operation, definition: OpDef) -> None:
     """
     if any("." in name for name in definition.attributes):
         _check_attributes(op, definition)
+    if op.has_trait(SingleBlockImplicitTerminator):
+        _check_single_blocks(op)
     sizes = _group_sizes(definition.regions, len(op.regions))
     defined = (each for each, size in zip(definition.regions, sizes, strict=True) for _ in range(size))
     for number, ((name, region_definition), region) in enumerate(zip(defined, op.regions, strict=False)):
-        if isinstance(region_definition, _SINGLE_BLOCK) and len(region.blocks) != 1:
+        if isinstance(region_definition, SINGLE_BLOCK) and len(region.blocks) != 1:
             raise op_error(op, f"region #{number} ('{name}') failed to verify constraint: region with 1 blocks")
     if any(region_definition.entry_args != _ANY_ARGUMENTS for _, region_definition in definition.regions):
         with _in_words_of_xdsl(op):
             irdl_op_verify_regions(op, definition, VerificationContext())
+
+
+def _check_single_blocks(op: Operation) -> None:
+    for number, region in enumerate(op.regions):
+        if len(region.blocks) > 1:
+            raise op_error(op, f"expects region #{number} to have 0 or 1 blocks")
+        if region.blocks and region.block.is_empty:
+            raise op_error(op, "expects a non-empty block")
 
 
 def _check_values_together(op: Operation, definition: OpDef) -> None:

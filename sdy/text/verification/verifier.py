@@ -7,7 +7,7 @@ branches stay in their region, and a value is defined where it can be seen, befo
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from inspect import getclosurevars
 from weakref import WeakKeyDictionary
 
@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOpSymbolUserOpInterface, FuncOp
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
-from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait, SingleBlockImplicitTerminator
+from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait, SingleBlockImplicitTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from sdy import collector
@@ -24,7 +24,7 @@ from sdy.ir.operation_key import Remembered, is_verified_by_key
 from sdy.ir.walking import operations_at_top, operations_in_block
 from sdy.text.large_stack import again_on_large_stack
 from sdy.text.verification.builtin_checks import CHECKS
-from sdy.text.verification.definition_checks import check_beyond_key, check_definition
+from sdy.text.verification.definition_checks import SINGLE_BLOCK, check_beyond_key, check_definition
 from sdy.text.verification.repeated_checks import AttributeCheck, BodyCheck, is_verified_by_body
 from sdy.text.verification.visibility import check_visibility, is_isolated
 
@@ -32,7 +32,7 @@ _known: WeakKeyDictionary[Operation, Remembered[None]] = WeakKeyDictionary()
 """What was right by its key in each module that is still there: it is verified when it is read, and after passes."""
 
 
-_CHECKED_BY_OTHERS = (CallOpSymbolUserOpInterface, IsolatedFromAbove, IsTerminator)
+_CHECKED_BY_OTHERS = (CallOpSymbolUserOpInterface, IsolatedFromAbove, IsTerminator, SingleBlockImplicitTerminator)
 """Traits of whose checks there are others here, in MLIR's words."""
 
 
@@ -173,7 +173,7 @@ def _check_itself(op: Operation) -> None:
 
 @cache
 def _checks(op_class: type[Operation]) -> tuple[Callable[[Operation], None], ...]:
-    """What to ask of an operation, in MLIR's order: traits that look into its regions come last.
+    """What to ask of an operation, in MLIR's order: what looks into its regions comes last.
 
     What is visible, and which operation is the last of a block, is checked for all operations in the same way.
     """
@@ -185,10 +185,37 @@ def _checks(op_class: type[Operation]) -> tuple[Callable[[Operation], None], ...
         ),
         key=str,
     )
-    first = [trait.verify for trait in traits if not isinstance(trait, SingleBlockImplicitTerminator)]
-    last = [trait.verify for trait in traits if isinstance(trait, SingleBlockImplicitTerminator)]
+    of_traits = [partial(_check_parent, trait) if isinstance(trait, HasParent) else trait.verify for trait in traits]
     in_words_of_mlir = [CHECKS[op_class.name]] if op_class.name in CHECKS else []
-    return (*in_words_of_mlir, *first, _own_verifier(op_class), *last)
+    terminator = _terminator_of(op_class)
+    of_regions = [] if terminator is None else [partial(_check_terminators, terminator)]
+    return (*in_words_of_mlir, *of_traits, _own_verifier(op_class), *of_regions)
+
+
+def _check_parent(trait: HasParent, op: Operation) -> None:
+    parent = op.parent_op()
+    if parent is not None and not isinstance(parent, trait.op_types):
+        names = ", ".join(kind.name for kind in trait.op_types)
+        raise op_error(op, f"expects parent op {'' if len(trait.op_types) == 1 else 'to be one of '}'{names}'")
+
+
+def _check_terminators(terminator: str, op: Operation) -> None:
+    """Refuse a region that ends with another operation than the one named `terminator`."""
+    for region in op.regions:
+        for block in region.blocks:
+            if block.last_op is not None and block.last_op.name != terminator:
+                _check_blocks(op)
+                _verify_first(operations_in_block(block))
+                raise op_error(op, f"expects regions to end with '{terminator}', found '{block.last_op.name}'")
+
+
+def _terminator_of(op_class: type[Operation]) -> str | None:
+    """The name of the operation that ends every region of operations of this class."""
+    if op_class.name.startswith("stablehlo.") and issubclass(op_class, IRDLOperation):
+        regions = op_class.get_irdl_definition().regions
+        return "stablehlo.return" if any(isinstance(region, SINGLE_BLOCK) for _, region in regions) else None
+    trait = next(iter(op_class.get_traits_of_type(SingleBlockImplicitTerminator)), None)
+    return None if trait is None else trait.op_type.name
 
 
 def _own_verifier(op_class: type[Operation]) -> Callable[[Operation], None]:
@@ -210,6 +237,12 @@ def _check_place(op: Operation) -> None:
             raise op_error(op, "branching to block of a different region")
 
 
+def _verify_first(nested: Iterable[Operation]) -> None:
+    """Verify operations of a block that is wrong itself, which MLIR finds after their mistakes."""
+    for op in nested:
+        verify(op)
+
+
 def _check_blocks(op: Operation) -> None:
     if not op.regions or op.has_trait(NoTerminator):
         return
@@ -218,4 +251,5 @@ def _check_blocks(op: Operation) -> None:
             if (last := block.last_op) is None:
                 raise error(op, "empty block: expect at least a terminator")
             if not last.has_trait(IsTerminator):
+                _verify_first(nested for nested in operations_in_block(block) if not is_isolated(nested))
                 raise error(last, f"'{last.name}' op block with no terminator")

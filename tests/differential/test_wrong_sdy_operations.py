@@ -1,0 +1,67 @@
+"""Mistakes in operations and attributes of the SDY dialect are refused where MLIR refuses them, and in its words."""
+
+import re
+
+from oracle import OracleError, oracle
+from samples import sample
+from sdy.diagnostics import DiagnosticError, capture
+from sdy.text import format as print_module
+from sdy.text import parse
+from wrong_sdy_operations import cases
+
+_SAMPLE = 199
+"""One in so many cases is compared, a number that no list of mistakes has as its period."""
+
+_NOT_COMPARED = re.compile(
+    r"reduction_op"  # newer than the C++ of some jaxlibs
+    r"|dim_mapping"  # MLIR prints a text of it that it does not read
+    r"|cf\.br"  # a dialect that is not known here
+)
+"""Texts that are read otherwise for a reason."""
+
+_TOLD_OTHERWISE = re.compile(
+    r"inferred type|same encoding|collective on operand without sharding|only ranked tensors"  # mixed kinds of types
+    r"|block with no terminator, has"  # followed by the operation, which we name instead
+    r"|expected operation name in quotes"  # for words that are types, as `i32 = sdy.mesh`
+    r"|number of operands and types do not match"  # is told at the operands by MLIR, behind the types by xDSL
+    r"|dense elements|shaped type|string token"  # in `dense<...>`, not an attribute of this dialect
+    r"|using value defined outside"  # found by MLIR while it reads, by us when all is read
+    r"|result number not allowed|expected attribute name"  # in the arguments of a region
+)
+"""What MLIR says in cases where we may say something else, or elsewhere."""
+
+_TOLD_EARLIER = re.compile(r"expected '<'$")
+"""What we say where an attribute stands for the brackets of another; MLIR says what that one begins with."""
+
+
+def _told_by_mlir(text: str) -> tuple[str, str]:
+    """The first error of MLIR with its place, or nothing and the program."""
+    try:
+        return "", oracle(text)
+    except OracleError as problem:
+        found = re.search(r'^error: "-":(.*)$', str(problem), re.MULTILINE)
+        return (found[1] if found else str(problem)).replace("\0", ""), ""
+
+
+def _told_by_us(text: str) -> tuple[str, str]:
+    try:
+        with capture():
+            return "", print_module(parse(text))
+    except DiagnosticError as problem:
+        place = problem.where
+        return f"{place.line}:{place.column}: {problem.message}" if place is not None else problem.message, ""
+
+
+def test_mistakes_are_refused_as_mlir_refuses_them():
+    chosen = [case for case in sample(cases(), one_in=_SAMPLE) if not _NOT_COMPARED.search(case[1])]
+    assert len(chosen) > 200
+    different: list[str] = []
+    for name, text in chosen:
+        (ours, printed), (theirs, expected) = _told_by_us(text), _told_by_mlir(text)
+        if bool(ours) != bool(theirs):
+            different.append(f"{name}: {ours or 'read'} instead of {theirs or 'read'}\n{text}")
+        elif _TOLD_OTHERWISE.search(theirs) or _TOLD_EARLIER.search(ours):
+            continue
+        elif (ours, printed.strip()) != (theirs, expected.strip()):
+            different.append(f"{name}: {ours or printed} instead of {theirs or expected}\n{text}")
+    assert "\n".join(different) == ""
