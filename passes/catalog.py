@@ -90,6 +90,7 @@ _FOLDERS = {
         sdy-remove-propagation-barriers
         sdy-resolve-permutation-factors
         sdy-resolve-single-device-sharding
+        sdy-rewrite-as-slices-and-pads
         sdy-top-k-in-stages
     """,
 }

@@ -305,6 +305,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
         from sdy.passes.partitioning.remove_propagation_barriers import RemovePropagationBarriersPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
+        from sdy.passes.partitioning.rewrite_as_slices_and_pads import RewriteAsSlicesAndPadsPass
         from sdy.passes.partitioning.top_k_in_stages import TopKInStagesPass
 
         yield UnifyMeshesPass()
@@ -314,6 +315,7 @@ class PartitionPipeline(Pipeline):
             yield PropagationPipeline()
         yield RemovePropagationBarriersPass()
         yield InlineFunctionsPass()
+        yield RewriteAsSlicesAndPadsPass()
         yield ComposeSlicesAndPadsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield NestInputOutputSubAxesPass()

@@ -75,7 +75,8 @@ func.func @slice_of_a_concatenation(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sh
 func.func @slice_of_a_sum(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>) -> tensor<8xf32> {
   // CHECK:       %[[SHIFTED:.*]] = stablehlo.pad %arg0, %arg1, low = [-1], high = [1], interior = [0]
   // CHECK-NEXT:  %[[SUM:.*]] = stablehlo.add %[[SHIFTED]], %arg0 {{.*}} : tensor<8xf32>
-  // CHECK-NEXT:  %[[ONE:.*]] = stablehlo.constant {{.*}} dense<1.000000e+00> : tensor<8xf32>
+  // CHECK-NEXT:  %[[SCALAR:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+  // CHECK-NEXT:  %[[ONE:.*]] = stablehlo.broadcast_in_dim %[[SCALAR]], dims = []
   // CHECK-NEXT:  %[[RESULT:.*]] = stablehlo.add %[[SUM]], %[[ONE]] {{.*}} : tensor<8xf32>
   // CHECK-NEXT:  return %[[RESULT]]
   %one = stablehlo.constant dense<1.0> : tensor<9xf32>

@@ -8,17 +8,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.attributes import SHARDING_RULE
-from sdy.dialect.constants import constant_elements
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass, change_type, erase, replace
-from sdy.ir.elements import splat
-from sdy.ir.shapes import is_static_tensor, shape_of
+from sdy.ir.shapes import shape_of
 from sdy.ir.traits import has_trait
 from sdy.ir.walking import operations_of
-from sdy.passes.spmd.ops.constants import splat_of_type
-from sdy.passes.spmd.resolution import layout_of
+from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_resize
 from sdy.sharding import equivalent
 from sdy.stablehlo.emitter import Emitter, before, with_shape
 from sdy.stablehlo.padding import PadOp
@@ -59,7 +56,7 @@ class ComposeSlicesAndPadsPass(AnalysisPreservingPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for outer in operations_of(op, SliceOp, PadOp):
-            if (ranges := _ranges(outer)) is not None and _may_resize(outer) and _is_of_pads(outer.operand, outer):
+            if (ranges := _ranges(outer)) is not None and _resizes(outer) and _is_of_pads(outer.operand, outer):
                 _slice_in_place(outer.operand, ranges, outer)
                 replace(outer, [outer.operand])
         pending: list[Operation] = [*operations_of(op, SliceOp, PadOp, ConcatenateOp)]
@@ -117,7 +114,7 @@ def _compose_with_users(inner: _Inner) -> Iterator[Operation]:
 
 def _composition(inner: _Inner, outer: Operation) -> _Composition | None:
     """Return what emits the composition of `outer` with its operand `inner`, None if they cannot be composed."""
-    if not isinstance(outer, _Resize) or outer.parent is not inner.parent or not _may_resize(inner, outer):
+    if not isinstance(outer, _Resize) or outer.parent is not inner.parent or not _resizes(inner, outer):
         return None
     if isinstance(inner, ConcatenateOp):
         return _concatenation_of_slices(inner, outer) if isinstance(outer, SliceOp) else None
@@ -126,26 +123,9 @@ def _composition(inner: _Inner, outer: Operation) -> _Composition | None:
     return None if _is_concatenated(outer) else _pad_of_pad(inner, outer)
 
 
-def _may_resize(*ops: _Inner) -> bool:
-    """Whether nothing is particular about `ops`, each of which takes the one before, and a resized dimension is split.
-
-    Its elements then move between devices.
-    """
-    values = [*ops[0].operands, *(op.results[0] for op in ops)]
-    tensors = [value for value in values if shape_of(value)]
-    shardings = [sharding for sharding in map(get_sharding, tensors) if sharding is not None]
-    if (
-        any(SHARDING_RULE in op.attributes for op in ops)
-        or not all(is_static_tensor(value.type) and 0 not in shape_of(value) for value in tensors)
-        or any(sharding.unreduced for sharding in shardings)
-        or len({sharding.mesh for sharding in shardings}) != 1
-    ):
-        return False
-    layouts = [layout_of(value) for value in tensors]
-    return any(
-        len(set(sizes)) > 1 and any(layout.axes[dim] for layout in layouts)
-        for dim, sizes in enumerate(zip(*(layout.shape for layout in layouts), strict=True))
-    )
+def _resizes(*ops: _Inner) -> bool:
+    """Whether `ops` resize a split dimension, may be rewritten, and have elements."""
+    return may_resize(*ops) and all(0 not in shape_of(value) for op in ops for value in (*op.operands, *op.results))
 
 
 def _is_concatenated(op: Operation) -> bool:
@@ -171,7 +151,7 @@ def _pad_of_pad(inner: _Resize, outer: _Resize) -> _Composition | None:
         if isinstance(op, PadOp) and any(each.fills for each in of_dims)
     ]
     known = [each for each in edges if each is not None]
-    if len(known) < len(edges) or (len(fillers) == 2 and not _are_equal(*fillers)):
+    if len(known) < len(edges) or (len(fillers) == 2 and not are_equal(*fillers)):
         return None
     if any(each.fills for each in known):
         low, high, dilations = zip(*known, strict=True)
@@ -241,7 +221,7 @@ def _is_of_pads(value: SSAValue, user: Operation) -> bool:
         or SHARDING_RULE in op.attributes
     ):
         return False
-    variable = [operand for operand in op.operands if not _is_splat(operand)]
+    variable = [operand for operand in op.operands if not is_filled(operand)]
     return bool(variable) and all(
         shape_of(operand) == shape_of(value)
         and ((isinstance(operand.owner, PadOp) and operand.get_user_of_unique_use() is op) or _is_of_pads(operand, op))
@@ -257,7 +237,7 @@ def _slice_in_place(value: SSAValue, ranges: Sequence[_Range], outer: _Resize) -
     for index, operand in enumerate(op.operands):
         if shape_of(operand) != whole:
             continue  # a scalar
-        if isinstance(operand.owner, PadOp) or _is_splat(operand):
+        if isinstance(operand.owner, PadOp) or is_filled(operand):
             op.operands[index] = _laid_out_like(outer, _part(operand, ranges, before(op)))
         else:
             _slice_in_place(operand, ranges, outer)
@@ -266,11 +246,11 @@ def _slice_in_place(value: SSAValue, ranges: Sequence[_Range], outer: _Resize) -
 
 
 def _part(value: SSAValue, ranges: Sequence[_Range], emit: Emitter) -> SSAValue:
-    """Return the slice of `value`, a pad or a constant with one element everywhere."""
-    if (elements := constant_elements(value)) is None:
+    """Return the slice of `value`, a pad or a tensor that is filled with one scalar."""
+    if isinstance(value.owner, PadOp):
         return _sliced(value, ranges, emit)
     sizes = [-((start - limit) // stride) for start, limit, stride in ranges]
-    return emit.constant(splat_of_type(elements, with_shape(value, sizes)))
+    return emit.broadcast(filling_scalar(value, emit), (), sizes)
 
 
 def _laid_out_like(outer: _Resize, value: SSAValue) -> SSAValue:
@@ -285,15 +265,3 @@ def _sliced(value: SSAValue, ranges: Sequence[_Range], emit: Emitter) -> SSAValu
     if all(each == (0, size, 1) for each, size in zip(ranges, shape_of(value), strict=True)):
         return value
     return emit.slice(value, *zip(*ranges, strict=True))
-
-
-def _is_splat(value: SSAValue) -> bool:
-    elements = constant_elements(value)
-    return elements is not None and splat(elements) is not None
-
-
-def _are_equal(first: SSAValue, second: SSAValue) -> bool:
-    """Whether two scalars are the same value or constants with the same bits."""
-    return first is second or (
-        (elements := constant_elements(first)) is not None and elements == constant_elements(second)
-    )

@@ -141,6 +141,14 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
         ),
         2 * (1 + 2) * 4,
     ),
+    "slices at constant places": (
+        program(along_rows(lambda x: lax.dynamic_slice_in_dim(x, 2, 12) - lax.dynamic_slice_in_dim(x, 9, 12)), ROWS),
+        4 + 4 * 4,
+    ),
+    "rows of one value in front": (
+        program(along_rows(lambda x: jnp.concatenate([jnp.full((2, 4), 7, x.dtype), x[:14]])), ROWS),
+        2 * 4,
+    ),
     "pad of a slice": (program(along_rows(lambda x: pad(x[:14], 2, 0)), ROWS), 2 * 4),
     "slice of a concatenation": (
         program(along_rows(lambda x: jnp.concatenate([jnp.zeros((1, 4), x.dtype), 2 * x])[:16]), ROWS),

@@ -1,0 +1,49 @@
+// RUN: sdy-opt %s -sdy-rewrite-as-slices-and-pads | filecheck %s
+
+sdy.mesh @mesh = <["x"=4]>
+
+// The second one would leave the operand.
+// CHECK-LABEL: func.func @dynamic_slices
+func.func @dynamic_slices(%arg0: tensor<12x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<i32>) -> (tensor<8x3xf32>, tensor<8x2xf32>, tensor<8x3xf32>) {
+  // CHECK:       stablehlo.slice %arg0 [2:10, 0:3] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
+  // CHECK-NEXT:  stablehlo.slice %arg0 [4:12, 0:2]
+  // CHECK-NEXT:  stablehlo.dynamic_slice %arg0, %arg1
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %nine = stablehlo.constant dense<9> : tensor<i32>
+  %less = stablehlo.constant dense<-1> : tensor<i32>
+  %0 = stablehlo.dynamic_slice %arg0, %two, %less, sizes = [8, 3] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<12x3xf32>, tensor<i32>, tensor<i32>) -> tensor<8x3xf32>
+  %1 = stablehlo.dynamic_slice %arg0, %nine, %less, sizes = [8, 2] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<12x3xf32>, tensor<i32>, tensor<i32>) -> tensor<8x2xf32>
+  %2 = stablehlo.dynamic_slice %arg0, %arg1, %less, sizes = [8, 3] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<12x3xf32>, tensor<i32>, tensor<i32>) -> tensor<8x3xf32>
+  return %0, %1, %2 : tensor<8x3xf32>, tensor<8x2xf32>, tensor<8x3xf32>
+}
+
+// CHECK-LABEL: func.func @concatenations
+func.func @concatenations(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>) -> (tensor<11xf32>, tensor<10xf32>, tensor<12xf32>) {
+  // CHECK:       stablehlo.pad %arg0, %arg1, low = [3], high = [0], interior = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+  // CHECK:       %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+  // CHECK:       stablehlo.pad %arg0, %[[ZERO]], low = [1], high = [1], interior = [0]
+  %0 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<3xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<1xf32>
+  %1 = stablehlo.concatenate %0, %arg0, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<3xf32>, tensor<8xf32>) -> tensor<11xf32>
+  %2 = stablehlo.concatenate %zero, %arg0, %zero, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<1xf32>, tensor<8xf32>, tensor<1xf32>) -> tensor<10xf32>
+  // CHECK:       stablehlo.concatenate
+  %3 = stablehlo.concatenate %zero, %arg0, %0, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<1xf32>, tensor<8xf32>, tensor<3xf32>) -> tensor<12xf32>
+  return %1, %2, %3 : tensor<11xf32>, tensor<10xf32>, tensor<12xf32>
+}
+
+// Zeros of different signs are different values.
+// CHECK-LABEL: func.func @zeros
+func.func @zeros(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<10xf32> {
+  // CHECK:       stablehlo.concatenate
+  %zero = stablehlo.constant dense<0.0> : tensor<1xf32>
+  %negative = stablehlo.constant dense<-0.0> : tensor<1xf32>
+  %0 = stablehlo.concatenate %zero, %arg0, %negative, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<1xf32>, tensor<8xf32>, tensor<1xf32>) -> tensor<10xf32>
+  return %0 : tensor<10xf32>
+}
+
+// CHECK-LABEL: func.func @pad_of_nothing
+func.func @pad_of_nothing(%arg0: tensor<0xf32>, %arg1: tensor<f32>) -> tensor<8xf32> {
+  // CHECK-NEXT:  stablehlo.broadcast_in_dim %arg1, dims = [] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<f32>) -> tensor<8xf32>
+  %0 = stablehlo.pad %arg0, %arg1, low = [5], high = [3], interior = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<0xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

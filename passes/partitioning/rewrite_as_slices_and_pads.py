@@ -1,0 +1,89 @@
+"""`sdy-rewrite-as-slices-and-pads`: dynamic slices at constant places, and concatenations with one scalar."""
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from sdy.dialect.constants import constant_number
+from sdy.ir.editing import AnalysisPreservingPass, replace
+from sdy.ir.shapes import shape_of
+from sdy.ir.walking import operations_of
+from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_resize
+from sdy.stablehlo.emitter import before
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.shape import ConcatenateOp
+from sdy.stablehlo.slicing import DynamicSliceOp
+
+
+class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
+    """Rewrite operations on split dimensions that are slices or pads in disguise, of which devices exchange few rows.
+
+    These are a `dynamic_slice` at constant places; a `concatenate` of a tensor and rows that are one scalar each,
+    before it, behind it or both; and a `pad` of a tensor without elements, which is a broadcast. Before::
+
+        sdy.mesh @mesh = <["x"=4]>
+        %c = stablehlo.constant dense<2> : tensor<i32>
+        %1 = stablehlo.dynamic_slice %0, %c, sizes = [8] [{"x"}] : (tensor<12xf32>, tensor<i32>) -> tensor<8xf32>
+        %2 = stablehlo.concatenate %zeros, %1, dim = 0 [{"x"}] : (tensor<4xf32>, tensor<8xf32>) -> tensor<12xf32>
+
+    After, with %zero from a broadcast or a constant::
+
+        %1 = stablehlo.slice %0 [2:10] [{"x"}] : (tensor<12xf32>) -> tensor<8xf32>
+        %2 = stablehlo.pad %1, %zero, low = [4], high = [0], interior = [0] [{"x"}] : tensor<12xf32>
+
+    Operations stay that have a sharding rule of their own, unreduced axes or dynamic sizes, and concatenations with
+    different values at both ends.
+    """
+
+    name = "sdy-rewrite-as-slices-and-pads"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in operations_of(op, *_REWRITES):
+            if may_resize(inner) and (value := _REWRITES[type(inner)](inner)) is not None:
+                assert isinstance(value.owner, Operation)
+                value.owner.attributes.update(inner.attributes)
+                replace(inner, [value])
+
+
+def _slice(op: DynamicSliceOp) -> SSAValue | None:
+    numbers = [constant_number(start) for start in op.start_indices]
+    sizes = op.slice_sizes.get_values()
+    # A start from which the slice would leave the operand counts as the nearest from which it does not.
+    starts = [
+        min(max(int(number), 0), whole - size)
+        for number, whole, size in zip(numbers, shape_of(op.operand), sizes, strict=True)
+        if number is not None
+    ]
+    if len(starts) < len(numbers):
+        return None
+    return before(op).slice(op.operand, starts, [start + size for start, size in zip(starts, sizes, strict=True)])
+
+
+def _pad(op: ConcatenateOp) -> SSAValue | None:
+    tensors = [index for index, operand in enumerate(op.operands) if not is_filled(operand)]
+    if len(tensors) != 1 or len(op.operands) == 1:
+        return None
+    [place], dim, emit = tensors, op.dimension.value.data, before(op)
+    filled = [operand for index, operand in enumerate(op.operands) if index != place]
+    scalars = [filling_scalar(operand, emit) for operand in filled]
+    if not all(are_equal(scalars[0], scalar) for scalar in scalars):
+        return None
+    low, high = ([0] * len(shape_of(op.result)) for _ in range(2))
+    low[dim], high[dim] = (sum(shape_of(operand)[dim] for operand in side) for side in (filled[:place], filled[place:]))
+    return emit.insert(PadOp(op.operands[place], scalars[0], low, high))
+
+
+def _broadcast(op: PadOp) -> SSAValue | None:
+    if 0 not in shape_of(op.operand):
+        return None
+    return before(op).broadcast(op.padding_value, (), shape_of(op.result))
+
+
+_REWRITES: dict[type[Operation], Callable[[Any], SSAValue | None]] = {
+    DynamicSliceOp: _slice,
+    ConcatenateOp: _pad,
+    PadOp: _broadcast,
+}
