@@ -99,6 +99,26 @@ def test_a_policy_cannot_split_along_a_manual_axis():
         sdy.propagate(sdy.parse(NESTED), policy)
 
 
+def test_the_automatic_partitioner_chooses_among_free_axes():
+    """Propagation did not end where it chose a layout along a manual axis for the result of a product."""
+    module = sdy.parse("""sdy.mesh @mesh = <["data"=2, "model"=4]>
+    func.func @main(%w: tensor<64x64xf32>, %x: tensor<256x64xf32>) -> tensor<256x64xf32> {
+      %0 = sdy.manual_computation(%w, %x) in_shardings=[<@mesh, [{?}, {?}]>, <@mesh, [{"data", ?}, {?}]>]
+          out_shardings=[<@mesh, [{"data", ?}, {?}]>] manual_axes={"data"}
+          (%a: tensor<64x64xf32>, %b: tensor<128x64xf32>) {
+        %1 = stablehlo.dot %b, %a : (tensor<128x64xf32>, tensor<64x64xf32>) -> tensor<128x64xf32>
+        %2 = stablehlo.dot %1, %a : (tensor<128x64xf32>, tensor<64x64xf32>) -> tensor<128x64xf32>
+        sdy.return %2 : tensor<128x64xf32>
+      } : (tensor<64x64xf32>, tensor<256x64xf32>) -> tensor<256x64xf32>
+      return %0 : tensor<256x64xf32>
+    }""")
+    w, x = (np.arange(size * 64, dtype=np.float32).reshape(size, 64) % 3 for size in (64, 256))
+    sdy.auto(module, hardware="cpu-8")
+    sdy.propagate(module)
+    sdy.partition(module)
+    np.testing.assert_array_equal(sdy.interpret(module, w, x)[0], x @ w @ w)
+
+
 @pytest.mark.parametrize("manual", ["x", "z"])
 @pytest.mark.parametrize("device", [0, 5, 14])
 def test_one_device_of_each_part_along_a_manual_axis_computes_alone(manual: str, device: int):
