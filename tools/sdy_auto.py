@@ -20,6 +20,7 @@ from sdy.passes.spmd.costs.hardware import Hardware, hardware_of, presets
 from sdy.text import format, parse
 from sdy.tools.command import guarded
 from sdy.tools.custom_call_rules import add_rules_option, take_rules
+from sdy.tools.imports import add_import_option, import_modules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         "--arguments-only", action="store_true", help="leave all that is computed in between to propagation"
     )
     add_rules_option(parser)
+    add_import_option(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the program with its shardings; - is standard output"
     )
@@ -117,6 +119,7 @@ def measure(output: str | None) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where the program or the hardware is wrong."""
+    import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     source = read(arguments.file)
     hardware = hardware_of(arguments.hardware)

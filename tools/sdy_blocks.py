@@ -22,6 +22,7 @@ from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, rea
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
+from sdy.tools.imports import add_import_option, import_modules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
@@ -63,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--split-reductions", type=int, default=0, metavar="N", help="reduce in up to N parts and a second stage"
     )
+    add_import_option(parser)
     parser.add_argument("--inputs", metavar="FILE.npz", help="read the inputs from this file (default: random ones)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="for random inputs (default: 0)")
     parser.add_argument("--check", action="store_true", help="compare with the program computed whole")
@@ -80,6 +82,7 @@ def _bytes(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
+    import_modules(arguments.imports)
     source = read(arguments.file)
     with progress():
         with at_work("parse"):

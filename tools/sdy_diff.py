@@ -13,6 +13,7 @@ from sdy.passes.driver import Source, read, write
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.custom_call_rules import add_rules_option, take_rules
+from sdy.tools.imports import add_import_option, import_modules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
@@ -45,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="show all changes, not the first of each kind alone")
     parser.add_argument("--golden", metavar="FILE.json", help="instead, write the layout of BEFORE there")
     add_rules_option(parser)
+    add_import_option(parser)
     arguments = parser.parse_args(argv)
     if (arguments.after is None) == (arguments.golden is None):
         parser.error("give either a second program or --golden")
@@ -53,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where a program or a golden layout is wrong."""
+    import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     sources = [read(path) for path in (arguments.before, arguments.after) if path is not None]
     with progress():

@@ -16,6 +16,7 @@ from sdy.passes.driver import Source, read
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, read_arrays
 from sdy.text import context, parse
 from sdy.tools.command import guarded
+from sdy.tools.imports import add_import_option, import_modules
 from sdy.tools.progress import progress
 from sdy.tools.split_input import split
 from sdy.tools.version import VersionAction
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="store_true",
         help="treat each part between '// -----' lines as a program of its own",
     )
+    add_import_option(parser)
     parser.add_argument("--inputs", metavar="FILE.npz", help="read the arguments of @main from this file")
     arguments = parser.parse_args(argv)
     return guarded(lambda: run(arguments))
@@ -50,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run each program of the file; the exit status is 1 where one goes wrong. Raises DiagnosticError."""
+    import_modules(arguments.imports)
     source = read(arguments.file)
     parts = split(source) if arguments.split_input_file else [source]
     return max([_run_part(part, arguments.inputs) for part in parts], default=0)

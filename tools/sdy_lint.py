@@ -20,6 +20,7 @@ from sdy.passes.driver import read, write
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.custom_call_rules import add_rules_option, take_rules
+from sdy.tools.imports import add_import_option, import_modules
 from sdy.tools.version import VersionAction
 
 _DESCRIPTION = f"""\
@@ -64,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name}", metavar="SIZE", help=f"{_HELP[name]}, by default {default}")
     parser.add_argument("--config", metavar="FILE.toml", help="read options from there, and not the working directory")
     add_rules_option(parser)
+    add_import_option(parser)
     parser.add_argument("--baseline", metavar="FILE.json", help="do not tell what is in there")
     parser.add_argument(
         "--write-baseline", metavar="FILE.json", help="instead of telling it, write what is found there"
@@ -85,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_names([arguments.explain])
         sys.stdout.write(_page(RULES[arguments.explain]))
         return 0
+    import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     options = _options(arguments)
     kept = Baseline.read(read(arguments.baseline)) if arguments.baseline else Baseline({})

@@ -32,6 +32,7 @@ options:
   --pass-pipeline=TEXT           run 'builtin.module(PASS{OPTION=VALUE ...},...)'
   --custom-call-rules=FILE       take the sharding rules of custom calls from FILE, `target: operands -> results` on a
                                  line
+  --import=MODULE                import this module first, or this .py file, as one that registers operators
   --split-input-file             treat each part between '// -----' lines as a file of its own
   --verify-diagnostics           check the diagnostics against 'expected-error' and such comments
   --allow-unregistered-dialect   accept operations of dialects that are not known
@@ -68,6 +69,7 @@ class Arguments:
     file: str = STANDARD_STREAM
     output: str = STANDARD_STREAM
     custom_call_rules: str | None = None
+    imports: list[str] = field(default_factory=list[str])
     passes: list[ModulePass] = field(default_factory=list[ModulePass])
     split_input_file: bool = False
     verify_diagnostics: bool = False
@@ -120,11 +122,12 @@ class Arguments:
 
 
 _CUSTOM_CALL_RULES = "custom-call-rules"
+_IMPORT = "import"
 _ELIDE = "mlir-elide-elementsattrs-if-larger"
 _EXPLAIN = "sdy-explain"
 _FOR_JAXLIB = "for-jaxlib"
 _TARGET = "target-version"
-_VALUED = ("o", "pass-pipeline", _CUSTOM_CALL_RULES, _ELIDE, _EXPLAIN, _FOR_JAXLIB, _TARGET)
+_VALUED = ("o", "pass-pipeline", _CUSTOM_CALL_RULES, _IMPORT, _ELIDE, _EXPLAIN, _FOR_JAXLIB, _TARGET)
 _TEXT_ONLY = (
     "split_input_file",
     "mlir_print_op_generic",
@@ -160,6 +163,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             arguments.output = value
         elif name == _CUSTOM_CALL_RULES:
             arguments.custom_call_rules = value
+        elif name == _IMPORT:
+            arguments.imports.append(value)
         elif name == "pass-pipeline":
             from sdy.passes.spec import parse_pipeline
 
@@ -301,6 +306,10 @@ def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | bytes
 
 def run(arguments: Arguments) -> int:
     """Do what `arguments` ask and return the exit status; nothing is written unless all of the input succeeds."""
+    if arguments.imports:
+        from sdy.tools.imports import import_modules
+
+        import_modules(arguments.imports)
     if arguments.custom_call_rules is not None:
         from sdy.tools.custom_call_rules import take_rules
 

@@ -12,6 +12,7 @@ from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.custom_call_rules import add_rules_option, take_rules
 from sdy.tools.devices import check_enough, enough_devices
+from sdy.tools.imports import add_import_option, import_modules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 from sdy.tools.version import VersionAction
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--compile", action="store_true", help="have XLA compile the program, and show its figures too")
     add_rules_option(parser)
+    add_import_option(parser)
     parser.add_argument("--force", action="store_true", help="replace a file that is no report")
     arguments = parser.parse_args(argv)
     return guarded(lambda: run(arguments))
@@ -53,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     output: str = arguments.output or f"{Path(arguments.file).stem.strip('-') or 'report'}.html"
     if not arguments.force:
         check_replaceable(output)
+    import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     source = read(arguments.file)
     with progress():

@@ -20,6 +20,7 @@ from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
 from sdy.tools.custom_call_rules import add_rules_option, take_rules
 from sdy.tools.devices import check_enough, enough_devices
+from sdy.tools.imports import add_import_option, import_modules
 from sdy.tools.progress import progress
 from sdy.tools.run_account import RunAccount, count_operations, count_shardings, show
 from sdy.tools.terminal import Terminal
@@ -73,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="for random inputs (default: 0)")
     parser.add_argument("--inputs", metavar="FILE.npz", help="read the inputs from this file")
     add_rules_option(parser)
+    add_import_option(parser)
     parser.add_argument(
         "--check",
         action=argparse.BooleanOptionalAction,
@@ -102,6 +104,7 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
+    import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     with progress():
         account = _account(arguments)

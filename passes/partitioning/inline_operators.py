@@ -9,7 +9,7 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import error, quoted
 from sdy.ir.walking import operations, operations_at_top
 from sdy.operators.call import OperatorCall, call_of
-from sdy.operators.registry import find_operator
+from sdy.operators.registry import operator_of
 from sdy.passes.common.regions import inline_body
 from sdy.passes.common.symbols import Symbols
 
@@ -58,7 +58,7 @@ class _Programs:
         return main.body
 
     def _make(self, op: Operation, call: OperatorCall) -> FuncOp:
-        operator = find_operator(call.operator)
+        operator = operator_of(call)
         if operator is None:
             raise error(op, f"no operator '{call.operator}' is registered: import what registers it")
         try:

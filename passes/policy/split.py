@@ -6,7 +6,7 @@ from dataclasses import replace
 from xdsl.ir import Operation, Use
 from xdsl.rewriter import InsertPoint
 
-from sdy.axes import AxisRef, is_prefix
+from sdy.axes import AxisRef, is_prefix, merge_sub_axes
 from sdy.diagnostics import error, warn
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.dialect.ops import ShardingConstraintOp
@@ -15,7 +15,7 @@ from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import insert_for_use
 from sdy.mesh import Mesh
 from sdy.operators.call import call_of
-from sdy.operators.registry import find_operator, operator_rule_of
+from sdy.operators.registry import operator_of, operator_rule_of
 from sdy.passes.common.manual_axes import ManualAxes
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.rules import sharding_rule
@@ -23,8 +23,11 @@ from sdy.sharding import TensorSharding
 from sdy.warning_categories import LostShardingWarning
 
 
-def split(op: Operation, *, operand: int, dim: int, axis: str) -> None:
+def split(op: Operation, *, operand: int, dim: int, axis: str, num: int | None = None) -> None:
     """Compute `op` in parts along dimension `dim` of operand number `operand`, over a mesh axis.
+
+    With `num`, as in nnScaler, there are that many parts over a part of the axis: the major part that splits nothing of
+    the operation yet. An axis of size 8 can split a dimension in 2 parts and then another one in 4.
 
     All of its tensors that have the factor of that dimension are split; the others are whole or partial, as the
     sharding rule says. Operands are split for this operation alone, by sharding constraints. All other dimensions
@@ -36,7 +39,7 @@ def split(op: Operation, *, operand: int, dim: int, axis: str) -> None:
         DiagnosticError: the operation cannot be split so; the message says why.
     """
     try:
-        shardings = _chosen_shardings(op, operand, dim, axis)
+        shardings = _chosen_shardings(op, operand, dim, axis, num)
     except _CannotSplitError as reason:
         who, argument = _names(op, operand)
         raise error(op, f"{who} cannot be split along dimension {dim} of {argument}: {reason}") from None
@@ -52,7 +55,7 @@ class _CannotSplitError(Exception):
 def _names(op: Operation, operand: int) -> tuple[str, str]:
     """What an operation and its operand are called."""
     call = call_of(op)
-    operator = find_operator(call.operator) if call else None
+    operator = operator_of(call) if call else None
     if call is None or operator is None:
         return f"'{op.name}' op", f"operand {operand}"
     arguments = operator.tensor_names(call)
@@ -60,7 +63,7 @@ def _names(op: Operation, operand: int) -> tuple[str, str]:
     return f"operator '{call.name}'", name
 
 
-def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str) -> dict[int, TensorSharding]:
+def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str, num: int | None) -> dict[int, TensorSharding]:
     """The new shardings of those tensors of `op` that are split: operands, then results, by their number."""
     rule = sharding_rule(op)
     if rule is None:
@@ -73,6 +76,7 @@ def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str) -> dict[
     mesh_name, mesh = _mesh_with(op, axis)
     if AxisRef(axis) not in _free_axes(op, mesh):
         raise _CannotSplitError(f"axis '{axis}' is manual around it, where a device has one part along it already")
+    part_of_axis = AxisRef(axis) if num is None else _part_of_axis(op, axis, num, mesh)
     shardings: dict[int, TensorSharding] = {}
     for tensor, place in _places(rule, factor):
         name = f"operand {tensor}" if tensor < len(op.operands) else f"result {tensor - len(op.operands)}"
@@ -82,17 +86,32 @@ def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str) -> dict[
         if rule.tensors[tensor][place][0] != factor:
             raise _CannotSplitError(f"it is not the first factor of dimension {place} of {name}")
         for index, axes in enumerate(current.dim_axes):
-            if any(axis == other.name for other in axes):
+            if any(part_of_axis.overlaps(other) for other in axes):
                 raise _CannotSplitError(f"axis '{axis}' splits dimension {index} of {name} already")
         part = current.dims[place]
         if part.is_closed:
             raise _CannotSplitError(f"dimension {place} of {name} has a sharding already, {dim_sharding_text(part)}")
-        part = replace(part, axes=(*part.axes, AxisRef(axis)))
+        part = replace(part, axes=merge_sub_axes((*part.axes, part_of_axis), mesh))
         size, parts = rule.factor_sizes[factor], part.sharded_size(mesh)
         if size % parts:
             raise _CannotSplitError(f"its size {size} is not divided by {parts}, the number of parts")
         shardings[tensor] = current.with_dim(place, part)
     return shardings
+
+
+def _part_of_axis(op: Operation, axis: str, num: int, mesh: Mesh) -> AxisRef:
+    """The major part of size `num` of an axis, behind those parts of it that split the operation already."""
+    size = mesh.axis_size(axis)
+    chosen = [_chosen(op, tensor) for tensor in range(len(op.operands) + len(op.results))]
+    taken = [
+        used for sharding in chosen if sharding for axes in sharding.dim_axes for used in axes if used.name == axis
+    ]
+    start = max((used.end_in(mesh) for used in taken), default=1)
+    left = size // start
+    if num < 2 or left % num:
+        rest = f", of which {left} are left" if start > 1 else ""
+        raise _CannotSplitError(f"num={num} must be at least 2 and divide axis '{axis}' of size {size}{rest}")
+    return AxisRef(axis) if num == size else AxisRef(axis, start, num)
 
 
 def _why_whole(op: Operation, rule: OpShardingRule, factor: int) -> str | None:

@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint
 from sdy.dialect.attributes import OPERATOR, SHARDING_RULE, OpShardingRuleAttr
 from sdy.ir.shapes import tensor_of
 from sdy.operators.call import OperatorCall
-from sdy.operators.registry import find_operator
+from sdy.operators.registry import operator_of
 from sdy.operators.transforms import Padded
 from sdy.passes.spmd.operator_parts import Axes, OperatorParts, counts_of_parts, factor_axes
 from sdy.passes.spmd.padded_site import PaddedSite
@@ -127,6 +127,6 @@ def _axes(site: Site[Operation], rule: "OperatorRule") -> Sequence[Axes]:
 
 
 def _operator(call: OperatorCall) -> "Operator":
-    operator = find_operator(call.operator)
+    operator = operator_of(call)
     assert operator is not None
     return operator

@@ -4,6 +4,7 @@
     gradient(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))     its gradient
     tangent(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))      its tangent
     batched(matmul_custom(h=8), batch=(True, False))              many at once
+    key_data(dropout(), operands=((0, 'threefry2x32', 0, 2),), results=())    random keys passed as their data
     padded(f(), operands=((7,),), results=((8,),))                the leading part of padded operands
 
 It is an expression of Python, in which calls and literals are all that there is.
@@ -12,7 +13,7 @@ It is an expression of Python, in which calls and literals are all that there is
 import ast
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from xdsl.dialects.builtin import StringAttr
@@ -20,24 +21,37 @@ from xdsl.ir import Operation
 
 from sdy.diagnostics import error
 from sdy.dialect.attributes import OPERATOR
+from sdy.operators.arguments import literal_text
 from sdy.operators.shapes import size_given
-from sdy.operators.transforms import Batched, Gradient, Padded, Tangent, Transform
+from sdy.operators.transforms import Batched, Gradient, KeyData, Padded, Tangent, Transform
 
 TRANSFORMS: dict[str, type[Transform]] = {
     "gradient": Gradient,
     "tangent": Tangent,
     "batched": Batched,
     "padded": Padded,
+    "key_data": KeyData,
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OperatorCall:
-    """The name of an operator, its arguments that are no tensors by their names, and what is made of the operator."""
+    """The name of an operator, its arguments that are no tensors by their names, and the transforms of the operator.
+
+    Of an operator that was registered several times, `version` counts from 0. Two calls are equal if they are written
+    alike: 1, 1.0 and True are different arguments. An argument may hold tensors, for each of which it has an Ellipsis.
+    """
 
     operator: str
     arguments: tuple[tuple[str, Any], ...] = ()
     transforms: tuple[Transform, ...] = ()
+    version: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OperatorCall) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
 
     def then(self, transform: Transform) -> "OperatorCall":
         """What `transform` makes of this."""
@@ -56,16 +70,21 @@ class OperatorCall:
 
     @property
     def name(self) -> str:
-        """What is called, without arguments and padding: `matmul_custom`, `gradient(matmul_custom)`."""
+        """What is called, without arguments and how tensors are passed: `matmul_custom`, `gradient(matmul_custom)`."""
         name = self.operator
         for transform in self.transforms:
-            if isinstance(transform, Padded):
+            if isinstance(transform, Padded | KeyData):
                 continue
             name = f"{_name_of(transform)}({name})"
         return name
 
     def __str__(self) -> str:
-        text = f"{self.operator}({_written(dict(self.arguments))})"
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        version = f".v{self.version}" if self.version else ""
+        text = f"{self.operator}{version}({_written(dict(self.arguments))})"
         for transform in self.transforms:
             text = f"{_name_of(transform)}({text}, {_written(asdict(transform))})"
         return text
@@ -106,12 +125,18 @@ def parse_call(text: str) -> OperatorCall:
 
 
 def _call(tree: ast.expr) -> OperatorCall:
-    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):
+    if not isinstance(tree, ast.Call):
         raise TypeError
     values = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in tree.keywords}
-    if tree.func.id in TRANSFORMS:
-        return _call(tree.args[0]).then(TRANSFORMS[tree.func.id](**values))
-    return OperatorCall(tree.func.id, tuple(values.items()))
+    match tree.func:
+        case ast.Name(id=name) if name in TRANSFORMS:
+            return _call(tree.args[0]).then(TRANSFORMS[name](**values))
+        case ast.Name(id=name):
+            return OperatorCall(name, tuple(values.items()))
+        case ast.Attribute(value=ast.Name(id=name), attr=version):
+            return OperatorCall(name, tuple(values.items()), version=int(version.removeprefix("v")))
+        case _:
+            raise TypeError
 
 
 def _name_of(transform: Transform) -> str:
@@ -119,4 +144,4 @@ def _name_of(transform: Transform) -> str:
 
 
 def _written(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+    return ", ".join(f"{name}={literal_text(value)}" for name, value in values.items())

@@ -12,6 +12,7 @@ with `+`, the outputs that lack it are then to be summed; with `^` it may not be
     annotation = parse_operator("m^ kd+, kd+ n -> m^ n")
 """
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +37,9 @@ _GRAMMAR = r"""
     %import common.WS
     %ignore WS
 """
+
+_JOINED = re.compile(r"(?<!\w)(\d+[+^]|\d+(?!\d)|[^\W\d]\w*[+^])([\w*]+)")
+"""Two identifiers without a space between them, as `1m` or `a+b`."""
 
 _WORDS = {
     "_ARROW": "`->`",
@@ -72,6 +76,9 @@ def parse_operator(text: str) -> OperatorAnnotation:
     Raises:
         AnnotationError: it can't be read, or contradicts itself.
     """
+    if joined := _JOINED.search(text):
+        shown = f"{text}\n{' ' * joined.end(1)}^"
+        raise AnnotationError(f"write a space between identifiers, `{joined[1]} {joined[2]}`", shown, joined.end(1))
     tree = _NOTATION.parse(text)
     try:
         return _ToAnnotation().transform(tree)

@@ -19,7 +19,7 @@ class Fitted:
     """An annotation without `*` and without what is no tensor, and the size of each of its identifiers."""
 
     annotation: OperatorAnnotation
-    sizes: Mapping[str, int]
+    sizes: dict[str, int]
 
     @property
     def output_shapes(self) -> tuple[Shape, ...]:

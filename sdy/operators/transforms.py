@@ -131,4 +131,36 @@ class Padded:
         return self.operands
 
 
-Transform = Gradient | Tangent | Batched | Padded
+@dataclass(frozen=True, slots=True)
+class KeyData:
+    """The operator with random keys passed as the integers that they are made of, a dimension more.
+
+    The keys are given by the number of the operand or result, the name of their implementation, their rank, and the
+    number of integers of each.
+    """
+
+    operands: tuple[tuple[int, str, int, int], ...]
+    results: tuple[tuple[int, str, int, int], ...]
+
+    def apply(self, fitted: Fitted, shapes: Sequence[Shape]) -> Fitted:
+        """Return the annotation of the operator on the data of keys. `shapes` are those of the operands with data."""
+
+        def with_data(tensors: Sequence[Tensor], keys: Sequence[tuple[int, str, int, int]]) -> tuple[Tensor, ...]:
+            changed = list(tensors)
+            for index, _, rank, size in keys:
+                changed[index] = (*changed[index][:rank], (Identifier(str(size), Reduction.WHOLE),))
+            return tuple(changed)
+
+        annotation = OperatorAnnotation(
+            with_data(fitted.annotation.tensor_inputs, self.operands),
+            with_data(fitted.annotation.tensor_outputs, self.results),
+        )
+        return Fitted(annotation, fitted.sizes | {str(size): size for *_, size in (*self.operands, *self.results)})
+
+    def shapes_before(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
+        """Return the shapes of the operator's operands, keys among them."""
+        ranks = {index: rank for index, _, rank, _ in self.operands}
+        return [shape[: ranks.get(index, len(shape))] for index, shape in enumerate(shapes)]
+
+
+Transform = Gradient | Tangent | Batched | Padded | KeyData

@@ -175,3 +175,35 @@ def test_under_a_mesh_it_is_checked_on_one_device():
     operator = registered("b d -> b d", softmax)
     with jax.set_mesh(mesh), pytest.raises(AnnotationError, match=re.escape("Write `b d^ -> b d^`")):
         jax.jit(operator)(X)
+
+
+def multiplied(x: jax.Array, y: jax.Array) -> jax.Array:
+    return x * y
+
+
+def multiplied_thrice(x: jax.Array, y: jax.Array, z: jax.Array) -> jax.Array:
+    return x * y * z
+
+
+@pytest.mark.parametrize(
+    ("annotation", "function", "shapes", "names", "right"),
+    [
+        ("m k+, q+ n -> m n", matmul, [(4, 8), (8, 6)], "`k` and `q`", "m k+, k+ n -> m n"),
+        ("m k+, q^ n -> m n", matmul, [(4, 8), (8, 6)], "`k` and `q`", "m k+, k+ n -> m n"),
+        ("a b, c d+ -> a b", multiplied, [(8, 6), (8, 6)], "`a` and `c`", "a b, a d+ -> a b"),
+        ("a, b^, c^ -> a", multiplied_thrice, [(8,), (8,), (8,)], "`a` and `b` and `c`", "a, a, a -> a"),
+        ("a, b^ -> a", multiplied, [(2,), (2,)], "`a` and `b`", "a, a -> a"),
+    ],
+)
+def test_one_dimension_with_two_names(
+    annotation: str, function: Function[Any], shapes: list[tuple[int, ...]], names: str, right: str
+):
+    operator = registered(annotation, function)
+    message = f"{names} are one dimension, but have different names in the annotation"
+    with pytest.raises(AnnotationError, match=re.escape(message)) as refusal:
+        jax.jit(operator)(*map(jnp.ones, shapes))
+    assert str(refusal.value).endswith(f"Write `{right}`")
+
+
+def test_equal_sizes_that_are_different_dimensions_hold():
+    jax.jit(registered("m k+, k+ n -> m n", matmul))(jnp.ones((8, 8)), jnp.ones((8, 8)))

@@ -417,7 +417,7 @@ WRONG_REGISTRATIONS: dict[str, tuple[Any, Any, str | None, str]] = {
         "a -> a",
         takes_one,
         "my op",
-        "operator 'my op': the name must be an identifier, and none of gradient, tangent, batched, padded",
+        "operator 'my op': the name must be an identifier, and none of gradient, tangent, batched, padded, key_data",
     ),
 }
 
@@ -447,7 +447,7 @@ WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "an array": (
         lambda: operator(array(4, 8), array(8, 2), array(3)),
-        "operator 'operator': argument 'h' is an array: write its dimensions in the annotation",
+        "operator 'operator': argument 'h' is an array: write its dimensions in the annotation, `1` for a scalar",
     ),
     "not inferred": (
         lambda: matmul_and_view(array(8, 16), array(16, 4), 3),
@@ -456,7 +456,7 @@ WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "not written": (
         lambda: jax.jit(lambda x, w: operator(x, w, print))(array(4, 8), array(8, 2)),
         "operator 'operator': argument 'h' is <built-in function print>, which can't be written into a program: "
-        "pass a number, a string, None or a tuple of such",
+        "pass a number, a string, None, or a tuple, list or dict of such",
     ),
 }
 

@@ -28,6 +28,11 @@ def row_sums(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
     return x.sum(1) + y.sum(), x
 
 
+@sdy.register_op("m k^, k^ n -> m n", name="matmul_of_two")
+def matmul_of_two(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x @ w
+
+
 def module_of(function: Function[Any], *shapes: tuple[int, ...]) -> Any:
     """The module of a function of unsharded arrays, which has a mesh."""
     module = sdy.from_jax(function, *(jax.ShapeDtypeStruct(shape, "float32") for shape in shapes))
@@ -217,3 +222,60 @@ def test_a_closed_result_is_not_split_and_told_as_it_is_written():
     module = sdy.parse(ADD.replace("%arg1 : t", given))
     with pytest.raises(DiagnosticError, match=re.escape('dimension 0 of result 0 has a sharding already, {"data"}')):
         sdy.split(named(module, "stablehlo.add"), operand=0, dim=0, axis="model")
+
+
+def test_num_splits_over_parts_of_an_axis():
+    module = module_of(matmul_of_two, (8, 6), (6, 4))
+    op = named(module, "matmul_of_two")
+    sdy.split(op, operand=0, dim=0, axis="data", num=2)
+    sdy.split(op, operand=1, dim=1, axis="data", num=2)
+    result = sdy.get_sharding(op.results[0])
+    assert result is not None
+    assert [list(map(str, axes)) for axes in result.dim_axes] == [['"data":(1)2'], ['"data":(2)2']]
+    sdy.propagate(module)
+    sdy.partition(module)
+    assert "(tensor<4x6xf32>, tensor<6x2xf32>) -> tensor<4x2xf32>" in sdy.format(module)
+
+
+def test_all_parts_of_an_axis_are_the_axis():
+    op = named(module_of(matmul_of_two, (8, 6), (6, 4)), "matmul_of_two")
+    for _ in range(2):
+        sdy.split(op, operand=0, dim=0, axis="data", num=2)
+    result = sdy.get_sharding(op.results[0])
+    assert result is not None
+    assert [list(map(str, axes)) for axes in result.dim_axes] == [['"data"'], []]
+
+
+@pytest.mark.parametrize(
+    ("taken", "num", "message"),
+    [
+        (None, 3, "num=3 must be at least 2 and divide axis 'data' of size 4"),
+        (None, 1, "num=1 must be at least 2 and divide axis 'data' of size 4"),
+        (2, 4, "num=4 must be at least 2 and divide axis 'data' of size 4, of which 2 are left"),
+        (4, 2, "num=2 must be at least 2 and divide axis 'data' of size 4, of which 1 are left"),
+    ],
+)
+def test_num_that_does_not_divide_an_axis(taken: int | None, num: int, message: str):
+    op = named(module_of(matmul_of_two, (8, 6), (6, 4)), "matmul_of_two")
+    if taken is not None:
+        sdy.split(op, operand=0, dim=0, axis="data", num=taken)
+    with pytest.raises(DiagnosticError, match=re.escape(message)):
+        sdy.split(op, operand=1, dim=1, axis="data", num=num)
+
+
+def test_a_policy_that_finds_no_operator_is_told_of():
+    def policy(operations: Sequence[Operation]) -> None:
+        for op in operations:
+            if sdy.operator_name(op) == "matmul_of_tow":
+                sdy.split(op, operand=0, dim=0, axis="data")
+
+    module = module_of(matmul_of_two, (8, 6), (6, 4))
+    with capture() as told:
+        sdy.propagate(module, policy)
+    message = "policy 'policy' splits no operation: the operators of this program are 'matmul_of_two'"
+    assert [each.message.startswith(message) for each in told] == [True]
+    assert told[0].location is not None
+    assert told[0].location.filename == __file__
+    with capture() as told:
+        sdy.propagate(module_of(lambda x: x + 1, (8, 6)), policy)
+    assert not told

@@ -7,6 +7,7 @@ side, is what it makes of all of them. Of half of the columns and the other half
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain, combinations
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 from warnings import warn
@@ -31,6 +32,8 @@ _SPLIT_SIZE = 4
 """The size of an identifier that is split, if it has so many."""
 _WHOLE_SIZE = 8
 """The most of one that is not."""
+_MOST_ALIKE = 4
+"""So many identifiers of the size of another are tried as being one with it."""
 _MOST_ELEMENTS = 1 << 20
 """So many elements of arguments are computed with where the function does not take few."""
 
@@ -56,14 +59,22 @@ def check_parts(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax
 
 
 def _trials(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax.ShapeDtypeStruct]) -> Iterator["_Trial"]:
-    """The call with small arrays, and with such as it is called with if these have not too many elements."""
+    """The call with small arrays, and with such as it is called with if these have not too many elements.
+
+    Identifiers of one size are first told apart by whether they may be split, and then are small alike.
+    """
     fitted = operator.fit_call(call, [each.shape for each in types])
-    sizes = {name: _small(fitted.annotation, name, size) for name, size in fitted.sizes.items()}
-    given = zip(fitted.annotation.tensor_inputs, types, strict=True)
-    small = [jax.ShapeDtypeStruct(_shape(tensor, each.shape, sizes), each.dtype) for tensor, each in given]
-    yield _Trial(operator, call.with_sizes(sizes), small)
+    small = {name: _small(fitted.annotation, name, size) for name, size in fitted.sizes.items()}
+    least: dict[int, int] = {}
+    for name, size in fitted.sizes.items():
+        least[size] = min(small[name], least.get(size, size))
+    alike = {name: size if name.isdecimal() else least[size] for name, size in fitted.sizes.items()}
+    for sizes in [small] if small == alike else [small, alike]:
+        given = zip(fitted.annotation.tensor_inputs, types, strict=True)
+        arrays = [jax.ShapeDtypeStruct(_shape(tensor, each.shape, sizes), each.dtype) for tensor, each in given]
+        yield _Trial(operator, call.with_sizes(sizes), arrays, fitted.sizes)
     if sum(prod(each.shape) for each in types) <= _MOST_ELEMENTS:
-        yield _Trial(operator, call, types)
+        yield _Trial(operator, call, types, fitted.sizes)
 
 
 def _small(annotation: OperatorAnnotation, name: str, size: int) -> int:
@@ -87,6 +98,8 @@ class _Trial:
     operator: "JaxOperator"
     call: OperatorCall
     types: Sequence[jax.ShapeDtypeStruct]
+    given: Mapping[str, int]
+    """The sizes of identifiers in the call that is checked."""
 
     @property
     def fitted(self) -> Fitted:
@@ -117,28 +130,80 @@ class _Trial:
         ]
 
     def check(self, name: str, whole: Sequence[Array]) -> None:
-        """Raise AnnotationError where the parts along `name`, combined as is said, are not `whole`."""
-        rule = self.operator.rule(self.call, [each.shape for each in self.types], [result.shape for result in whole])
+        """Raise AnnotationError where the parts along `name`, combined as is said, are not `whole`.
+
+        A function that takes no part of `name` alone may take it with the same part of others, which then are one.
+        """
         try:
-            call = self.call.with_sizes({name: self.fitted.sizes[name] // _PARTS})
-            parts = [self.compute(call, self._part(rule, name, number)) for number in range(_PARTS)]
-        except Exception:  # as above
+            parts = self._parts([name], whole)
+        except Exception as refusal:  # as above
+            if others := self._one_with(name, whole):
+                raise self._error_of_one(name, others, refusal) from None
             return
+        if (found := self._wrong_output([name], parts, whole)) is not None:
+            raise self._error(name, *found)
+
+    def _one_with(self, name: str, whole: Sequence[Array]) -> tuple[str, ...]:
+        """The identifiers that must be split with `name`, and then make the whole; none if there are no such."""
+        sizes, given = self.fitted.sizes, self.given
+        alike = [
+            other
+            for other in sizes
+            if other != name and not other.isdecimal() and sizes[other] == sizes[name] and given[other] == given[name]
+        ][:_MOST_ALIKE]
+        for others in chain.from_iterable(combinations(alike, count) for count in range(1, len(alike) + 1)):
+            try:
+                parts = self._parts([name, *others], whole)
+            except Exception:  # as above
+                continue
+            if self._wrong_output([name, *others], parts, whole) is None:
+                return others
+        return ()
+
+    def _rule(self, whole: Sequence[Array]) -> OperatorRule:
+        return self.operator.rule(self.call, [each.shape for each in self.types], [result.shape for result in whole])
+
+    def _parts(self, names: Sequence[str], whole: Sequence[Array]) -> list[list[Array]]:
+        """What the function gives for each part of the arguments along `names` together."""
+        factors = [self._rule(whole).factors[name] for name in names]
+        mappings = self._rule(whole).rule.operands
+        call = self.call.with_sizes({name: self.fitted.sizes[name] // _PARTS for name in names})
+
+        def part(argument: Array, mapping: Sequence[Sequence[int]], number: int) -> Array:
+            for factor in factors:
+                if (dim := _dim_of(mapping, factor)) is not None:
+                    argument = np.split(argument, _PARTS, dim)[number]
+            return argument
+
+        return [
+            self.compute(call, [part(*each, number) for each in zip(self.arguments, mappings, strict=True)])
+            for number in range(_PARTS)
+        ]
+
+    def _wrong_output(
+        self, names: Sequence[str], parts: Sequence[Sequence[Array]], whole: Sequence[Array]
+    ) -> tuple[str, str] | None:
+        """How the parts of an output are combined that do not make the whole, and where; None if all do."""
+        rule = self._rule(whole)
         for index, (mapping, expected, *of_parts) in enumerate(zip(rule.rule.results, whole, *parts, strict=True)):
-            dim = _dim_of(mapping, rule.factors[name])
+            dims = {_dim_of(mapping, rule.factors[name]) for name in names} - {None}
+            dim = next(iter(dims), None)
             combined = np.concatenate(of_parts, dim) if dim is not None else reduce(np.add, of_parts)
             if (difference := _difference(combined, expected)) is not None:
-                how = "added up" if dim is None else "put side by side"
-                raise self._error(name, how, f"output {index} is {difference}")
+                return "added up" if dim is None else "put side by side", f"output {index} is {difference}"
+        return None
 
-    def _part(self, rule: OperatorRule, name: str, number: int) -> list[Array]:
-        """The part of each argument that the device with this number has."""
-        factor = rule.factors[name]
-        dims = [_dim_of(mapping, factor) for mapping in rule.rule.operands]
-        return [
-            argument if dim is None else np.split(argument, _PARTS, dim)[number]
-            for argument, dim in zip(self.arguments, dims, strict=True)
-        ]
+    def _error_of_one(self, name: str, others: Sequence[str], refusal: Exception) -> Exception:
+        annotation = self.fitted.annotation
+        identifier = next(each for each in annotation.identifiers if each.name == name)
+        right = annotation.mapped(
+            lambda tensor: tuple(tuple(identifier if part.name in others else part for part in dim) for dim in tensor)
+        )
+        listed = " and ".join(f"`{each}`" for each in (name, *others))
+        return self.operator.error(
+            f"{listed} are one dimension, but have different names in the annotation `{annotation}`: the function "
+            f"takes no part of `{name}` alone ({refusal}). Write `{right}`"
+        )
 
     def _error(self, name: str, how: str, found: str) -> Exception:
         fitted = self.fitted

@@ -17,10 +17,14 @@ from xdsl.ir import Attribute
 
 from sdy.narrowing import is_list, is_tuple
 from sdy.operators.annotation import ONE_ELEMENT
+from sdy.operators.arguments import holds_tensors, is_container, leaves, literal_text, with_leaves
 from sdy.operators.call import OperatorCall
 from sdy.operators.operator import AnnotationMaker, Operator
-from sdy.operators.transforms import Tangent
+from sdy.operators.transforms import KeyData, Tangent
 from sdy.passes.jax.operators.check import check_parts
+from sdy.passes.jax.operators.keys import is_key, keys_among, with_data, with_keys
+from sdy.passes.jax.operators.parameters import may_be_container, may_be_none
+from sdy.passes.jax.operators.place import Place
 from sdy.passes.jax.operators.primitive import apply
 from sdy.passes.jax.operators.program import program_of, refusal_of, sees_all_elements
 from sdy.passes.jax.operators.traced import traced_call
@@ -32,7 +36,7 @@ _inside: ContextVar[bool] = ContextVar("inside_operator", default=False)
 
 def _array(value: Any) -> jax.Array:
     """An argument as the operands of an operation are: of its own type, whatever it is combined with."""
-    array = jnp.asarray(value)
+    array = value if isinstance(value, jax.Array) else jnp.asarray(value)
     return jax.lax.convert_element_type(array, array.dtype) if jax.typeof(array).weak_type else array
 
 
@@ -57,12 +61,23 @@ class JaxOperator(Operator):
         backward: "JaxOperator | None",
         check: bool,
     ) -> None:
-        super().__init__(name, annotation, list(signature.parameters))
+        parameters = signature.parameters
+        super().__init__(
+            name,
+            annotation,
+            list(parameters),
+            optional=[name for name, parameter in parameters.items() if may_be_none(parameter)],
+            containers=[name for name, parameter in parameters.items() if may_be_container(parameter)],
+        )
         self._function = function
+        self._place = Place.of(function)
         self._signature = signature
         self.backward = backward
         self._check = check
         update_wrapper(self, function)
+
+    def replaces(self, other: Operator) -> bool:
+        return isinstance(other, JaxOperator) and self._place.is_again(other._place)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function; in a program that is traced, add one operation that calls it.
@@ -77,22 +92,56 @@ class JaxOperator(Operator):
         except TypeError as mistake:
             raise self.error(str(mistake)) from None
         bound.apply_defaults()
-        operands = {name: _array(value) for name, value in bound.arguments.items() if self._is_tensor(name, value)}
-        values = {name: value for name, value in bound.arguments.items() if name not in operands}
-        arrays = tuple(operands.values())
+        arrays, values = self._separated(bound.arguments)
         # Where each device runs a program of its own, the arrays are its parts already.
         is_local = bool(jax.sharding.get_abstract_mesh().manual_axes)
         if is_local or not any(isinstance(array, Tracer) for array in arrays):
             return self.run(arrays, values).result
-        call = OperatorCall(self.name, tuple((name, self._literal(name, value)) for name, value in values.items()))
-        types = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays)
-        outcome = evaluate(self, call, types)
+        arguments = tuple((name, self._literal(name, value)) for name, value in values.items())
+        call = OperatorCall(self.name, arguments, version=self.version)
+        outcome = evaluate(self, call, tuple(map(_type_of, arrays)))
+        keys, keys_given = keys_among(arrays), keys_among(outcome.tensors)
+        if keys or keys_given:
+            call = call.then(KeyData(keys, keys_given))
+            arrays = with_data(arrays, keys)
         if self._check and not traced_call(self, call, tuple(map(jax.typeof, arrays))).calls_python:
-            check_once(self, call, types)
-        tensors = iter(apply(self, call, arrays))
+            check_once(self, call, tuple(map(_type_of, arrays)))
+        tensors = iter(with_keys(apply(self, call, arrays), keys_given))
         pairs = zip(outcome.is_tensor, outcome.others, strict=True)
         outputs = [next(tensors) if is_tensor else other for is_tensor, other in pairs]
         return None if not outputs else outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _separated(self, arguments: Mapping[str, Any]) -> tuple[tuple[jax.Array, ...], dict[str, Any]]:
+        """The arrays among the arguments, and what is no array, with an Ellipsis for each array within it."""
+        arrays: list[jax.Array] = []
+        values: dict[str, Any] = {}
+        annotated = self.annotation.inputs if self.annotation else ()
+        position = 0
+        for name, value in arguments.items():
+            is_annotated = position < len(annotated) and annotated[position] is not None
+            if is_annotated and isinstance(value, int | float | complex | np.generic):
+                value = _array(value)
+            new_leaves: list[Any] = []
+            for path, leaf in leaves(name, value):
+                if _is_array(leaf):
+                    arrays.append(self._operand(path, leaf))
+                    new_leaves.append(...)
+                elif any(map(_is_array, jax.tree.leaves(leaf))):
+                    kind = type(leaf).__name__
+                    advice = "pass them in a dict, list or tuple, or one by one"
+                    raise self.error(f"argument '{path}' is of type {kind} and holds arrays: {advice}")
+                else:
+                    new_leaves.append(leaf)
+            position += max(new_leaves.count(...), 1)
+            if new_leaves != [...] or is_container(value):
+                values[name] = with_leaves(value, iter(new_leaves))
+        return tuple(arrays), values
+
+    def _operand(self, name: str, value: Any) -> jax.Array:
+        array = _array(value)
+        if jnp.issubdtype(array.dtype, jax.dtypes.extended) and not is_key(array):
+            raise self.error(f"argument '{name}' has elements of type {array.dtype}: pass the arrays it is made of")
+        return array
 
     def function(self, call: OperatorCall) -> Callable[..., tuple[jax.Array, ...]]:
         """The function of jax arrays that a call computes: of the tensors it takes a tuple of those it gives."""
@@ -100,7 +149,7 @@ class JaxOperator(Operator):
 
     def gradients_of(self, call: OperatorCall, operands: Sequence[jax.Array], count: int) -> Sequence[jax.Array]:
         """The `count` gradients that this finds, as the operator given as `backward`, of a call of another."""
-        values = {name: value for name, value in call.arguments if name in self.parameters}
+        values = {name: value for name, value in call.arguments if name in self.parameters and not holds_tensors(value)}
         names = [name for name in self.parameters if name not in values]
         role = f"as `backward` of '{call.operator}'"
         if len(names) < len(operands):
@@ -126,11 +175,10 @@ class JaxOperator(Operator):
         Raises:
             AnnotationError: they don't fit the annotation, or what the function gives does not.
         """
-        given = self.named(operands, values)
-        shapes = [given[name].shape if name in given else None for name in self.parameters]
+        shapes = [operand.shape for operand in operands]
         outputs = self.annotation_for(shapes, values).outputs
-        expected = iter(self.fit([operand.shape for operand in operands], values).output_shapes)
-        result = self._invoke({**given, **values})
+        expected = iter(self.fit(shapes, values).output_shapes)
+        result = self._invoke(self.arguments(operands, values))
         returned: tuple[Any, ...] = (result,) if outputs or result is not None else ()
         if len(outputs) > 1 and (is_tuple(result) or is_list(result)):
             returned = tuple(result)
@@ -158,27 +206,21 @@ class JaxOperator(Operator):
         finally:
             _inside.reset(token)
 
-    def _is_tensor(self, name: str, value: object) -> bool:
-        """Whether an argument is a tensor. A number is one where the annotation says so."""
-        if _is_array(value):
-            return True
-        inputs = self.annotation.inputs if self.annotation else ()
-        index = self.parameters.index(name)
-        is_annotated = index < len(inputs) and inputs[index] is not None
-        return is_annotated and isinstance(value, int | float | complex | np.generic)
-
     def _literal(self, name: str, value: Any) -> Any:
         """An argument as it can be written into a program."""
         if isinstance(value, np.generic):
             value = cast("np.generic[Any]", value).item()
         try:
-            if ast.literal_eval(repr(value)) == value:
-                hash(value)
+            if ast.literal_eval(literal_text(value)) == value:
                 return value
         except (ValueError, SyntaxError, TypeError):
             pass
-        advice = "pass a number, a string, None or a tuple of such"
+        advice = "pass a number, a string, None, or a tuple, list or dict of such"
         raise self.error(f"argument '{name}' is {value!r}, which can't be written into a program: {advice}")
+
+
+def _type_of(array: jax.Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype)
 
 
 def _is_array(value: Any) -> bool:

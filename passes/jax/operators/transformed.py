@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from sdy.operators.transforms import Batched, Gradient, Padded, Tangent, Transform
+from sdy.operators.transforms import Batched, Gradient, KeyData, Padded, Tangent, Transform
+from sdy.passes.jax.operators.keys import with_data, with_keys
 
 Function = Callable[..., tuple[Any, ...]]
 """Of tensors, gives a tuple of tensors."""
@@ -25,6 +26,8 @@ def transformed(operator: str, function: Function, transforms: Sequence[Transfor
                 function = _batched(function, transform)
             case Padded():
                 function = _padded(function, transform)
+            case KeyData():
+                function = _of_key_data(function, transform)
     return function
 
 
@@ -86,5 +89,12 @@ def _padded(function: Function, transform: Padded) -> Function:
             jnp.pad(result, [(0, padded - size) for padded, size in zip(shape, result.shape, strict=True)])
             for result, shape in zip(function(*parts), transform.results, strict=True)
         )
+
+    return compute
+
+
+def _of_key_data(function: Function, transform: KeyData) -> Function:
+    def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
+        return with_data(function(*with_keys(operands, transform.operands)), transform.results)
 
     return compute

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from xdsl.traits import get_effects
 
 from sdy.operators.call import call_of
-from sdy.operators.registry import find_operator
+from sdy.operators.registry import operator_of
 from sdy.passes.spmd.compatibility import factors_made, why_not_by_rule
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
@@ -18,14 +18,14 @@ from sdy.stablehlo.custom_call import CustomCallOp
 
 def _pad(site: PaddedSite[CustomCallOp]) -> bool:
     """A target that is called for its effect is not to see the padding; of an operator it is known whether it does."""
-    if (call := call_of(site.op)) is not None and find_operator(call.operator) is not None:
+    if (call := call_of(site.op)) is not None and operator_of(call) is not None:
         return pad_operator(site, call)
     return site.carries() and not get_effects(site.op)
 
 
 def _lower(site: Site[CustomCallOp] | Site[CompositeOp]) -> None:
     """An operator is called with the sizes of the parts."""
-    if (call := call_of(site.op)) is not None and find_operator(call.operator) is not None:
+    if (call := call_of(site.op)) is not None and operator_of(call) is not None:
         lower_operator(site, call)
 
 

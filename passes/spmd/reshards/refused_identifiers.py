@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 from sdy.axes import AxisRef, total_size
 from sdy.mesh import Mesh
 from sdy.operators.call import call_of
-from sdy.operators.registry import find_operator
+from sdy.operators.registry import operator_of
 from sdy.passes.common.computed_whole import HeldBytes, shardings_around, warn_of_whole
 from sdy.passes.spmd.operator_parts import OperatorParts
 from sdy.sharding import TensorSharding
@@ -22,7 +22,7 @@ def refused_identifiers(
 ) -> dict[str, str]:
     """Return the identifiers along which `op` must be whole where these axes split its factors, and why."""
     call = call_of(op)
-    operator = find_operator(call.operator) if call else None
+    operator = operator_of(call) if call else None
     if call is None or operator is None:
         return {}
     return OperatorParts.least_padded(operator, call, rule, op.operand_types, [*map(tuple, axes)], mesh).refused()
