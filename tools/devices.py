@@ -4,6 +4,7 @@ jax is imported only where devices are asked for: a mistake in a program is told
 """
 
 import os
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,8 @@ def check_enough(module: ModuleOp, wanted: int | None = None) -> None:
     count = max((mesh.size for mesh in named_meshes(module).values()), default=1)
     if wanted is not None and wanted < count:
         raise _too_few(module, count, f"--devices={wanted} gives it fewer")
-    if count > _MOST_VIRTUAL_DEVICES or (_virtual_devices_are_set() and count > 1):
-        import jax
-
-        if count > (here := len(jax.devices())):
-            raise _too_few(module, count, f"here are {here}, and at most {_MOST_VIRTUAL_DEVICES} virtual ones are made")
+    if count > _MOST_VIRTUAL_DEVICES and count > (here := len(_devices(module))):
+        raise _too_few(module, count, f"here are {here}, and at most {_MOST_VIRTUAL_DEVICES} virtual ones are made")
 
 
 def _too_few(module: ModuleOp, count: int, reason: str) -> DiagnosticError:
@@ -37,22 +35,36 @@ def _too_few(module: ModuleOp, count: int, reason: str) -> DiagnosticError:
 
 
 def enough_devices(module: ModuleOp, wanted: int | None = None) -> "list[Device]":
-    """As many devices as `wanted`, or as the program needs; virtual ones of the CPU where there are too few others."""
+    """Return as many devices as `wanted`, or as the program needs; virtual CPU devices where there are too few others.
+
+    Where XLA_FLAGS or JAX_NUM_CPU_DEVICES asks for fewer virtual devices, the program still gets what it needs. Raises
+    DiagnosticError where jax runs already and has too few, or may not use the CPU.
+    """
     import jax
 
     count = wanted or device_count(module)
-    if not _virtual_devices_are_set():
-        with suppress(RuntimeError):  # jax is running already, in a process that calls this function
-            jax.config.update("jax_num_cpu_devices", min(count, _MOST_VIRTUAL_DEVICES))
-    devices = jax.devices()
+    with suppress(RuntimeError):  # jax runs already, in a process that calls this function
+        jax.config.update("jax_num_cpu_devices", min(max(count, _virtual_devices_asked_for()), _MOST_VIRTUAL_DEVICES))
+    devices = _devices(module)
     if len(devices) < count <= _MOST_VIRTUAL_DEVICES:
-        devices = jax.devices("cpu")
+        devices = _devices(module, "cpu")
     if len(devices) < count:
-        raise _too_few(module, count, f"here are {len(devices)}")
+        reason = f"jax runs already and has {len(devices)}: set JAX_NUM_CPU_DEVICES={count} before it starts"
+        raise _too_few(module, count, reason)
     return devices[:count]
 
 
-def _virtual_devices_are_set() -> bool:
-    """Whether a person has said how many virtual devices there are."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    return "JAX_NUM_CPU_DEVICES" in os.environ or "xla_force_host_platform_device_count" in flags
+def _devices(module: ModuleOp, platform: str | None = None) -> "list[Device]":
+    import jax
+
+    try:
+        return jax.devices(platform)
+    except (RuntimeError, AssertionError) as problem:  # the latter where no platform has any
+        platforms = os.environ.get("JAX_PLATFORMS", "")
+        raise error(module, f"jax finds no devices with JAX_PLATFORMS={platforms!r}: {problem}") from problem
+
+
+def _virtual_devices_asked_for() -> int:
+    """Return how many virtual devices the environment asks for, 0 where it does not say."""
+    asked = re.search(r"xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+    return max(int(os.environ.get("JAX_NUM_CPU_DEVICES", "0")), int(asked[1]) if asked else 0)

@@ -203,7 +203,18 @@ def _compare(
 
 
 def _arrays(results: "Sequence[jax.Array]") -> list[NumpyArray]:
-    return [np.asarray(result) for result in results]
+    return [np.asarray(_reduced(result)) for result in results]
+
+
+def _reduced(result: "jax.Array") -> "jax.Array":
+    """Sum the partial results of an array that has any."""
+    import jax
+
+    sharding = result.sharding
+    if not isinstance(sharding, jax.sharding.NamedSharding) or not sharding.spec.unreduced:
+        return result
+    whole = jax.sharding.NamedSharding(sharding.mesh, jax.sharding.PartitionSpec())
+    return jax.jit(lambda partial: jax.sharding.reshard(partial, whole))(result)
 
 
 @contextmanager

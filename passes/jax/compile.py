@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import jax
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import error
@@ -12,7 +12,7 @@ from sdy.ir.companions import clone
 from sdy.passes.jax.custom_calls import wrong_calls_told
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.interface import Argument
-from sdy.passes.jax.sharded_program import ShardedProgram
+from sdy.passes.jax.sharded_program import ShardedProgram, in_type
 from sdy.passes.layouts import cheapest, is_propagated, propagated_layouts
 
 
@@ -62,15 +62,31 @@ class CompiledProgram:
         with jax.enable_x64(True):
             try:
                 return self._compiled(*arguments)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, NotImplementedError):
                 # jax runs what is laid out as it should be, and refuses anything else before it does anything.
+                # It does not put arrays of NumPy where partial results go.
                 return self._compiled(*self._laid_out(arguments))
 
     def _laid_out(self, arguments: Sequence[Argument]) -> list[jax.Array]:
         if len(arguments) != len(self.inputs):
             raise TypeError(f"the program takes {len(self.inputs)} arguments, not {len(arguments)}") from None
         checked = [port.check(argument) for port, argument in zip(self.inputs, arguments, strict=True)]
-        return jax.device_put(checked, list(self.in_shardings))
+        placed = jax.device_put(checked, [_reduced(sharding) for sharding in self.in_shardings])
+        return [_as_partial(array, sharding) for array, sharding in zip(placed, self.in_shardings, strict=True)]
+
+
+def _reduced(sharding: NamedSharding) -> NamedSharding:
+    """Return the sharding of the sums of partial results that lie as `sharding` says."""
+    if not sharding.spec.unreduced:
+        return sharding
+    return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec.partitions), memory_kind=sharding.memory_kind)
+
+
+def _as_partial(array: jax.Array, sharding: NamedSharding) -> jax.Array:
+    """Return an array as partial results along the unreduced axes of `sharding`, if it has any."""
+    if not sharding.spec.unreduced:
+        return array
+    return jax.jit(lambda whole: jax.sharding.reshard(whole, in_type(sharding)))(array)
 
 
 def peak_bytes_of(compiled: jax.stages.Compiled) -> int | None:

@@ -71,9 +71,9 @@ class DeviceMesh:
         """The jax mesh of `devices`, device `i` being the one that the meshes number `i`; an abstract one without them.
 
         `meshes` are all meshes of the module, one at least, and `shardings` those that the jax mesh is for. Its axes
-        have the types of those of `like` if they are the same, otherwise jax is not told of any. Raises
-        DiagnosticError where two meshes have other devices, and where two shardings are on another order of them, or
-        over axes that cannot be cut so that both are made of whole pieces.
+        have the types of those of `like` if they are the same, otherwise they are Explicit if there are partial
+        results, and Auto if not. Raises DiagnosticError where two meshes have other devices, and where two shardings
+        are on another order of them, or over axes that cannot be cut so that both are made of whole pieces.
         """
         first = meshes[0]
         if any(mesh.size != first.size for mesh in meshes):
@@ -90,9 +90,12 @@ class DeviceMesh:
                 )
         intervals = tuple(_intervals(first, ends))
         axes = {each.name: each.end // each.start for each in intervals}
-        types = None
         if like is not None and (like.axis_names, like.axis_sizes) == (tuple(axes), tuple(axes.values())):
             types = like.axis_types
+        elif any(placed.sharding.unreduced for placed in shardings):
+            types = (AxisType.Explicit,) * len(intervals)  # jax has partial results along no others
+        else:
+            types = None
         of_module = {mesh: _in_jax(mesh.axes, mesh, devices) for mesh in meshes} if len(meshes) > 1 else {}
         return cls(_in_jax([*axes.items()], first, devices, types), intervals, of_module)
 
@@ -119,8 +122,12 @@ class DeviceMesh:
         """A sharding on the mesh; None is replicated."""
         if placed is None:
             return PartitionSpec()
-        unreduced = self._names(placed.sharding.unreduced, placed.mesh)
-        return _spec((self._names(axes, placed.mesh) for axes in placed.sharding.dim_axes), unreduced)
+        dims = (self._names(axes, placed.mesh) for axes in placed.sharding.dim_axes)
+        return _spec(dims, self.unreduced_axes(placed))
+
+    def unreduced_axes(self, placed: PlacedSharding) -> Iterator[str]:
+        """The axes of the mesh along which the elements are partial results."""
+        return self._names(placed.sharding.unreduced, placed.mesh)
 
     def _names(self, axes: Iterable[AxisRef], mesh: Mesh) -> Iterator[str]:
         for axis in axes:

@@ -77,16 +77,21 @@ class GivenShardings:
         return {name: tree_map(known, tree, is_leaf=_is_leaf) for name, tree in trees.items() if tree is not None}
 
     def check_sizes(self, arguments: Sequence[Any], names: Sequence[str]) -> None:
-        """Raise ValueError, naming the array, where its sharding splits a dimension into parts that are not equal.
+        """Raise ValueError, naming the array, for a sharding of too high a rank or into parts that are not equal.
 
+        Shardings that are no prefix of the arguments are left to jax, which says so.
         `arguments` are the positional ones of a function that are not static, and `names` how it calls them.
         """
         if self.arguments is None:
             return
-        given = leaf_for_each(self.for_jax()["in_shardings"], tuple(arguments))
+        try:
+            given = leaf_for_each(self.for_jax()["in_shardings"], tuple(arguments))
+        except ValueError:
+            return
         for (path, array), leaf in zip(tree_flatten_with_path(tuple(arguments))[0], given, strict=True):
             if isinstance(sharding := _sharding(leaf), NamedSharding):
                 try:
+                    sharding.check_compatible_aval(np.shape(array))
                     sharding.shard_shape(np.shape(array))
                 except ValueError as problem:
                     raise ValueError(f"{names[path[0].idx]}{keystr(path[1:])}: {problem}") from problem

@@ -126,18 +126,20 @@ class Interface:
         self, name: str, placed: PlacedSharding | None, devices: DeviceMesh
     ) -> tuple[NamedSharding, PartitionSpec]:
         """The sharding as a person says it, and on the mesh of the program."""
-        sharding, spec = devices.named_sharding(placed), devices.spec(placed)
-        if placed is None or not placed.sharding.unreduced:
-            return sharding, spec
+        if placed is not None and placed.sharding.unreduced:
+            self._check_unreduced(name, placed, devices)
+        return devices.named_sharding(placed), devices.spec(placed)
+
+    def _check_unreduced(self, name: str, placed: PlacedSharding, devices: DeviceMesh) -> None:
+        """Refuse partial results that no array can hold."""
         if placed.sharding.reduction != "sum":
             raise error(
                 self.main, f"{name} is a {placed.sharding.reduction} that is still to be made, so it cannot be passed"
             )
-        types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
-        if any(types[axis] is not AxisType.Explicit for axis in sharding.spec.unreduced):
+        types = dict(zip(devices.mesh.axis_names, devices.mesh.axis_types, strict=True))
+        if any(types[axis] is not AxisType.Explicit for axis in devices.unreduced_axes(placed)):
             advice = "arrays are so only along axes whose type is jax.sharding.AxisType.Explicit"
             raise error(self.main, f"{name} is still to be reduced, so it cannot be passed: {advice}")
-        return sharding, spec
 
     def _whole(self, type_: Attribute, placed: PlacedSharding | None) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
         shape, dtype = array_type(type_, self.main)

@@ -154,7 +154,7 @@ class ShardedProgram:
             raise self.problem
         if says_layout(self.mesh):
             # There jax checks that the types of the arguments say how they are laid out.
-            arguments = jax.sharding.reshard(arguments, tuple(map(_in_type, self.in_shardings)))
+            arguments = jax.sharding.reshard(arguments, tuple(map(in_type, self.in_shardings)))
         pairs = zip(self.inputs, arguments, strict=True)
         results = self._mapped(*(argument for port, argument in pairs if _has_elements(port)))
         return tuple(map(self._as_named, results, self.out_shardings))
@@ -179,7 +179,7 @@ def says_layout(mesh: jax.sharding.Mesh | AbstractMesh) -> bool:
     return AxisType.Explicit in mesh.axis_types
 
 
-def _in_type(sharding: NamedSharding) -> NamedSharding:
+def in_type(sharding: NamedSharding) -> NamedSharding:
     """What the type of an array says of its sharding."""
     types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
 

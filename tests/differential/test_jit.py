@@ -314,6 +314,12 @@ WRONG = {
         ValueError,
         r"the sharding of params\['w'\]: sharding doesn't match tensor rank: 1 != 2",
     ),
+    "rank of jax's": (
+        {"in_shardings": (None, on("data", None, None))},
+        ValueError,
+        "Sharding .* is only valid for values of rank at least 3",
+    ),
+    "no prefix": ({"in_shardings": (on("data"),)}, ValueError, "must be a tree prefix"),
     "unknown axis": (
         {"mesh": MESH, "out_shardings": {"out": sdy.Sharding.of("z", None), "mean": None}},
         ValueError,

@@ -163,6 +163,51 @@ def test_a_fresh_process_makes_the_devices_that_it_needs(program: Path):
 
 
 @pytest.mark.parametrize(
+    "settings",
+    [{"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}, {"JAX_NUM_CPU_DEVICES": "3"}],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_a_mesh_larger_than_the_environment_asks_for_gets_its_devices(settings: dict[str, str], program: Path):
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
+    }
+    script = "import sys; from sdy.tools.sdy_run import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, str(program), "--no-check"]
+    done = subprocess.run(command, env=environment | settings, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "devices 4 x cpu" in words(done.stdout)
+
+
+def test_a_platform_without_devices_is_an_error(program: Path):
+    environment = os.environ | {"JAX_PLATFORMS": "cuda"}
+    command = [sys.executable, "-c", "import sys; from sdy.tools.sdy_run import main; sys.exit(main())", str(program)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "error: jax finds no devices with JAX_PLATFORMS='cuda'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+PARTIAL_RESULTS = """sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                %b: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %c: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}], unreduced={"x"}>})
+    -> (tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}], unreduced={"x"}>}, tensor<4x4xf32>) {
+  %0 = stablehlo.dot %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}], unreduced={"x"}>]>}
+    : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = sdy.sharding_constraint %c <@mesh, [{"y"}, {}]> : tensor<4x4xf32>
+  return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+"""
+
+
+def test_partial_results_are_passed_and_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "partial.mlir"
+    path.write_text(PARTIAL_RESULTS)
+    assert sdy_run.main([str(path)]) == 0
+    assert "largest difference from the unpartitioned program" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("size", "devices", "message"),
     [(4096, (), "has 4096 devices, but here are 8"), (8, ("--devices", "2"), "has 8 devices, but --devices=2 gives")],
 )
