@@ -20,7 +20,7 @@ from sdy.passes.common.sharding_walk import transform_meshes
 from sdy.passes.jax.default_mesh import name_mesh
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.from_jax import from_jax
-from sdy.passes.jax.jax_internals import ToCompile, custom_partitionings
+from sdy.passes.jax.jax_internals import ToCompile, custom_partitionings, without_mesh
 from sdy.passes.jax.placed_values import placed_values
 from sdy.passes.jax.python_callbacks import renumber_callbacks
 from sdy.stablehlo import TokenType
@@ -80,7 +80,7 @@ def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author:
         raise op_error(op, f"is partitioned for a mesh with the axes {dict(mesh.shape)}, which is not the program's")
     out_specs, in_specs = (tree_map(lambda sharding: sharding.spec, each) for each in chosen)
     mapped = jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
-    with eval_context():
+    with eval_context(), without_mesh():
         lowered = jax.jit(mapped, keep_unused=True).lower(*tree_map(_without_sharding, arguments))
     body = from_jax(lowered)
     renumber_callbacks(body, len(callbacks))

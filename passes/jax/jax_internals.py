@@ -3,8 +3,8 @@
 # jax's private parts are what this file is for.
 # pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -12,6 +12,7 @@ from inspect import isfunction
 from typing import Any, NamedTuple
 
 from jax._src import compilation_cache, config, core, dispatch, dtypes, sharding_impls
+from jax._src import mesh as mesh_lib
 from jax._src.custom_partitioning import _ShardingCallbackInfo
 from jax._src.interpreters import mlir as lowering
 from jax._src.interpreters import pxla
@@ -204,6 +205,19 @@ def persistent_cache(devices: Sequence[Device]) -> PersistentCache | None:
 def on_devices(mesh: Mesh) -> AbstractContextManager[None]:
     """Let jax lower what it is not told of for the devices of `mesh`, within a `with` block."""
     return sharding_impls._internal_use_concrete_mesh(mesh)
+
+
+def trace_context() -> Hashable:
+    """Return the configuration and the mesh of `jax.set_mesh` that what jax traces depends on."""
+    return config.trace_context()
+
+
+@contextmanager
+def without_mesh() -> Generator[None]:
+    """Trace and lower as if `jax.set_mesh` had set no mesh, within a `with` block."""
+    no_devices = sharding_impls._internal_use_concrete_mesh(mesh_lib.empty_concrete_mesh)
+    with no_devices, mesh_lib.use_abstract_mesh(mesh_lib.empty_abstract_mesh):
+        yield
 
 
 def with_module(lowered: Any, module: ir.Module) -> Any:

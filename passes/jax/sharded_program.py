@@ -29,6 +29,7 @@ from sdy.passes.jax.device_mesh import AnyMesh, Device, DeviceMesh
 from sdy.passes.jax.device_order import renumber_devices
 from sdy.passes.jax.fft_layouts import constrain_fft_layouts
 from sdy.passes.jax.interface import Interface, Port
+from sdy.passes.jax.jax_internals import without_mesh
 from sdy.passes.jax.local_program import LocalProgram
 from sdy.passes.jax.nan_in_collectives import keep_nan
 from sdy.passes.jax.plain_module import drop_shardings, for_xla, without_shardings
@@ -139,8 +140,11 @@ class ShardedProgram:
         return self.local(*(next(given) if _has_elements(port) else _without_elements(port) for port in self.inputs))
 
     def lower(self) -> jax.stages.Lowered:
-        """The program as jax hands it to XLA. Its types are those of the program, of which some have 64 bits."""
-        with jax.enable_x64(True):
+        """The program as jax hands it to XLA. Its types are those of the program, of which some have 64 bits.
+
+        Its mesh is its own, whatever `jax.set_mesh` has set.
+        """
+        with without_mesh(), jax.enable_x64(True):
             jitted = jax.jit(
                 self,
                 in_shardings=self.in_shardings,

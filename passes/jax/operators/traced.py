@@ -13,6 +13,7 @@ from jax.core import ShapedArray
 
 from sdy.operators.call import OperatorCall
 from sdy.passes.jax.equations import equations_of
+from sdy.passes.jax.jax_internals import trace_context
 
 if TYPE_CHECKING:
     from sdy.passes.jax.operators.jax_operator import JaxOperator
@@ -31,9 +32,13 @@ class TracedCall(NamedTuple):
     calls_python: bool
 
 
-@lru_cache(1024)
 def traced_call(operator: "JaxOperator", call: OperatorCall, operands: tuple[ShapedArray, ...]) -> TracedCall:
     """Trace the function of a call for operands of these types. Shardings are kept where they are part of types."""
+    return _traced(operator, call, operands, trace_context())
+
+
+@lru_cache(1024)
+def _traced(operator: "JaxOperator", call: OperatorCall, operands: tuple[ShapedArray, ...], _: Any) -> TracedCall:
     given = [jax.ShapeDtypeStruct(operand.shape, operand.dtype, sharding=operand.sharding) for operand in operands]
     jaxpr = jax.make_jaxpr(operator.function(call))(*given)
     results = tuple(aval.update(weak_type=False) for aval in jaxpr.out_avals)
