@@ -27,17 +27,27 @@ def register_op(
     the operator is the function. In a program that jax traces it is one operation, which is propagated through as the
     annotation says, and of which each device computes its part by calling the function on its parts of the arrays.
 
-    The gradient is that of the function, and again one operation. With `backward` it is that operator instead, called
-    with the tensors that this one takes and then the gradients of those that it gives, and with those of its arguments
-    that have the same names; it returns the gradients of all tensors of floating-point numbers.
+    The gradient, or in forward mode the tangent, is that of the function, and again one operation. With `backward` the
+    gradient is that operator instead, called with the tensors that this one takes and then the gradients of those that
+    it gives, and with those of its arguments that have the same names; it returns the gradients of all tensors of
+    floating-point numbers. Forward mode is then refused.
 
     When it first becomes a part of a program that is traced, the function is computed of small arrays of random
     numbers, whole and by parts along each identifier that may be split, and refused where the parts do not make the
     whole. With `check` false, the annotation is believed.
 
+    An argument that is a dictionary, list or tuple of arrays has an input for each array, in the order of
+    `jax.tree.leaves`, or one for all. An argument that may be None is left out where it is. Random keys are arrays.
+
+    Where a dimension is not divided by its axes, devices call the function with padded parts along an identifier that
+    all outputs have; where padding would be part of a sum or be seen by a callback, with their own elements alone.
+
+    A function that is defined again in the same place, as in a cell of a notebook that is run twice, replaces the
+    operator. Programs that were traced before call the operator that they were traced with.
+
     Raises:
         AnnotationError: the annotation can't be read or doesn't fit the function; a parameter has no type annotation.
-        ValueError: an operator has the name already. By default that is the name of the function.
+        ValueError: another function is an operator of the name. By default that is the name of the function.
     """
 
     def make(function: Callable[..., Any]) -> JaxOperator:

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from sdy.operators.shapes import Shape
 from sdy.operators.transforms import Batched, Gradient, KeyData, Padded, Tangent, Transform
 from sdy.passes.jax.operators.keys import with_data, with_keys
 
@@ -82,15 +83,20 @@ def _batched(function: Function, transform: Batched) -> Function:
 def _padded(function: Function, transform: Padded) -> Function:
     def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
         parts = [
-            jax.lax.slice(operand, [0] * len(shape), shape)
+            operand if operand.shape == shape else jax.lax.slice(operand, [0] * len(shape), shape)
             for operand, shape in zip(operands, transform.operands, strict=True)
         ]
-        return tuple(
-            jnp.pad(result, [(0, padded - size) for padded, size in zip(shape, result.shape, strict=True)])
-            for result, shape in zip(function(*parts), transform.results, strict=True)
-        )
+        return tuple(map(_pad, function(*parts), transform.results))
 
     return compute
+
+
+def _pad(array: jax.Array, shape: Shape) -> jax.Array:
+    """`array` with zeros behind its elements along each dimension."""
+    if array.shape == shape:
+        return array
+    behind = [(0, padded - size, 0) for padded, size in zip(shape, array.shape, strict=True)]
+    return jax.lax.pad(array, jnp.zeros((), array.dtype), behind)
 
 
 def _of_key_data(function: Function, transform: KeyData) -> Function:
