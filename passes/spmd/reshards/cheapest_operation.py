@@ -21,6 +21,8 @@ has to be gathered; or all of it is gathered once, before the loop.
 
 The rows can be split instead, by an all-to-all of the operand, and the result gathered, 8 bytes an element; or the
 operand is gathered, 4 bytes an element.
+
+*Tensors that are split in different ways*, as `sdy.passes.spmd.reshards.candidate_plans` says.
 """
 
 import math
@@ -34,6 +36,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
 from sdy.passes.common.num_bytes import element_bytes
+from sdy.passes.spmd.reshards.candidate_plans import is_even, local_part, plans_of_reshape, plans_of_tensors
 from sdy.passes.spmd.reshards.collective_cost import local_elements
 from sdy.passes.spmd.reshards.operation_plan import Meshes, OperationShardings, Tensors, plan_operation, summed_axes
 from sdy.passes.spmd.reshards.rematerialize import bytes_received
@@ -54,11 +57,14 @@ def cheapest_operation(
 ) -> OperationShardings:
     """The plan of `plan_operation`, or one that costs less.
 
-    In that one, reduction factors are not split, or the axes of factors that must be whole are not moved to others.
-    `tensors` are those of `op`.
+    In that one, reduction factors are not split, the axes of factors that must be whole are not moved to others, or the
+    layout is one of `candidate_plans`. `tensors` are those of `op`.
     """
     mesh, rule = meshes[mesh_name], tensors.rule
     plan = plan_operation(tensors, mesh_name, meshes, reshapes)
+    same_devices = all(other.device_ids == mesh.device_ids for other in meshes.values())
+    if reshapes and same_devices:
+        return _cheapest_reshape(op, tensors, plan, mesh_name, mesh)
     if not any(plan.shardings):
         return plan
     plans = [plan]
@@ -67,8 +73,31 @@ def cheapest_operation(
         plans.append(plan_operation(whole_sums, mesh_name, meshes, reshapes))
     if rule.need_replication:
         plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
+    if same_devices:
+        plans += plans_of_tensors(tensors, mesh_name, mesh)
     alternatives = tuple(dict.fromkeys(plans))
     return plan if len(alternatives) == 1 else min(alternatives, key=lambda each: _cost(op, tensors, each, mesh))
+
+
+def _cheapest_reshape(
+    op: Operation, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
+) -> OperationShardings:
+    """Return `plan`, or a plan of the reshape `op` for parts that costs less.
+
+    What `plan` splits beyond that, the partitioner exchanges between devices or makes whole, with a warning: so `plan`
+    is kept where the best for parts is to gather as much.
+    """
+    kept, resharded = local_part(tensors.rule, plan), any(plan.shardings)
+    is_shared = kept == plan.axes_per_factor
+    if is_shared and not resharded:
+        return plan
+    plans = plans_of_reshape(tensors, mesh_name, mesh)
+    best = min((plan, *plans) if is_shared else plans, key=lambda each: _cost(op, tensors, each, mesh), default=plan)
+    if is_shared:
+        gathers_as_much = not any(best.axes_per_factor) and not is_even(tensors.rule, plan, mesh)
+    else:
+        gathers_as_much = best.axes_per_factor == kept and not resharded
+    return plan if gathers_as_much else best
 
 
 def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:

@@ -93,6 +93,23 @@ def _plan_operation(
     return OperationShardings(tuple(planned), axes_per_factor, reduction_axes)
 
 
+def plan_with_axes(
+    tensors: Tensors, axes_per_factor: tuple[Axes, ...], mesh_name: str | Mesh, mesh: Mesh
+) -> OperationShardings:
+    """The shardings with which each factor is split over `axes_per_factor`."""
+    rule = tensors.rule
+    projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
+    planned = [
+        unproject(
+            with_axes(tensor, mapping, dict(enumerate(axes_per_factor))), mapping, rule.factor_sizes, mesh_name, mesh
+        )
+        for tensor, mapping in zip(projection.tensors, rule.tensors, strict=True)
+    ]
+    shardings = (None if equivalent(new, old) else new for new, old in zip(planned, tensors.shardings, strict=True))
+    reduction_axes = tuple(axis for factor in rule.reduction for axis in axes_per_factor[factor])
+    return OperationShardings(tuple(shardings), axes_per_factor, reduction_axes)
+
+
 def summed_axes(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Axes | None:
     """The axes over which an operation sums when nothing is resharded; None where its operands disagree on them."""
     projection = project(tensors.rule, closed_if_missing(tensors, mesh_name), mesh)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sdy.axes import AxisRef, merge_sub_axes, mesh_order, subtract, total_size
 from sdy.mesh import Mesh
+from sdy.passes.spmd.reshards.axis_pieces import prime_pieces
 from sdy.passes.spmd.reshards.collective_cost import elements_received
 from sdy.passes.spmd.reshards.collective_search import cheapest_path
 from sdy.passes.spmd.reshards.collective_state import CollectivePlan
@@ -28,7 +29,7 @@ def is_exhaustive(source: AxesPerDim, target: AxesPerDim, mesh: Mesh) -> bool:
     An axis of size 6 can be cut into 2 x 3 or 3 x 2, of which the search takes one.
     """
     before, after = (tuple(itertools.chain(*axes_per_dim)) for axes_per_dim in (source, target))
-    pieces = [_prime_pieces(axis, mesh) for axis in (*before, *subtract(after, before, mesh))]
+    pieces = [prime_pieces(axis, mesh) for axis in (*before, *subtract(after, before, mesh))]
     mixed = any(len({part.size_in(mesh) for part in parts}) > 1 for parts in pieces)
     return not mixed and sum(map(len, pieces)) <= _MOST_PIECES
 
@@ -48,7 +49,7 @@ def cheaper_plan(
     whole = sorted(set(itertools.chain(*start, *end)), key=mesh_order(mesh))
     if any(one.conflicts_with(other) for one, other in itertools.combinations(whole, 2)):
         return None
-    cut = {axis: _prime_pieces(axis, mesh) for axis in whole}
+    cut = {axis: prime_pieces(axis, mesh) for axis in whole}
     if sum(map(len, cut.values())) > _MOST_PIECES:
         cut = {axis: [axis] for axis in whole}
     pieces = list(itertools.chain(*cut.values()))
@@ -64,16 +65,6 @@ def cheaper_plan(
     if path is None:
         return None
     return tuple(_steps([tuple(tuple(pieces[i] for i in dim) for dim in layout) for layout in path], mesh))
-
-
-def _prime_pieces(axis: AxisRef, mesh: Mesh) -> list[AxisRef]:
-    """`axis` cut into parts whose sizes are prime."""
-    size = axis.size_in(mesh)
-    factor = next((number for number in range(2, math.isqrt(size) + 1) if size % number == 0), size)
-    if factor == size:
-        return [axis]
-    first, rest = axis.split(factor, mesh)
-    return [first, *_prime_pieces(rest, mesh)]
 
 
 def _steps(path: Sequence[AxesPerDim], mesh: Mesh) -> Iterator[Collective]:

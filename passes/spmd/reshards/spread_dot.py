@@ -14,19 +14,17 @@ A device of n receives n-1 of n parts of what it gathers. So here it receives as
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import total_size
 from sdy.dialect.shardings import get_sharding
-from sdy.factors import project, unproject
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
 from sdy.passes.spmd.reshards.collective_cost import local_elements
-from sdy.passes.spmd.reshards.operation_plan import Axes, OperationShardings, Tensors, closed_if_missing, with_axes
+from sdy.passes.spmd.reshards.operation_plan import Axes, OperationShardings, Tensors, plan_with_axes
 from sdy.passes.spmd.reshards.reshard_cost import elements_around
-from sdy.sharding import TensorSharding, equivalent
+from sdy.sharding import TensorSharding
 
 
 def spread(
@@ -73,20 +71,5 @@ def _spread_plans(
     for factor in sorted(factor for factors in result for factor in factors):
         axes = plan.axes_per_factor[factor]
         if tensors.rule.factor_sizes[factor] % (total_size(axes, mesh) * parts) == 0:
-            yield _with_factor(factor, (*axes, *unused), tensors, plan, mesh_name, mesh)
-
-
-def _with_factor(
-    factor: int, axes: Axes, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
-) -> OperationShardings:
-    rule = tensors.rule
-    axes_per_factor = tuple(axes if each == factor else old for each, old in enumerate(plan.axes_per_factor))
-    projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
-    planned = [
-        unproject(
-            with_axes(tensor, mapping, dict(enumerate(axes_per_factor))), mapping, rule.factor_sizes, mesh_name, mesh
-        )
-        for tensor, mapping in zip(projection.tensors, rule.tensors, strict=True)
-    ]
-    shardings = (None if equivalent(new, old) else new for new, old in zip(planned, tensors.shardings, strict=True))
-    return replace(plan, shardings=tuple(shardings), axes_per_factor=axes_per_factor)
+            spread_axes = (*plan.axes_per_factor[:factor], (*axes, *unused), *plan.axes_per_factor[factor + 1 :])
+            yield plan_with_axes(tensors, spread_axes, mesh_name, mesh)

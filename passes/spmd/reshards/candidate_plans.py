@@ -1,0 +1,138 @@
+"""Candidates for how an operation whose tensors disagree can run.
+
+*Any operation* can run with the layout that one of its tensors has. Of three tensors
+
+    tensor<8x8x8xf32> [{"x", "y"}, {"z"}, {}] * [{}, {}, {"x"}] -> [{"z"}, {"y"}, {"x"}]
+
+the vote of `common_axes` is a layout that none of them has, and from which and to which more is sent.
+
+*A reshape* can run with any layout that splits factors of both sides. Of
+
+    tensor<1200x800xf32> [{}, {"x"}] -> tensor<1600x600xf32> [{"x"}, {}]
+
+neither layout of columns is one of the other side. Yet 400, the greatest divisor of the numbers of rows, can be split
+on both sides: an all-to-all of the columns comes before the reshape, for which nothing is sent then.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from sdy.axes import AxisRef, merge_sub_axes, prefix_without_overlap, subtract, total_size
+from sdy.factors import project
+from sdy.mesh import Mesh
+from sdy.passes.spmd.reshards.axis_pieces import prime_pieces
+from sdy.passes.spmd.reshards.operation_plan import (
+    Axes,
+    OperationShardings,
+    Tensors,
+    closed_if_missing,
+    plan_with_axes,
+)
+from sdy.rule import OpShardingRule, factors_in
+
+_MOST_PIECES = 4
+"""Over more pieces of axes there are too many layouts of a reshape."""
+
+
+def plans_of_tensors(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[OperationShardings]:
+    """The plans with the layout of one tensor, and of what that has no factors for the layout of the others.
+
+    An operation with permuted factors, whose exchange between devices has a cost of its own, has none.
+    """
+    rule = tensors.rule
+    if rule.permutation:
+        return
+    sides = [
+        {factor: part.axes for factor, part in tensor.factors.items() if factor not in rule.need_replication}
+        for tensor in project(rule, closed_if_missing(tensors, mesh_name), mesh).tensors
+    ]
+    for kept in sides:
+        used = [axis for axes in kept.values() for axis in axes]
+        axes_per_factor: list[Axes] = []
+        for factor in range(rule.num_factors):
+            axes = kept.get(factor)
+            if axes is None:
+                given = max((side.get(factor, ()) for side in sides), key=lambda axes: total_size(axes, mesh))
+                axes = prefix_without_overlap(given, used)
+                used += axes
+            axes_per_factor.append(axes)
+        candidate = plan_with_axes(tensors, tuple(axes_per_factor), mesh_name, mesh)
+        if _splits_alike(tensors, candidate, mesh):
+            yield candidate
+
+
+def _splits_alike(tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> bool:
+    """Whether each tensor has the axes of all its factors: none overflows, and none is behind one that is not split."""
+    shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
+    return all(
+        part.axes == plan.axes_per_factor[factor] and not part.overflow
+        for tensor in project(tensors.rule, shardings, mesh).tensors
+        for factor, part in tensor.factors.items()
+    )
+
+
+def local_part(rule: OpShardingRule, plan: OperationShardings) -> tuple[Axes, ...]:
+    """The axes of `plan` on factors of both operand and result, along which a reshape of parts is enough."""
+    shared = _shared_factors(rule)
+    return tuple(axes if factor in shared else () for factor, axes in enumerate(plan.axes_per_factor))
+
+
+def is_even(rule: OpShardingRule, plan: OperationShardings, mesh: Mesh) -> bool:
+    """Whether `plan` splits all factors into parts of one size."""
+    return not any(
+        size % total_size(axes, mesh) for size, axes in zip(rule.factor_sizes, plan.axes_per_factor, strict=True)
+    )
+
+
+def _shared_factors(rule: OpShardingRule) -> set[int]:
+    [operand, result] = rule.tensors
+    return factors_in([operand]) & factors_in([result])
+
+
+@lru_cache(2**10)
+def plans_of_reshape(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> tuple[OperationShardings, ...]:
+    """The plans that split factors of both sides over pieces of the axes of operand and result.
+
+    Each piece splits any factor or none. Pieces on one factor are in the order that they have on one side.
+    """
+    rule = tensors.rule
+    factors = sorted(_shared_factors(rule))
+    found: dict[tuple[Axes, ...], None] = {}
+    for pieces in _ordered_pieces(tensors, mesh_name, mesh):
+        for places in itertools.product((*factors, None), repeat=len(pieces)):
+            axes_per_factor = tuple(
+                tuple(piece for piece, place in zip(pieces, places, strict=True) if place == factor)
+                for factor in range(rule.num_factors)
+            )
+            if _is_contiguous(axes_per_factor, rule, mesh):
+                found[tuple(merge_sub_axes(axes, mesh) for axes in axes_per_factor)] = None
+    return tuple(plan_with_axes(tensors, axes_per_factor, mesh_name, mesh) for axes_per_factor in found)
+
+
+def _ordered_pieces(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[list[AxisRef]]:
+    """The pieces of all axes, in the order of the operand, and in that of the result."""
+    sides = [[*itertools.chain(*side.dim_axes)] for side in closed_if_missing(tensors, mesh_name)]
+    for first, other in (sides, sides[::-1]):
+        axes = [*first, *subtract(other, first, mesh)]
+        pieces = [piece for axis in axes for piece in prime_pieces(axis, mesh)]
+        if len(pieces) > _MOST_PIECES:
+            pieces = axes
+        if len(pieces) <= _MOST_PIECES:
+            yield pieces
+
+
+def _is_contiguous(axes_per_factor: Sequence[Axes], rule: OpShardingRule, mesh: Mesh) -> bool:
+    """Whether the parts are even, and each is a contiguous part of its dimension.
+
+    It is one if of the factors of a dimension those in front of one that is split have parts of size 1.
+    """
+    parts = [total_size(axes, mesh) for axes in axes_per_factor]
+    if any(size % number for size, number in zip(rule.factor_sizes, parts, strict=True)):
+        return False
+    return all(
+        parts[minor] == 1 or parts[major] == rule.factor_sizes[major]
+        for mapping in rule.tensors
+        for dim in mapping
+        for major, minor in itertools.pairwise(dim)
+    )
