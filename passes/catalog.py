@@ -78,6 +78,7 @@ _FOLDERS = {
         sdy-compose-slices-and-pads
         sdy-convert-global-to-local
         sdy-expand-split-operations
+        sdy-fold-empty-tensors
         sdy-hoist-invariant-collectives
         sdy-inline-functions
         sdy-inline-operators

@@ -296,6 +296,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.compose_slices_and_pads import ComposeSlicesAndPadsPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass, expands
+        from sdy.passes.partitioning.fold_empty_tensors import FoldEmptyTensorsPass
         from sdy.passes.partitioning.hoist_invariant_collectives import HoistInvariantCollectivesPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
         from sdy.passes.partitioning.inline_operators import InlineOperatorsPass
@@ -315,6 +316,7 @@ class PartitionPipeline(Pipeline):
             yield PropagationPipeline()
         yield RemovePropagationBarriersPass()
         yield InlineFunctionsPass()
+        yield FoldEmptyTensorsPass()
         yield RewriteAsSlicesAndPadsPass()
         yield ComposeSlicesAndPadsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()

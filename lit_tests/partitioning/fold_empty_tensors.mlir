@@ -1,0 +1,43 @@
+// RUN: sdy-opt %s -sdy-fold-empty-tensors | filecheck %s
+
+sdy.mesh @mesh = <["x"=2]>
+
+// CHECK-LABEL: func.func @roll_by_zero
+func.func @roll_by_zero(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<8x4xf32> {
+  // CHECK-NEXT: %0 = stablehlo.negate %arg0
+  // CHECK-NEXT: return %0
+  %0 = stablehlo.slice %arg0 [0:8, 4:4] : (tensor<8x4xf32>) -> tensor<8x0xf32>
+  %1 = stablehlo.concatenate %0, %arg0, dim = 1 : (tensor<8x0xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %2 = stablehlo.negate %1 : tensor<8x4xf32>
+  return %2 : tensor<8x4xf32>
+}
+
+// The sharding of a result stays.
+// CHECK-LABEL: func.func @empty_result
+func.func @empty_result(%arg0: tensor<8x4xf32>) -> tensor<8x0xf32> {
+  // CHECK-NEXT: %[[C:.*]] = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} dense<> : tensor<8x0xf32>
+  // CHECK-NEXT: return %[[C]]
+  %0 = stablehlo.slice %arg0 [0:8, 4:4] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x4xf32>) -> tensor<8x0xf32>
+  return %0 : tensor<8x0xf32>
+}
+
+// CHECK-LABEL: func.func @of_empty_operands
+func.func @of_empty_operands(%arg0: tensor<8x0xf32>, %arg1: tensor<f32>, %arg2: tensor<8x4xf32>, %arg3: tensor<i32>) -> (tensor<8x4xf32>, tensor<8xf32>, tensor<8x8xf32>, tensor<8x4xf32>) {
+  // CHECK-NEXT: %[[PADDED:.*]] = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<8x4xf32>
+  // CHECK-NEXT: %[[SUM:.*]] = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<8xf32>
+  // CHECK-NEXT: %[[PRODUCT:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<8x8xf32>
+  // CHECK-NEXT: return %[[PADDED]], %[[SUM]], %[[PRODUCT]], %arg2
+  %0 = stablehlo.pad %arg0, %arg1, low = [0, 4], high = [0, 0], interior = [0, 0] : (tensor<8x0xf32>, tensor<f32>) -> tensor<8x4xf32>
+  %1 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = [1] : (tensor<8x0xf32>, tensor<f32>) -> tensor<8xf32>
+  %2 = stablehlo.dot_general %arg0, %arg0, contracting_dims = [1] x [1] : (tensor<8x0xf32>, tensor<8x0xf32>) -> tensor<8x8xf32>
+  %3 = stablehlo.dynamic_update_slice %arg2, %arg0, %arg3, %arg3 : (tensor<8x4xf32>, tensor<8x0xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>
+  return %0, %1, %2, %3 : tensor<8x4xf32>, tensor<8xf32>, tensor<8x8xf32>, tensor<8x4xf32>
+}
+
+// Calls that have effects stay.
+// CHECK-LABEL: func.func @effects
+func.func @effects() -> tensor<0xf32> {
+  // CHECK-NEXT: stablehlo.custom_call @log()
+  %0 = stablehlo.custom_call @log() {has_side_effect = true} : () -> tensor<0xf32>
+  return %0 : tensor<0xf32>
+}

@@ -1,0 +1,130 @@
+"""`sdy-fold-empty-tensors`: replace what is computed of tensors without elements, which no device has to send."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerType, ModuleOp, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
+
+from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.editing import erase, replace
+from sdy.ir.shapes import shape_of
+from sdy.ir.walking import operations
+from sdy.passes.common.op_properties import is_pure
+from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.dot import DotGeneralOp
+from sdy.stablehlo.emitter import Emitter
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.reduction import ReduceOp
+from sdy.stablehlo.scatter import ScatterOp
+from sdy.stablehlo.shape import ConcatenateOp
+from sdy.stablehlo.slicing import DynamicUpdateSliceOp
+
+
+class FoldEmptyTensorsPass(ModulePass):
+    """Replace each tensor without elements by a constant, and what is left of operations on such tensors.
+
+    An empty slice needs nothing of its operand, so no device has to receive any of it.
+
+    Before::
+
+        %0 = stablehlo.slice %arg0 [0:8, 4:4] : (tensor<8x4xf32>) -> tensor<8x0xf32>
+        %1 = stablehlo.concatenate %0, %arg0, dim = 1 : (tensor<8x0xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+        %2 = stablehlo.negate %1 : tensor<8x4xf32>
+
+    After::
+
+        %0 = stablehlo.negate %arg0 : tensor<8x4xf32>
+    """
+
+    name = "sdy-fold-empty-tensors"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not any(_is_empty(value) for inner in operations(op) for value in (*inner.operands, *inner.results)):
+            return
+        for inner in operations(op):
+            if not is_pure(inner) or (inner.regions and not isinstance(inner, ReduceOp | ScatterOp)):
+                continue
+            if _has_empty_result(inner) and not isinstance(inner, ConstantOp):
+                _replace(inner, _empty_results(inner))
+            elif any(map(_is_empty, inner.operands)) and (rewrite := _REWRITES.get(type(inner))) is not None:
+                _replace(inner, rewrite(Emitter(InsertPoint.before(inner), inner), inner))
+        for inner in reversed(operations(op)):
+            if inner.results and is_trivially_dead(inner):
+                erase(inner)
+
+
+def _is_empty(value: SSAValue) -> bool:
+    return 0 in shape_of(value)
+
+
+def _has_empty_result(op: Operation) -> bool:
+    """Whether all results are tensors without elements that a constant can be."""
+    return (
+        bool(op.results)
+        and op.name.startswith("stablehlo.")
+        and all(
+            _is_empty(result) and isinstance(_element_type(result), AnyFloat | ComplexType | IntegerType)
+            for result in op.results
+        )
+    )
+
+
+def _element_type(value: SSAValue) -> Any:
+    return cast(TensorType[Any], value.type).element_type
+
+
+def _empty_results(op: Operation) -> list[SSAValue]:
+    emit = Emitter(InsertPoint.before(op), op)
+    return [emit.filled(cast(TensorType[Any], result.type), 0) for result in op.results]
+
+
+def _replace(op: Operation, values: Sequence[SSAValue]) -> None:
+    for result, value in zip(op.results, values, strict=True):
+        sharding = get_sharding(result)
+        if sharding is not None and value not in op.operands and get_sharding(value) is None:
+            set_sharding(value, sharding)
+    replace(op, values)
+
+
+def _concatenate(emit: Emitter, op: ConcatenateOp) -> list[SSAValue]:
+    inputs = [value for value in op.inputs if not _is_empty(value)]
+    return [emit.concatenate(inputs, op.dimension.value.data)]
+
+
+def _pad(emit: Emitter, op: PadOp) -> list[SSAValue]:
+    return [emit.broadcast(op.padding_value, (), cast(TensorType[Any], op.result.type).get_shape())]
+
+
+def _reduce(emit: Emitter, op: ReduceOp) -> list[SSAValue]:
+    return [
+        emit.broadcast(init, (), cast(TensorType[Any], result.type).get_shape())
+        for init, result in zip(op.init_values, op.results, strict=True)
+    ]
+
+
+def _dot(emit: Emitter, op: DotGeneralOp) -> list[SSAValue]:
+    return [emit.filled(cast(TensorType[Any], op.result.type), 0)]
+
+
+def _update(emit: Emitter, op: DynamicUpdateSliceOp) -> list[SSAValue]:
+    return [op.operand]
+
+
+def _scatter(emit: Emitter, op: ScatterOp) -> list[SSAValue]:
+    return [*op.inputs]
+
+
+_REWRITES: dict[type[Operation], Callable[[Emitter, Any], list[SSAValue]]] = {
+    ConcatenateOp: _concatenate,
+    DotGeneralOp: _dot,
+    DynamicUpdateSliceOp: _update,
+    PadOp: _pad,
+    ReduceOp: _reduce,
+    ScatterOp: _scatter,
+}
+"""What an operation computes that has results with elements, and an operand without."""
