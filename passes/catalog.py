@@ -92,6 +92,7 @@ _FOLDERS = {
         sdy-resolve-permutation-factors
         sdy-resolve-single-device-sharding
         sdy-rewrite-as-slices-and-pads
+        sdy-scatter-in-stages
         sdy-top-k-in-stages
     """,
 }

@@ -307,6 +307,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.remove_propagation_barriers import RemovePropagationBarriersPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
         from sdy.passes.partitioning.rewrite_as_slices_and_pads import RewriteAsSlicesAndPadsPass
+        from sdy.passes.partitioning.scatter_in_stages import ScatterInStagesPass
         from sdy.passes.partitioning.top_k_in_stages import TopKInStagesPass
 
         yield UnifyMeshesPass()
@@ -322,6 +323,7 @@ class PartitionPipeline(Pipeline):
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield NestInputOutputSubAxesPass()
         yield TopKInStagesPass()
+        yield ScatterInStagesPass()
         yield ReduceInStagesPass()
         yield AccumulateInStagesPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)

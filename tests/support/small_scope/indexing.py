@@ -78,7 +78,7 @@ def scatter(program: Program) -> Program:
     shape = (rows, columns) if dim == 0 else (columns, rows)
     sizes = [1 if inserted else program.size(1, rows), program.size(1, columns)]
     ordered = sizes if dim == 0 else sizes[::-1]
-    reducer = program.choices.of(("add", "maximum"))
+    reducer = program.choices.of(("add", "maximum", "multiply", "xor"))
     operand = program.argument(shape)
     indices = _indices(program, (count,), rows)
     updates = program.argument((count, sizes[1]) if inserted else (count, *ordered))

@@ -1,0 +1,68 @@
+"""Scatters of split updates: devices receive no more than with `jax.jit`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from dearer.case import Case, mesh_of
+from dearer.measure import measure
+
+FACTORS = np.linspace(0.5, 1.5, 64 * 4, dtype="float32").reshape(64, 4)
+ROWS = np.arange(64, dtype="int32") * 7919 % 8
+INPUT = np.linspace(1, 2, 8 * 4, dtype="float32").reshape(8, 4)
+
+
+def assert_not_dearer(
+    function: Callable[[jax.Array, jax.Array, jax.Array], Any], operands: list[Any], splits: list[P], result: P
+) -> None:
+    devices = mesh_of((2, 2))
+
+    def listed(x: jax.Array, i: jax.Array, t: jax.Array) -> list[Any]:
+        return [function(x, i, t)]
+
+    shardings = [NamedSharding(devices, split) for split in splits]
+    measured = measure(Case("", listed, listed, operands, shardings, [NamedSharding(devices, result)]))
+    assert not measured.problem, measured.why
+
+
+@pytest.mark.parametrize("rows", [P(), P(("x", "y")), P(None, "y")], ids=str)
+@pytest.mark.parametrize("axes", ["x", ("y", "x")])
+@pytest.mark.parametrize("update", ["multiply", "add"])
+def test_updates_in_parts(update: str, axes: Any, rows: P):
+    assert_not_dearer(
+        lambda x, i, t: getattr(x.at[i], update)(t), [INPUT, ROWS, FACTORS], [rows, P(axes), P(axes)], rows
+    )
+
+
+@pytest.mark.parametrize("axes", ["x", ("x", "y")])
+def test_products_of_segments(axes: Any):
+    assert_not_dearer(
+        lambda x, i, t: jax.ops.segment_prod(t, i, 8) * x, [INPUT, ROWS, FACTORS], [P(), P(axes), P(axes)], P()
+    )
+
+
+def test_products_of_two_dimensions_of_updates():
+    def multiplied(x: jax.Array, i: jax.Array, t: jax.Array) -> jax.Array:
+        return x.at[i.reshape(8, 8)].multiply(t.reshape(8, 8, 4))
+
+    assert_not_dearer(multiplied, [INPUT, ROWS, FACTORS], [P(), P("x"), P("x")], P())
+
+
+def test_products_in_batches():
+    def multiplied(x: jax.Array, i: jax.Array, t: jax.Array) -> jax.Array:
+        return jax.vmap(lambda x, i, t: x.at[i].multiply(t), (1, None, 1), 1)(x, i, t)
+
+    assert_not_dearer(multiplied, [INPUT, ROWS, FACTORS], [P(None, "y"), P("x"), P("x", "y")], P(None, "y"))
+
+
+def test_products_of_uneven_parts():
+    def multiplied(x: jax.Array, i: jax.Array, t: jax.Array) -> jax.Array:
+        return x.at[i[:62]].multiply(jnp.sqrt(t[:62]))
+
+    assert_not_dearer(multiplied, [INPUT, ROWS, FACTORS], [P(), P(("x", "y")), P(("x", "y"))], P())
