@@ -24,6 +24,7 @@ from sdy.operators.call import OperatorCall
 from sdy.operators.rules import OperatorRule
 from sdy.passes.common.computed_whole import HeldBytes
 from sdy.passes.jax.operators.constants import with_constants
+from sdy.passes.jax.operators.on_device import on_device
 from sdy.passes.jax.operators.traced import traced_call
 from sdy.passes.spmd.operator_parts import OperatorParts, evenly_split, factor_axes, summed_axes_of_results
 from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
@@ -92,7 +93,7 @@ def _partitioned(operator: "JaxOperator", call: OperatorCall, rule: OperatorRule
             NamedSharding(mesh, PartitionSpec(*(tuple(axis.name for axis in dim) for dim in sharding.dim_axes)))
             for sharding in planned
         ]
-        return mesh, run, tuple(placed[len(arguments) :]), tuple(placed[: len(arguments)])
+        return mesh, on_device(run), tuple(placed[len(arguments) :]), tuple(placed[: len(arguments)])
 
     function = custom_partitioning(with_constants(operator.function(call)))
     function.def_partition(partition)
