@@ -49,7 +49,8 @@ class ComposeSlicesAndPadsPass(AnalysisPreservingPass):
 
     These operations stay: those in different blocks, with a sharding rule of their own, with unreduced axes, with
     dynamic sizes or without elements; pads with different values; a pad that fills places from which a slice cut off
-    rows; a slice with strides of a pad; and a slice that a concatenation takes, which reads the tensor that is sliced.
+    rows; a slice with strides of a pad; a slice of a concatenation along another dimension; and a slice that a
+    concatenation takes, which reads the tensor that is sliced.
     """
 
     name = "sdy-compose-slices-and-pads"
@@ -116,11 +117,13 @@ def _composition(inner: _Inner, outer: Operation) -> _Composition | None:
     """Return what emits the composition of `outer` with its operand `inner`, None if they cannot be composed."""
     if not isinstance(outer, _Resize) or outer.parent is not inner.parent or not _resizes(inner, outer):
         return None
-    if isinstance(inner, ConcatenateOp):
-        return _concatenation_of_slices(inner, outer) if isinstance(outer, SliceOp) else None
     if isinstance(inner, SliceOp) and isinstance(outer, SliceOp):
         return _slice_of_slice(inner, outer)
-    return None if _is_concatenated(outer) else _pad_of_pad(inner, outer)
+    if _is_concatenated(outer):
+        return None
+    if isinstance(inner, ConcatenateOp):
+        return _concatenation_of_slices(inner, outer) if isinstance(outer, SliceOp) else None
+    return _pad_of_pad(inner, outer)
 
 
 def _resizes(*ops: _Inner) -> bool:
@@ -165,7 +168,8 @@ def _pad_of_pad(inner: _Resize, outer: _Resize) -> _Composition | None:
 def _concatenation_of_slices(inner: ConcatenateOp, outer: SliceOp) -> _Composition | None:
     dim = inner.dimension.value.data
     start, limit, stride = outer.ranges()[dim]
-    if stride != 1:
+    whole = [(0, size, 1) for size in shape_of(inner.result)]
+    if stride != 1 or any(each != whole[other] for other, each in enumerate(outer.ranges()) if other != dim):
         return None
 
     def emit_parts(emit: Emitter) -> SSAValue:

@@ -1,0 +1,74 @@
+"""Dimensions that change their size: slices, pads, concatenations, and one after the other."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from dearer.case import Case, Draft
+
+
+def concatenate(draft: Draft) -> Case:
+    """Two to four tensors one after the other, and zeros among them."""
+    sizes = [draft.size() for _ in range(draft.choices.of((2, 3, 4)))]
+    for size in sizes:
+        draft.operand((size, 8))
+    zeros = draft.choices.of((0, 0, 1, 3))
+
+    def function(*tensors: jax.Array) -> jax.Array:
+        return jnp.concatenate([*([jnp.zeros((zeros, 8))] if zeros else []), *tensors])
+
+    return draft.case(f"concatenation behind {zeros} zeros", function)
+
+
+def slice_rows(draft: Draft) -> Case:
+    """A slice, at a place that a constant may say; with strides, XLA's partitioner refuses some."""
+    size = draft.size(2)
+    draft.operand((size, 8))
+    start = draft.choices.below(size - 1)
+    length = draft.choices.of(range(1, size - start + 1))
+    if draft.choices.of((False, True)):
+        text = f"dynamic slice of {length} from {start}"
+        return draft.case(text, lambda x: lax.dynamic_slice_in_dim(x, start, length) * 2)
+    return draft.case(f"slice [{start}:{start + length}]", lambda x: x[start : start + length] * 2)
+
+
+def pad(draft: Draft) -> Case:
+    """A pad with zeros or ones; of negative padding, XLA's partitioner refuses what has holes."""
+    size = draft.size()
+    draft.operand((size, 8))
+    low, high, interior = (draft.choices.of(range(4)) for _ in range(3))
+    if draft.choices.of((False, True)):
+        low, high, interior = -min(low, size - 1), high + low, 0
+    value = draft.choices.of((0.0, 1.0))
+    return draft.case(
+        f"pad by {low}, {high}, {interior} with {value}",
+        lambda x: lax.pad(x, value, ((low, high, interior), (0, 0, 0))) * 2,
+    )
+
+
+def shift(draft: Draft) -> Case:
+    """Sums of shifts of one pad, or a shift that is a concatenation, or their gradients."""
+    size = draft.size(2)
+    draft.operand((size, 8))
+    count = draft.choices.of(range(1, min(4, size)))
+    is_pad, is_gradient = draft.choices.of((False, True)), draft.choices.of((False, True))
+
+    def shifted(x: jax.Array) -> jax.Array:
+        if is_pad:
+            padded = jnp.pad(x, ((count, 0), (0, 0)))
+            return sum((padded[first : first + size] for first in range(1, count)), padded[:size])
+        return jnp.concatenate([jnp.zeros((count, 8)), x[:-count]])
+
+    text = f"{'gradient of ' if is_gradient else ''}{'shifts of a pad' if is_pad else 'shift'} by {count}"
+    return draft.case(text, jax.grad(lambda x: (shifted(x) * x).sum()) if is_gradient else shifted)
+
+
+def difference(draft: Draft) -> Case:
+    """The difference of rows that are one or two apart."""
+    size = draft.size(3)
+    draft.operand((size, 8))
+    apart = draft.choices.of((1, 2))
+    return draft.case(f"difference over {apart}", lambda x: x[apart:] - x[:-apart])
+
+
+RESIZES = [concatenate, slice_rows, pad, shift, difference]
