@@ -17,15 +17,16 @@ func.func @all_gather(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh
   return %0 : tensor<4x4xf32>
 }
 
-// The one row that is used is the first device's: the others add what changes nothing, not even a sign.
+// The one row that is used is the first device's: the others add zero bits, which change nothing, not even a sign.
 // CHECK-LABEL: func.func @first_of_gathered
 func.func @first_of_gathered(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> tensor<1x4xf32> {
   // DEFAULT:       "stablehlo.all_gather"(%arg0)
   // DEFAULT:       stablehlo.slice {{.*}} [0:1, 0:4] {{.*}} : (tensor<4x4xf32>)
-  // OTHER:         stablehlo.constant dense<-0.000000e+00> : tensor<f32>
   // OTHER:         %[[OWN:.*]] = stablehlo.select
-  // OTHER-NEXT:    %[[FIRST:.*]] = "stablehlo.all_reduce"(%[[OWN]])
-  // OTHER:         stablehlo.slice %[[FIRST]] [0:1, 0:4]
+  // OTHER-NEXT:    %[[BITS:.*]] = stablehlo.bitcast_convert %[[OWN]] : (tensor<1x4xf32>) -> tensor<1x4xi32>
+  // OTHER-NEXT:    %[[SUM:.*]] = "stablehlo.all_reduce"(%[[BITS]])
+  // OTHER:         %[[FIRST:.*]] = stablehlo.bitcast_convert %[[SUM]]
+  // OTHER-NEXT:    stablehlo.slice %[[FIRST]] [0:1, 0:4]
   %0 = sdy.all_gather [{"x", "y"}, {}] %arg0 out_sharding=<@mesh, [{}, {}]> : tensor<4x4xf32>
   %1 = stablehlo.slice %0 [0:1, 0:4] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<4x4xf32>) -> tensor<1x4xf32>
   return %1 : tensor<1x4xf32>

@@ -3,15 +3,18 @@
 
 sdy.mesh @mesh = <["x"=4]>
 
-// Each device has three elements and needs two: for the last two devices some of them are the left neighbour's.
+// Each device has three elements and needs two: the left neighbour sends one of them to the third device, and both to
+// the last one.
 // CHECK-LABEL: func.func @slice
 // WHOLE-LABEL: func.func @slice
 func.func @slice(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
   // CHECK:       %[[PARTS:.*]] = sdy.manual_computation(%arg0, %{{.*}}) in_shardings=[<@mesh, [{"x"}]>, <@mesh, []>]
   // CHECK-SAME:    out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%[[OWN:.*]]: tensor<3xf32>, %{{.*}}: tensor<f32>)
+  // CHECK-NEXT:  %[[LAST:.*]] = stablehlo.slice %[[OWN]] [2:3]
+  // CHECK-NEXT:  %[[ONE:.*]] = "stablehlo.collective_permute"(%[[LAST]]) {{.*}} dense<{{\[\[}}1, 2]]>
   // CHECK-NEXT:  %[[END:.*]] = stablehlo.slice %[[OWN]] [1:3]
-  // CHECK-NEXT:  %[[LEFT:.*]] = "stablehlo.collective_permute"(%[[END]]) {{.*}} dense<{{\[\[}}1, 2], [2, 3]]>
-  // CHECK-NEXT:  %[[BUFFER:.*]] = stablehlo.concatenate %[[LEFT]], %[[OWN]], dim = 0
+  // CHECK-NEXT:  %[[BOTH:.*]] = "stablehlo.collective_permute"(%[[END]]) {{.*}} dense<{{\[\[}}2, 3]]>
+  // CHECK-NEXT:  %[[BUFFER:.*]] = stablehlo.concatenate %[[ONE]], %[[OWN]], %[[BOTH]], dim = 0
   // CHECK:       stablehlo.partition_id
   // CHECK:       stablehlo.dynamic_slice %[[BUFFER]], %{{.*}}, sizes = [2]
   // CHECK:       return %[[PARTS]] : tensor<8xf32>

@@ -1,5 +1,6 @@
 """Carrying out an exchange: collective permutes bring the pieces of the buffer; each device takes its places of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType, i64
@@ -54,10 +55,26 @@ class DimExchange:
         return self._fill_outside(found, exchange.reach)
 
     def _piece(self, value: SSAValue, piece: Piece) -> SSAValue:
-        starts, limits = [0] * len(shape_of(value)), list(shape_of(value))
-        starts[self.dim], limits[self.dim] = piece.start, piece.limit
-        rows = value if piece.size == shape_of(value)[self.dim] else self._emit.slice(value, starts, limits)
+        rows = self._rows(value, piece)
         return rows if piece.is_own else self.builder.permute(self._emit, rows, self._axes, piece.senders)
+
+    def _rows(self, value: SSAValue, piece: Piece) -> SSAValue:
+        """The rows that the running device sends."""
+        sizes = list(shape_of(value))
+        if piece.size == sizes[self.dim]:
+            return value
+        sizes[self.dim] = piece.size
+        if len(set(piece.starts)) > 1:
+            return self._from(value, self.builder.by_part(self._axes, piece.starts), sizes)
+        starts = [piece.starts[0] if dim == self.dim else 0 for dim in range(len(sizes))]
+        return self._emit.slice(value, starts, [start + size for start, size in zip(starts, sizes, strict=True)])
+
+    def _from(self, value: SSAValue, place: SSAValue, sizes: Sequence[int]) -> SSAValue:
+        """The part of `value` of `sizes` that begins at `place` along the dimension."""
+        zero = self.builder.scalars.integers([0], ())
+        place = self.builder.scalars.binary(MaxOp, place, zero)
+        indices = [place if dim == self.dim else zero for dim in range(len(sizes))]
+        return self._emit.dynamic_slice(value, indices, sizes)
 
     def _pad(self, buffer: SSAValue, exchange: Exchange) -> SSAValue:
         low, high, interior = ([0] * len(shape_of(buffer)) for _ in range(3))
@@ -74,11 +91,7 @@ class DimExchange:
             starts[self.dim] = offset
             limits = [start + size for start, size in zip(starts, sizes, strict=True)]
             return buffer if tuple(sizes) == shape_of(buffer) else self._emit.slice(buffer, starts, limits)
-        place = self.builder.by_part(self._axes, exchange.offsets)
-        zero = self.builder.scalars.integers([0], ())
-        place = self.builder.scalars.binary(MaxOp, place, zero)
-        indices = [place if dim == self.dim else zero for dim in range(len(sizes))]
-        return self._emit.dynamic_slice(buffer, indices, sizes)
+        return self._from(buffer, self.builder.by_part(self._axes, exchange.offsets), sizes)
 
     def _fill_outside(self, found: SSAValue, reach: Reach) -> SSAValue:
         """`found` with the filler at places before the first row and after the last."""

@@ -16,7 +16,7 @@ where a device needs rows of two neighbours, these stand side by side.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -91,19 +91,15 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the buffer: the rows `start` to `limit` of another part, for each that gets some the one of `senders`.
+    """A part of the buffer: `size` rows of another part, for each that gets some the one of `senders`.
 
-    No part sends to two; those that get nothing have zeros there. What all have of themselves is not sent.
+    A sender sends to one part only, its rows from its entry of `starts` on. Parts that get nothing have zeros there.
+    The rows that all parts have of themselves are not sent.
     """
 
-    start: int
-    limit: int
+    size: int
     senders: Mapping[int, int]
-
-    @property
-    def size(self) -> int:
-        """The number of rows."""
-        return self.limit - self.start
+    starts: tuple[int, ...]
 
     @property
     def is_own(self) -> bool:
@@ -153,7 +149,11 @@ def whole_shards(reach: Reach, furthest: int | None = None) -> Exchange:
     right = max((rows[-1] // reach.shard - part for part, rows in enumerate(needed) if rows), default=0)
     left, right = max(left, 0), max(right, 0)
     pieces = tuple(
-        Piece(0, reach.shard, {part: part - hop for part in range(reach.parts) if 0 <= part - hop < reach.parts})
+        Piece(
+            reach.shard,
+            {part: part - hop for part in range(reach.parts) if 0 <= part - hop < reach.parts},
+            starts=(0,) * reach.parts,
+        )
         for hop in range(left, -right - 1, -1)
     )
     edge = reach.length * reach.dilation
@@ -186,35 +186,56 @@ def needed_rows(reach: Reach) -> Exchange:
 def _needed_pieces(reach: Reach, needed: Sequence[range]) -> tuple[Piece, ...]:
     """The pieces of which some rows are needed; the own rows where there are none.
 
-    What parts need that are so far apart as no others are, comes in the place of what these get, if that is as much:
-    of every second row of 8 over 4 devices, device 0 has its first, and 1 to 3 receive theirs from 1 and 3 parts on.
+    What parts need of a neighbour beside their own rows has its place beside these. What other parts need comes where
+    it lets the fewest rows be sent: of every second row of 8 over 4 devices, device 0 has its first, and 1 to 3 receive
+    theirs from 1 and 3 parts on.
     """
-    spans: dict[int, range] = {}
-    for part, rows in enumerate(needed):
-        for sender in _senders(reach, rows):
-            begin = sender * reach.shard
-            wanted = range(max(rows[0] - begin, 0), min(rows[-1] + 1 - begin, reach.shard))
-            known = spans.get(sender - part, wanted)
-            spans[sender - part] = range(min(known.start, wanted.start), max(known.stop, wanted.stop))
-    slots: dict[int, dict[int, int]] = {}
+    slots: dict[int, _Slot] = {}
     movable: list[int] = []
     for part, rows in enumerate(needed):
         senders = _senders(reach, rows)
         if part in senders or reach.leaves(part):
             for sender in senders:
-                slots.setdefault(sender - part, {})[part] = sender
+                slots.setdefault(sender - part, _Slot()).add(part, sender, _rows_of(reach, sender, rows))
         elif senders:
             movable.append(part)
-    span_of = {slot: spans[slot] for slot in slots}
     for part in movable:
         senders = _senders(reach, needed[part])
-        wanted_spans = [spans[sender - part] for sender in senders]
-        first = _free_run(slots, span_of, senders, wanted_spans)
-        for slot, (sender, span) in enumerate(zip(senders, wanted_spans, strict=True), first):
-            slots.setdefault(slot, {})[part] = sender
-            span_of[slot] = span
-    pieces = (Piece(span_of[slot].start, span_of[slot].stop, slots[slot]) for slot in sorted(slots))
-    return tuple(pieces) or (Piece(0, reach.shard, {}),)
+        wanted = [_rows_of(reach, sender, needed[part]) for sender in senders]
+        first = _first_slot(slots, senders, wanted)
+        for slot, (sender, rows) in enumerate(zip(senders, wanted, strict=True), first):
+            slots.setdefault(slot, _Slot()).add(part, sender, rows)
+    pieces = (slots[slot].piece(reach, is_own=slot == 0) for slot in sorted(slots))
+    return tuple(pieces) or (Piece(reach.shard, {}, (0,) * reach.parts),)
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A piece that is being put together: for each part that gets some, the part that sends, and which of its rows."""
+
+    senders: dict[int, int] = field(default_factory=dict[int, int])
+    rows: dict[int, range] = field(default_factory=dict[int, range])
+
+    @property
+    def size(self) -> int:
+        return max(map(len, self.rows.values()), default=0)
+
+    def add(self, part: int, sender: int, rows: range) -> None:
+        self.senders[part] = sender
+        self.rows[sender] = rows
+
+    def piece(self, reach: Reach, is_own: bool) -> Piece:
+        """The piece, of own rows the same of each part.
+
+        A sender whose rows are fewer than those of others sends more, from its last row backwards or from its first
+        one: so they stand beside what the receiver gets of the part before it or behind it.
+        """
+        if is_own:
+            first, end = min(rows.start for rows in self.rows.values()), max(rows.stop for rows in self.rows.values())
+            return Piece(end - first, self.senders, (first,) * reach.parts)
+        starts = {sender: min(rows.start, reach.shard - self.size) for sender, rows in self.rows.items()}
+        others = next(iter(starts.values()))
+        return Piece(self.size, self.senders, tuple(starts.get(part, others) for part in range(reach.parts)))
 
 
 def _senders(reach: Reach, rows: range) -> range:
@@ -222,22 +243,31 @@ def _senders(reach: Reach, rows: range) -> range:
     return range(rows[0] // reach.shard, rows[-1] // reach.shard + 1) if rows else range(0)
 
 
-def _free_run(
-    slots: Mapping[int, Mapping[int, int]], span_of: Mapping[int, range], senders: range, spans: Sequence[range]
-) -> int:
-    """The first of the slots, one after the other but not those of own rows, in which these parts can send these rows.
+def _rows_of(reach: Reach, sender: int, rows: range) -> range:
+    """Which rows of a part, counted from its first, are among `rows`."""
+    begin = sender * reach.shard
+    return range(max(rows.start - begin, 0), min(rows.stop - begin, reach.shard))
 
-    There are as few new ones among them as can be, and they are as near to the own rows as can be.
+
+def _first_slot(slots: Mapping[int, _Slot], senders: range, wanted: Sequence[range]) -> int:
+    """The first of the slots, one after the other but not that of own rows, in which these parts can send these rows.
+
+    As few rows more as can be are sent in them, there are as few new ones among them as can be, and they are as near to
+    the own rows as can be.
     """
 
     def is_free(first: int) -> bool:
         return all(
-            slot != 0 and (slot not in slots or (span_of[slot] == span and sender not in slots[slot].values()))
-            for slot, (sender, span) in enumerate(zip(senders, spans, strict=True), first)
+            slot != 0 and (slot not in slots or sender not in slots[slot].rows)
+            for slot, sender in enumerate(senders, first)
         )
 
-    def cost(first: int) -> tuple[int, int]:
-        return sum(slot not in slots for slot in range(first, first + len(senders))), abs(first)
+    def cost(first: int) -> tuple[int, int, int]:
+        sent = 0
+        for slot, rows in enumerate(wanted, first):
+            old = slots.get(slot, _Slot())
+            sent += max(old.size, len(rows)) * (len(old.senders) + 1) - old.size * len(old.senders)
+        return sent, sum(slot not in slots for slot in range(first, first + len(senders))), abs(first)
 
     used = (0, *slots)
     return min(filter(is_free, range(min(used) - len(senders), max(used) + 2)), key=cost)
@@ -250,7 +280,7 @@ def _offset(reach: Reach, part: int, rows: range, pieces: Sequence[Piece]) -> in
     place = 0
     for piece in pieces:
         if piece.senders.get(part) == rows[0] // reach.shard:
-            place += rows[0] % reach.shard - piece.start
+            place += rows[0] % reach.shard - piece.starts[rows[0] // reach.shard]
             break
         place += piece.size
     return place * reach.dilation - (rows[0] * reach.dilation - reach.starts[part])
