@@ -69,3 +69,38 @@ def test_elements_of_any_type_are_summed_as_bits(dtype: str):
 def test_the_sign_of_zero_and_nan_are_kept(dtype: str):
     numbers = jnp.full((16, 4), -0.0, dtype).at[3, 1].set(jnp.nan).at[4, 2].set(-jnp.inf)
     received(lambda x: x[3:5], numbers, NamedSharding(LINE, P("x")), NamedSharding(LINE, P()))
+
+
+def test_a_row_at_an_index_that_is_data():
+    """A device receives two times 7/8 of the row, and with `jax.jit` 7/8 of all rows."""
+    for index in (0, 13, 15, 100, -1):
+
+        def row(x: jax.Array, index: int = index) -> jax.Array:
+            return jax.lax.dynamic_index_in_dim(x, jax.lax.optimization_barrier(jnp.int32(index)), keepdims=False)
+
+        assert received(row, ROWS, NamedSharding(LINE, P("x")), NamedSharding(LINE, P())) < 2 * 24 * 4 + 64
+
+
+def test_a_block_at_an_index_that_is_data_of_two_split_dimensions():
+    def block(x: jax.Array) -> jax.Array:
+        row, column = jax.lax.optimization_barrier((jnp.int32(6), jnp.int32(11)))
+        return jax.lax.dynamic_slice(x, (row, column), (5, 7))
+
+    received(block, ROWS, NamedSharding(GRID, P("x", "y")), NamedSharding(GRID, P()))
+
+
+def test_rows_that_a_loop_takes_in_turn_are_gathered_once():
+    def rows(x: jax.Array) -> jax.Array:
+        return jax.lax.map(lambda index: x[index], jnp.arange(16))
+
+    received(rows, ROWS, NamedSharding(LINE, P("x")), NamedSharding(LINE, P()))
+
+
+def test_chunks_of_a_projection_receive_only_what_moves():
+    def chunks(x: jax.Array) -> jax.Array:
+        gate, up = jnp.split(x, 2, axis=1)
+        return gate * up
+
+    after = NamedSharding(LINE, P(None, "x"))
+    numbers = jnp.tile(ROWS, (1, 4))
+    assert received(chunks, numbers, after, after) == 2 * 16 * 6 * 4 * 7 / 8

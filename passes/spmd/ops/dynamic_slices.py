@@ -1,4 +1,4 @@
-"""Slices at places that are data: of a split dimension all is taken, or each device writes into its own part."""
+"""Slices at places that are data: each device reads and writes what its own part of a split dimension has of them."""
 
 from collections.abc import Sequence
 
@@ -6,24 +6,47 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 
 from sdy.passes.spmd.clamped_indices import clamped
+from sdy.passes.spmd.communication import all_reduce_bits
+from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.elements import bounds
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
-from sdy.passes.spmd.parts import offsets
+from sdy.passes.spmd.parts import offsets, shape_of
 from sdy.passes.spmd.replicate import replicate
 from sdy.passes.spmd.site import Site
 from sdy.stablehlo.attributes.operation_attributes import I64Array, i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.elementwise import SubtractOp
+from sdy.stablehlo.emitter import Emitter
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
 
 
+def _summed_dims(operand: Layout, result: Layout) -> list[int]:
+    """The split dimensions of which devices sum up what each of them has of a slice, that is whole on all of them."""
+    return [dim for dim in operand.split_dims if operand.shape[dim] != result.shape[dim] and not result.axes[dim]]
+
+
+def _why_not_sliced(op: DynamicSliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+    """Dimensions that are summed up may be split; the other ones as the rule says."""
+    operand, *indices = operands
+    rest = operand.without(_summed_dims(operand, results[0]))
+    is_split = any(layout.is_split for layout in (rest, *indices, *results))
+    return why_not_by_rule(op, (rest, *indices), results) if is_split else None
+
+
 def _pad_slice(site: PaddedSite[DynamicSliceOp]) -> bool:
-    if not site.carries():
+    """Where a summed dimension is uneven, the slice begins no later than it would without padding."""
+    op, operand, result = site.op, site.operands[0], site.results[0]
+    summed = _summed_dims(operand, result)
+    if not site.carries(moved={0: summed}):
         return False
-    site.op.slice_sizes = _padded_sizes(site.op.slice_sizes.get_values(), site.results[0])
+    sizes = op.slice_sizes.get_values()
+    for dim in set(summed) & set(operand.uneven_dims):
+        last = operand.shape[dim] - sizes[dim]
+        op.operands[1 + dim] = clamped(site.site.before(), op.start_indices[dim], [last], ())
+    op.slice_sizes = _padded_sizes(sizes, result)
     return True
 
 
@@ -33,8 +56,48 @@ def _padded_sizes(sizes: Sequence[int], layout: Layout) -> I64Array:
 
 
 def _lower_slice(site: Site[DynamicSliceOp]) -> None:
-    """A dimension that is split is taken in full, at whatever index: an index that is too large counts as the last."""
-    site.op.slice_sizes = i64_array(*tensor_type(site.op.result).get_shape())
+    """A dimension that is split is taken in full, at whatever index, as an index that is too large counts as the last.
+
+    Or each device takes what its part has of the slice, with zeros in the place of the rest, and devices sum that up.
+    """
+    op, operand = site.op, site.operands[0]
+    sizes = shape_of(op.result)
+    op.slice_sizes = i64_array(*sizes)
+    summed = _summed_dims(operand, site.results[0])
+    if not summed:
+        return
+    emit, local = site.before(), shape_of(op.operand)
+    starts = [emit.convert(start, i64) for start in op.start_indices]
+    inside = [emit.integers([0], ())] * len(sizes)
+    for dim in summed:
+        starts[dim], inside[dim] = _window(emit, op.start_indices[dim], operand, dim, local[dim], sizes[dim])
+    window = emit.dynamic_slice(op.operand, starts, list(map(min, sizes, local)))
+    own = emit.dynamic_slice(_between_margins(emit, window, sizes, summed), inside, sizes)
+    axes = [axis for dim in summed for axis in operand.axes[dim]]
+    site.replace(all_reduce_bits(emit, own, axes, operand, site.target))
+
+
+def _window(
+    emit: Emitter, index: SSAValue, operand: Layout, dim: int, local: int, size: int
+) -> tuple[SSAValue, SSAValue]:
+    """Where the window of a device's part begins that is nearest to a slice, and where in it the slice does.
+
+    `index` is where the slice of `size` begins in the whole dimension, of which a device has `local` places. The window
+    is as large as the slice, or all that the device has, and stands between margins of `size`.
+    """
+    type_ = tensor_type(index)
+    last = emit.filled(type_, min(operand.shape[dim] - size, bounds(type_.element_type)[1]))
+    start = emit.convert(emit.clamp(emit.filled(type_, 0), index, last), i64)
+    start = emit.add(start, emit.of_device([-first for first in offsets(operand.axes[dim], local, operand.mesh)]))
+    begin = emit.clamp(emit.integers([0], ()), start, emit.integers([local - min(size, local)], ()))
+    return begin, emit.add(emit.binary(SubtractOp, start, begin), emit.integers([size], ()))
+
+
+def _between_margins(emit: Emitter, window: SSAValue, sizes: Sequence[int], dims: Sequence[int]) -> SSAValue:
+    """`window` between zeros, as many as `sizes` says along each of `dims`."""
+    margins = [size if dim in dims else 0 for dim, size in enumerate(sizes)]
+    filling = emit.filled(TensorType(tensor_type(window).element_type, ()), 0)
+    return emit.insert(PadOp(window, filling, margins, margins))
 
 
 def _pad_update(site: PaddedSite[DynamicUpdateSliceOp]) -> bool:
@@ -64,27 +127,17 @@ def _lower_update(site: Site[DynamicUpdateSliceOp]) -> None:
     if not partial:
         return
     emit = site.before()
-    shape, sizes = (list(tensor_type(value).get_shape()) for value in (op.operand, op.update))
-    zero = emit.integers([0], ())
-    starts = [emit.convert(start, i64) for start in op.start_indices]  # of the window
-    inside = [zero] * len(shape)  # where the update begins in the window between its margins
-    margins = [update.shape[dim] if dim in partial else 0 for dim in range(len(shape))]
+    local, sizes = shape_of(op.operand), shape_of(op.update)
+    starts = [emit.convert(start, i64) for start in op.start_indices]
+    inside = [emit.integers([0], ())] * len(sizes)
     for dim in partial:
-        type_ = tensor_type(op.start_indices[dim])
-        first = offsets(operand.axes[dim], shape[dim], operand.mesh)
-        last = emit.filled(type_, min(operand.shape[dim] - update.shape[dim], bounds(type_.element_type)[1]))
-        start = emit.convert(emit.clamp(emit.filled(type_, 0), op.start_indices[dim], last), i64)
-        sizes[dim] = min(sizes[dim], shape[dim])
-        start = emit.add(start, emit.of_device([-offset for offset in first]))
-        starts[dim] = emit.clamp(zero, start, emit.integers([shape[dim] - sizes[dim]], ()))
-        beside = emit.binary(SubtractOp, start, starts[dim])
-        inside[dim] = emit.add(beside, emit.integers([margins[dim]], ()))
-    window = emit.dynamic_slice(op.operand, starts, sizes)
-    filling = emit.filled(TensorType(tensor_type(window).element_type, ()), 0)
-    with_margins = emit.insert(PadOp(window, filling, margins, margins))
-    updated = emit.insert(_update(with_margins, op.update, inside))
-    limits = [margin + size for margin, size in zip(margins, sizes, strict=True)]
-    site.replace(emit.insert(_update(op.operand, emit.slice(updated, margins, limits), starts)))
+        starts[dim], inside[dim] = _window(emit, op.start_indices[dim], operand, dim, local[dim], sizes[dim])
+    window_sizes = list(map(min, sizes, local))
+    window = emit.dynamic_slice(op.operand, starts, window_sizes)
+    updated = emit.insert(_update(_between_margins(emit, window, sizes, partial), op.update, inside))
+    low = [size if dim in partial else 0 for dim, size in enumerate(sizes)]
+    limits = [margin + size for margin, size in zip(low, window_sizes, strict=True)]
+    site.replace(emit.insert(_update(op.operand, emit.slice(updated, low, limits), starts)))
 
 
 def _update(operand: SSAValue, update: SSAValue, starts: Sequence[SSAValue]) -> DynamicUpdateSliceOp:
@@ -92,6 +145,6 @@ def _update(operand: SSAValue, update: SSAValue, starts: Sequence[SSAValue]) -> 
 
 
 PARTITIONING: PartitioningTable = {
-    DynamicSliceOp: OperationPartitioning(pad=_pad_slice, lower=_lower_slice),
+    DynamicSliceOp: OperationPartitioning(pad=_pad_slice, why_not=_why_not_sliced, lower=_lower_slice),
     DynamicUpdateSliceOp: OperationPartitioning(pad=_pad_update, lower=_lower_update),
 }

@@ -23,6 +23,13 @@ The rows can be split instead, by an all-to-all of the operand, and the result g
 operand is gathered, 4 bytes an element.
 
 *Tensors that are split in different ways*, as `sdy.passes.spmd.reshards.candidate_plans` says.
+
+*A slice at an index that is data, of a split dimension.*
+
+    tensor<64x8xf32> [{"x"}, {}] -> tensor<1x8xf32> [{}, {}]
+
+The operand is gathered; or each device takes what it has of the slice, and these are summed, 8 elements of which all
+but one device have zero. `sdy-convert-global-to-local` does the latter where the operand stays split.
 """
 
 import math
@@ -46,7 +53,8 @@ from sdy.passes.spmd.reshards.reshard_cost import (
     iterations,
     iterations_of_operand,
 )
-from sdy.sharding import TensorSharding
+from sdy.sharding import DimSharding, TensorSharding, equivalent
+from sdy.stablehlo.slicing import DynamicSliceOp
 
 _WORK = 1000
 """The products of elements that a device adds up in about the time in which it receives an element."""
@@ -75,8 +83,29 @@ def cheapest_operation(
         plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
     if same_devices:
         plans += plans_of_tensors(tensors, mesh_name, mesh)
+    if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
+        plans.append(summed)
     alternatives = tuple(dict.fromkeys(plans))
-    return plan if len(alternatives) == 1 else min(alternatives, key=lambda each: _cost(op, tensors, each, mesh))
+    best = plan if len(alternatives) == 1 else min(alternatives, key=lambda each: _cost(op, tensors, each, mesh))
+    return replace(best, reduction_axes=()) if isinstance(op, DynamicSliceOp) else best
+
+
+def _summed_slice(op: DynamicSliceOp, tensors: Tensors, mesh_name: str | Mesh) -> OperationShardings | None:
+    """The plan in which the operand stays as it is and devices sum what they have of the slice.
+
+    Its reduction axes are those of that sum, which is part of the operation.
+    """
+    operand, *_, result = tensors.shardings
+    if operand is None or operand.mesh != mesh_name:
+        return None
+    sizes = zip(shape(op.operand.type), shape(op.result.type), strict=True)
+    sliced = [before != after for before, after in sizes]
+    axes = operand.dim_axes
+    kept = tuple(DimSharding() if cut else DimSharding(of_dim) for cut, of_dim in zip(sliced, axes, strict=True))
+    whole = TensorSharding(operand.mesh, kept)
+    summed = tuple(axis for cut, of_dim in zip(sliced, axes, strict=True) if cut for axis in of_dim)
+    unchanged = (None,) * len(op.operands)
+    return OperationShardings((*unchanged, None if equivalent(whole, result) else whole), axes, summed)
 
 
 def _cheapest_reshape(

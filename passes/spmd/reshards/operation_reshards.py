@@ -51,6 +51,7 @@ from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
+from sdy.stablehlo.slicing import DynamicSliceOp
 
 _DOTS = {DotOp, DotGeneralOp}
 
@@ -133,7 +134,8 @@ def reshard_around(
             from sdy.passes.spmd.reshards.spread_dot import spread
 
             plan = spread(op, tensors, plan, mesh_name, mesh, manual_axes.free(op, mesh))
-        is_plain = not (op.regions or operator or is_custom)
+        # How a slice at an index that is data runs depends on the loops around it.
+        is_plain = not (op.regions or operator or is_custom or isinstance(op, DynamicSliceOp))
         if is_plain and not (any(plan.shardings) or plan.reduction_axes):
             compatible.setdefault((op.__class__, shardings), set()).add(own_rule)
         if operator is not None:
