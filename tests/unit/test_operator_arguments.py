@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.tree_util import tree_flatten, tree_unflatten
 
 import sdy
 from sdy.operators.arguments import leaves, literal_text
@@ -120,14 +121,14 @@ def is_none(leaf: object) -> bool:
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_arguments_are_taken_as_the_function_takes_them(mesh: jax.sharding.Mesh, name: str):
     operator, args, kwargs = ARGUMENTS[name]
-    leaf_list, tree = jax.tree.flatten(args, is_leaf=is_none)
+    leaf_list, tree = tree_flatten(args, is_leaf=is_none)
     arrays = [index for index, leaf in enumerate(leaf_list) if isinstance(leaf, jax.Array)]
 
     def call(function: Callable[..., Any]) -> Callable[..., Any]:
         def compute(*given: jax.Array) -> Any:
             changed = dict(zip(arrays, given, strict=True))
             leaves_now = [changed.get(index, leaf) for index, leaf in enumerate(leaf_list)]
-            return function(*jax.tree.unflatten(tree, leaves_now), **kwargs)
+            return function(*tree_unflatten(tree, leaves_now), **kwargs)
 
         return compute
 
