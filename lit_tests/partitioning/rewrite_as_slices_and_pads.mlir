@@ -40,10 +40,3 @@ func.func @zeros(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   %0 = stablehlo.concatenate %zero, %arg0, %negative, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<1xf32>, tensor<8xf32>, tensor<1xf32>) -> tensor<10xf32>
   return %0 : tensor<10xf32>
 }
-
-// CHECK-LABEL: func.func @pad_of_nothing
-func.func @pad_of_nothing(%arg0: tensor<0xf32>, %arg1: tensor<f32>) -> tensor<8xf32> {
-  // CHECK-NEXT:  stablehlo.broadcast_in_dim %arg1, dims = [] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<f32>) -> tensor<8xf32>
-  %0 = stablehlo.pad %arg0, %arg1, low = [5], high = [3], interior = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<0xf32>, tensor<f32>) -> tensor<8xf32>
-  return %0 : tensor<8xf32>
-}

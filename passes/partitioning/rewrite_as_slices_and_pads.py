@@ -21,8 +21,8 @@ from sdy.stablehlo.slicing import DynamicSliceOp
 class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
     """Rewrite operations on split dimensions that are slices or pads in disguise, of which devices exchange few rows.
 
-    These are a `dynamic_slice` at constant places; a `concatenate` of a tensor and rows that are one scalar each,
-    before it, behind it or both; and a `pad` of a tensor without elements, which is a broadcast. Before::
+    These are a `dynamic_slice` at constant places, and a `concatenate` of a tensor and rows filled with one scalar,
+    before it, behind it or both. Before::
 
         sdy.mesh @mesh = <["x"=4]>
         %c = stablehlo.constant dense<2> : tensor<i32>
@@ -76,14 +76,7 @@ def _pad(op: ConcatenateOp) -> SSAValue | None:
     return emit.insert(PadOp(op.operands[place], scalars[0], low, high))
 
 
-def _broadcast(op: PadOp) -> SSAValue | None:
-    if 0 not in shape_of(op.operand):
-        return None
-    return before(op).broadcast(op.padding_value, (), shape_of(op.result))
-
-
 _REWRITES: dict[type[Operation], Callable[[Any], SSAValue | None]] = {
     DynamicSliceOp: _slice,
     ConcatenateOp: _pad,
-    PadOp: _broadcast,
 }
