@@ -1,6 +1,6 @@
 """Candidates for how an operation whose tensors disagree can run.
 
-*Any operation* can run with the layout that one of its tensors has. Of three tensors
+*An operation whose factors all pass through* can run with the layout that one of its tensors has. Of three tensors
 
     tensor<8x8x8xf32> [{"x", "y"}, {"z"}, {}] * [{}, {}, {"x"}] -> [{"z"}, {"y"}, {"x"}]
 
@@ -38,13 +38,13 @@ _MOST_PIECES = 4
 def plans_of_tensors(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[OperationShardings]:
     """The plans with the layout of one tensor, and of what that has no factors for the layout of the others.
 
-    An operation with permuted factors, whose exchange between devices has a cost of its own, has none.
+    An operation that permutes, sums over or replicates factors has none: what that costs depends on all of them.
     """
     rule = tensors.rule
-    if rule.permutation:
+    if rule.permutation or rule.reduction or rule.need_replication:
         return
     sides = [
-        {factor: part.axes for factor, part in tensor.factors.items() if factor not in rule.need_replication}
+        {factor: part.axes for factor, part in tensor.factors.items()}
         for tensor in project(rule, closed_if_missing(tensors, mesh_name), mesh).tensors
     ]
     for kept in sides:
