@@ -6,6 +6,7 @@ program.py     the text of a case, and the arrays to run it with
 shaping.py, indexing.py, windows.py, contractions.py, reductions.py, elementwise.py, linear_algebra.py,
 control_flow.py, manual.py, reshards.py
                families of operations, each a function of choices to a program
+collectives.py the collectives in the bodies of manual computations
 check.py       a case partitioned and interpreted on all devices, beside the whole of it
 found.py       cases that once came out wrong, invalid, or not at all
 campaign.py    many cases, counted: `python -m small_scope.campaign --help` from tests/support

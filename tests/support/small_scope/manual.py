@@ -1,7 +1,7 @@
 """Programs that are written for each device along some axes, while other axes are still to be partitioned.
 
-Any family of operations can be the body of a manual computation, and can stand around manual computations that its
-operands come from. Collectives along the manual axes move the results of the body.
+Each family of operations can be the body of a manual computation, or take operands from manual computations.
+Collectives along the manual axes move the results of bodies.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +32,10 @@ ManualDims = Mapping[str, int]
 _MOST_ELEMENTS = 256
 
 
-def _around(program: Program, families: Sequence[Family]) -> Program:
-    """A manual computation whose body is of one of `families`, and whose results are moved by collectives."""
+def _with_body(program: Program, families: Sequence[Family]) -> Program:
+    """Write a manual computation whose body is of one of `families`, with collectives on its results."""
+    if not program.free.axes:  # within a computation that is manual over all of them
+        return program.choices.of(families)(program)
     axes = _some_axes(program)
     body = program.inside(axes)
     program.choices.of(families)(body)
@@ -58,7 +60,7 @@ def _computation(
     results: Sequence[Value],
     result_dims: Sequence[ManualDims],
 ) -> list[Value]:
-    """The results of a manual computation over `axes`, each of which splits the dimension given for each value."""
+    """Write a manual computation over `axes` and return its results; `dims` say which dimensions the axes split."""
     in_shardings = ", ".join(map(partial(_sharding, body), operands, operand_dims))
     out_shardings = ", ".join(map(partial(_sharding, body), results, result_dims))
     arguments = ", ".join(f"{value.name}: {value.type}" for value, _ in body.arguments)
@@ -75,7 +77,7 @@ def _computation(
 
 
 def _sharding(body: Program, value: Value, dims: ManualDims) -> str:
-    """The sharding outside of a value: manual axes, and behind them others."""
+    """Return the sharding of a value outside of the computation: manual axes, then free ones."""
     rank = len(value.shape)
     split = body.split(rank) or ((),) * rank
     end = body.choices.of(([], ["?"]))
@@ -95,7 +97,7 @@ def _some_axes(program: Program) -> tuple[str, ...]:
 
 
 def _moved(body: Program, value: Value, axes: tuple[str, ...]) -> list[Value]:
-    """`value`, and what collectives make of it, or of its product with itself."""
+    """Return a collective of `value`, or of its product with itself, and perhaps `value` too."""
     start = value
     if len(value.shape) == 2 and 0 not in value.shape and value.element == "i32" and body.choices.of((False, True)):
         start = _gram(body, value)
@@ -123,7 +125,7 @@ def _axis_or_part(body: Program, name: str) -> AxisRef:
 
 
 def _split_or_combined(body: Program, value: Value, axes: tuple[str, ...]) -> tuple[Value, ManualDims]:
-    """`value` with the dimensions that manual axes split outside, combined over the other axes, so that all agree."""
+    """Choose the dimensions that manual axes split outside; combine `value` over the others, so that devices agree."""
     dims: dict[str, int] = {}
     for axis in axes:
         dim = body.choices.of((None, *range(len(value.shape))))
@@ -135,7 +137,7 @@ def _split_or_combined(body: Program, value: Value, axes: tuple[str, ...]) -> tu
 
 
 def _operands(program: Program, body: Program, axes: tuple[str, ...]) -> tuple[list[Value], list[ManualDims]]:
-    """For each argument of `body` a value outside, with parts that differ, and the dimensions that axes split."""
+    """Return an operand for each argument of `body`, whose parts differ, and the dimensions that axes split."""
     operands: list[Value] = []
     dims: list[ManualDims] = []
     for value, arrays in body.arguments:
@@ -156,7 +158,7 @@ def _outside(shape: Shape, dims: ManualDims, program: Program) -> Shape:
 
 
 def _with_more_parts(array: Array, shape: Shape) -> Array:
-    """An array of this shape, whose first part is `array`; numbers of others are greater."""
+    """Return an array of this shape whose first part is `array`, with greater numbers in the others."""
     times = [after // before if before else 1 for before, after in zip(array.shape, shape, strict=True)]
     parts = np.arange(prod(times)).reshape(times)
     number_of_part = np.kron(parts, np.ones_like(array, int)) if shape else parts
@@ -165,7 +167,7 @@ def _with_more_parts(array: Array, shape: Shape) -> Array:
 
 
 def _used(program: Program, value: Value) -> Value:
-    """`value`, or what an operation around a manual computation makes of it."""
+    """Return `value`, its transpose, or its product with itself."""
     if value.element != "i32" or len(value.shape) != 2 or 0 in value.shape:
         return value
     use = program.choices.of(("as it is", "transposed", "product"))
@@ -187,7 +189,9 @@ class _FromManual(Program):
 
 
 def _through(program: Program, value: Value) -> Value:
-    """What a manual computation makes of `value`, of the same shape."""
+    """Return what a manual computation makes of `value`, in the same shape."""
+    if not program.free.axes:
+        return value
     axes = _some_axes(program)
     body = program.inside(axes)
     dims: dict[str, int] = {}
@@ -212,18 +216,16 @@ def _through(program: Program, value: Value) -> Value:
 
 def _inside(name: str, families: Sequence[Family]) -> Family:
     def family(program: Program) -> Program:
-        return _around(program, families)
+        return _with_body(program, families)
 
     family.__name__ = f"manual_{name}"
     return family
 
 
-def _from_manual(name: str, families: Sequence[Family]) -> Family:
-    def family(program: Program) -> Program:
-        return program.choices.of(families)(_FromManual(program.choices, program.mesh))
-
-    family.__name__ = f"{name}_of_manual"
-    return family
+def around_manual(program: Program) -> Program:
+    """An operation of any family, whose operands come from manual computations."""
+    families = program.choices.of([*_GROUPS.values()])
+    return program.choices.of(families)(_FromManual(program.choices, program.mesh))
 
 
 def manual_in_loop(program: Program) -> Program:
@@ -263,6 +265,6 @@ _BODIES = [_inside(name, families) for name, families in _GROUPS.items()]
 MANUAL: list[Family] = [
     *_BODIES,
     _inside("nested", [*_BODIES, manual_in_loop]),
-    *(_from_manual(name, families) for name, families in _GROUPS.items()),
+    around_manual,
     manual_in_loop,
 ]
