@@ -1,20 +1,24 @@
 """The memory that a device needs for a partitioned program, told from the program alone.
 
 Values live from the operation that makes them to the last one that uses them. What computes each element of its result
-from few others is taken to be fused into what uses it, and then needs no memory of its own.
+from few others is taken to be fused into what uses it, and then needs no memory of its own. A loop's results lie where
+its initial values did, and a slice is updated in place, where nothing else reads what was there before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.sizes import value_bytes
+from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.scatter import ScatterOp
+from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +82,51 @@ class _Lifetimes:
         """The bytes alive while each operation of a block runs, without its arguments and the values whose memory is
         `elsewhere`."""
         operations = list(block.ops)
-        last_use = {operand: number for number, op in enumerate(operations) for operand in _used(op)}
+        last_use = self._last_uses(block, elsewhere)
         ending = [0] * len(operations)
         moments: list[int] = []
         current = 0
         for number, op in enumerate(operations):
             for result in op.results:
-                if result not in elsewhere and result not in self._fused and result in last_use:
+                if result in last_use:
                     size = value_bytes(result)
                     current += size
                     ending[last_use[result]] += size
             moments.append(current + self._inside(op))
             current -= ending[number]
         return moments
+
+    def _last_uses(self, block: Block, elsewhere: set[SSAValue]) -> dict[SSAValue, int]:
+        """Return the number of the last operation that uses each result for which memory is made."""
+        operations = list(block.ops)
+        last_use = {operand: number for number, op in enumerate(operations) for operand in _used(op)}
+        buffers = self._buffers(block, operations, last_use)
+        for value, buffer in buffers.items():
+            last_use[buffer] = max(last_use[buffer], last_use.get(value, -1))
+        elsewhere = elsewhere | {buffers[value] for value in elsewhere if value in buffers}
+        return {
+            value: number
+            for value, number in last_use.items()
+            if value not in elsewhere and value not in buffers and value not in self._fused
+        }
+
+    def _buffers(
+        self, block: Block, operations: Sequence[Operation], last_use: Mapping[SSAValue, int]
+    ) -> dict[SSAValue, SSAValue]:
+        """Return, for each result that overwrites an operand, the value that the memory was first made for.
+
+        The arguments of a loop's body may be overwritten, those of a function may not.
+        """
+        is_loop = isinstance(block.parent_op(), WhileOp)
+        buffers: dict[SSAValue, SSAValue] = {}
+        for number, op in enumerate(operations):
+            overwritten: set[SSAValue] = set()
+            for operand, result in _in_place(op):
+                owned = is_loop if isinstance(operand, BlockArgument) else operand not in self._fused
+                if owned and last_use[operand] == number and operand not in overwritten:
+                    overwritten.add(operand)
+                    buffers[result] = buffers.get(operand, operand)
+        return buffers
 
     def at_peak(self, block: Block, elsewhere: set[SSAValue]) -> list[SSAValue]:
         """What is alive in a block when most is, with what is in the operation that runs then."""
@@ -99,12 +135,9 @@ class _Lifetimes:
         if not moments:
             return []
         peak = moments.index(max(moments))
-        used_later = {operand for op in operations[peak:] for operand in _used(op)}
+        last_use = self._last_uses(block, elsewhere)
         alive: list[SSAValue] = [
-            result
-            for op in operations[: peak + 1]
-            for result in op.results
-            if result in used_later and result not in elsewhere and result not in self._fused
+            result for op in operations[: peak + 1] for result in op.results if last_use.get(result, -1) >= peak
         ]
         inside = max(self._blocks(operations[peak]), key=self._peak, default=None)
         return alive if inside is None else [*alive, *self.at_peak(inside, set())]
@@ -125,6 +158,17 @@ class _Lifetimes:
 
     def _peak(self, block: Block) -> int:
         return max(self.of(block, set()), default=0)
+
+
+def _in_place(op: Operation) -> Iterable[tuple[SSAValue, SSAValue]]:
+    """Pairs of an operand and the result that may take its place."""
+    if isinstance(op, WhileOp):
+        return zip(op.operands, op.results, strict=True)
+    if isinstance(op, DynamicUpdateSliceOp):
+        return [(op.operand, op.result)]
+    if isinstance(op, ScatterOp):
+        return zip(op.inputs, op.results, strict=True)
+    return ()
 
 
 def _used(op: Operation) -> list[SSAValue]:
