@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Attribute
 
 from sdy.axes import AxisRef, total_size
-from sdy.device_groups import shard_indices
 from sdy.factors import project
 from sdy.ir.shapes import tensor_of
 from sdy.mesh import Mesh
@@ -109,6 +108,8 @@ class OperatorParts:
 
     def lengths_by_device(self) -> list[dict[str, int]]:
         """Return the number of elements of each device along each uneven identifier, padding excluded."""
+        from sdy.device_groups import shard_indices  # with numpy, which programs without uneven operators do without
+
         lengths: list[dict[str, int]] = [{} for _ in range(self.mesh.size)]
         for name in self.uneven:
             part = self.sizes[name]
