@@ -7,7 +7,6 @@ Where that is the same part of the operand, devices exchange nothing:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -32,24 +31,11 @@ from sdy.passes.spmd.resolution import (
     zero_filler,
 )
 from sdy.passes.spmd.site import Site, unless_empty
+from sdy.passes.spmd.sliced_dims import sliced_dims
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import SliceOp
-
-
-@dataclass(frozen=True)
-class _SlicedDim:
-    """A dimension of the result: each `stride`-th place from `-low` on, where rows stand `dilation` places apart."""
-
-    low: int
-    dilation: int = 1
-    stride: int = 1
-
-    def reach(self, size: int, result_size: int, parts: int) -> Reach:
-        shard = -(-result_size // parts)
-        length, total = ((count - 1) * self.stride + 1 for count in (shard, result_size))
-        return Reach.steady(size, parts, self.low, shard * self.stride, length, total, self.dilation)
 
 
 def _replicate(op: PadOp | SliceOp, resolution: Resolution) -> bool:
@@ -70,22 +56,15 @@ def _replicate(op: PadOp | SliceOp, resolution: Resolution) -> bool:
 def _why_not(op: PadOp | SliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
     def stays(dim: int, parts: int, sizes: Sequence[int]) -> bool:
         before, after = sizes
-        return _dims(op)[dim].reach(before * parts, after * parts, parts).stays
+        return sliced_dims(op)[dim].reach(before * parts, after * parts, parts).stays
 
     return why_not_by_dims(operands, results, stays)
 
 
 def _reaches(op: PadOp | SliceOp) -> dict[int, Reach]:
     before, after = layout_of(op.operand), layout_of(op.result)
-    dims = _dims(op)
+    dims = sliced_dims(op)
     return {dim: dims[dim].reach(before.shape[dim], after.shape[dim], before.parts(dim)) for dim in before.split_dims}
-
-
-def _dims(op: PadOp | SliceOp) -> list[_SlicedDim]:
-    if isinstance(op, SliceOp):
-        return [_SlicedDim(-start, stride=stride) for start, _, stride in op.ranges()]
-    low, interior = op.edge_padding_low.get_values(), op.interior_padding.get_values()
-    return [_SlicedDim(before, between + 1) for before, between in zip(low, interior, strict=True)]
 
 
 def _exchange_for_pad(op: PadOp, resolution: Resolution) -> bool:

@@ -6,6 +6,12 @@
 
 the vote of `common_axes` is a layout that none of them has, and from which and to which more is sent.
 
+*A slice or a pad* is one of these. In both layouts devices exchange the rows that they need:
+
+    tensor<16x8xf32> [{"x"}, {"y"}] -> tensor<2x8xf32> [{}, {"x"}]
+
+so the smaller of operand and result is resharded.
+
 *A reshape* can run with any layout that splits factors of both sides. Of
 
     tensor<1200x800xf32> [{}, {"x"}] -> tensor<1600x600xf32> [{"x"}, {}]
@@ -35,13 +41,16 @@ _MOST_PIECES = 4
 """Over more pieces of axes there are too many layouts of a reshape."""
 
 
-def plans_of_tensors(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[OperationShardings]:
+def plans_of_tensors(
+    tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh, permutes: bool = False
+) -> Iterator[OperationShardings]:
     """The plans with the layout of one tensor, and of what that has no factors for the layout of the others.
 
-    An operation that permutes, sums over or replicates factors has none: what that costs depends on all of them.
+    An operation that sums over or replicates factors has none: what that costs depends on all of them. One that
+    permutes factors has some only with `permutes`, by which the caller says that it knows what an exchange costs.
     """
     rule = tensors.rule
-    if rule.permutation or rule.reduction or rule.need_replication:
+    if (rule.permutation and not permutes) or rule.reduction or rule.need_replication:
         return
     sides = [
         {factor: part.axes for factor, part in tensor.factors.items()}

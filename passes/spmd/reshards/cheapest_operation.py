@@ -39,12 +39,14 @@ from dataclasses import replace
 from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import total_size
+from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
 from sdy.passes.common.num_bytes import element_bytes
 from sdy.passes.spmd.reshards.candidate_plans import is_even, local_part, plans_of_reshape, plans_of_tensors
 from sdy.passes.spmd.reshards.collective_cost import local_elements
+from sdy.passes.spmd.reshards.exchange_cost import elements_exchanged
 from sdy.passes.spmd.reshards.operation_plan import Meshes, OperationShardings, Tensors, plan_operation, summed_axes
 from sdy.passes.spmd.reshards.rematerialize import bytes_received
 from sdy.passes.spmd.reshards.reshard_cost import (
@@ -54,7 +56,8 @@ from sdy.passes.spmd.reshards.reshard_cost import (
     iterations_of_operand,
 )
 from sdy.sharding import DimSharding, TensorSharding, equivalent
-from sdy.stablehlo.slicing import DynamicSliceOp
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 _WORK = 1000
 """The products of elements that a device adds up in about the time in which it receives an element."""
@@ -82,7 +85,8 @@ def cheapest_operation(
     if rule.need_replication:
         plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
     if same_devices:
-        plans += plans_of_tensors(tensors, mesh_name, mesh)
+        has_elements = 0 not in (tensors.sizes[0], tensors.sizes[-1])
+        plans += plans_of_tensors(tensors, mesh_name, mesh, isinstance(op, SliceOp | PadOp) and has_elements)
     if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
         plans.append(summed)
     alternatives = tuple(dict.fromkeys(plans))
@@ -135,6 +139,11 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh)
     summed = sum(
         _received_in_sum(*each, plan, mesh) for each in zip(op.results, shardings[len(op.operands) :], strict=True)
     )
+    if isinstance(op, SliceOp | PadOp):
+        axes_per_dim = [
+            tuple(axis for factor in dim for axis in plan.axes_per_factor[factor]) for dim in tensors.rule.operands[0]
+        ]
+        summed += elements_exchanged(op, axes_per_dim, mesh) * element_bytes(op.result.type)
     devices = mesh.size / total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
     work = devices * math.prod(tensors.rule.factor_sizes) * _widest(op) / _WORK
     return _received_in_reshards(op, shardings) + iterations(op) * (summed + work)
@@ -146,13 +155,28 @@ def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | No
     Loop-invariant operands are resharded before the loop, as `sdy-hoist-invariant-collectives` moves them there.
     """
     before = sum(
-        iterations_of_operand(op, value) * received
+        iterations_of_operand(op, value) * received / _slices_alike(op, value)
         for value, sharding in dict.fromkeys(zip(op.operands, shardings, strict=False))
         if sharding is not None and (received := bytes_received(before_reshards(value), sharding, op))
     )
     results = zip(op.results, shardings[len(op.operands) :], strict=True)
     behind = sum(elements_behind(value, sharding) * element_bytes(value.type) for value, sharding in results)
     return before + iterations(op) * behind
+
+
+def _slices_alike(op: Operation, value: SSAValue) -> int:
+    """Return how many slices share a reshard of `value`: chunks of a tensor mostly have one layout."""
+    if not isinstance(op, SliceOp):
+        return 1
+    users = [use.operation for use in value.uses]
+    return sum(isinstance(_behind_reshard(user), SliceOp) for user in users)
+
+
+def _behind_reshard(user: Operation) -> Operation:
+    """Return what uses the result of the reshard `user`, if it has one use; else `user`."""
+    if isinstance(user, ReshardOp) and (use := user.result.get_user_of_unique_use()) is not None:
+        return use
+    return user
 
 
 def _widest(op: Operation) -> int:
