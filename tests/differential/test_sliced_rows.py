@@ -104,3 +104,36 @@ def test_chunks_of_a_projection_receive_only_what_moves():
     after = NamedSharding(LINE, P(None, "x"))
     numbers = jnp.tile(ROWS, (1, 4))
     assert received(chunks, numbers, after, after) == 2 * 16 * 6 * 4 * 7 / 8
+
+
+OTHER_LAYOUTS: dict[str, tuple[Slice, P, P]] = {
+    "rows, of both axes": (lambda x: x[3:5], P("x", "y"), P(None, "x")),
+    "rows, of two axes on one dimension": (lambda x: x[3:5], P(("x", "y")), P(None, "x")),
+    "rows, of both axes the other way round": (lambda x: x[3:5], P("y", "x"), P(None, "y")),
+    "rows, of one axis": (lambda x: x[3:5], P("x"), P(None, "y")),
+    "half of the rows": (lambda x: x[4:12], P("x", "y"), P(None, "x")),
+    "columns": (lambda x: x[:, 2:6], P("y", "x"), P("x")),
+    "columns, of two axes on one dimension": (lambda x: x[:, 2:6], P(None, ("x", "y")), P("y")),
+    "rows behind zeros": (lambda x: jnp.pad(x, ((4, 20), (0, 0))), P("x", "y"), P(None, "x")),
+    "columns in front of zeros": (lambda x: jnp.pad(x, ((0, 0), (0, 8))), P(("x", "y")), P("y", "x")),
+    "overlapping slices": (lambda x: x[:12] - x[2:14] + x[4:], P("x", "y"), P(None, "x")),
+}
+"""Slices and pads whose operand has one layout, and their result another."""
+
+
+@pytest.mark.parametrize("name", OTHER_LAYOUTS)
+def test_the_smaller_side_of_a_slice_is_resharded(name: str):
+    function, before, after = OTHER_LAYOUTS[name]
+    received(function, ROWS[:, :8], NamedSharding(GRID, before), NamedSharding(GRID, after))
+
+
+@pytest.mark.parametrize("spec", [P(None, "x"), P(None, "y"), P(None, ("x", "y")), P("x", "y")])
+@pytest.mark.parametrize("cuts", [2, 3, 6, (24, 36)], ids=str)
+def test_chunks_and_their_gradients(cuts: int | tuple[int, ...], spec: P):
+    def chunks(x: jax.Array) -> jax.Array:
+        parts = jnp.split(x, cuts, axis=1)
+        return sum((part.sum(1) ** 2 * index for index, part in enumerate(parts, 1)), jnp.zeros(16))
+
+    layout = NamedSharding(GRID, spec)
+    whole = jnp.round(10 * jnp.tile(ROWS, (1, 2)))
+    received(jax.grad(lambda x: chunks(x).sum()), whole, layout, layout)

@@ -140,9 +140,9 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh)
         _received_in_sum(*each, plan, mesh) for each in zip(op.results, shardings[len(op.operands) :], strict=True)
     )
     if isinstance(op, SliceOp | PadOp):
-        axes_per_dim = [
+        axes_per_dim = tuple(
             tuple(axis for factor in dim for axis in plan.axes_per_factor[factor]) for dim in tensors.rule.operands[0]
-        ]
+        )
         summed += elements_exchanged(op, axes_per_dim, mesh) * element_bytes(op.result.type)
     devices = mesh.size / total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
     work = devices * math.prod(tensors.rule.factor_sizes) * _widest(op) / _WORK

@@ -32,6 +32,22 @@ def slice_rows(draft: Draft) -> Case:
     return draft.case(f"slice [{start}:{start + length}]", lambda x: x[start : start + length] * 2)
 
 
+def chunks(draft: Draft) -> Case:
+    """The product of the equal chunks of a dimension, or its gradient."""
+    count, size = draft.choices.of((2, 3, 4)), draft.size()
+    draft.operand((8, count * size))
+    is_gradient = draft.choices.of((False, True))
+
+    def product(x: jax.Array) -> jax.Array:
+        first, *others = jnp.split(x, count, axis=1)
+        for chunk in others:
+            first = jnp.sin(first) * chunk
+        return first
+
+    text = f"{'gradient of ' if is_gradient else ''}{count} chunks of {size}"
+    return draft.case(text, jax.grad(lambda x: product(x).sum()) if is_gradient else product)
+
+
 def pad(draft: Draft) -> Case:
     """A pad with zeros or ones; of negative padding, XLA's partitioner refuses what has holes."""
     size = draft.size()
@@ -71,4 +87,4 @@ def difference(draft: Draft) -> Case:
     return draft.case(f"difference over {apart}", lambda x: x[apart:] - x[:-apart])
 
 
-RESIZES = [concatenate, slice_rows, pad, shift, difference]
+RESIZES = [concatenate, slice_rows, chunks, pad, shift, difference]
