@@ -122,3 +122,33 @@ func.func @transform_of_rows(%arg0: tensor<64x64xf32> {sdy.sharding = #sdy.shard
   %0 = stablehlo.fft %arg0, type = RFFT, length = [64] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<64x64xf32>) -> tensor<64x33xcomplex<f32>>
   return %0 : tensor<64x33xcomplex<f32>>
 }
+
+// Devices exchange the eight rows that are used, and reshard those: an all-to-all of the operand moves all 64.
+// CHECK-LABEL: func.func @slice_resharded
+func.func @slice_resharded(%arg0: tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
+  // CHECK-NEXT:  %0 = stablehlo.slice %arg0 [24:32, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
+  // CHECK-NEXT:  %1 = sdy.reshard %0 <@mesh, [{}, {"x"}]>
+  // CHECK-NEXT:  return %1
+  %0 = stablehlo.slice %arg0 [24:32, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<64x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// Slices that together are all of the operand share its reshard, and exchange no rows.
+// CHECK-LABEL: func.func @operand_of_slices_resharded
+func.func @operand_of_slices_resharded(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
+  // CHECK-COUNT-2: sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
+  // CHECK-NOT:     sdy.reshard
+  %0 = stablehlo.slice %arg0 [0:8, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<16x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.slice %arg0 [8:16, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<16x8xf32>) -> tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// A pad is larger than its operand, which is resharded.
+// CHECK-LABEL: func.func @padded_resharded
+func.func @padded_resharded(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<f32>) -> (tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
+  // CHECK-NEXT:  %0 = sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
+  // CHECK-NEXT:  %1 = stablehlo.pad %0, %arg1
+  // CHECK-NEXT:  return %1
+  %0 = stablehlo.pad %arg0, %arg1, low = [8, 0], high = [48, 0], interior = [0, 0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<64x8xf32>
+  return %0 : tensor<64x8xf32>
+}
