@@ -81,3 +81,25 @@ func.func @unchanged(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   }) : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=4]>
+
+// The result is wanted split along the other dimension, so that each device can have all windows of its columns.
+// CHECK-LABEL: func.func @split_along_the_other_dimension
+// CHECK:         %[[COLUMNS:.*]] = sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
+// CHECK-NEXT:    %[[RESULT:.*]] = "stablehlo.reduce_window"(%[[COLUMNS]], %{{.*}}) <{padding = dense<{{\[\[}}15, 0], [0, 0]]>
+// CHECK:         {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>}
+// CHECK-NEXT:    return %[[RESULT]]
+func.func @split_along_the_other_dimension(%a: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a, %zero)
+      <{padding = dense<[[15, 0], [0, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 16, 1>}> ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %1 = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<16x8xf32>, tensor<f32>) -> tensor<16x8xf32>
+  return %0 : tensor<16x8xf32>
+}

@@ -161,6 +161,7 @@ class _Stages:
         indices = num_bytes(self.op.scatter_indices.type) / self.cut.count
         return others * (indices + sum(layout_of(value).local_bytes for value in self.op.updates))
 
+
     def insert(self) -> ScatterOp:
         """Put the stages in the place of the operation, and return the first one."""
         op, count = self.op, len(self.op.inputs)

@@ -81,3 +81,13 @@ def test_an_approximate_search_of_each_part(search: Callable[..., Any], k: int):
 def test_equal_elements_keep_their_order_in_a_search_of_each_part(shape: tuple[int, ...], split: P):
     mesh = (4, 2) if "y" in split else (4,)
     assert_not_dearer(lambda x: lax.top_k(x % 3, 4)[1], shape, split, mesh=mesh)
+
+
+@pytest.mark.parametrize("result", [WHOLE, ROWS, COLUMNS], ids=str)
+@pytest.mark.parametrize("accumulate", [lax.cummax, lax.cumprod, lax.cumlogsumexp])
+def test_running_results_along_a_split_dimension(accumulate: Callable[..., Any], result: P):
+    assert_not_dearer(lambda x: accumulate(x / 50, 1), (8, 64), COLUMNS, result)
+
+
+def test_running_results_of_two_dimensions_that_change_places():
+    assert_not_dearer(lambda x: lax.cummax(x, 1), (8, 16), P("x", "y"), P(("x", "y")), mesh=(2, 2))

@@ -62,7 +62,8 @@ def _trip_count(loop: WhileOp) -> int:
 
 def elements_behind(value: OpResult, sharding: TensorSharding | None) -> int:
     """The elements that all devices receive in reshards of `value`, an operation's result, if it has `sharding`."""
-    return sum(elements_resharded(value, sharding, target, value.op) for target in dict.fromkeys(_targets(value)))
+    wanted = dict.fromkeys(shardings_of_uses(value))
+    return sum(elements_resharded(value, sharding, target, value.op) for target in wanted)
 
 
 def elements_resharded(
@@ -93,7 +94,7 @@ def before_reshards(value: SSAValue) -> SSAValue:
     return value
 
 
-def _targets(value: SSAValue) -> Iterator[TensorSharding | None]:
+def shardings_of_uses(value: SSAValue) -> Iterator[TensorSharding | None]:
     """Yield the shardings in which `value` is used: those of reshards, of its function's results, or its own."""
     for use in value.uses:
         match use.operation:

@@ -24,6 +24,7 @@ virtual_devices.set_up()
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # XLA warns of each reshard that it replicates for
 
 from dearer.case import MESHES, Case, Draft, mesh_of  # noqa: E402
+from dearer.indexed import INDEXED  # noqa: E402
 from dearer.measure import Measured, measure  # noqa: E402
 from dearer.moves import MOVES  # noqa: E402
 from dearer.ordered import ORDERED  # noqa: E402
@@ -32,7 +33,7 @@ from small_scope.choices import Choices, some  # noqa: E402
 
 Family = Callable[[Draft], Case]
 
-FAMILIES: dict[str, Family] = {family.__name__: family for family in [*MOVES, *ORDERED, *RESIZES]}
+FAMILIES: dict[str, Family] = {family.__name__: family for family in [*INDEXED, *MOVES, *ORDERED, *RESIZES]}
 
 _PROBLEMS = ("dearer", "wrong", "refused")
 

@@ -1,0 +1,65 @@
+"""Elements at indices that are data: gathers, scatters, and the gradients of both."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dearer.case import Array, Case, Draft
+
+
+def take(draft: Draft) -> Case:
+    """Slices at indices along a dimension, or their gradient."""
+    shape = draft.shape(1, 3)
+    draft.operand(shape)
+    dim = draft.choices.below(len(shape))
+    taken = draft.shape(1, 2)
+    draft.operand(taken, "int32", _indices(taken, shape[dim]))
+    return _case(draft, f"take along {dim}", lambda x, indices: jnp.take(x, indices, axis=dim))
+
+
+def take_elements(draft: Draft) -> Case:
+    """`x[rows, columns]`, or its gradient."""
+    shape = draft.shape(2, 3)
+    draft.operand(shape)
+    count = draft.shape(1, 1)
+    draft.operand(count, "int32", _indices(count, shape[0]))
+    draft.operand(count, "int32", _indices(count, shape[1]))
+    return _case(draft, "x[rows, columns]", lambda x, rows, columns: x[rows, columns])
+
+
+def take_along_axis(draft: Draft) -> Case:
+    """An element of each row, or several, at indices of the row; or the gradient."""
+    shape = draft.shape(1, 3)
+    draft.operand(shape)
+    dim = draft.choices.below(len(shape))
+    taken = (*shape[:dim], draft.size(), *shape[dim + 1 :])
+    draft.operand(taken, "int32", _indices(taken, shape[dim]))
+    return _case(draft, f"take_along_axis {dim}", lambda x, indices: jnp.take_along_axis(x, indices, dim))
+
+
+def put(draft: Draft) -> Case:
+    """Rows that are added to, or that an extreme is taken with, at indices."""
+    shape = draft.shape(1, 3)
+    draft.operand(shape)
+    count = draft.size()
+    draft.operand((count,), "int32", _indices((count,), shape[0]))
+    draft.operand((count, *shape[1:]))
+    method = draft.choices.of(("add", "max", "min"))
+    return draft.case(f"at[].{method}", lambda x, indices, rows: getattr(x.at[indices], method)(rows))
+
+
+def _indices(shape: tuple[int, ...], size: int) -> Array:
+    """Return indices into a dimension of this size, in no order and some of them several times."""
+    return (np.arange(np.prod(shape)) * 7 % 31 % size).reshape(shape)
+
+
+def _case(draft: Draft, name: str, function: Callable[..., jax.Array]) -> Case:
+    """Return the program of `function`, or of the gradient of a sum of squares of its results."""
+    if draft.choices.of((False, True)):
+        return draft.case(name, function)
+    return draft.case(f"gradient of {name}", jax.grad(lambda *operands: (function(*operands) ** 2).sum()))
+
+
+INDEXED = [take, take_elements, take_along_axis, put]
