@@ -109,21 +109,21 @@ class _Stages:
 
         Dimensions that updates have whole are split as these are.
         """
-        op, updates = self.op, self.updates
+        updates, sizes = self.updates, shape(self.op.inputs[0].type)
         assert updates.sharding is not None
-        numbers = op.scatter_dimension_numbers.data
-        sizes = shape(op.inputs[0].type)
-        outside = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
-        windows = dict(
-            zip([dim for dim in range(len(sizes)) if dim not in outside], numbers.update_window_dims, strict=True)
-        )
-        dims = [
-            updates.sharding.dims[windows[dim]]
-            if dim in windows and updates.shape[windows[dim]] == size
-            else DimSharding()
-            for dim, size in enumerate(sizes)
-        ]
+        dims = [DimSharding()] * len(sizes)
+        for dim, window in self._whole_windows():
+            dims[dim] = updates.sharding.dims[window]
         return TensorSharding(updates.sharding.mesh, (DimSharding(self.cut.axes), *dims))
+
+    def _whole_windows(self) -> Iterator[tuple[int, int]]:
+        """Yield the dimensions of the inputs that windows have whole, and those of the updates that they are."""
+        numbers, sizes = self.op.scatter_dimension_numbers.data, shape(self.op.inputs[0].type)
+        outside = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
+        windowed = [dim for dim in range(len(sizes)) if dim not in outside]
+        for dim, window in zip(windowed, numbers.update_window_dims, strict=True):
+            if self.updates.shape[window] == sizes[dim]:
+                yield dim, window
 
     @property
     def _is_needed(self) -> bool:
@@ -156,11 +156,23 @@ class _Stages:
         return (1 if is_kept_split else 2) * held * (self.cut.count - 1) / self.cut.count
 
     def _bytes_of_updates(self) -> float:
-        """Return the bytes that a device receives of all updates and their indices."""
-        others = self.cut.count - 1
-        indices = num_bytes(self.op.scatter_indices.type) / self.cut.count
-        return others * (indices + sum(layout_of(value).local_bytes for value in self.op.updates))
+        """Return the bytes that a device receives of all indices, and of the updates of its part of the inputs."""
+        indices = num_bytes(self.op.scatter_indices.type) * (self.cut.count - 1) / self.cut.count
+        wanted = self._sharding_by_windows()
+        updates = sum(bytes_received(value, wanted, self.op) for value in self.op.updates)
+        return indices + updates / self.updates.mesh.size
 
+    def _sharding_by_windows(self) -> TensorSharding:
+        """The sharding of the updates that are split as the windows of the first input, and whole along `dim`."""
+        sharding, input_axes = self.updates.sharding, layout_of(self.op.inputs[0]).axes
+        assert sharding is not None
+        moved = {window: input_axes[dim] for dim, window in self._whole_windows() if self._overlaps(input_axes[dim])}
+        used = [axis for axes in (self.cut.axes, *moved.values()) for axis in axes]
+        kept = (
+            DimSharding() if any(axis.overlaps(other) for axis in dim.axes for other in used) else dim
+            for dim in sharding.dims
+        )
+        return replace(sharding, dims=tuple(DimSharding(moved.get(dim, each.axes)) for dim, each in enumerate(kept)))
 
     def insert(self) -> ScatterOp:
         """Put the stages in the place of the operation, and return the first one."""
