@@ -66,3 +66,14 @@ def test_products_of_uneven_parts():
         return x.at[i[:62]].multiply(jnp.sqrt(t[:62]))
 
     assert_not_dearer(multiplied, [INPUT, ROWS, FACTORS], [P(), P(("x", "y")), P(("x", "y"))], P())
+
+
+@pytest.mark.parametrize("update", ["add", "min", "multiply"])
+@pytest.mark.parametrize("result", [P("x"), P(None, "x"), P()], ids=str)
+@pytest.mark.parametrize("columns", [P(None, "x"), P(None, ("x", "y"))], ids=str)
+def test_updates_of_columns_that_the_same_axis_splits(update: str, columns: P, result: P):
+    """The updates move to where their columns are: an all-to-all receives less than sums of all partial results."""
+    rows, updates = P("x"), FACTORS[:8]
+    assert_not_dearer(
+        lambda x, i, t: getattr(x.at[i], update)(t), [INPUT, ROWS[:8], updates], [columns, rows, rows], result
+    )

@@ -22,6 +22,7 @@ on both sides: an all-to-all of the columns comes before the reshape, for which 
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from sdy.axes import AxisRef, merge_sub_axes, prefix_without_overlap, subtract, total_size
@@ -50,10 +51,21 @@ def plans_of_tensors(
     permutes factors has some only with `permutes`, by which the caller says that it knows what an exchange costs.
     """
     rule = tensors.rule
-    if (rule.permutation and not permutes) or rule.reduction or rule.need_replication:
-        return
+    if not ((rule.permutation and not permutes) or rule.reduction or rule.need_replication):
+        yield from _plans_of_sides(tensors, mesh_name, mesh)
+
+
+def plans_without_sums(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[OperationShardings]:
+    """The plans with the layout of one tensor in which factors that are summed over, or needed whole, are not split."""
+    rule = tensors.rule.with_whole(tensors.rule.reduction)
+    if not rule.permutation:
+        yield from _plans_of_sides(replace(tensors, rule=rule), mesh_name, mesh)
+
+
+def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[OperationShardings]:
+    rule = tensors.rule
     sides = [
-        {factor: part.axes for factor, part in tensor.factors.items()}
+        {factor: () if factor in rule.need_replication else part.axes for factor, part in tensor.factors.items()}
         for tensor in project(rule, closed_if_missing(tensors, mesh_name), mesh).tensors
     ]
     for kept in sides:

@@ -30,6 +30,10 @@ operand is gathered, 4 bytes an element.
 
 The operand is gathered; or each device takes what it has of the slice, and these are summed, 8 elements of which all
 but one device have zero. `sdy-convert-global-to-local` does the latter where the operand stays split.
+
+*A scatter of split updates.* They are summed, or moved to where the input has the windows that they are written to:
+
+    tensor<8x16xf32> [{}, {"x"}], updates tensor<8x16xf32> [{"x"}, {}] -> tensor<8x16xf32> [{"x"}, {}]
 """
 
 import math
@@ -44,7 +48,13 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
 from sdy.passes.common.num_bytes import element_bytes
-from sdy.passes.spmd.reshards.candidate_plans import is_even, local_part, plans_of_reshape, plans_of_tensors
+from sdy.passes.spmd.reshards.candidate_plans import (
+    is_even,
+    local_part,
+    plans_of_reshape,
+    plans_of_tensors,
+    plans_without_sums,
+)
 from sdy.passes.spmd.reshards.collective_cost import local_elements
 from sdy.passes.spmd.reshards.exchange_cost import elements_exchanged
 from sdy.passes.spmd.reshards.operation_plan import Meshes, OperationShardings, Tensors, plan_operation, summed_axes
@@ -57,6 +67,7 @@ from sdy.passes.spmd.reshards.reshard_cost import (
 )
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 _WORK = 1000
@@ -87,6 +98,8 @@ def cheapest_operation(
     if same_devices:
         has_elements = 0 not in (tensors.sizes[0], tensors.sizes[-1])
         plans += plans_of_tensors(tensors, mesh_name, mesh, isinstance(op, SliceOp | PadOp) and has_elements)
+        if isinstance(op, ScatterOp):
+            plans += plans_without_sums(tensors, mesh_name, mesh)
     if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
         plans.append(summed)
     alternatives = tuple(dict.fromkeys(plans))

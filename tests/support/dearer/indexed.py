@@ -16,7 +16,11 @@ def take(draft: Draft) -> Case:
     dim = draft.choices.below(len(shape))
     taken = draft.shape(1, 2)
     draft.operand(taken, "int32", _indices(taken, shape[dim]))
-    return _case(draft, f"take along {dim}", lambda x, indices: jnp.take(x, indices, axis=dim))
+
+    def taken_from(x: jax.Array, indices: jax.Array) -> jax.Array:
+        return jnp.take(x, indices, axis=dim)
+
+    return _case(draft, f"take along {dim}", taken_from)
 
 
 def take_elements(draft: Draft) -> Case:
@@ -26,7 +30,11 @@ def take_elements(draft: Draft) -> Case:
     count = draft.shape(1, 1)
     draft.operand(count, "int32", _indices(count, shape[0]))
     draft.operand(count, "int32", _indices(count, shape[1]))
-    return _case(draft, "x[rows, columns]", lambda x, rows, columns: x[rows, columns])
+
+    def taken_from(x: jax.Array, rows: jax.Array, columns: jax.Array) -> jax.Array:
+        return x[rows, columns]
+
+    return _case(draft, "x[rows, columns]", taken_from)
 
 
 def take_along_axis(draft: Draft) -> Case:
@@ -36,7 +44,11 @@ def take_along_axis(draft: Draft) -> Case:
     dim = draft.choices.below(len(shape))
     taken = (*shape[:dim], draft.size(), *shape[dim + 1 :])
     draft.operand(taken, "int32", _indices(taken, shape[dim]))
-    return _case(draft, f"take_along_axis {dim}", lambda x, indices: jnp.take_along_axis(x, indices, dim))
+
+    def taken_from(x: jax.Array, indices: jax.Array) -> jax.Array:
+        return jnp.take_along_axis(x, indices, dim)
+
+    return _case(draft, f"take_along_axis {dim}", taken_from)
 
 
 def put(draft: Draft) -> Case:
@@ -47,7 +59,11 @@ def put(draft: Draft) -> Case:
     draft.operand((count,), "int32", _indices((count,), shape[0]))
     draft.operand((count, *shape[1:]))
     method = draft.choices.of(("add", "max", "min"))
-    return draft.case(f"at[].{method}", lambda x, indices, rows: getattr(x.at[indices], method)(rows))
+
+    def updated(x: jax.Array, indices: jax.Array, rows: jax.Array) -> jax.Array:
+        return getattr(x.at[indices], method)(rows)
+
+    return draft.case(f"at[].{method}", updated)
 
 
 def _indices(shape: tuple[int, ...], size: int) -> Array:
@@ -59,7 +75,11 @@ def _case(draft: Draft, name: str, function: Callable[..., jax.Array]) -> Case:
     """Return the program of `function`, or of the gradient of a sum of squares of its results."""
     if draft.choices.of((False, True)):
         return draft.case(name, function)
-    return draft.case(f"gradient of {name}", jax.grad(lambda *operands: (function(*operands) ** 2).sum()))
+
+    def loss(*operands: jax.Array) -> jax.Array:
+        return (function(*operands) ** 2).sum()
+
+    return draft.case(f"gradient of {name}", jax.grad(loss))
 
 
 INDEXED = [take, take_elements, take_along_axis, put]
