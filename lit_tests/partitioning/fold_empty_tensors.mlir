@@ -15,7 +15,7 @@ func.func @roll_by_zero(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@me
 // The sharding of a result stays.
 // CHECK-LABEL: func.func @empty_result
 func.func @empty_result(%arg0: tensor<8x4xf32>) -> tensor<8x0xf32> {
-  // CHECK-NEXT: %[[C:.*]] = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} dense<> : tensor<8x0xf32>
+  // CHECK-NEXT: %[[C:.*]] = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} dense<> : tensor<8x0xf32>
   // CHECK-NEXT: return %[[C]]
   %0 = stablehlo.slice %arg0 [0:8, 4:4] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x4xf32>) -> tensor<8x0xf32>
   return %0 : tensor<8x0xf32>
@@ -25,7 +25,7 @@ func.func @empty_result(%arg0: tensor<8x4xf32>) -> tensor<8x0xf32> {
 func.func @of_empty_operands(%arg0: tensor<8x0xf32>, %arg1: tensor<f32>, %arg2: tensor<8x4xf32>, %arg3: tensor<i32>) -> (tensor<8x4xf32>, tensor<8xf32>, tensor<8x8xf32>, tensor<8x4xf32>) {
   // CHECK-NEXT: %[[PADDED:.*]] = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<8x4xf32>
   // CHECK-NEXT: %[[SUM:.*]] = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<8xf32>
-  // CHECK-NEXT: %[[PRODUCT:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<8x8xf32>
+  // CHECK-NEXT: %[[PRODUCT:.*]] = sdy.constant dense<0.000000e+00> : tensor<8x8xf32>
   // CHECK-NEXT: return %[[PADDED]], %[[SUM]], %[[PRODUCT]], %arg2
   %0 = stablehlo.pad %arg0, %arg1, low = [0, 4], high = [0, 0], interior = [0, 0] : (tensor<8x0xf32>, tensor<f32>) -> tensor<8x4xf32>
   %1 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = [1] : (tensor<8x0xf32>, tensor<f32>) -> tensor<8xf32>

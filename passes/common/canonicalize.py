@@ -13,10 +13,8 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.dialect.canonicalization import PATTERNS, Patterns
 from sdy.dialect.ops import ReshardOp
-from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, insert, replace
 from sdy.ir.rewriting import SeededWalker
-from sdy.ir.shapes import num_elements
 from sdy.ir.traits import has_trait
 from sdy.ir.walking import invalidate, operations, operations_of, operations_with
 from sdy.passes.common.reshard_reuse import ReuseReshard
@@ -79,10 +77,7 @@ def _gather_constants(module: ModuleOp) -> None:
     kept: set[Operation | None] = {None}
     for constant in operations_with(module, ConstantLike):
         block = _isolated_region(constant).blocks[0]
-        result = constant.results[0]
-        # A reshard of a tensor without elements has become another constant, which only its layout tells apart.
-        layout = get_sharding(result) if num_elements(result) == 0 else None
-        key = (block, constant.dialect_name(), constant.get_attr_or_prop("value"), result.type, layout)
+        key = (block, constant.dialect_name(), constant.get_attr_or_prop("value"), constant.results[0].type)
         first = first_of.setdefault(key, constant)
         if first is not constant:
             replace(constant, first.results)

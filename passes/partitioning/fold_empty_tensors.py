@@ -10,6 +10,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
+from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import erase, replace
 from sdy.ir.shapes import shape_of
@@ -49,7 +50,7 @@ class FoldEmptyTensorsPass(ModulePass):
         for inner in operations(op):
             if not is_pure(inner) or (inner.regions and not isinstance(inner, ReduceOp | ScatterOp)):
                 continue
-            if _has_empty_result(inner) and not isinstance(inner, ConstantOp):
+            if _has_empty_result(inner) and not isinstance(inner, ConstantOp | ShardedConstantOp):
                 _replace(inner, _empty_results(inner))
             elif any(map(_is_empty, inner.operands)) and (rewrite := _REWRITES.get(type(inner))) is not None:
                 _replace(inner, rewrite(Emitter(InsertPoint.before(inner), inner), inner))
@@ -80,7 +81,12 @@ def _element_type(value: SSAValue) -> Any:
 
 def _empty_results(op: Operation) -> list[SSAValue]:
     emit = Emitter(InsertPoint.before(op), op)
-    return [emit.filled(cast(TensorType[Any], result.type), 0) for result in op.results]
+    return [_zeros(emit, result) for result in op.results]
+
+
+def _zeros(emit: Emitter, result: SSAValue) -> SSAValue:
+    """Return zeros for `result`: canonicalization merges no `sdy.constant` with one of another layout."""
+    return emit.insert(ShardedConstantOp(emit.splat(cast(TensorType[Any], result.type), 0)))
 
 
 def _replace(op: Operation, values: Sequence[SSAValue]) -> None:
@@ -108,7 +114,7 @@ def _reduce(emit: Emitter, op: ReduceOp) -> list[SSAValue]:
 
 
 def _dot(emit: Emitter, op: DotGeneralOp) -> list[SSAValue]:
-    return [emit.filled(cast(TensorType[Any], op.result.type), 0)]
+    return [_zeros(emit, op.result)]
 
 
 def _update(emit: Emitter, op: DynamicUpdateSliceOp) -> list[SSAValue]:

@@ -215,14 +215,12 @@ class _Slot:
 
     senders: dict[int, int] = field(default_factory=dict[int, int])
     rows: dict[int, range] = field(default_factory=dict[int, range])
-
-    @property
-    def size(self) -> int:
-        return max(map(len, self.rows.values()), default=0)
+    size: int = 0
 
     def add(self, part: int, sender: int, rows: range) -> None:
         self.senders[part] = sender
         self.rows[sender] = rows
+        self.size = max(self.size, len(rows))
 
     def piece(self, reach: Reach, is_own: bool) -> Piece:
         """The piece, of own rows the same of each part.

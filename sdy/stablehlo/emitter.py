@@ -91,13 +91,16 @@ class Emitter:
 
         Raises DiagnosticError where there are no constants of such elements.
         """
+        return self.constant(self.splat(type_, element))
+
+    def splat(self, type_: TensorType[Any], element: float) -> DenseIntOrFPElementsAttr:
+        """The elements of the constant that `filled` makes."""
         count = 0 if 0 in type_.get_shape() else 1
         is_complex = isinstance(type_.element_type, ComplexType)
         try:
-            value = _dense(type_, [(element, 0) if is_complex else element] * count)
+            return _dense(type_, [(element, 0) if is_complex else element] * count)
         except (AttributeError, NotImplementedError):
             raise error(self._location, f"there are no constants of {type_.element_type}, as it would take") from None
-        return self.constant(value)
 
     def binary(self, op_class: type[BinaryElementwiseOp], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An elementwise operation on two values of one type."""

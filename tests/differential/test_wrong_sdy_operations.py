@@ -23,6 +23,7 @@ _TOLD_OTHERWISE = re.compile(
     r"inferred type|same encoding|collective on operand without sharding|only ranked tensors"  # mixed kinds of types
     r"|block with no terminator, has"  # followed by the operation, which we name instead
     r"|expected operation name in quotes"  # for words that are types, as `i32 = sdy.mesh`
+    r"|to start operand list"  # behind a name that is no operation's, which we refuse by its dialect
     r"|number of operands and types do not match"  # is told at the operands by MLIR, behind the types by xDSL
     r"|dense elements|shaped type|string token"  # in `dense<...>`, not an attribute of this dialect
     r"|using value defined outside"  # found by MLIR while it reads, by us when all is read

@@ -211,7 +211,7 @@ WHOLE: dict[str, tuple[Any, tuple[int, ...], Specs, str]] = {
         unfolded_in_six,
         (24, 2),
         [(D,)],
-        "`h` of size 6, which its axes do not divide (each device receives 48 bytes more and makes 48 bytes more)",
+        "`h` of size 6, which its axes do not divide (each device receives 48 bytes more",
     ),
     "a function that does not take the parts": (
         in_blocks_of_two,

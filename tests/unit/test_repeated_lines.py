@@ -55,7 +55,7 @@ REFUSED = {
           %1 = stablehlo.negate %a : tensor<2xf32>
         }
         """,
-        ["'stablehlo.negate' op block with no terminator"],
+        ["'func.return' op must be the last operation in the parent block"],
     ),
     "another one ends a block in the middle": (
         """

@@ -7,6 +7,7 @@ quarter of the bytes:
     %1 = sdy.reshard %0 <@mesh, [{}]> : tensor<8xf32>
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -119,12 +120,15 @@ class _Ways:
         return _Way(value, sharding, leaves, op, tuple(ways.values()))
 
     def _bytes_resharded(self, value: SSAValue, sharding: TensorSharding) -> float:
-        count = num_elements(value)
-        source = get_sharding(value)
-        if not count:
-            return 0.0
+        source, count = get_sharding(value), num_elements(value)
         if source is not None and source.unreduced:
-            return float("inf")
+            return math.inf
+        if source is None or source.is_fully_replicated or not count:
+            return 0.0
+        if not sharding.is_fully_replicated:
+            source_mesh, target_mesh = (mesh_of(each, self._anchor) for each in (source, sharding))
+            if source_mesh.axes != target_mesh.axes:
+                return math.inf
         return elements_resharded(value, source, sharding, self._anchor) * num_bytes(value.type) / count
 
 

@@ -8,6 +8,7 @@ from jax.sharding import PartitionSpec as P
 from lint_programs.planted import Planted, Written, tensor
 
 TOKENS, WIDTH, HIDDEN, EXPERTS = 4096, 1024, 2048, 8
+ODD_WIDTH = 1001
 
 
 def experts_on(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array, of_parts: P) -> jax.Array:
@@ -33,12 +34,12 @@ def half(split: P) -> Written:
 
 
 def flat_tokens(x: jax.Array, w: jax.Array) -> jax.Array:
-    tokens = x.reshape(-1, WIDTH)  # mistake
+    tokens = x.reshape(-1, x.shape[-1])  # mistake
     return lax.with_sharding_constraint(tokens, P("data", None)) @ w
 
 
 def flattened(split: P) -> Written:
-    return Written(flat_tokens, (tensor(6, 4096, WIDTH, split=split), tensor(WIDTH, WIDTH)), mesh={"data": 8})
+    return Written(flat_tokens, (tensor(6, 4096, ODD_WIDTH, split=split), tensor(ODD_WIDTH, WIDTH)), mesh={"data": 8})
 
 
 PROGRAMS = {
