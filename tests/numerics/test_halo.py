@@ -330,8 +330,8 @@ def test_any_slices_and_pads(size: int, resizes: list[tuple[int, int, int, int, 
             low, high = max(low, 1 - x.shape[0]), max(high, 1 - x.shape[0])
             if (x.shape[0] - 1) * (interior + 1) + 1 + low + high <= 0:
                 continue
-            x = lax.pad(x, np.int32(value // 3), ((low, high, interior), (0, 0, 0)))
-            x = (x + pad(y, 0, x.shape[0] - size))[::stride] if is_of_sum else x[::stride]
+            x = lax.pad(x, jnp.int32(value // 3), ((low, high, interior), (0, 0, 0)))
+            x = (x + pad(jnp.asarray(y), 0, x.shape[0] - size))[::stride] if is_of_sum else x[::stride]
         return x
 
     y = np.arange(2 * size, dtype=np.int32).reshape(size, 2)

@@ -1,0 +1,23 @@
+"""Devices receive no more bytes with `sdy.jit` than with `jax.jit`, in a sample of `python -m dearer.campaign`."""
+
+import pytest
+
+from dearer.campaign import FAMILIES, draw
+from dearer.case import MESHES
+from dearer.measure import measure
+
+SEED = 0
+
+DEARER = {
+    "put": "at[].max on 2x2x2: float32[9/y, 2/x, 1/z], int32[9/x.y], float32[9/x, 2/y, 1] -> float32[9, 2/y.z.x, 1]",
+    "reshape": "reshape on 8: float32[6/x, 6, 9] -> float32[324]",
+    "shift": "gradient of shifts of a pad by 1 on 2x2x2: float32[9/x.z, 8/y] -> float32[9/y, 8/z.x]",
+}
+"""Programs of the sample that receive more, by family. All have uneven parts."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_program_on_each_mesh_receives_no_more_than_under_jax_jit(family: str) -> None:
+    cases = [case for mesh in MESHES for case in draw(family, mesh, SEED, count=1)]
+    problems = {case.text: measured.problem for case in cases if (measured := measure(case)).problem}
+    assert problems == ({DEARER[family]: "dearer"} if family in DEARER else {})
