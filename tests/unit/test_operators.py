@@ -576,12 +576,6 @@ def test_mapped_over_and_differentiated_it_is_one_operation_each():
     assert names == ["batched(operator)", "gradient(batched(operator))"]
 
 
-@pytest.mark.xfail(
-    jax.__version_info__ >= (0, 11),
-    reason="where axes are part of types, jax 0.11 leaves its own @Sharding in what custom_partitioning gives XLA",
-    raises=jax.errors.JaxRuntimeError,
-    strict=True,
-)
 def test_axes_that_are_part_of_types():
     mesh = jax.make_mesh((4, 2), (D, M), axis_types=(AxisType.Explicit,) * 2)
     x = jax.device_put(array(8, 16), NamedSharding(mesh, PartitionSpec(None, None)))
