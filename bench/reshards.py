@@ -118,7 +118,7 @@ class Kind:
         return [(index * size, index * size + size) for index in shard_indices(axes, self.mesh)]
 
     def searched(self, pairs: Sequence[Pair]) -> list[float]:
-        """What the cheapest sequence of collectives over the axes of either sharding costs for each of `pairs`."""
+        """Return the bytes of the cheapest sequence of collectives for each of `pairs`."""
         collectives: dict[tuple[AxisRef, ...], Collectives] = {}
         received: list[float] = []
         for source, target in pairs:

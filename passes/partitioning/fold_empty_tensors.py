@@ -133,4 +133,4 @@ _REWRITES: dict[type[Operation], Callable[[Emitter, Any], list[SSAValue]]] = {
     ReduceOp: _reduce,
     ScatterOp: _scatter,
 }
-"""What an operation computes that has results with elements, and an operand without."""
+"""Values of an operation that has results with elements and an operand without."""

@@ -37,7 +37,7 @@ def policies_in_turn(policies: Sequence[Policy]) -> Policy:
 def apply_policy(module: ModuleOp, policy: Policy) -> None:
     """Let `policy` choose, before anything is propagated.
 
-    A policy that changes nothing of a program with annotated operators is told of with a warning, which lists them.
+    A policy that changes nothing of a program with annotated operators gives a warning that lists them.
     """
     functions = [op for op in operations_at_top(module) if isinstance(op, FuncOp)]
     given = [op for function in functions for op in operations(function)[1:]]
@@ -63,7 +63,7 @@ def _warn_of_no_match(policy: Policy, given: Sequence[Operation]) -> None:
 
 
 def _state(op: Operation) -> object:
-    """What a policy can change of an operation."""
+    """State of an operation that a policy can change."""
     return dict(op.attributes), op.operands
 
 

@@ -62,7 +62,7 @@ def all_reduce(
 def all_reduce_bits(
     emit: Emitter, value: SSAValue, axes: Sequence[AxisRef], layout: Layout, target: Target
 ) -> SSAValue:
-    """What devices along `axes` have of `value`, where of each element all but one device have zero.
+    """Sum `value` over the devices along `axes`, where all but one device have zero for each element.
 
     The sum is that of integers: collectives of floats lose the sign of -0.0, and XLA widens those of narrow ones.
     """

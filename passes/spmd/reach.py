@@ -242,7 +242,7 @@ def _senders(reach: Reach, rows: range) -> range:
 
 
 def _rows_of(reach: Reach, sender: int, rows: range) -> range:
-    """Which rows of a part, counted from its first, are among `rows`."""
+    """Return the rows of a part, counted from its first, that are among `rows`."""
     begin = sender * reach.shard
     return range(max(rows.start - begin, 0), min(rows.stop - begin, reach.shard))
 

@@ -164,7 +164,7 @@ class _Trial:
         return self.operator.rule(self.call, [each.shape for each in self.types], [result.shape for result in whole])
 
     def _parts(self, names: Sequence[str], whole: Sequence[Array]) -> list[list[Array]]:
-        """What the function gives for each part of the arguments along `names` together."""
+        """Return the results of the function for the parts of the arguments along `names`, put together."""
         factors = [self._rule(whole).factors[name] for name in names]
         mappings = self._rule(whole).rule.operands
         call = self.call.with_sizes({name: self.fitted.sizes[name] // _PARTS for name in names})

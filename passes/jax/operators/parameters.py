@@ -1,4 +1,4 @@
-"""What the type annotation of a parameter of an operator's function says."""
+"""Type annotations of the parameters of an operator's function."""
 
 import inspect
 import types

@@ -1,4 +1,4 @@
-"""What devices receive of each other in a pad or a slice along split dimensions."""
+"""Bytes that devices receive in the exchange of a pad or a slice along split dimensions."""
 
 import math
 
