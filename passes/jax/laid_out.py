@@ -70,11 +70,11 @@ class LaidOut:
         return any(mesh.axes for mesh in named_meshes(self.declared).values())
 
     def program(self) -> ShardedProgram:
-        """What the devices run, as a function of whole arrays."""
+        """Return the program of the devices as a function of whole arrays."""
         return ShardedProgram.of(self.layout.local, self.devices, self.like, self._tokens)
 
     def manual(self, context: ir.Context) -> ForXla:
-        """What the devices run, as a module in `context` for who calls that of jax.
+        """Return the program of the devices as a module in `context`, for callers of jax's.
 
         It is made of `layout.local`, in place: nothing else can be asked afterwards.
         """

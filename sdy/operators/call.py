@@ -70,7 +70,7 @@ class OperatorCall:
 
     @property
     def name(self) -> str:
-        """What is called, without arguments and how tensors are passed: `matmul_custom`, `gradient(matmul_custom)`."""
+        """The callee without arguments and tensor positions: `matmul_custom`, `gradient(matmul_custom)`."""
         name = self.operator
         for transform in self.transforms:
             if isinstance(transform, Padded | KeyData):

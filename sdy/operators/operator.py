@@ -90,7 +90,7 @@ class Operator(ABC):
         return holds_tensors(values.get(name, ...))
 
     def _passed(self, values: Mapping[str, object]) -> list[_Passed]:
-        """What is passed, of arguments that hold tensors only these."""
+        """The arguments that are passed; of containers, only their tensors."""
         passed: list[_Passed] = []
         for parameter in self.parameters:
             value = values.get(parameter, ...)

@@ -76,7 +76,7 @@ def exported(x: jax.Array) -> jax.Array:
 
 
 def counted(x: jax.Array) -> jax.Array:
-    """`function`, of which all that is told is asked."""
+    """Return `function` of `x` after asking for all reports about it."""
     lowered = sdy.jit(function).lower(x)
     assert lowered.device_text()
     assert lowered.cost_analysis()
@@ -125,7 +125,7 @@ ENTRIES: dict[str, tuple[Callable[[jax.Array], Any], Callable[[Any], Any]]] = {
         np.negative,
     ),
 }
-"""What is called with an array on the mesh that is set, and what it should give for the whole array."""
+"""Functions of an array on the mesh that is set, each with the function of the whole array that it equals."""
 
 
 @pytest.mark.parametrize("types", MESHES)

@@ -10,7 +10,7 @@ from sdy.text import parse
 from wrong_sdy_operations import cases
 
 _SAMPLE = 199
-"""One in so many cases is compared, a number that no list of mistakes has as its period."""
+"""Stride of the sample of cases: a prime, so that no list of mistakes has it as its period."""
 
 _NOT_COMPARED = re.compile(
     r"reduction_op"  # newer than the C++ of some jaxlibs
@@ -29,10 +29,10 @@ _TOLD_OTHERWISE = re.compile(
     r"|using value defined outside"  # found by MLIR while it reads, by us when all is read
     r"|result number not allowed|expected attribute name"  # in the arguments of a region
 )
-"""What MLIR says in cases where we may say something else, or elsewhere."""
+"""Messages of MLIR in whose place another message, or another position, is accepted."""
 
 _TOLD_EARLIER = re.compile(r"expected '<'$")
-"""What we say where an attribute stands for the brackets of another; MLIR says what that one begins with."""
+"""Our message for an attribute in the place of another's brackets; MLIR names the token that it expects."""
 
 
 def _told_by_mlir(text: str) -> tuple[str, str]:

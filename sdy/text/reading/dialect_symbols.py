@@ -36,7 +36,7 @@ class DialectSymbolParser(TokenParser):
     def parse_extended_type_or_attribute(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_or_dialect_name: str, is_type: bool
     ) -> Attribute:
-        """What follows `!` or `#`: of a dialect that is not known it is kept as it stands.
+        """Parse the attribute or type behind `!` or `#`; one of an unknown dialect is kept as text.
 
         As in MLIR, a dialect reads as much of the text as it likes, and what follows the symbol is read next.
         """
@@ -113,7 +113,7 @@ class DialectSymbolParser(TokenParser):
         return self.raise_error(f"unbalanced '{opening}' character in pretty dialect name", last_string)
 
     def _parse_known(self, attr_name: str, is_type: bool, start: int) -> Attribute:
-        """What follows the name, which stands at `start`, of an attribute or a type of a known dialect."""
+        """Parse an attribute or a type of a known dialect behind its name, which begins at `start`."""
         # A parameter may be a whole attribute, `<#sdy.mesh<...>>`, but never without the brackets around it.
         if self.current_token.kind is MLIRTokenKind.HASH_IDENT:
             self.raise_error("expected '<'")

@@ -173,7 +173,7 @@ def _check_itself(op: Operation) -> None:
 
 @cache
 def _checks(op_class: type[Operation]) -> tuple[Callable[[Operation], None], ...]:
-    """What to ask of an operation, in MLIR's order: what looks into its regions comes last.
+    """Checks of an operation in MLIR's order: those that look into its regions come last.
 
     What is visible, and which operation is the last of a block, is checked for all operations in the same way.
     """
