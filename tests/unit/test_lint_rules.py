@@ -149,14 +149,14 @@ func.func @main(%arg0: tensor<6x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 
 
 def test_a_kernel_is_told_of_by_its_operator() -> None:
-    def doubled(x: jax.Array) -> jax.Array:
+    @sdy.register_op("b^ w -> b^ w", name="whole_rows_of_lint")
+    def operator(x: jax.Array) -> jax.Array:
         return 2 * x
 
-    operator = sdy.register_op("b^ w -> b^ w")(doubled)
     written = Written(operator, (tensor(8192, 1024, split=P("data", None)),), mesh={"data": 8})
     (finding,) = found(written)
     assert finding.rule == "gather-before-custom-call"
-    assert "for the operator doubled" in finding.what
+    assert "for the operator whole_rows_of_lint" in finding.what
     assert "without ^" in finding.cure
 
 
