@@ -10,7 +10,7 @@ from sdy.diagnostics import Location, location_of
 from sdy.dialect.interfaces import defining_op
 from sdy.ir.walking import operations
 from sdy.passes.account.lint.callers import Callers
-from sdy.passes.account.lint.made_from import MadeFrom
+from sdy.passes.account.lint.use_def import UseDefChains
 
 At = Operation | SSAValue | Location | None
 """What has a place."""
@@ -19,9 +19,9 @@ At = Operation | SSAValue | Location | None
 class Places:
     """The places of what is in a module."""
 
-    def __init__(self, module: ModuleOp, made_from: MadeFrom) -> None:
+    def __init__(self, module: ModuleOp, use_def: UseDefChains) -> None:
         self._module = module
-        self._made_from = made_from
+        self._use_def = use_def
 
     def of(self, at: At) -> Location | None:
         """Where that is; where it is used or called, if nobody knows."""
@@ -42,7 +42,7 @@ class Places:
         around: Operation | None = op
         while around is not None and not isinstance(around, FuncOp):
             around = around.parent_op()
-        calls = self._made_from.calls_of(around) if around else ()
+        calls = self._use_def.calls_of(around) if around else ()
         return next((place for call in calls if (place := location_of(call))), None)
 
     @cached_property

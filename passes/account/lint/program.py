@@ -22,9 +22,9 @@ from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.account.causes import Cause, TracedProgram
 from sdy.passes.account.collectives import Collective, collectives
-from sdy.passes.account.lint.made_from import MadeFrom
 from sdy.passes.account.lint.places import At, Places
 from sdy.passes.account.lint.thresholds import Thresholds
+from sdy.passes.account.lint.use_def import UseDefChains
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import functions, main_function
 from sdy.passes.common.computed_whole import local_bytes
@@ -98,13 +98,13 @@ class LintedProgram:
         return found
 
     @cached_property
-    def made_from(self) -> MadeFrom:
+    def use_def(self) -> UseDefChains:
         """What tensors of the whole program are made from."""
-        return MadeFrom(self.module)
+        return UseDefChains(self.module)
 
     def is_argument(self, value: SSAValue) -> bool:
         """Whether `value` is an argument of the main function, or a part or a copy of one."""
-        return any(at.owner is self.main.body.block for at in self.made_from.way(value))
+        return any(at.owner is self.main.body.block for at in self.use_def.trace(value))
 
     @cached_property
     def footprint(self) -> Footprint:
@@ -159,7 +159,7 @@ class LintedProgram:
 
     def called(self, value: SSAValue) -> str:
         """What a tensor is called: an argument by its name, a result by the operation that makes it, not a reshard."""
-        for at in self.made_from.way(value):
+        for at in self.use_def.trace(value):
             if isinstance(at, OpResult) and not isinstance(at.op, ReshardOp):
                 return f"the result of {at.op.name}"
             if at.owner is self.main.body.block:
@@ -174,7 +174,7 @@ class LintedProgram:
     @cached_property
     def places(self) -> Places:
         """Where all of it is in the source."""
-        return Places(self.module, self.made_from)
+        return Places(self.module, self.use_def)
 
     def place(self, at: At) -> Location | None:
         """Where that is in the source."""

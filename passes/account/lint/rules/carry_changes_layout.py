@@ -21,7 +21,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from sdy.passes.account.causes import Cause, Purpose
 from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.told import from_to, moves, spec_of
+from sdy.passes.account.lint.wording import from_to, moves, spec_of
 from sdy.passes.common.loops import carried_unchanged
 from sdy.stablehlo.control_flow import ReturnOp, WhileOp
 
@@ -56,7 +56,7 @@ def _carried(program: LintedProgram, cause: Cause) -> SSAValue | None:
         return cause.tensor
     if not moves(cause.before, cause.after):
         return None
-    for value in program.made_from.way(cause.tensor):
+    for value in program.use_def.trace(cause.tensor):
         loop = value.owner.parent_op() if isinstance(value, BlockArgument) else None
         if isinstance(loop, WhileOp) and value not in carried_unchanged(loop) and value.type == cause.tensor.type:
             return value

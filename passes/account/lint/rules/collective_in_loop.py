@@ -29,7 +29,7 @@ from sdy.ir.captures import captured_values
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.told import quoted_axes
+from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.loops import carried_unchanged, loops_around
 from sdy.passes.common.op_properties import is_pure
 from sdy.rules import movement

@@ -32,7 +32,7 @@ from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
-from sdy.passes.account.lint.told import from_to, spec_of
+from sdy.passes.account.lint.wording import from_to, spec_of
 from sdy.rule import OpShardingRule
 from sdy.rules.registry import sharding_rule
 
@@ -98,8 +98,8 @@ def _is_meant(
 ) -> bool:
     """Whether this cannot be otherwise, or is a way to split a model."""
     assert cause.tensor is not None
-    made_from = [*program.made_from.way(cause.tensor)]
-    if not {*made_from}.isdisjoint(program.made_from.way(cause.operation.operands[conflict.other])):
+    sources = [*program.use_def.trace(cause.tensor)]
+    if not {*sources}.isdisjoint(program.use_def.trace(cause.operation.operands[conflict.other])):
         return True
     if any(each.kind != "all-gather" for each in collectives) or conflict.others in sides.rule.reduction:
         return False

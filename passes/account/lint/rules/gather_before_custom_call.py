@@ -24,7 +24,7 @@ from sdy.operators.call import operator_name
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.told import quoted_axes
+from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.computed_whole import named
 from sdy.passes.common.rule_to_write import rule_to_write
 from sdy.rules.registry import sharding_rule

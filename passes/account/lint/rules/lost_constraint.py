@@ -19,7 +19,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Cause, Purpose
 from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.told import moves
+from sdy.passes.account.lint.wording import moves
 from sdy.passes.common.shown_sharding import dims_of
 from sdy.sharding import equivalent
 

@@ -22,7 +22,7 @@ from sdy.diagnostics import Location
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.told import quoted_axes
+from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.spmd.costs.sizes import value_bytes
 
 Kind = tuple[str, tuple[str, ...], Location | None, Block | None]

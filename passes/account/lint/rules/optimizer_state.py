@@ -23,7 +23,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.told import spec_of
+from sdy.passes.account.lint.wording import spec_of
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.op_properties import is_elementwise
 from sdy.passes.common.shown_sharding import dims_of

@@ -25,7 +25,7 @@ from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
-from sdy.passes.account.lint.told import quoted_axes
+from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.shown_sharding import dims_of
 from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.sharding import TensorSharding

@@ -17,7 +17,7 @@ from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 _MOVES = ConvertOp | DynamicSliceOp | ReshapeOp | ReshardOp | SliceOp | TransposeOp
 
 
-class MadeFrom:
+class UseDefChains:
     """What the tensors of a module are made from."""
 
     def __init__(self, module: ModuleOp) -> None:
@@ -25,7 +25,7 @@ class MadeFrom:
         for call in calls_in(module):
             self._calls.setdefault(call.callee.root_reference.data, []).append(call)
 
-    def way(self, value: SSAValue) -> Iterator[SSAValue]:
+    def trace(self, value: SSAValue) -> Iterator[SSAValue]:
         """`value`, and what it is made from, back to an argument or to what is computed.
 
         From a function's argument, to what the first call gives it.
