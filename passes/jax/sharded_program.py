@@ -22,7 +22,6 @@ from sdy.ir.companions import clone_alone
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.narrowing import is_tuple
-from sdy.outside import outside_dialect
 from sdy.passes.driver import partition
 from sdy.passes.jax.custom_calls import prepare_custom_calls
 from sdy.passes.jax.device_mesh import AnyMesh, Device, DeviceMesh
@@ -37,6 +36,7 @@ from sdy.passes.jax.python_callbacks import callback_problem
 from sdy.passes.jax.small_reductions import combine_small_reductions
 from sdy.passes.jax.unsigned_bits import draw_unsigned_bits
 from sdy.passes.spmd.local_module import is_local
+from sdy.plugins import plugin_dialect
 
 _ONE_DEVICE = Mesh.of({"device": 1})
 
@@ -223,7 +223,7 @@ def prepare_for_xla(local: ModuleOp) -> None:
 
     Raises DiagnosticError at an operation of a dialect of another package, which XLA does not know.
     """
-    if outside := [*filter(outside_dialect, {op.dialect_name() for op in operations(local)})]:
+    if outside := [*filter(plugin_dialect, {op.dialect_name() for op in operations(local)})]:
         unknown = next(op for op in operations(local) if op.dialect_name() in outside)
         raise op_error(unknown, "is of a dialect that XLA does not know: make StableHLO operations of it first")
     draw_unsigned_bits(local)

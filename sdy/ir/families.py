@@ -16,7 +16,7 @@ from typing import TypeVar
 from xdsl.context import Context
 from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 
-from sdy.outside import outside_dialect
+from sdy.plugins import plugin_dialect
 
 T = TypeVar("T")
 
@@ -83,8 +83,8 @@ class FamilyContext(Context):
 
     def get_optional_dialect(self, name: str) -> Dialect | None:
         """The dialect called `name`, None where there is none."""
-        if name not in self._registered_dialects and (outside := outside_dialect(name)) is not None:
-            self.load_dialect(outside)
+        if name not in self._registered_dialects and (dialect := plugin_dialect(name)) is not None:
+            self.load_dialect(dialect)
         return super().get_optional_dialect(name)
 
     def clone(self) -> "FamilyContext":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sdy.diagnostics import error
 from sdy.ir.shapes import shape_of
-from sdy.outside import outside_annotation
+from sdy.plugins import plugin_annotation
 from sdy.rule import OpShardingRule
 from sdy.rules.builder import RuleBuilder
 from sdy.rules.registry import NoRule, RuleFunction, RuleFunctionT, RuleMaker, build, register_maker
@@ -131,7 +131,7 @@ def _custom_call(op: Any, conservative: bool) -> OpShardingRule | None:
 def _maker_of(target: str) -> RuleMaker | None:
     """How the rule of calls of `target` is made; the package that has it, if one does, is asked first."""
     if target not in _targets:
-        with outside_annotation(target) as annotation:
+        with plugin_annotation(target) as annotation:
             if annotation is not None:
                 from sdy.rules.annotation import rule_maker  # for which few programs ask
 

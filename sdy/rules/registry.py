@@ -24,7 +24,7 @@ from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface
 from sdy.ir.operation_key import Remembered, RememberedByResult
 from sdy.ir.traits import has_trait, is_terminator, trait_of
-from sdy.outside import outside_dialect
+from sdy.plugins import plugin_dialect
 from sdy.rule import OpShardingRule
 from sdy.rules.builder import Factors, RuleBuilder
 from sdy.warning_categories import UnknownOperationWarning
@@ -141,7 +141,7 @@ def _load_rules_with(name: str) -> None:
     if dialect in _FILES:
         import_module(f"sdy.rules.{_FILES[dialect]}")
     else:
-        outside_dialect(dialect)
+        plugin_dialect(dialect)
 
 
 def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule | None:

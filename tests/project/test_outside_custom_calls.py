@@ -59,9 +59,12 @@ def test_the_rule_of_a_package_is_not_replaced(tmp_path: Path):
 @pytest.mark.parametrize(
     ("module", "what"),
     [
-        ("RULE = 5", "gave 5: it has to be an annotation, or a dictionary with that of 'back_scale'"),
-        ("RULE = {'other': 'i -> i'}", "gave {'other': 'i -> i'}: it has to be an annotation, or a dictionary"),
-        ("RULE = 'i j -> i reduction={k}'", "gave `i j -> i reduction={k}`: factor 'k' is in `reduction`"),
+        ("RULE = 5", "refers to 5; expected an annotation, or a dictionary with one for 'back_scale'"),
+        ("RULE = {'other': 'i -> i'}", "refers to {'other': 'i -> i'}; expected an annotation, or a dictionary"),
+        (
+            "RULE = 'i j -> i reduction={k}'",
+            "refers to the annotation `i j -> i reduction={k}`: factor 'k' is in `reduction`",
+        ),
         ("raise OSError('no such driver')", "failed with OSError: no such driver"),
         ("", "failed with AttributeError: module 'odd_one' has no attribute 'RULE'"),
     ],

@@ -142,9 +142,9 @@ OTHER_NAME = "from xdsl.ir import Dialect\ndef load(): return Dialect('other', [
     ("module", "what"),
     [
         (NO_FUNCTION, "failed with TypeError: 'int' object is not callable"),
-        (NO_DIALECT, "gave 5: it has to return an xDSL Dialect"),
+        (NO_DIALECT, "returned 5; expected an xDSL Dialect"),
         (FAILS, "failed with OSError: no such driver"),
-        (OTHER_NAME, "gave the dialect 'other': call the entry point as the dialect is called"),
+        (OTHER_NAME, "returned the dialect 'other'; entry point and dialect need the same name"),
         ("", "failed with AttributeError: module 'odd_one' has no attribute 'load'"),
     ],
 )
