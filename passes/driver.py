@@ -16,7 +16,6 @@ from xdsl.passes import ModulePass
 
 from sdy import collector
 from sdy.adoption import adopt
-from sdy.at_work import at_work, watcher
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.editing import AnalysisPreservingPass
@@ -27,6 +26,7 @@ from sdy.passes.importing.expand_operations import ExpandOperationsPass
 from sdy.passes.importing.split_triangular_solves import SplitTriangularSolvesPass
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.passes.policy.policy import Policy, apply_policy
+from sdy.progress import current_reporter, task
 from sdy.text import context, verify
 from sdy.text.large_stack import on_large_stack_if_deep
 from sdy.text.reading.other_formats import decoded
@@ -98,7 +98,7 @@ def flatten(passes: Iterable[ModulePass], module: ModuleOp, count: int = 0) -> I
     for number, step in enumerate(passes, 1):
         if isinstance(step, Pipeline):
             # Until its passes have run, a pipeline can but guess which others follow; to count them is for show.
-            parts = sum(1 for _ in step.passes(module)) if watcher() else 0
+            parts = sum(1 for _ in step.passes(module)) if current_reporter() else 0
             yield from flatten(step.numbered_passes(module), module, parts)
         else:
             yield step, f"{step.name} ({number} of {count})" if count else step.name
@@ -115,7 +115,7 @@ class Timing:
         """Add the time of the `with` block to stage `name`, of which whoever watches is told this, or more."""
         start = time.perf_counter()
         try:
-            with at_work(told or name):
+            with task(told or name):
                 yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start

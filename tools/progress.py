@@ -8,7 +8,7 @@ from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from sdy.at_work import watched
+from sdy.progress import report_to
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -38,7 +38,7 @@ def progress(delay: float = _LONG) -> Generator[None]:
     before = signal.signal(signal.SIGTERM, _end)
     timer.start()
     try:
-        with watched(line.tell):
+        with report_to(line.tell):
             yield
     finally:
         timer.cancel()

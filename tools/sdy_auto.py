@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.at_work import at_work, watched, watcher
 from sdy.byte_sizes import parse_bytes, shown_bytes
 from sdy.ir.companions import clone
 from sdy.mesh import Mesh
@@ -17,6 +16,7 @@ from sdy.passes.auto.search import Candidate
 from sdy.passes.common.shown_seconds import shown_seconds
 from sdy.passes.driver import STANDARD_STREAM, read, write
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of, presets
+from sdy.progress import current_reporter, report_to, task
 from sdy.text import format, parse
 from sdy.tools.command import guarded
 from sdy.tools.custom_call_rules import add_rules_option, take_rules
@@ -111,7 +111,7 @@ def measure(output: str | None) -> int:
     # Whoever plans waits for no device.
     from sdy.passes.jax.measured_hardware import measured_hardware
 
-    with progress(), at_work("measure the devices"):
+    with progress(), task("measure the devices"):
         text = measured_hardware()
     write(output or STANDARD_STREAM, text)
     return 0
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     hardware = hardware_of(arguments.hardware)
     meshes = mesh_shapes(arguments.devices) if arguments.devices else [arguments.mesh]
     with progress():
-        with at_work("parse"):
+        with task("parse"):
             module = parse(source.text, source.name)
         tried = [_plan(clone(module), mesh, hardware, arguments, len(meshes)) for mesh in meshes]
     plan, planned = min(tried, key=lambda each: (not each[0].fits, each[0].cost.seconds))
@@ -142,15 +142,15 @@ def run(arguments: argparse.Namespace) -> int:
 def _plan(
     module: ModuleOp, mesh: Mesh | None, hardware: Hardware, arguments: argparse.Namespace, share: int
 ) -> tuple[Plan, ModuleOp]:
-    with at_work(f"search on {shown_mesh(mesh)}" if mesh else "search"):
-        tell = watcher()
+    with task(f"search on {shown_mesh(mesh)}" if mesh else "search"):
+        tell = current_reporter()
 
         def tell_best(best: Candidate) -> None:
             if tell:
                 tell(f"{best.name}: {shown_seconds(best.cost.seconds)}, {shown_bytes(best.cost.memory)}")
 
         # The passes that each layout goes through say nothing of how far the search is.
-        with watched(None):
+        with report_to(None):
             plan = auto(
                 module,
                 mesh=mesh,

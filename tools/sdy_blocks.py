@@ -8,7 +8,6 @@ import numpy as np
 from rich.table import Table
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.at_work import at_work
 from sdy.byte_sizes import parse_bytes
 from sdy.diagnostics import error
 from sdy.ir.companions import clone
@@ -19,6 +18,7 @@ from sdy.passes.blocks.split_reductions import SplitReductionsPass
 from sdy.passes.blocks.validation import validate
 from sdy.passes.driver import read, run_passes, write
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
+from sdy.progress import task
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
@@ -85,12 +85,12 @@ def run(arguments: argparse.Namespace) -> int:
     import_modules(arguments.imports)
     source = read(arguments.file)
     with progress():
-        with at_work("parse"):
+        with task("parse"):
             module = parse(source.text, source.name)
         original = clone(module)
         if arguments.split_reductions:
             run_passes(module, [SplitReductionsPass(arguments.split_reductions)])
-        with at_work("cut into blocks"):
+        with task("cut into blocks"):
             graph = block_graph(module, within(arguments.block_bytes or max(arguments.memory_limit // 4, 1)))
             validate(graph)
     if arguments.dot or arguments.json:
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs, results = _run(graph, original, arguments, console)
     if not arguments.check:
         return 0
-    with progress(), at_work("compare"):
+    with progress(), task("compare"):
         comparison = _compare(original, inputs, results)
     comparison.show(console)
     return 0 if comparison.holds else 1
@@ -128,7 +128,7 @@ def _run(
     else:
         inputs = random_inputs(ports, arguments.seed)
     try:
-        with progress(), at_work("run"):
+        with progress(), task("run"):
             results, statistics = run_graph(graph, inputs, arguments.memory_limit)
     except MemoryLimitError as problem:
         raise error(original, str(problem)) from problem

@@ -4,12 +4,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from sdy.at_work import at_work
 from sdy.passes.account.difference import Difference
 from sdy.passes.account.golden import golden_summary, golden_text
 from sdy.passes.account.partitioned_program import partitioned_program
 from sdy.passes.account.summary import Summary
 from sdy.passes.driver import Source, read, write
+from sdy.progress import task
 from sdy.text import parse
 from sdy.tools.command import guarded
 from sdy.tools.custom_call_rules import add_rules_option, take_rules
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _summary(source: Source) -> Summary:
     if source.name.endswith(".json"):
         return golden_summary(source)
-    with at_work(source.name):
+    with task(source.name):
         return Summary.of(partitioned_program(parse(source.text, source.name)))
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from sdy.at_work import at_work
 from sdy.diagnostics import DiagnosticError, error, report
 from sdy.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.interpreter.machine import run_function
 from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.driver import Source, read
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, read_arrays
+from sdy.progress import task
 from sdy.text import context, parse
 from sdy.tools.command import guarded
 from sdy.tools.imports import add_import_option, import_modules
@@ -83,7 +83,7 @@ def _results(source: Source, inputs: str | None) -> Sequence[object]:
     ctx = context()
     ctx.load_dialect(CHECK)
     ctx.load_dialect(INTERPRETER)
-    with at_work("parse"):
+    with task("parse"):
         module = parse(source.text, source.name, ctx)
     if not any(isinstance(op, FuncOp) for op in module.ops):
         return ()
@@ -92,7 +92,7 @@ def _results(source: Source, inputs: str | None) -> Sequence[object]:
     if inputs is None and function.function_type.inputs.data:
         problem = f"@{function.sym_name.data} takes arguments, but there are none to give it (--inputs FILE.npz does)"
         raise error(function, problem)
-    with at_work("run"):
+    with task("run"):
         return run_function(module, function) if inputs is None else _run_on(module, inputs)
 
 

@@ -7,12 +7,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from sdy.at_work import one_by_one
 from sdy.passes.blocks.chunk_store import Array, ChunkStore
 from sdy.passes.blocks.dead_parts import readers
 from sdy.passes.blocks.graph import BlockGraph, Shard, StoredTensor, chunks_read
 from sdy.passes.blocks.kernel import run_shard, touched_shapes
 from sdy.passes.blocks.reading import read_operands
+from sdy.progress import track
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class _Execution:
 
     def run(self) -> tuple[list[Array], RunStatistics]:
         count = 0
-        for shard in one_by_one("block", depth_first(self._graph), lambda: len(list(self._graph.shards()))):
+        for shard in track("block", depth_first(self._graph), lambda: len(list(self._graph.shards()))):
             self._compute(shard)
             count += 1
         for sink in self._results.keys() & self._arguments.keys():

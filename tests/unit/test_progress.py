@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 import sdy
-from sdy.at_work import at_work, one_by_one, watched
 from sdy.passes.driver import run_passes
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
+from sdy.progress import report_to, task, track
 from sdy.tools import progress, sdy_auto, sdy_blocks, sdy_diff, sdy_interpret, sdy_opt, sdy_run
 from sdy.tools.command import INTERRUPTED, guarded
 
@@ -99,7 +99,7 @@ class AtOnce:
 
 def test_long_work_is_shown_and_cleared(open_terminal: Callable[[], PseudoTerminal]) -> None:
     terminal = open_terminal()
-    with progress.progress(delay=0), at_work("partition"), at_work("a pass (2 of 3)"):
+    with progress.progress(delay=0), task("partition"), task("a pass (2 of 3)"):
         terminal.wait_for("0 s  partition: a pass (2 of 3)")
     text = terminal.all()
     assert text.endswith("\r\x1b[1A\x1b[2K")
@@ -108,13 +108,13 @@ def test_long_work_is_shown_and_cleared(open_terminal: Callable[[], PseudoTermin
 
 def test_short_work_is_not_shown(open_terminal: Callable[[], PseudoTerminal]) -> None:
     terminal = open_terminal()
-    with progress.progress(delay=NEVER), at_work("partition"):
+    with progress.progress(delay=NEVER), task("partition"):
         pass
     assert terminal.all() == ""
 
 
 def test_what_is_no_terminal_is_shown_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress.progress(delay=0), at_work("partition"):
+    with progress.progress(delay=0), task("partition"):
         pass
     assert capsys.readouterr() == ("", "")
 
@@ -137,7 +137,7 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(
     monkeypatch.setattr(progress, "Timer", AtOnce)
 
     def command() -> int:
-        with progress.progress(), at_work("search"):
+        with progress.progress(), task("search"):
             signal.raise_signal(signal.SIGINT)
         return 0
 
@@ -158,7 +158,7 @@ def test_a_request_to_end_leaves_the_terminal_as_it_was(
     terminal = open_terminal()
     monkeypatch.setattr(progress, "Timer", AtOnce)
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(SystemExit, match="143"), progress.progress(), at_work("search"):
+    with pytest.raises(SystemExit, match="143"), progress.progress(), task("search"):
         signal.raise_signal(signal.SIGTERM)
     assert terminal.all().count("\x1b[?25h") == 1
     assert signal.getsignal(signal.SIGTERM) is before
@@ -198,7 +198,7 @@ def test_all_tools_show_what_is_at_work(
 
 def told(work: Callable[[], object]) -> list[str]:
     found: list[str] = []
-    with watched(found.append):
+    with report_to(found.append):
         work()
     return found
 
@@ -206,7 +206,7 @@ def told(work: Callable[[], object]) -> list[str]:
 def test_passes_of_a_pipeline_are_counted() -> None:
     def work() -> None:
         module = sdy.parse(PROGRAM)
-        with at_work("partition"):
+        with task("partition"):
             run_passes(module, [PropagationPipeline(), PartitionPipeline()])
 
     found = told(work)
@@ -218,12 +218,12 @@ def test_passes_of_a_pipeline_are_counted() -> None:
     ]
 
 
-def test_who_watches_changes_nothing() -> None:
+def test_pipelines_list_their_passes_only_for_a_reporter() -> None:
     class Failing(Pipeline):
         name = "failing"
 
         def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
-            raise AssertionError("a pipeline is asked for its passes, though nobody watches")
+            raise AssertionError("a pipeline is asked for its passes, though no reporter is set")
             yield
 
     class Told(ModulePass):
@@ -234,13 +234,13 @@ def test_who_watches_changes_nothing() -> None:
 
     module = sdy.parse(PROGRAM)
     assert told(lambda: run_passes(module, [Told()])) == ["told"]
-    with pytest.raises(AssertionError), watched(None):
+    with pytest.raises(AssertionError), report_to(None):
         run_passes(module, [Failing()])
 
 
-def test_items_are_counted_where_somebody_watches() -> None:
-    assert told(lambda: list(one_by_one("block", "ab", lambda: 2))) == ["block 1 of 2", "block 2 of 2"]
-    assert list(one_by_one("block", "ab", lambda: pytest.fail("nobody watches"))) == ["a", "b"]
+def test_track_counts_items_if_a_reporter_is_set() -> None:
+    assert told(lambda: list(track("block", "ab", lambda: 2))) == ["block 1 of 2", "block 2 of 2"]
+    assert list(track("block", "ab", lambda: pytest.fail("no reporter is set"))) == ["a", "b"]
 
 
 def test_sdy_opt_starts_without_rich() -> None:
