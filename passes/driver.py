@@ -14,7 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from sdy import collector
+from sdy import gc_control
 from sdy.adoption import adopt
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.dialect.meshes import named_meshes
@@ -144,7 +144,7 @@ def checked_passes() -> Generator[None]:
         _checked.reset(token)
 
 
-@collector.paused()
+@gc_control.paused()
 def run_passes(
     module: ModuleOp,
     passes: Iterable[ModulePass],

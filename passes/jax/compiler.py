@@ -15,7 +15,7 @@ from warnings import warn
 
 import jax
 
-from sdy import collector
+from sdy import gc_control
 from sdy.mesh import Mesh
 from sdy.passes.jax.chosen import Compiler, choosing, chosen
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
@@ -73,7 +73,7 @@ def _partitioned(lowered: ToCompile) -> ForXla | None:
         if of_context.size > jax.device_count() and lowered.names_meshes:
             refuse_abstract(lowered.function, of_context)
         return None
-    with collector.paused(leaves_little=True):
+    with gc_control.paused(leaves_little=True):
         return remembered(lowered, compilers, partial(_made, lowered, compilers))
 
 

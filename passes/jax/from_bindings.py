@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import LocationAttr, ModuleOp, NoneAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import ParseError
 
-from sdy import collector
+from sdy import gc_control
 from sdy.diagnostics import DiagnosticError
 from sdy.ir.building import append, make
 from sdy.ir.locations import call_site, file_range, named
@@ -38,9 +38,9 @@ _FIRST = re.compile(rf"{_WORDS}(?:{_PLACE})?")
 @again_on_large_stack
 def module_from_bindings(module: ir.Module) -> ModuleOp:
     """The same module; raises DiagnosticError where there is something in it that is not known."""
-    collector.collect_if_grown()
+    gc_control.collect_if_grown()
     try:
-        with collector.paused():
+        with gc_control.paused():
             read = _Reader().operation(module.operation)
             assert isinstance(read, ModuleOp)
             return read

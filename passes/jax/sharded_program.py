@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy import collector
+from sdy import gc_control
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.ir.companions import clone_alone
@@ -56,7 +56,7 @@ class ShardedProgram:
     """Why it can be looked at but not called."""
 
     @classmethod
-    @collector.paused()
+    @gc_control.paused()
     def of(
         cls,
         module: ModuleOp,

@@ -30,7 +30,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from sdy import collector
+from sdy import gc_control
 from sdy.text.dialects import context
 from sdy.text.large_stack import again_on_large_stack
 from sdy.text.printing.names import AsmNames
@@ -51,19 +51,19 @@ def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = No
     """
     if isinstance(text, bytes):
         text = decoded(text, filename)
-    collector.collect_if_grown()
-    with collector.paused():
+    gc_control.collect_if_grown()
+    with gc_control.paused():
         return parse_valid_module(text, filename, ctx or context())
 
 
 def parse_verified(text: str, filename: str) -> ModuleOp:
     """As `parse`, of a text that MLIR has printed of a module that it has verified: it is not verified again."""
-    collector.collect_if_grown()
-    with collector.paused():
+    gc_control.collect_if_grown()
+    with gc_control.paused():
         return parse_module(text, filename, context())
 
 
-@collector.paused()
+@gc_control.paused()
 @again_on_large_stack
 def format(  # noqa: A001
     op: Operation,

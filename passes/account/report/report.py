@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from sdy import collector
+from sdy import gc_control
 from sdy.diagnostics import Location, error, location_of
 from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.passes.account.causes import TracedProgram, traced_program
@@ -80,7 +80,7 @@ class Report:
         return f"Report({self.title!r}): report.write('report.html') writes the page"
 
 
-@collector.paused()
+@gc_control.paused()
 def report(
     program: Program,
     *args: Any,

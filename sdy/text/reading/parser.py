@@ -19,7 +19,7 @@ from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy import collector
+from sdy import gc_control
 from sdy.diagnostics import DiagnosticError, error, register_source
 from sdy.parse_errors import ChainedParseError
 from sdy.text.large_stack import again_on_large_stack, has_large_stack
@@ -306,7 +306,7 @@ def _parsed(text: str, filename: str, context: Context) -> tuple[ModuleOp, Parse
     except ParseError as problem:
         raise error(LineTable(text, filename).place(problem.span.start), problem.msg) from problem
     try:
-        with collector.paused():
+        with gc_control.paused():
             return parser.parse_whole_module(), parser
     except MultipleSpansParseError as problem:
         notes = [(parser.lines.place(span.start), note or "here") for span, note in problem.refs]

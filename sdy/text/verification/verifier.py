@@ -18,7 +18,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait, SingleBlockImplicitTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from sdy import collector
+from sdy import gc_control
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.ir.operation_key import Remembered, is_verified_by_key
 from sdy.ir.walking import operations_at_top, operations_in_block
@@ -36,7 +36,7 @@ _CHECKED_BY_OTHERS = (CallOpSymbolUserOpInterface, IsolatedFromAbove, IsTerminat
 """Traits of whose checks there are others here, in MLIR's words."""
 
 
-@collector.paused()
+@gc_control.paused()
 @again_on_large_stack
 def verify(top: Operation) -> None:
     """Raises DiagnosticError for `top`, or for the first operation that is not valid of each function that it has.
@@ -55,7 +55,7 @@ def verify(top: Operation) -> None:
         raise DiagnosticError(*(diagnostic for problem in problems for diagnostic in problem.diagnostics))
 
 
-@collector.paused()
+@gc_control.paused()
 @again_on_large_stack
 def verify_parts(module: ModuleOp, parts: Iterable[Operation], uses_follow_definitions: bool) -> None:
     """As `verify`, of a `module` in which all but `parts` are valid as their like is, which is among these.
