@@ -1,8 +1,8 @@
 """Control of Python's garbage collector: paused while a module is read, verified, changed or printed.
 
-Operations, blocks and values refer to each other in cycles and stay alive during a pass. Each run of the collector would
-traverse all of them, half the time of a pass, and free nothing. Modules that became garbage are collected when the next
-module is read, if memory has grown by half since the last collection.
+Operations, blocks and values refer to each other in cycles and stay alive during a pass. Each run of the collector
+would traverse all of them, half the time of a pass, and free nothing. Modules that became garbage are collected when
+the next module is read, if memory has grown by half since the last collection.
 """
 
 import gc
@@ -28,9 +28,9 @@ def paused(*, leaves_little: bool = False) -> Generator[None]:
     a traversal of them. Objects that the process has frozen stay frozen.
 
     Args:
-        leaves_little: Whether most objects that the block allocates are garbage at its end. They are then collected by a
-            run over the youngest generation, a millisecond or two for a small program; otherwise they stay until
-            memory has grown by half.
+        leaves_little: Whether most objects that the block allocates are garbage at its end. A run over the youngest
+            generation then collects them, a millisecond or two for a small program; otherwise they stay until memory
+            has grown by half.
     """
     was_enabled = gc.isenabled()
     gc.disable()
