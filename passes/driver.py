@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy import gc_control
-from sdy.adoption import adopt
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.dialect.meshes import named_meshes
+from sdy.foreign_dialects import adopt
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import cached_walks, invalidate, uncached_walks
 from sdy.passes.common.manual_axes import check_manual_axes

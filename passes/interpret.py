@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.adoption import adopt
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ManualComputationOp, MeshOp, ReturnOp
+from sdy.foreign_dialects import adopt
 from sdy.interpreter.grid import DeviceId, Grid
 from sdy.interpreter.machine import Machine, run_body
 from sdy.interpreter.shards import shard, together

@@ -13,8 +13,8 @@ from xdsl.universe import Universe
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType
 from xdsl.utils.exceptions import DiagnosticException
 
-from sdy.adoption import adopt
 from sdy.diagnostics import DiagnosticError
+from sdy.foreign_dialects import adopt
 from sdy.passes.catalog import PASSES
 from sdy.passes.options import pass_called
 

@@ -1,8 +1,8 @@
-"""Modules of other packages: their operations become those of the dialects that this project has.
+"""Conversion of operations of other packages' dialect classes to this project's classes.
 
-xDSL tells operations apart by their Python classes. Another package may have a class of its own for `stablehlo.add`, as
-xdsl-jax has, and a context that was told of no StableHLO keeps it as unregistered. Passes here know neither; the text
-that such operations print as, they do.
+xDSL identifies operations by their Python class. Another package may define its own class for `stablehlo.add`, as
+xdsl-jax does, and a context without StableHLO parses it as an unregistered operation. The passes here match neither;
+both print as text that this project's parser reads.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,12 +17,14 @@ from sdy.text import context, format, parse
 
 
 def adopt(module: ModuleOp) -> None:
-    """Make the operations of `module` that are called as this project's those of this project, in place.
+    """Convert the operations of `module` to this project's classes of the same names, in place.
 
-    Where some are of other classes, `module` is printed in MLIR's generic form with its locations, and what is read
-    from that takes the place of its contents: operations and values that were had from it before are no longer in it.
-    Operations of other dialects keep their classes. A module of this project's operations is left alone. Raises
-    DiagnosticError where what is printed is not valid.
+    If some operation has a foreign class, `module` is printed in MLIR's generic form with locations and parsed again,
+    and the parsed contents replace its own: references to its former operations and values become stale. Operations of
+    dialects that this project does not define keep their classes. Without foreign operations, `module` is left alone.
+
+    Raises:
+        DiagnosticError: The printed text is not a valid program.
     """
     examples = {op.__class__: op for op in operations(module)}.values()
     if not any(map(_is_foreign, examples)):
@@ -49,13 +51,13 @@ def _is_foreign_class(op_class: type[Operation]) -> bool:
 
 
 def _load_others(module: ModuleOp, examples: Iterable[Operation], known: FamilyContext) -> None:
-    """Tell `known` of the operations, attributes and types that it has none of the same name for."""
+    """Load the operation, attribute and type classes in use whose names `known` does not define."""
     for op in examples:
         if not isinstance(op, UnregisteredOp) and known.get_optional_op(op.name) is None:
             known.load_op(op.__class__)
     values = (value for op in operations(module) for value in (*op.results, *_arguments(op)))
     for kind in {each.__class__ for each in _nested((*attributes_in(module), *(value.type for value in values)))}:
-        if "." not in kind.name:  # a part of others, which has no text of its own
+        if "." not in kind.name:  # a parameter of other attributes, without text of its own
             continue
         find = known.get_optional_type if issubclass(kind, TypeAttribute) else known.get_optional_attr
         if not issubclass(kind, UnregisteredAttr) and find(kind.name) is None:
@@ -67,17 +69,17 @@ def _arguments(op: Operation) -> Iterator[SSAValue]:
 
 
 def _nested(attributes: Iterable[Attribute]) -> set[Attribute]:
-    """`attributes` and those in them."""
-    found: set[Attribute] = set()
-    left = list(attributes)
-    while left:
-        if (attribute := left.pop()) not in found:
-            found.add(attribute)
-            left += _parts(attribute)
-    return found
+    """Return `attributes` and all attributes nested in them."""
+    nested: set[Attribute] = set()
+    worklist = list(attributes)
+    while worklist:
+        if (attribute := worklist.pop()) not in nested:
+            nested.add(attribute)
+            worklist += _elements(attribute)
+    return nested
 
 
-def _parts(attribute: Attribute) -> Iterable[Attribute]:
+def _elements(attribute: Attribute) -> Iterable[Attribute]:
     match attribute:
         case ParametrizedAttribute():
             return attribute.parameters

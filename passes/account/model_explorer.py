@@ -16,12 +16,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from sdy.adoption import adopt
 from sdy.byte_sizes import shown_bytes
 from sdy.diagnostics import location_of
 from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.meshes import find_mesh, named_meshes
 from sdy.dialect.shardings import get_sharding
+from sdy.foreign_dialects import adopt
 from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.common.computed_whole import local_bytes
 from sdy.passes.common.num_bytes import num_bytes

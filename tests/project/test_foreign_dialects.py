@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
 
 import sdy
-from sdy.adoption import adopt
+from sdy.foreign_dialects import adopt
 
 TEXT = sdy.format(
     sdy.parse("""

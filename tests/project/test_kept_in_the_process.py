@@ -20,7 +20,7 @@ CLASSES = "an entry for each class of operations or attributes"
 REGISTRY = "what is registered for a name, once"
 
 UNBOUNDED_CACHES = {
-    "sdy.adoption._is_foreign_class": CLASSES,
+    "sdy.foreign_dialects._is_foreign_class": CLASSES,
     "sdy.array_types.element_dtype": "an entry for each element type",
     "sdy.dialect.shardings._accessor_of": CLASSES,
     "sdy.extras.installed_version": "an entry for jaxlib",
