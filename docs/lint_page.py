@@ -18,7 +18,7 @@ START = """\
 # Rules of lint
 
 What each rule of `sdy-lint` finds, and what to write instead; `sdy-lint --explain RULE` shows the same.
-[How lint is used](../concepts/lint.md) is a page of its own.
+[How lint is used](../guides/lint.md) is a page of its own.
 """
 
 

@@ -147,7 +147,7 @@ def checked_passes() -> Generator[None]:
 @gc_control.paused()
 def run_passes(
     module: ModuleOp,
-    passes: Iterable[ModulePass],
+    passes: Iterable[ModulePass] | str,
     *,
     ctx: Context | None = None,
     verify_each: bool = False,
@@ -155,16 +155,34 @@ def run_passes(
     after_each: Observer | None = None,
     timing: Timing | None = None,
 ) -> None:
-    """Run `passes` on `module`, in place; operations of other packages' dialects of the same names become ours first.
+    """Run `passes` on `module`, in place.
 
-    Raises DiagnosticError where a pass, or verification, refuses the module.
+    Operations of other packages' dialects of the same names become ours first.
+
+    Args:
+        module: the module that the passes change.
+        passes: passes, or their names and options as in `sdy-opt --pass-pipeline`:
+            `"sdy-import-pipeline,sdy-basic-propagate{keep-sharding-rules=true}"`.
+        ctx: the dialects; all that are known, by default.
+        verify_each: verify the module after each pass.
+        before_each: called before each pass with the pass and the module.
+        after_each: called after each pass with the pass and the module.
+        timing: adds up the seconds of each pass.
+
+    Raises:
+        DiagnosticError: `passes` does not parse or names an unknown pass; a pass, or verification, refuses the module.
     """
+    if isinstance(passes, str):
+        from sdy.passes.spec import parse_pipeline
+
+        passes = parse_pipeline(passes)
+    steps = passes
     ctx = ctx or context()
     timing = timing or Timing()
 
     def run() -> None:
         adopt(module)
-        for step, told in flatten(passes, module):
+        for step, told in flatten(steps, module):
             if before_each:
                 before_each(step, module)
                 invalidate()

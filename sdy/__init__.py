@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sdy.passes.auto.auto import auto as auto
     from sdy.passes.driver import partition as partition
     from sdy.passes.driver import propagate as propagate
+    from sdy.passes.driver import run_passes as run_passes
     from sdy.passes.exporting.hlo import to_hlo_proto as to_hlo_proto
     from sdy.passes.exporting.hlo import to_hlo_text as to_hlo_text
     from sdy.passes.interpret import interpret as interpret
@@ -92,6 +93,7 @@ _HOMES = {
     "propagate": "sdy.passes.driver",
     "register_op": "sdy.passes.jax.operators.register",
     "report": "sdy.passes.account.report.report",
+    "run_passes": "sdy.passes.driver",
     "split": "sdy.passes.policy.split",
     "to_bytecode": "sdy.text",
     "to_hlo_proto": "sdy.passes.exporting.hlo",

@@ -24,12 +24,13 @@ NAMES = [page.relative_to(CHECKOUT).as_posix() for page in PAGES]
 
 NOT_RUN = {
     "docs/tutorial.md": ["installs packages"],
-    "docs/concepts/model_explorer.md": ["installs packages"],
-    "docs/concepts/torch.md": ["needs torch"] * 3,
-    "docs/concepts/plain.md": ["takes IREE's compiler and runtime"],
-    "README.md": ["installs packages", "needs torch", "a picture", "runs all tests"],
+    "docs/guides/model_explorer.md": ["installs packages"],
+    "docs/guides/torch.md": ["needs torch"] * 3,
+    "docs/guides/plain.md": ["takes IREE's compiler and runtime"],
+    "README.md": ["installs packages", "installs packages and runs all tests"],
     "CONTRIBUTING.md": [
         "installs packages and runs all tests",
+        "a picture",
         "takes an hour",
         "takes an hour",
         "takes checkouts of Shardy and of StableHLO",
