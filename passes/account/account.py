@@ -1,4 +1,4 @@
-"""`sdy.account`: what a program costs each of its devices, as predicted and as XLA compiled it."""
+"""`sdy.account`: communication and memory cost of a program per device, predicted and as compiled by XLA."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.mesh import Mesh
+from sdy.passes.account.formatting import format_account
 from sdy.passes.account.partitioned_program import Program, partitioned_program
-from sdy.passes.account.shown import shown_account
 from sdy.passes.jax.compile import CompiledProgram, compile, peak_bytes_of
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.hlo_collectives import Traffic, collectives
@@ -27,9 +27,13 @@ from sdy.passes.spmd.costs.footprint import peak_bytes
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The collectives of one kind that one line of the source asks for.
+    """The collectives of one kind that stem from one source line.
 
-    They run so many `times`, and a device receives so many `bytes` in all of them, on average.
+    Attributes:
+        collective: The kind, such as `all-gather`.
+        where: The source line, or None if it is unknown.
+        times: How often they run in a step.
+        bytes: The bytes that a device receives in all of these runs, averaged over devices.
     """
 
     collective: str
@@ -40,10 +44,13 @@ class Received:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What XLA made of a program.
+    """Costs of a program as compiled by XLA.
 
-    `collectives` are those that stand in its text, with the bytes of their results; `bytes_received` is what a device
-    receives in a run, on average, and `memory` the bytes that it needs in all, None if XLA does not say.
+    Attributes:
+        devices: The devices that the program was compiled for.
+        collectives: The collectives in the optimized HLO by kind, with the bytes of their results.
+        bytes_received: The bytes that a device receives in a run, averaged over devices.
+        memory: The peak memory per device in bytes, or None if XLA does not report it.
     """
 
     devices: tuple[Device, ...]
@@ -53,22 +60,25 @@ class Compiled:
 
     @classmethod
     def of(cls, devices: Sequence[Device], hlo: str, memory: int | None) -> "Compiled":
-        """What the optimised text `hlo` says of a program for `devices`."""
+        """Read the costs from `hlo`, the optimized HLO text of a program compiled for `devices`."""
         return cls(tuple(devices), collectives(hlo), bytes_received(hlo, len(devices)), memory)
 
     @classmethod
     def of_program(cls, program: CompiledProgram) -> "Compiled":
-        """What XLA made of a module."""
+        """Read the costs from a compiled program."""
         return cls.of(program.devices, program.compiled_text(), program.peak_bytes())
 
 
 @dataclass(frozen=True, repr=False)
 class Account:
-    """What a partitioned program costs each device; as text, a table.
+    """Costs of a partitioned program per device; `str` formats them as tables.
 
-    `layout` is that which was taken where there were several, with what the others would have cost. `received` has the
-    collectives line by line of the source, the most bytes first; `memory` is the bytes that are predicted to be needed
-    at once, arguments and results among them.
+    Attributes:
+        layout: The propagated layout that was selected among several, with the costs of the others, or None if there
+            was only one.
+        meshes: The meshes of the program by name.
+        received: The collectives by source line, in decreasing order of bytes received.
+        memory: The predicted peak memory in bytes, including arguments and results.
     """
 
     layout: Choice | None
@@ -79,35 +89,45 @@ class Account:
 
     @classmethod
     def of(cls, layout: PartitionedLayout, compile: Callable[[], Compiled | None]) -> "Account":  # noqa: A002
-        """The account of a partitioned program, which `compile` compiles when that is asked for."""
+        """Build the account of a partitioned program; `compile` runs on the first access to `compiled`."""
         local = layout.local
         return cls(layout.choice, named_meshes(local), _by_line(local), peak_bytes(local), compile)
 
     @property
     def bytes_received(self) -> float:
-        """What a device is predicted to receive in a run, on average, in bytes."""
+        """The predicted bytes that a device receives in a run, averaged over devices."""
         return sum(line.bytes for line in self.received)
 
     @cached_property
     def compiled(self) -> Compiled | None:
-        """What XLA makes of the program, compiled when this is first asked; None where there are too few devices."""
+        """The costs as compiled by XLA, or None if there are fewer devices than the mesh has.
+
+        The first access compiles the program.
+        """
         return self._compile()
 
     def __str__(self) -> str:
-        return shown_account(self)
+        return format_account(self)
 
     __repr__ = __str__
 
 
 def account(program: Program, *args: Any, **kwargs: Any) -> Account:
-    """What a program costs each device: bytes received, by collective and source line, and memory.
+    """Return the cost of a program per device: bytes received, by collective and source line, and peak memory.
 
         print(sdy.account(step, params, batch))
 
-    `program` is a function, of `sdy.jit` or any other, for `args` and `kwargs`, arrays or `jax.ShapeDtypeStruct`s; or
-    what `step.lower(...)` returned, or a module. What has not been propagated is, as a copy. The program is compiled
-    when the account is first asked what XLA made of it, as its text is. Raises TypeError for arguments of what has its
-    arguments already, and DiagnosticError where the program cannot be partitioned.
+    A program that has not been propagated is propagated, on a copy. `Account.compiled` and the text of the account
+    compile the program with XLA.
+
+    Args:
+        program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, or a module.
+        *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
+        **kwargs: The keyword arguments of a function.
+
+    Raises:
+        TypeError: `args` or `kwargs` are given for a lowered program or a module.
+        DiagnosticError: The program cannot be partitioned.
     """
     if isinstance(program, Lowerable):
         return account(program.lower(*args, **kwargs))
@@ -116,13 +136,16 @@ def account(program: Program, *args: Any, **kwargs: Any) -> Account:
 
 
 def compiled_costs(program: ModuleOp | Lowered) -> Compiled | None:
-    """What XLA makes of a program of one device, or of what was lowered; None where there are too few devices."""
+    """Compile a partitioned module or a lowered program with XLA and return its costs.
+
+    Returns None if there are fewer devices than the mesh has.
+    """
     if isinstance(program, Lowered):
         devices = program.program.devices
         if not devices:
             return None
-        made = program.compile()
-        return Compiled.of(devices, made.as_text() or "", peak_bytes_of(made))
+        compiled = program.compile()
+        return Compiled.of(devices, compiled.as_text() or "", peak_bytes_of(compiled))
     if device_count(program) > len(jax.devices()):
         return None
     return Compiled.of_program(compile(program))

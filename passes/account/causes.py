@@ -1,8 +1,8 @@
-"""Why a device's program has each of its collectives: which operation of the whole program asks for it, and what for.
+"""Causes of collectives: for each collective of the partitioned program, the operation that requires it and the reason.
 
-A pass gives what it makes the location of what it makes it from. So for as long as a program is partitioned, the
-location of each of its operations tells which one it is; and that of each reshard, once there are reshards, for what it
-stands there.
+A pass gives each operation that it creates the location of the operation that it replaces. During partitioning, marks
+in the locations therefore identify the unpartitioned operation that each operation stems from, and the reshard that
+each collective stems from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,47 +39,49 @@ from sdy.sharding import TensorSharding, equivalent
 
 
 class Purpose(Enum):
-    """What a collective is for."""
+    """The purpose of a collective."""
 
     RESHARD = "reshard"
-    """A tensor lies otherwise than an operation needs it, or than its users want the result."""
+    """An operand or a result has a different sharding from the one that an operation or its users require."""
     SUM = "partial results"
-    """Each device has computed a part of each element, and the parts are combined."""
+    """Each device has a partial sum of each element."""
     EXCHANGE = "exchange"
-    """The operation itself needs what other devices hold, as windows and sorts do."""
+    """The operation itself reads elements of other devices, as windows (halo exchange) and sorts do."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Why there is a collective: an operation of the whole program, and what it needs."""
+    """The reason for a collective: an unpartitioned operation, and the tensor that is resharded or summed for it."""
 
     purpose: Purpose
     operation: Operation
     tensor: SSAValue | None = None
-    """The tensor of the whole program that is resharded or summed; None where it is none of that program's."""
+    """The resharded or summed tensor of the unpartitioned program, or None if it exists only after partitioning."""
     before: TensorSharding | None = None
-    """Of what is resharded, how it lies; None is replicated."""
+    """The sharding before a reshard; None is replicated."""
     after: TensorSharding | None = None
-    """And how it is to lie."""
+    """The sharding after a reshard; None is replicated."""
 
 
 @dataclass(frozen=True)
 class TracedProgram:
-    """The program of one device, and which operation of the whole program each of its operations was made from."""
+    """A partitioned program with the provenance of its operations."""
 
     module: ModuleOp
-    """The whole program, with its shardings."""
+    """The unpartitioned program, with its shardings."""
     local: ModuleOp
+    """The program of one device."""
     sources: Mapping[Operation, Operation]
-    """An operation that was made of none is not in here."""
+    """The unpartitioned operation that each operation of `local` stems from, for those that stem from one."""
     causes: Mapping[Operation, Cause]
-    """The causes of collectives, and of what else was made for the same."""
+    """The causes of collectives, and of the other operations of the same reshard or sum."""
 
 
 def traced_program(layouts: Sequence[PropagatedLayout]) -> TracedProgram:
-    """The cheapest of `layouts`, partitioned, with where all of it comes from.
+    """Partition the cheapest of `layouts` and trace its operations back to the unpartitioned program.
 
-    Raises DiagnosticError where none can be partitioned.
+    Raises:
+        DiagnosticError: None of the layouts can be partitioned.
     """
     traced: dict[ModuleOp, TracedProgram] = {}
 
@@ -93,9 +95,12 @@ def traced_program(layouts: Sequence[PropagatedLayout]) -> TracedProgram:
 
 
 def traced_partition(module: ModuleOp) -> TracedProgram:
-    """What one device runs of `module`, which has its shardings and stays as it is; with where all of it comes from.
+    """Partition a copy of the propagated `module` and trace its operations back to it.
 
-    A program of one device is its own source. Raises DiagnosticError where it cannot be partitioned.
+    In a module that is partitioned already, each operation is its own source.
+
+    Raises:
+        DiagnosticError: The module cannot be partitioned.
     """
     if is_local(module):
         return TracedProgram(module, module, {op: op for op in operations(module)}, {})
@@ -113,7 +118,7 @@ _CAUSE = "sdy.cause."
 
 
 class _Tracer:
-    """Marks locations while a program is partitioned, reads the marks in the end, and takes them away."""
+    """Marks locations during partitioning; afterwards reads the marks and removes them."""
 
     def __init__(self, sources: Sequence[Operation]) -> None:
         self._sources = sources
@@ -121,17 +126,17 @@ class _Tracer:
         self._present: set[Operation] = set()
 
     def mark_sources(self, local: ModuleOp) -> None:
-        """Mark each operation of a copy of the whole program."""
+        """Mark each operation of a copy of the unpartitioned program with its number."""
         for number, op in enumerate(operations(local)):
             op.location = _marked(f"{_SOURCE}{number}", op.location)
 
     def before(self, step: ModulePass, local: ModuleOp) -> None:
-        """Remember what is there before reshards are inserted."""
+        """Record the operations that exist before reshards are inserted."""
         if isinstance(step, _INSERT_RESHARDS):
             self._present = {*operations(local)}
 
     def after(self, step: ModulePass, local: ModuleOp) -> None:
-        """Mark what was inserted with its cause."""
+        """Mark the inserted reshards and collectives with their causes."""
         if not isinstance(step, _INSERT_RESHARDS):
             return
         for op in operations_of(local, ReshardOp, CollectiveOp):
@@ -141,11 +146,11 @@ class _Tracer:
                 self._causes.append(cause)
 
     def traced(self, module: ModuleOp, local: ModuleOp) -> TracedProgram:
-        """What the marks say, which are gone afterwards."""
-        found = operations(local)
-        sources = {op: source for op in found if (source := self._source_of(op)) is not None}
-        causes = {op: self._causes[number] for op in found if (number := _number(op, _CAUSE)) is not None}
-        for op in found:
+        """Read the marks, and remove them."""
+        local_ops = operations(local)
+        sources = {op: source for op in local_ops if (source := self._source_of(op)) is not None}
+        causes = {op: self._causes[number] for op in local_ops if (number := _number(op, _CAUSE)) is not None}
+        for op in local_ops:
             op.location = _unmarked(op.location)
             for region in op.regions:
                 for block in region.blocks:
@@ -154,12 +159,12 @@ class _Tracer:
         return TracedProgram(module, local, sources, causes)
 
     def _cause_of(self, op: ReshardOp | CollectiveOp) -> Cause | None:
-        """The cause of an operation that is to become collectives; None where nothing of the whole program is."""
+        """Return the cause of a reshard or collective, or None if it stems from no unpartitioned operation."""
         source = self._source_of(op)
         if op in self._present and source is not None:
             purpose = Purpose.SUM if isinstance(op, AllReduceOp | ReduceScatterOp) else Purpose.RESHARD
-            return Cause(purpose, source, self._whole(op.operands[0]), *_ends(op))
-        tensor = self._whole(op.operands[0])
+            return Cause(purpose, source, self._unpartitioned(op.operands[0]), *_ends(op))
+        tensor = self._unpartitioned(op.operands[0])
         if isinstance(op, CollectiveOp):
             return source and Cause(Purpose.SUM, source, tensor)
         before, after = _ends(op)
@@ -168,19 +173,19 @@ class _Tracer:
         user = next((self._source_of(use.operation) for use in op.results[0].uses), None) or source
         return user and Cause(Purpose.RESHARD, user, tensor, before, after)
 
-    def _whole(self, value: SSAValue) -> SSAValue | None:
-        """The tensor of the whole program that `value` is, or takes the place of."""
+    def _unpartitioned(self, value: SSAValue) -> SSAValue | None:
+        """Return the tensor of the unpartitioned program that `value` is or replaces."""
         if isinstance(value, OpResult):
             if isinstance(value.op, ReshardOp | CollectiveOp) and value.op not in self._present:
-                return self._whole(value.op.operands[0])
+                return self._unpartitioned(value.op.operands[0])
             source = self._source_of(value.op)
-            made = source.results[value.index] if source and value.index < len(source.results) else None
-            # Of what an operation was expanded to, some is none of its results.
-            return made if made is not None and made.type == value.type else None
+            result = source.results[value.index] if source and value.index < len(source.results) else None
+            # The expansion of an operation has results that are not results of the operation.
+            return result if result is not None and result.type == value.type else None
         assert isinstance(value, BlockArgument)
-        return self._whole_argument(value)
+        return self._unpartitioned_argument(value)
 
-    def _whole_argument(self, argument: BlockArgument) -> SSAValue | None:
+    def _unpartitioned_argument(self, argument: BlockArgument) -> SSAValue | None:
         around = argument.block.parent_op()
         source = around and self._source_of(around)
         if around is None or source is None or len(source.regions) != len(around.regions):
@@ -194,7 +199,7 @@ class _Tracer:
 
 
 def _ends(op: ReshardOp | CollectiveOp) -> tuple[TensorSharding | None, TensorSharding | None]:
-    """How a tensor lies before and after."""
+    """Return the shardings of the operand and of the result."""
     return get_sharding(op.operands[0]), get_sharding(op.results[0])
 
 
@@ -203,7 +208,7 @@ def _marked(mark: str, location: LocationAttr) -> LocationAttr:
 
 
 def _number(op: Operation, kind: str) -> int | None:
-    """The number in the outermost mark of a kind."""
+    """Return the number in the outermost mark of `kind`."""
     mark = _find(op.location, kind)
     return None if mark is None else int(mark.removeprefix(kind))
 

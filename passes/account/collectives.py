@@ -1,4 +1,4 @@
-"""The collectives of a device's program, each with all of its runs, and with the operation that it is for."""
+"""The collectives of a partitioned program, with their runs, their bytes and their causes."""
 
 from dataclasses import dataclass, replace
 
@@ -14,36 +14,37 @@ from sdy.passes.spmd.costs.step_time import AxisNames, axes_of
 
 @dataclass(frozen=True, eq=False)
 class Collective:
-    """A collective of the program of one device, and why it is there."""
+    """A collective of the partitioned program, and its cause."""
 
     op: Operation
     times: int
+    """The number of runs in a step."""
     bytes: float
-    """What a device receives in all of these times, on average."""
+    """The bytes that a device receives in all of these runs, averaged over devices."""
     axes: AxisNames
     cause: Cause | None
-    """None where an operation of the program needs it for itself, or nothing is known."""
+    """None if the operation itself exchanges data (halo exchange, sort), or if the cause is unknown."""
     source: Operation | None
-    """The operation of the whole program that asks for it, where that is known."""
+    """The operation of the unpartitioned program that requires it, or None if it is unknown."""
 
     @property
     def kind(self) -> str:
-        """Its name in words: `all-gather`."""
+        """The kind in XLA's spelling, such as `all-gather`."""
         return self.op.name.rpartition(".")[2].replace("_", "-")
 
     @property
     def is_reshard(self) -> bool:
-        """Whether it is there because a tensor lies otherwise than it is needed."""
+        """True if it reshards a tensor."""
         return self.cause is not None and self.cause.purpose is Purpose.RESHARD
 
     @property
     def place(self) -> Location | None:
-        """Where in the source that is which asks for it."""
+        """The source location of the operation that requires it."""
         return location_of(self.source) or location_of(self.op)
 
 
 def collectives(traced: TracedProgram) -> list[Collective]:
-    """What devices exchange, in the order of the program."""
+    """Return the collectives of a partitioned program, in program order."""
     mesh = main_mesh(traced.local)
     grid = Grid(1, mesh.size)
     found: dict[Operation, Collective] = {}

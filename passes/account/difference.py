@@ -1,4 +1,4 @@
-"""What differs between two programs: how tensors lie, what devices exchange, and what that costs."""
+"""Difference between two program summaries: shardings, collectives, bytes received and peak memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from sdy.passes.account.summary import Summary
 from sdy.shown_text import shown
 
 _MOST_CHANGES = 20
-"""So many changes of one kind are shown; the others are counted."""
+"""Number of changes shown per table; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An entry that only one of two summaries has, or that is not the same in both."""
+    """An entry that differs between two summaries; `before` or `after` is None if only the other one has it."""
 
     entry: str
     before: str | None
@@ -22,18 +22,18 @@ class Change:
 
 @dataclass(frozen=True, repr=False)
 class Difference:
-    """What two summaries have not in common; true where there is anything; as text, for people."""
+    """Difference of two summaries; false if they are equal."""
 
     before: Summary
     after: Summary
 
     @cached_property
     def changes(self) -> Mapping[str, Sequence[Change]]:
-        """The changes of each kind, in the order of the programs; kinds without any are left out."""
-        found = {
+        """The changed entries by table, such as `arguments`, in program order; unchanged tables are left out."""
+        tables = {
             kind: tuple(_changes(getattr(self.before, kind), getattr(self.after, kind))) for kind in Summary.TABLES
         }
-        return {kind: changes for kind, changes in found.items() if changes}
+        return {kind: changes for kind, changes in tables.items() if changes}
 
     def __bool__(self) -> bool:
         return self.before != self.after
@@ -44,9 +44,9 @@ class Difference:
     __repr__ = __str__
 
     def shown(self, most: int | None = _MOST_CHANGES) -> str:
-        """The difference in words, with so many changes of each kind at most; None is all."""
+        """Format the difference, with at most `most` changes per table, or all if it is None."""
         parts = [self._shown_kind(kind, changes, most) for kind, changes in self.changes.items()]
-        return "\n\n".join([*parts, self._costs()]) if self else "the same"
+        return "\n\n".join([*parts, self._costs()]) if self else "no difference"
 
     def _shown_kind(self, kind: str, changes: Sequence[Change], most: int | None) -> str:
         lines = [f"  {kind}"]
@@ -56,14 +56,14 @@ class Difference:
             both = (("-", change.before), ("+", change.after))
             lines += [f"      {mark} {shown(text)}" for mark, text in both if text is not None]
         if most is not None and len(changes) > most:
-            lines.append(f"    and {len(changes) - most:,} others")
+            lines.append(f"    and {len(changes) - most:,} more")
         return "\n".join(lines)
 
     def _costs(self) -> str:
-        """What a device receives and needs, before and after."""
+        """Format the bytes received and the peak memory of both programs."""
         received = _change_of_bytes(self.before.received, self.after.received)
         memory = _change_of_bytes(self.before.memory, self.after.memory)
-        return f"  a device receives  {received}\n  and needs          {memory}"
+        return f"  received per device     {received}\n  peak memory per device  {memory}"
 
 
 def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Change]:
@@ -74,6 +74,6 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Ch
 
 def _change_of_bytes(before: int, after: int) -> str:
     if before == after:
-        return f"{before:,} bytes, as before"
+        return f"{before:,} bytes, unchanged"
     percent = f" ({(after - before) / before:+.0%})" if before else ""
     return f"{before:,} bytes before, {after:,} after{percent}"

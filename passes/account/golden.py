@@ -1,10 +1,10 @@
-"""Golden layouts: a summary kept as a small file, which a test holds a program against.
+"""Golden layouts: program summaries stored as JSON files, which tests compare programs with.
 
     def test_layout_of_the_step():
         sdy.check_golden("golden/step.json", step, params, batch)
 
-The file is JSON, a line for each entry, so that a change of it can be read in a review. SDY_GOLDEN=update in the
-environment writes the files anew.
+The file has one line per entry, so that a review shows each change. With SDY_GOLDEN=update in the environment,
+`check_golden` rewrites the files.
 """
 
 import json
@@ -24,15 +24,23 @@ _NUMBERS = ("received", "memory")
 
 
 class ChangedLayoutError(AssertionError):
-    """A program lies otherwise than its golden layout says, or costs something else; as text, how."""
+    """A program has a different layout or cost from its golden file, or the file is missing; the message says how."""
 
 
 def check_golden(path: str | Path, program: Program, *args: Any, **kwargs: Any) -> None:
-    """Hold a program against the golden layout at `path`.
+    """Compare the layout and the cost of a program with the golden file at `path`.
 
-    `program` is what `sdy.account` takes, with its arguments. Raises ChangedLayoutError where it differs, or there is
-    no such file, unless SDY_GOLDEN=update is in the environment: then the file is written. Raises DiagnosticError for a
-    file that is no golden layout, and where the program cannot be partitioned.
+    With SDY_GOLDEN=update in the environment, write the file instead.
+
+    Args:
+        path: The golden file.
+        program: A function, a lowered program or a module, as in `sdy.account`.
+        *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
+        **kwargs: The keyword arguments of a function.
+
+    Raises:
+        ChangedLayoutError: The program differs from the file, or the file does not exist.
+        DiagnosticError: The file is not a golden layout, or the program cannot be partitioned.
     """
     summary = Summary.of(partitioned_program(program, *args, **kwargs))
     if os.environ.get(_UPDATE) == "update":
@@ -40,30 +48,35 @@ def check_golden(path: str | Path, program: Program, *args: Any, **kwargs: Any) 
         write(str(path), golden_text(summary))
         return
     if not Path(path).exists():
-        raise ChangedLayoutError(f"there is no golden layout {path}: run this with {_UPDATE}=update to keep one")
+        raise ChangedLayoutError(f"no golden layout at {path}: run with {_UPDATE}=update to write it")
     difference = Difference(golden_summary(read(str(path))), summary)
     if difference:
-        raise ChangedLayoutError(f"{path} differs; run this with {_UPDATE}=update if it should\n\n{difference}")
+        message = f"the program differs from {path}: run with {_UPDATE}=update to accept the change"
+        raise ChangedLayoutError(f"{message}\n\n{difference}")
 
 
 def golden_text(summary: Summary) -> str:
-    """A summary as it is kept."""
-    kept = {name: getattr(summary, name) for name in (*Summary.TABLES, *_NUMBERS)}
-    return json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
+    """Serialize a summary as the text of a golden file."""
+    fields = {name: getattr(summary, name) for name in (*Summary.TABLES, *_NUMBERS)}
+    return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
 
 
 def golden_summary(source: Source) -> Summary:
-    """The summary that is kept in a file. Raises DiagnosticError where it is another file."""
+    """Parse a golden file.
+
+    Raises:
+        DiagnosticError: The file is not a golden layout.
+    """
     try:
-        kept: object = json.loads(source.text)
+        fields: object = json.loads(source.text)
     except json.JSONDecodeError as problem:
-        raise error(Location(source.name, problem.lineno, problem.colno), f"this is no JSON: {problem.msg}") from None
-    if not is_dict(kept) or kept.keys() != {*Summary.TABLES, *_NUMBERS}:
-        raise error(Location(source.name, 1, 1), "this is no golden layout")
-    for name, value in kept.items():
+        raise error(Location(source.name, problem.lineno, problem.colno), f"invalid JSON: {problem.msg}") from None
+    if not is_dict(fields) or fields.keys() != {*Summary.TABLES, *_NUMBERS}:
+        raise error(Location(source.name, 1, 1), "not a golden layout")
+    for name, value in fields.items():
         if not (_is_number(value) if name in _NUMBERS else _is_table(value)):
-            raise error(Location(source.name, 1, 1), f"this is no golden layout: '{name}' is something else there")
-    return Summary(**kept)
+            raise error(Location(source.name, 1, 1), f"not a golden layout: '{name}' has the wrong type")
+    return Summary(**fields)
 
 
 def _is_number(value: object) -> bool:

@@ -1,4 +1,7 @@
-"""Programs of jax that are to be told of; this is loaded where one is given, so that modules need no jax."""
+"""JAX functions and lowered programs as inputs of `sdy.account`, `sdy.report` and `sdy.lint`.
+
+This module is imported only for such inputs, so that analyses of modules do not import jax.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,24 +15,25 @@ from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.layouts import PropagatedLayout, layouts_of, propagated_layouts
 
 JaxProgram = Lowered | jax.stages.Lowered | Function[Any]
-"""What `step.lower(...)` returned, or a function, of `sdy.jit` or any other."""
+"""The result of `step.lower(...)`, or a function (of `sdy.jit` or any other)."""
 
 
 def lowered(program: JaxProgram, *args: Any, **kwargs: Any) -> Lowered | ModuleOp:
-    """What `sdy.jit` makes of a program of its own; of another, a module that is still to be propagated.
+    """Lower a program: one of `sdy.jit` to its `Lowered`, any other to a module that has not been propagated.
 
-    Raises TypeError for arguments of what has its arguments already.
+    Raises:
+        TypeError: Arguments are given for a lowered program.
     """
     if isinstance(program, Lowerable):
         return program.lower(*args, **kwargs)
     if not isinstance(program, Lowered):
         return from_jax(program, *args, **kwargs)
     if args or kwargs:
-        raise TypeError("a lowered program has its arguments already: give it none")
+        raise TypeError("a lowered program already has its arguments: pass none")
     return program
 
 
 def propagated_jax_program(program: JaxProgram, *args: Any, **kwargs: Any) -> Sequence[PropagatedLayout]:
-    """The module of a program, in all the ways in which it is propagated."""
-    found = lowered(program, *args, **kwargs)
-    return propagated_layouts(found) if isinstance(found, ModuleOp) else layouts_of(found.module)
+    """Return the propagated layouts of a program."""
+    stage = lowered(program, *args, **kwargs)
+    return propagated_layouts(stage) if isinstance(stage, ModuleOp) else layouts_of(stage.module)

@@ -1,10 +1,10 @@
-"""A program with its shardings, and the way that each axis went, for Google's Model Explorer to show.
+"""Export of a program, its shardings and their propagation to Google's Model Explorer.
 
     Path("step.json").write_text(json.dumps(sdy.to_model_explorer(module)))
 
-`model-explorer step.json` opens that file. Its form is that of `model_explorer.graph_builder` in the package
-`ai-edge-model-explorer`: a collection with one graph. Operations and arguments are its nodes, in groups by function and
-by jax's scopes; the edge overlays, one for each axis of a mesh, are in it.
+`model-explorer step.json` opens the file. Its format is that of `model_explorer.graph_builder` in the package
+`ai-edge-model-explorer`: a collection with one graph. The nodes are operations and arguments, grouped by function and
+by JAX name scope. An edge overlay for each mesh axis shows how propagation spread it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,17 +31,22 @@ from sdy.text.printing.names import Names
 
 Json = dict[str, Any]
 _Group = tuple[str, ...]
-"""The names of a group and of those that it is in, the outermost first."""
+"""Names of nested groups, the outermost first."""
 
 _COLORS = ("#d32f2f", "#1976d2", "#388e3c", "#f57c00", "#7b1fa2", "#00838f")
 
 
 def to_model_explorer(module: ModuleOp) -> Json:
-    """`module` as what Model Explorer reads, once `json.dumps` has made text of it.
+    """Convert `module` to the JSON graph of Model Explorer.
 
-    A node tells, of each result, its sharding, its bytes, and those that a device has of it. Selecting one of an axis
-    shows, in the overlay of that axis, which step of propagation brought it from where to where. There are no overlays
-    where the module has not been propagated.
+    Each node lists the sharding, the bytes and the bytes per device of its results. The overlay of an axis labels each
+    edge along which propagation spread the axis with the step that did so.
+
+    Args:
+        module: A module; without a propagation history, the graph has no overlays.
+
+    Returns:
+        An object that `json.dumps` serializes.
     """
     adopt(module)
     name = module.sym_name.data if module.sym_name else "module"
@@ -50,7 +55,7 @@ def to_model_explorer(module: ModuleOp) -> Json:
         for mesh, value in named_meshes(module).items()
     }
     graph = _Graph(module)
-    shown: Json = {
+    graph_json: Json = {
         "id": name,
         "nodes": graph.nodes,
         "groupNodeAttributes": {"": meshes},
@@ -60,7 +65,7 @@ def to_model_explorer(module: ModuleOp) -> Json:
             ]
         },
     }
-    return {"label": name, "graphs": [shown]}
+    return {"label": name, "graphs": [graph_json]}
 
 
 class _Graph:
@@ -68,7 +73,7 @@ class _Graph:
         self.nodes: list[Json] = []
         self._module = module
         self._node_of: dict[Place, str] = {}
-        """The node of each operation that is shown, and of each value."""
+        """The node id of each operation and value."""
         self._names = Names(generic=False)
         self._names.add(module)
         main = find_main_function(module)
@@ -78,17 +83,20 @@ class _Graph:
                 self._add_inside(op, function, (*function, "arguments"), function)
 
     def _add_inside(self, op: Operation, group: _Group, arguments: _Group, function: _Group) -> None:
-        """Add what is in `op`, in `group`, or in that which jax names within the group of the function."""
+        """Add the block arguments and operations inside `op`.
+
+        An operation goes to the group of its JAX name scope within `function`, or to `group` if it has none.
+        """
         for block in (block for region in op.regions for block in region.blocks):
             for argument in block.args:
                 self._add_node(argument, f"%{self._names.values[argument]}", arguments, [argument])
             for inner in block.ops:
                 *scopes, last = _scopes(inner.location) or [inner.name]
-                its_group = (*function, *scopes) if scopes else group
-                self._add_node(inner, inner.name, its_group, inner.results)
-                # Others, such as a reduction's body, are of scalars.
+                inner_group = (*function, *scopes) if scopes else group
+                self._add_node(inner, inner.name, inner_group, inner.results)
+                # Other regions, such as the body of a reduction, compute scalars.
                 if data_flow_of(inner) is not None:
-                    self._add_inside(inner, (*its_group, last), (*its_group, last), function)
+                    self._add_inside(inner, (*inner_group, last), (*inner_group, last), function)
 
     def _add_node(self, place: Place, label: str, group: _Group, values: Sequence[SSAValue]) -> None:
         key = str(len(self.nodes))
@@ -102,14 +110,14 @@ class _Graph:
                 "attrs": _attributes({} if where is None else {"source": str(where)}),
                 "incomingEdges": list(self._incoming(place)),
                 "outputsMetadata": [
-                    {"id": str(number), "attrs": _attributes(self._told_of(value))}
+                    {"id": str(number), "attrs": _attributes(self._metadata(value))}
                     for number, value in enumerate(values)
                 ],
             }
         )
 
     def _incoming(self, place: Place) -> Iterator[Json]:
-        for number, value in enumerate(_taken(place)):
+        for number, value in enumerate(_inputs(place)):
             if value in self._node_of:
                 yield {
                     "sourceNodeId": self._node_of[value],
@@ -117,18 +125,18 @@ class _Graph:
                     "targetNodeInputId": str(number),
                 }
 
-    def _told_of(self, value: SSAValue) -> dict[str, str]:
-        told = {"name": f"%{self._names.values[value]}", "tensor_shape": str(value.type)}
+    def _metadata(self, value: SSAValue) -> dict[str, str]:
+        metadata = {"name": f"%{self._names.values[value]}", "tensor_shape": str(value.type)}
         if isa(value.type, TensorType[Attribute]):
             sharding = get_sharding(value)
             mesh = None if sharding is None else find_mesh(sharding, self._module)
-            told["sharding"] = dims_of(sharding)
-            told["bytes"] = shown_bytes(num_bytes(value.type))
-            told["bytes of a device"] = shown_bytes(local_bytes(value.type, sharding, mesh))
-        return told
+            metadata["sharding"] = dims_of(sharding)
+            metadata["bytes"] = shown_bytes(num_bytes(value.type))
+            metadata["bytes per device"] = shown_bytes(local_bytes(value.type, sharding, mesh))
+        return metadata
 
     def overlays(self) -> list[Json]:
-        """An overlay for each axis: where it went, from node to node, the first time that it went there."""
+        """Return an overlay per axis, with an edge for the first time that propagation spread it between two nodes."""
         axes: dict[str, dict[tuple[str, str, str], Json]] = {}
         for travel in travels(self._module):
             source, target = self._node_of.get(travel.source), self._node_of.get(travel.target)
@@ -142,12 +150,12 @@ class _Graph:
         ]
 
 
-def _attributes(told: dict[str, str]) -> list[Json]:
-    return [{"key": key, "value": value} for key, value in told.items()]
+def _attributes(values: dict[str, str]) -> list[Json]:
+    return [{"key": key, "value": value} for key, value in values.items()]
 
 
-def _taken(place: Place) -> Sequence[SSAValue]:
-    """What an operation reads, or what of that becomes an argument in it."""
+def _inputs(place: Place) -> Sequence[SSAValue]:
+    """Return the operands of an operation, or the operands that flow into a block argument of its regions."""
     if isinstance(place, Operation):
         return place.operands
     op = defining_op(place)
@@ -158,9 +166,9 @@ def _taken(place: Place) -> Sequence[SSAValue]:
 
 
 def _scopes(location: Attribute) -> list[str]:
-    """The path by which jax names an operation: its scopes, and then what it is; empty without one.
+    """Split JAX's name of an operation into its scopes and its primitive; empty if it has none.
 
-    What is inlined, as the body of a loop, has the path of its own within that of where it stands.
+    For an inlined operation, such as one of a loop body, the path of the call site comes first.
     """
     match location:
         case NameLoc():

@@ -1,4 +1,4 @@
-"""What is to be told of, as a program of one device: whatever a person has at hand."""
+"""Propagation and partitioning of the inputs of the analysis functions: functions, lowered programs and modules."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,28 +11,42 @@ if TYPE_CHECKING:
     from sdy.passes.account.jax_program import JaxProgram
 
 Program: TypeAlias = "ModuleOp | JaxProgram"
-"""A module, what `step.lower(...)` returned, or a function, of `sdy.jit` or any other."""
+"""A module, the result of `step.lower(...)`, or a function (of `sdy.jit` or any other)."""
 
 
 def partitioned_program(program: Program, *args: Any, **kwargs: Any) -> PartitionedLayout:
-    """A program with its shardings, and what one device runs, both as copies.
+    """Propagate and partition a program, on copies, and return the cheapest layout.
 
-    Takes and raises what `propagated_program` does. Raises DiagnosticError where the program cannot be partitioned.
+    Args:
+        program: A function, a lowered program or a module.
+        *args: The positional arguments of a function.
+        **kwargs: The keyword arguments of a function.
+
+    Raises:
+        TypeError: Arguments are given for a lowered program or a module.
+        DiagnosticError: The program cannot be propagated or partitioned.
     """
     return cheapest(propagated_program(program, *args, **kwargs))
 
 
 def propagated_program(program: Program, *args: Any, **kwargs: Any) -> Sequence[PropagatedLayout]:
-    """A program with its shardings, as a copy where it is propagated here, in all the ways that there are.
+    """Return the propagated layouts of a program: several if both the program and its HLO form are propagated.
 
-    A function is for `args` and `kwargs`, arrays or `jax.ShapeDtypeStruct`s. What has not been propagated is. Raises
-    TypeError for arguments of what has its arguments already, and DiagnosticError where the program cannot be
-    propagated.
+    A module that has not been propagated is propagated on a copy.
+
+    Args:
+        program: A function, a lowered program or a module.
+        *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
+        **kwargs: The keyword arguments of a function.
+
+    Raises:
+        TypeError: Arguments are given for a lowered program or a module.
+        DiagnosticError: The program cannot be propagated.
     """
     if not isinstance(program, ModuleOp):
         from sdy.passes.account.jax_program import propagated_jax_program
 
         return propagated_jax_program(program, *args, **kwargs)
     if args or kwargs:
-        raise TypeError("a module has its arguments already: give it none")
+        raise TypeError("a module already has its arguments: pass none")
     return layouts_of(program)

@@ -1,8 +1,8 @@
-"""How a program lies on its mesh, and what that costs, in a few hundred lines that can be kept and compared.
+"""Summary of the layout and the cost of a program, in a few hundred entries, for golden files and comparisons.
 
-What is equal is one entry: values of one type that one place in the program computes, as often as they are split alike.
-Places are called as jax calls them, `jit(step)/layer/dot_general`, which stays when lines of the source move; the line
-is known beside.
+Equal things share an entry: values of one type that are computed under one name, with a count per sharding. Names are
+JAX's name scopes, such as `jit(step)/layer/dot_general`, which do not change when source lines move; the line is kept
+beside the entry.
 """
 
 from collections import Counter, defaultdict
@@ -33,7 +33,7 @@ from sdy.stablehlo.constants import ConstantOp
 
 @dataclass(frozen=True)
 class Summary:
-    """What there is to compare of a program: tables with an entry for each thing, and what all costs."""
+    """Comparable summary of a partitioned program: tables of shardings and collectives, and total costs."""
 
     TABLES: ClassVar = ("meshes", "arguments", "results", "values", "collectives")
 
@@ -41,19 +41,19 @@ class Summary:
     arguments: Mapping[str, str]
     results: Mapping[str, str]
     values: Mapping[str, str]
-    """As `12 of [{}, {model}], 1 of replicated`, by place and type."""
+    """Counts of shardings by name and type, such as `12 of [{}, {model}], 1 of replicated`."""
     collectives: Mapping[str, str]
-    """As `12 times, 724,000 bytes received`, by kind, axes and place; those first of which most is received."""
+    """Runs and bytes by kind, axes and name, such as `12 times, 724,000 bytes received`, the most bytes first."""
     received: int
-    """The bytes that a device is predicted to receive in a run."""
+    """The predicted bytes that a device receives in a run."""
     memory: int
-    """The bytes that it is predicted to need at once."""
+    """The predicted peak memory of a device, in bytes."""
     lines: Mapping[str, Location] = field(default_factory=dict[str, Location], compare=False)
-    """Where in the source the first is that an entry is of."""
+    """The source location of the first operation of each entry."""
 
     @classmethod
     def of(cls, layout: PartitionedLayout) -> "Summary":
-        """The summary of a program whose tensors have shardings, and of what was made of it for one device."""
+        """Summarize a propagated program and its partitioned form."""
         main = main_function(layout.module)
         names = argument_names(main)
         lines: dict[str, Location] = {}
@@ -81,19 +81,19 @@ def _axes(mesh: Mesh) -> str:
 
 
 def _dims(sharding: TensorSharding | None) -> str:
-    """The axes of each dimension, without the quotes that would have to be escaped where this is kept."""
+    """Format the axes of each dimension without quotes, which JSON would escape."""
     return dims_of(sharding).replace('"', "")
 
 
 def _values(module: ModuleOp, lines: dict[str, Location]) -> Mapping[str, str]:
-    found: dict[str, Counter[str]] = defaultdict(Counter)
+    shardings: dict[str, Counter[str]] = defaultdict(Counter)
     for op in operations(module):
         for result in () if isinstance(op, ConstantOp) else op.results:
             if shape(result.type):
                 key = f"{name_of_place(op)} {result.type}"
-                found[key][_dims(get_sharding(result))] += 1
-                _note(lines, key, op)
-    return {key: _counted(found[key]) for key in sorted(found)}
+                shardings[key][_dims(get_sharding(result))] += 1
+                _record_line(lines, key, op)
+    return {key: _counted(shardings[key]) for key in sorted(shardings)}
 
 
 def _counted(shardings: Counter[str]) -> str:
@@ -111,7 +111,7 @@ def _collectives(local: ModuleOp, lines: dict[str, Location]) -> Mapping[str, st
         key = f"{op.name.rpartition('.')[2].replace('_', '-')} over {axes} at {name_of_place(op)}"
         times[key] += each.times
         bytes_[key] += each.bytes
-        _note(lines, key, op)
+        _record_line(lines, key, op)
     ranked = sorted(bytes_, key=lambda key: (-bytes_[key], key))
     return {key: f"{_times(times[key])}, {bytes_[key]:,.0f} bytes received" for key in ranked}
 
@@ -121,11 +121,11 @@ def _times(number: int) -> str:
 
 
 def name_of_place(op: Operation) -> str:
-    """What jax calls the place of `op` in the program; the operation's name where it has no place."""
+    """Return JAX's name of `op`, including its scopes, or the operation's own name if JAX gave none."""
     return op.location.desc.data if isinstance(op.location, NameLoc) else op.name
 
 
-def _note(lines: dict[str, Location], key: str, op: Operation) -> None:
+def _record_line(lines: dict[str, Location], key: str, op: Operation) -> None:
     line = location_of(op)
     if line is not None:
         lines.setdefault(key, line)

@@ -50,7 +50,7 @@ EMPTY = Summary({}, {}, {}, {}, {}, 0, 0)
 def test_a_program_differs_from_itself_in_nothing() -> None:
     difference = Difference(summary(program(BY_ROWS)), summary(program(BY_ROWS)))
     assert not difference
-    assert str(difference) == "the same"
+    assert str(difference) == "no difference"
 
 
 def test_what_is_equal_is_one_entry() -> None:
@@ -90,8 +90,8 @@ def test_of_many_changes_the_others_are_counted() -> None:
         return f'sdy.mesh @mesh = <["x"=4]>\nfunc.func @main({", ".join(names)}) {{\n  return\n}}'
 
     difference = Difference(summary(many("{}")), summary(many('{"x"}')))
-    assert "    and 10 others" in str(difference)
-    assert "others" not in difference.shown(most=None)
+    assert "    and 10 more" in str(difference)
+    assert " more" not in difference.shown(most=None)
 
 
 def test_a_summary_is_kept_and_found_again() -> None:
@@ -102,12 +102,12 @@ def test_a_summary_is_kept_and_found_again() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "golden.json:1:2: error: this is no JSON"),
-        ("[]", "golden.json:1:1: error: this is no golden layout"),
-        ('{"meshes": {}}', "golden.json:1:1: error: this is no golden layout"),
+        ("{", "golden.json:1:2: error: invalid JSON"),
+        ("[]", "golden.json:1:1: error: not a golden layout"),
+        ('{"meshes": {}}', "golden.json:1:1: error: not a golden layout"),
         (
             golden_text(EMPTY).replace('"meshes": {}', '"meshes": 1'),
-            "golden.json:1:1: error: this is no golden layout: 'meshes' is something else there",
+            "golden.json:1:1: error: not a golden layout: 'meshes' has the wrong type",
         ),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_test_holds_a_function_against_its_golden_layout(tmp_path: Path, monke
         devices = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
         return sdy.jit(step, mesh=devices, in_shardings=(spec, P()))
 
-    with pytest.raises(sdy.ChangedLayoutError, match=r"there is no golden layout .*: run this with SDY_GOLDEN=update"):
+    with pytest.raises(sdy.ChangedLayoutError, match=r"no golden layout at .*: run with SDY_GOLDEN=update"):
         sdy.check_golden(path, split_by(P("x")), described, described)
     with monkeypatch.context() as environment:
         environment.setenv("SDY_GOLDEN", "update")
@@ -144,7 +144,7 @@ def test_the_tool_compares_programs_and_what_was_kept(tmp_path: Path, capsys: py
     Path(columns).write_text(program(BY_COLUMNS))
     assert sdy_diff.main([rows, "--golden", kept]) == 0
     assert sdy_diff.main([kept, rows]) == 0
-    assert capsys.readouterr().out == "the same\n"
+    assert capsys.readouterr().out == "no difference\n"
     assert sdy_diff.main([kept, columns, "--all"]) == 1
     assert "params['w']" in capsys.readouterr().out
     assert sdy_diff.main([kept, str(tmp_path / "nothing.mlir")]) == 2

@@ -83,7 +83,7 @@ def test_a_result_tells_its_sharding_and_its_bytes() -> None:
         "tensor_shape": "tensor<8x16xf32>",
         "sharding": '[{"x"}, {"y"}]',
         "bytes": "512 bytes",
-        "bytes of a device": "64 bytes",
+        "bytes per device": "64 bytes",
     }
     assert graph["groupNodeAttributes"] == {"": {"@mesh": "x=4, y=2"}}
 

@@ -1,4 +1,4 @@
-"""An account as text."""
+"""Formatting of an account as text tables."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from sdy.passes.account.account import Account
 
 _MOST_LINES = 10
-"""So many lines of the source are shown; the others are added up."""
+"""Number of rows shown in the table of collectives; the rest are summed."""
 
 
-_WORDS_AGAIN = 3
-"""The column in which words follow the numbers."""
+_END_OF_NUMBERS = 3
+"""Columns before this one, except for the first, are numbers and right-aligned."""
 
 
-def shown_account(account: "Account") -> str:
-    """The tables of an account, one after the other."""
+def format_account(account: "Account") -> str:
+    """Format the summary and the tables of an account."""
     compiled = account.compiled
-    devices = f"{len(compiled.devices)} x {compiled.devices[0].device_kind}" if compiled else "not as many as it needs"
+    devices = f"{len(compiled.devices)} x {compiled.devices[0].device_kind}" if compiled else "too few for the mesh"
     parts = [
-        f"  mesh          {_meshes(account.meshes)}\n  devices       {devices}\n  each          {_needs(account)}"
+        f"  mesh          {_meshes(account.meshes)}\n  devices       {devices}\n  each device   {_summary(account)}"
         + (f"\n  layout        {account.layout}" if account.layout else ""),
         _received(account) if account.received else "",
         _totals(account),
@@ -35,24 +35,23 @@ def shown_account(account: "Account") -> str:
 
 
 def _meshes(meshes: Mapping[str, Mesh]) -> str:
-    """Meshes with their axes."""
-    written = (
+    axes = (
         f"@{shown(name)} " + ", ".join(f"{shown(axis)}={size}" for axis, size in mesh.axes)
         for name, mesh in meshes.items()
     )
-    return "; ".join(written) or "none"
+    return "; ".join(axes) or "none"
 
 
-def _needs(account: "Account") -> str:
-    """What each device receives and needs, at a glance; how far XLA agrees, and the exact numbers, tell the tables."""
-    received, needed = shown_bytes(account.bytes_received), shown_bytes(account.memory)
-    return f"receives {received} and needs {needed} of memory, as predicted"
+def _summary(account: "Account") -> str:
+    """Format the predicted bytes; the tables below have the exact numbers and those of XLA."""
+    received, memory = shown_bytes(account.bytes_received), shown_bytes(account.memory)
+    return f"receives {received} and needs {memory} of memory (predicted)"
 
 
 def _received(account: "Account") -> str:
     rows = [["collective", "times", "bytes received", "at"]]
     rows += [
-        [line.collective, f"{line.times:,}", f"{line.bytes:,.0f}", shown(str(line.where or "no place"))]
+        [line.collective, f"{line.times:,}", f"{line.bytes:,.0f}", shown(str(line.where or "unknown location"))]
         for line in account.received[:_MOST_LINES]
     ]
     if others := account.received[_MOST_LINES:]:
@@ -65,7 +64,7 @@ def _totals(account: "Account") -> str:
     compiled = account.compiled
     return _table(
         [
-            ["bytes of a device", "predicted", "compiled"],
+            ["bytes per device", "predicted", "compiled"],
             ["received", f"{account.bytes_received:,.0f}", f"{compiled.bytes_received:,.0f}" if compiled else "-"],
             ["memory", f"{account.memory:,}", f"{compiled.memory:,}" if compiled and compiled.memory else "-"],
         ]
@@ -77,12 +76,12 @@ def _collectives(traffic: Mapping[str, Traffic]) -> str:
     rows += [[kind, f"{moved.count:,}", f"{moved.bytes:,}"] for kind, moved in sorted(traffic.items())]
     if len(traffic) != 1:
         everything = total(traffic)
-        rows.append(["all" if traffic else "none", f"{everything.count:,}", f"{everything.bytes:,}"])
+        rows.append(["total" if traffic else "none", f"{everything.count:,}", f"{everything.bytes:,}"])
     return _table(rows)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows in columns, the first row above a line: numbers, but for the first column and what stands behind them."""
-    lines = columns(rows, numbers=range(1, _WORDS_AGAIN), gap=3)
+    """Align rows in columns, with a rule below the first row."""
+    lines = columns(rows, numbers=range(1, _END_OF_NUMBERS), gap=3)
     lines.insert(1, " " + "─" * max(map(len, lines)))
     return "\n".join(lines)
