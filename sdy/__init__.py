@@ -1,13 +1,13 @@
-"""Tensor sharding as a compiler you can read.
+"""Sharding propagation and SPMD partitioning of StableHLO programs, on xDSL.
 
     module = sdy.parse(text)            # or sdy.from_jax(jax.jit(step), *arguments)
-    sdy.propagate(module)               # every tensor has a sharding
+    sdy.propagate(module)               # shards every tensor
     print(sdy.format(module))
-    print(sdy.explain(module, "%12"))   # why one of them has its sharding
-    program = sdy.compile(module)       # runs on the mesh's devices
+    print(sdy.explain(module, "%12"))   # why a value has its sharding
+    program = sdy.compile(module)       # partitions and compiles for the devices of the mesh
     results = program(*arrays)
 
-This file is only the face: it names what lives elsewhere, and loads it when it is first used.
+The names of the public API are imported from their modules on first use.
 """
 
 from importlib import import_module
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     Sharding = TensorSharding
 
-_HOMES = {
+_MODULES = {
     "AUTO": "sdy.passes.jax.planned",
     "Auto": "sdy.passes.jax.planned",
     "AxisRef": "sdy.axes",
@@ -101,18 +101,19 @@ _HOMES = {
     "to_model_explorer": "sdy.passes.account.model_explorer",
     "torch": "sdy.passes.torch:",
 }
+"""Module of each public name, with `:attribute` if the name differs there, or `:` if the name is the module itself."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'sdy' has no attribute '{name}'")
-    home, is_other, attribute = _HOMES[name].partition(":")
-    with extras.told_what_is_missing(f"sdy.{name}"):
+    home, is_renamed, attribute = _MODULES[name].partition(":")
+    with extras.explain_missing_extra(f"sdy.{name}"):
         module = import_module(home)
-        value = module if is_other and not attribute else getattr(module, attribute or name)
+        value = module if is_renamed and not attribute else getattr(module, attribute or name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULES})

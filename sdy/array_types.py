@@ -1,4 +1,4 @@
-"""The numpy element type and shape of an MLIR tensor type."""
+"""NumPy element types and shapes of MLIR tensor types."""
 
 from functools import cache
 from typing import cast
@@ -46,15 +46,20 @@ _DTYPES: dict[str, type[np.generic]] = {
 
 @cache
 def element_dtype(element_type: Attribute) -> np.dtype[np.generic] | None:
-    """The numpy type of elements of this type; None where there is none."""
+    """Return the NumPy dtype of an MLIR element type; None if NumPy and ml_dtypes have no such type."""
     dtype = _DTYPES.get(str(element_type))
     return None if dtype is None else np.dtype(dtype)
 
 
 def array_type(type_: Attribute, where: Where) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    """The shape and the element type of arrays of `type_`.
+    """Return the shape and NumPy dtype of arrays of an MLIR type.
 
-    Raises DiagnosticError for a type that no array has: a token, an unknown element type, a dynamic shape.
+    Args:
+        type_: The MLIR type of a value.
+        where: Location of errors.
+
+    Raises:
+        DiagnosticError: No array has the type: a token, an unknown element type, or a dynamic shape.
     """
     if not isinstance(type_, TensorType):
         raise error(where, f"a value of type {type_} cannot be passed to or from a program")

@@ -1,9 +1,9 @@
-"""Axis references: a whole mesh axis, or a part of one.
+"""Axis references: a full mesh axis, or a sub-axis of one.
 
-An axis of size 8 can be cut into sub-axes as 8 can be factored, say into 2 x 4. The sub-axis of size `size` that has
-`pre_size` to its left (its major side) is written `"x":(pre_size)size`: here `"x":(1)2` and `"x":(2)4`. On a line from
-1 (major) to the size of the axis (minor), a sub-axis is the interval from `pre_size` to `pre_size * size`, and a whole
-axis reaches as far as there is: overlap, containment and prefix are those of intervals.
+An axis of size 8 can be split into sub-axes along a factorization of 8, say 2 x 4. The sub-axis of size `size` with
+`pre_size` to its left (its major side) is written `"x":(pre_size)size`: here `"x":(1)2` and `"x":(2)4`. A sub-axis is
+the interval from `pre_size` to `pre_size * size` on a line from 1 (major) to the size of the axis (minor); a full axis
+extends to infinity. Overlap, containment and prefix are those of intervals.
 """
 
 import math
@@ -15,7 +15,7 @@ from sdy.mesh import Mesh
 
 
 def quoted(text: str) -> str:
-    """`text` as an MLIR string literal: a quote, and each byte that is not printable ASCII, is two hex digits."""
+    """Return `text` as an MLIR string literal; quotes and bytes that are not printable ASCII become two hex digits."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     escapes = {ord('"'): "\\22", ord("\\"): "\\\\"}
@@ -25,7 +25,7 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AxisRef(Interned):
-    """The axis `name`, or its sub-axis `"name":(pre_size)size` when both sizes are given."""
+    """The axis `name`, or its sub-axis `"name":(pre_size)size` if both sizes are given."""
 
     name: str
     pre_size: int | None = None
@@ -37,45 +37,48 @@ class AxisRef(Interned):
 
     @property
     def is_full(self) -> bool:
-        """Whether this is a whole axis."""
+        """True if this is a full axis, not a sub-axis."""
         return self.size is None
 
     @property
     def start(self) -> int:
-        """Where this axis begins: the product of the sizes to its left within the whole axis."""
+        """Start of the interval: the product of the sizes to its left within the full axis."""
         return self.pre_size or 1
 
     @property
     def _end(self) -> float:
-        """Where this axis ends; a whole axis ends past every sub-axis."""
+        """End of the interval; infinity for a full axis."""
         return math.inf if self.size is None else self.start * self.size
 
     def size_in(self, mesh: Mesh) -> int:
-        """The number of shards this axis makes."""
+        """Return the size of the axis: the number of shards that it splits a dimension into."""
         return mesh.axis_size(self.name) if self.size is None else self.size
 
     def end_in(self, mesh: Mesh) -> int:
-        """Where this axis ends: its start times its size."""
+        """Return the end of the interval: start times size."""
         return self.start * self.size_in(mesh)
 
     def contains(self, other: "AxisRef") -> bool:
-        """Whether `other` is this axis or a part of it."""
+        """Return whether `other` is this axis or a sub-axis of it."""
         return self.name == other.name and self.start <= other.start and self._end >= other._end
 
     def is_prefix_of(self, other: "AxisRef") -> bool:
-        """Whether this is `other` or a part of it at its major end."""
+        """Return whether this axis is `other` or a sub-axis at its major end."""
         return self.name == other.name and self.start == other.start and self._end <= other._end
 
     def is_suffix_of(self, other: "AxisRef", mesh: Mesh) -> bool:
-        """Whether this is `other` or a part of it at its minor end."""
+        """Return whether this axis is `other` or a sub-axis at its minor end."""
         return self.name == other.name and self.start >= other.start and self.end_in(mesh) == other.end_in(mesh)
 
     def overlaps(self, other: "AxisRef") -> bool:
-        """Whether some part is common to both."""
+        """Return whether the intervals of the two axes intersect."""
         return self.name == other.name and self.start < other._end and other.start < self._end
 
     def can_coexist(self, other: "AxisRef") -> bool:
-        """Whether the whole axis can be cut so that both are made of whole pieces: not `"x":(1)2` and `"x":(1)3`."""
+        """Return whether one factorization of the full axis contains both sub-axes.
+
+        `"x":(1)2` and `"x":(1)3` cannot coexist.
+        """
         if self.name != other.name or self.size is None or other.size is None:
             return True
         low, high = sorted((self.start, other.start))
@@ -85,11 +88,11 @@ class AxisRef(Interned):
         return high % low_end == 0
 
     def conflicts_with(self, other: "AxisRef") -> bool:
-        """Whether no grid of devices can be split over both: they overlap or cannot coexist."""
+        """Return whether a sharding cannot use both axes: they overlap or cannot coexist."""
         return self.overlaps(other) or not self.can_coexist(other)
 
     def overlap(self, other: "AxisRef") -> "AxisRef | None":
-        """The part common to both, None where there is none or the two cannot coexist."""
+        """Return the intersection; None if it is empty or the two cannot coexist."""
         if not self.overlaps(other) or not self.can_coexist(other):
             return None
         if self.size is None:
@@ -101,7 +104,10 @@ class AxisRef(Interned):
         return AxisRef(self.name, start, end // start)
 
     def prefix_without_overlap(self, other: "AxisRef") -> "AxisRef | None":
-        """The longest major part that `other` leaves free; None where nothing is left or the two cannot coexist."""
+        """Return the longest prefix of this axis that does not overlap `other`.
+
+        None if the prefix is empty or the two axes cannot coexist.
+        """
         if not self.can_coexist(other):
             return None
         if not self.overlaps(other):
@@ -111,7 +117,10 @@ class AxisRef(Interned):
         return AxisRef(self.name, self.start, other.start // self.start)
 
     def suffix_without_overlap(self, other: "AxisRef", mesh: Mesh) -> "AxisRef | None":
-        """The longest minor part that `other` leaves free; None where nothing is left or the two cannot coexist."""
+        """Return the longest suffix of this axis that does not overlap `other`.
+
+        None if the suffix is empty or the two axes cannot coexist.
+        """
         if not self.can_coexist(other):
             return None
         if not self.overlaps(other):
@@ -122,44 +131,47 @@ class AxisRef(Interned):
         return AxisRef(self.name, start, end // start)
 
     def common_prefix(self, other: "AxisRef") -> "AxisRef | None":
-        """The longest major part of both; None where there is none or the two cannot coexist."""
+        """Return the longest common prefix; None if it is empty or the two axes cannot coexist."""
         if self.name != other.name or self.start != other.start or not self.can_coexist(other):
             return None
         return self if self._end <= other._end else other
 
     def can_merge(self, other: "AxisRef") -> bool:
-        """Whether `other` continues this sub-axis where it ends."""
+        """Return whether `other` starts where this sub-axis ends."""
         return self.name == other.name and self._end == other.start
 
     def merge(self, other: "AxisRef", mesh: Mesh) -> "AxisRef":
-        """This sub-axis and `other`, which continues it, as one: the whole axis if that is what they make."""
+        """Merge this sub-axis with `other`, which starts where it ends; returns the full axis if they cover it."""
         return axis_between(self.name, self.start, other.end_in(mesh), mesh)
 
     def split(self, size: int, mesh: Mesh) -> "tuple[AxisRef, AxisRef]":
-        """The major part of `size` and the rest; `size` must divide this axis and be neither 1 nor all of it."""
+        """Split the axis into a major sub-axis of `size` and the rest.
+
+        `size` must divide the size of the axis and differ from 1 and from that size.
+        """
         middle, end = self.start * size, self.end_in(mesh)
         return AxisRef(self.name, self.start, size), AxisRef(self.name, middle, end // middle)
 
 
 def axis_between(name: str, start: int, end: int, mesh: Mesh) -> AxisRef:
-    """The part of axis `name` from `start` to `end`, as the whole axis if that is what it is."""
+    """Return the sub-axis of `name` from `start` to `end`, or the full axis if they are its ends."""
     if start == 1 and end == mesh.axis_size(name):
         return AxisRef(name)
     return AxisRef(name, start, end // start)
 
 
 def mesh_order(mesh: Mesh) -> Callable[[AxisRef], tuple[int, int, int]]:
-    """A sort key: axes in the order of `mesh`, and the sub-axes of one axis from major to minor."""
+    """Return a sort key: axes in the order of `mesh`, sub-axes of one axis from major to minor."""
     return lambda axis: (mesh.axis_index(axis.name), axis.start, axis.size_in(mesh))
 
 
 def total_size(axes: Iterable[AxisRef], mesh: Mesh) -> int:
-    """The number of shards that all `axes` together make."""
+    """Return the product of the sizes of `axes`."""
     return math.prod(axis.size_in(mesh) for axis in axes)
 
 
 def merge_sub_axes(axes: Sequence[AxisRef], mesh: Mesh) -> tuple[AxisRef, ...]:
-    """`axes` with neighbours that continue each other made one."""
+    """Merge neighbouring sub-axes in `axes` that are contiguous."""
     if len(axes) < 2:
         return tuple(axes)
     merged: list[AxisRef] = []
@@ -172,7 +184,7 @@ def merge_sub_axes(axes: Sequence[AxisRef], mesh: Mesh) -> tuple[AxisRef, ...]:
 
 
 def is_prefix(first: Sequence[AxisRef], second: Sequence[AxisRef]) -> bool:
-    """Whether `second` begins with `first`, whose last axis may be only the major part of its counterpart."""
+    """Return whether `second` begins with `first`, whose last axis may be a prefix of its counterpart."""
     if not first:
         return True
     last = len(first) - 1
@@ -180,7 +192,7 @@ def is_prefix(first: Sequence[AxisRef], second: Sequence[AxisRef]) -> bool:
 
 
 def common_prefix(first: Sequence[AxisRef], second: Sequence[AxisRef]) -> tuple[AxisRef, ...]:
-    """The longest list, its last axis cut if need be, that both lists begin with."""
+    """Return the longest common prefix of two lists of axes; its last axis may be a sub-axis."""
     prefix: list[AxisRef] = []
     for a, b in zip(first, second, strict=False):
         shared = a.common_prefix(b)
@@ -192,7 +204,7 @@ def common_prefix(first: Sequence[AxisRef], second: Sequence[AxisRef]) -> tuple[
 
 
 def prefix_without_overlap(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -> tuple[AxisRef, ...]:
-    """The longest beginning of `axes`, its last axis cut if need be, that overlaps none of `others`."""
+    """Return the longest prefix of `axes` that overlaps none of `others`; its last axis may be a sub-axis."""
     prefix: list[AxisRef] = []
     for axis in axes:
         free: AxisRef | None = axis
@@ -206,14 +218,14 @@ def prefix_without_overlap(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -
 
 
 def subtract(axes: Iterable[AxisRef], others: Iterable[AxisRef], mesh: Mesh) -> tuple[AxisRef, ...]:
-    """The parts of `axes` that none of `others` covers, in order, neighbours not merged."""
+    """Return the sub-axes of `axes` that none of `others` overlaps, in order, without merging neighbours."""
     remaining = list(axes)
     for other in others:
-        remaining = [part for axis in remaining for part in _pieces_outside(axis, other, mesh)]
+        remaining = [part for axis in remaining for part in _difference(axis, other, mesh)]
     return tuple(remaining)
 
 
-def _pieces_outside(axis: AxisRef, other: AxisRef, mesh: Mesh) -> list[AxisRef]:
+def _difference(axis: AxisRef, other: AxisRef, mesh: Mesh) -> list[AxisRef]:
     if not axis.overlaps(other):
         return [axis]
     pieces: list[AxisRef] = []

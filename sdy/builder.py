@@ -1,4 +1,4 @@
-"""Writing a module in Python: a function over a mesh, an operation at a time.
+"""Builder of modules in Python: a function over a mesh, one operation at a time.
 
     b = sdy.Builder(sdy.Mesh.of({"data": 4, "model": 2}))
     x = b.argument((16, 64), "data", None)
@@ -8,7 +8,7 @@
     sdy.propagate(module)
     print(sdy.get_sharding(y))
 
-Shardings are written as `TensorSharding.of` takes them.
+Shardings are written as the arguments of `TensorSharding.of`.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ MESH_NAME = "mesh"
 
 
 class Builder:
-    """A function `@main` in the making, over one mesh."""
+    """Builder of a module with a function `@main` over one mesh."""
 
     def __init__(self, mesh: Mesh):
         self._mesh = mesh
@@ -51,21 +51,27 @@ class Builder:
         self._shardings: list[TensorSharding | None] = []
 
     def argument(self, shape: Sequence[int], *dims: DimSpec, element_type: ElementType = f32) -> SSAValue:
-        """A new argument of the function, of `shape` in elements; without `dims`, propagation decides its sharding.
+        """Add an argument to the function.
 
-        Raises ValueError where `dims` are not those of the shape, or not over axes of the mesh, each at most once.
+        Args:
+            shape: The global shape, in elements.
+            dims: The sharding of each dimension; without it, propagation chooses the sharding.
+            element_type: The element type.
+
+        Raises:
+            ValueError: `dims` does not match the rank of `shape`, names an unknown axis, or uses an axis twice.
         """
         type_ = TensorType(element_type, shape)
         self._shardings.append(self._sharding(dims, type_) if dims else None)
         return self._body.insert_arg(type_, len(self._body.args))
 
     def insert(self, op: Operation) -> SSAValue:
-        """Append any operation that has one result, and return that."""
+        """Append an operation with one result and return the result."""
         self._body.add_op(op)
         return op.results[0]
 
     def constant(self, value: float, shape: Sequence[int] = (), element_type: ElementType = f32) -> SSAValue:
-        """A tensor of `shape` that has `value` everywhere."""
+        """Append a constant of `shape` with all elements equal to `value`."""
         if isinstance(element_type, IntegerType):
             dense = DenseIntOrFPElementsAttr.from_list(TensorType(element_type, shape), [int(value)])
         else:
@@ -73,24 +79,31 @@ class Builder:
         return self.insert(ConstantOp(dense))
 
     def elementwise(self, name: str, *operands: SSAValue) -> SSAValue:
-        """The StableHLO operation `name`, such as "add" or "tanh", whose result has the type of the first operand."""
+        """Append the StableHLO operation `name`, such as "add" or "tanh"; its result has the type of the first operand.
+
+        Raises:
+            ValueError: StableHLO has no operation `name`.
+        """
         classes = {op.name.removeprefix("stablehlo."): op for op in STABLEHLO.operations}
         if name not in classes:
-            raise ValueError(f"there is no operation 'stablehlo.{name}'")
+            raise ValueError(f"unknown operation 'stablehlo.{name}'")
         return self.insert(classes[name].create(operands=operands, result_types=[operands[0].type]))
 
     def einsum(self, equation: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """The product of two tensors, summed over the letters that the result lacks: `einsum("ik,kj->ij", x, w)`.
+        """Append a product of two tensors that contracts the letters missing from the result: `einsum("ik,kj->ij", x,
+        w)`.
 
-        Each operand's letters differ from one another, and every letter that only one operand has is in the result.
-        Raises ValueError where the equation is not such a one or does not fit the operands.
+        The letters of each operand are distinct, and a letter of only one operand occurs in the result.
+
+        Raises:
+            ValueError: The equation is not of this form, or does not fit the operands.
         """
         left, right, out = _letters(equation, lhs, rhs)
         batching = [c for c in left if c in right and c in out]
         contracting = [c for c in left if c in right and c not in out]
         natural = batching + [c for c in left if c not in right] + [c for c in right if c not in left]
         if sorted(natural) != sorted(out):
-            raise ValueError(f"einsum '{equation}': the result's letters should be {''.join(natural)}, in any order")
+            raise ValueError(f"einsum '{equation}': the result's letters must be {''.join(natural)}, in any order")
         sizes = dict(zip(left + right, _shape(lhs) + _shape(rhs), strict=True))
         numbers = DotDimensionNumbers(
             *(tuple(side.index(c) for c in letters) for letters in (batching, contracting) for side in (left, right))
@@ -109,9 +122,17 @@ class Builder:
         return self.insert(TransposeOp(product, [natural.index(c) for c in out], result_type))
 
     def constrain(self, value: SSAValue, *dims: DimSpec) -> SSAValue:
-        """`value`, with a sharding that propagation must give it here.
+        """Append a sharding constraint on `value`.
 
-        Raises ValueError where `dims` are not those of the value, or not over axes of the mesh, each at most once.
+        Args:
+            value: The tensor to constrain.
+            dims: The sharding of each dimension.
+
+        Returns:
+            The result of the constraint.
+
+        Raises:
+            ValueError: `dims` does not match the rank of `value`, names an unknown axis, or uses an axis twice.
         """
         return self.insert(ShardingConstraintOp(value, self._sharding(dims, _tensor_type(value))))
 
@@ -128,14 +149,14 @@ class Builder:
         return sharding
 
     def build(self, *results: SSAValue) -> ModuleOp:
-        """The module: the mesh, and the function that returns `results`."""
+        """Return the module of the mesh and the function, which returns `results`."""
         self._body.add_op(ReturnOp(*results))
         types = FunctionType.from_lists([arg.type for arg in self._body.args], [value.type for value in results])
         function = FuncOp("main", types, Region(self._body))
         module = ModuleOp([MeshOp(MESH_NAME, self._mesh), function])
-        for argument, given in zip(self._body.args, self._shardings, strict=True):
-            if given is not None:
-                set_sharding(argument, given)
+        for argument, sharding in zip(self._body.args, self._shardings, strict=True):
+            if sharding is not None:
+                set_sharding(argument, sharding)
         return module
 
 
@@ -156,7 +177,7 @@ def _letters(equation: str, lhs: SSAValue, rhs: SSAValue) -> tuple[str, str, str
 def _tensor_type(value: SSAValue) -> TensorType[ElementType]:
     type_: Attribute = value.type
     if not isinstance(type_, TensorType):
-        raise ValueError(f"a tensor is needed, not a value of type {type_}")
+        raise ValueError(f"expected a tensor, not a value of type {type_}")
     return cast(TensorType[ElementType], type_)
 
 

@@ -1,14 +1,18 @@
-"""Numbers of bytes as people write and read them: K, M, G and T are 2 to the 10th, 20th, 30th and 40th."""
+"""Parsing and formatting of byte counts; the units K, M, G and T are powers of 1,024."""
 
 import re
 
 _UNITS = ("", "K", "M", "G", "T")
-_ROUND = 999.5
-"""What three digits would write as 1e+03, as a unit is 1,024 of the next smaller one."""
+_NEEDS_FOUR_DIGITS = 999.5
+"""From this value on, three significant digits would print as 1e+03: a unit is 1,024 of the next smaller one."""
 
 
 def parse_bytes(text: str) -> int:
-    """The number of bytes that `80G`, `80GiB`, `1.5T` or `4096` means. Raises ValueError for anything else."""
+    """Parse a byte count such as `80G`, `80GiB`, `1.5T` or `4096`.
+
+    Raises:
+        ValueError: `text` is not a byte count.
+    """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     size = int(float(match[1]) * 2 ** (10 * _UNITS.index(match[2].upper()))) if match else 0
     if not size:
@@ -17,9 +21,9 @@ def parse_bytes(text: str) -> int:
 
 
 def shown_bytes(size: float) -> str:
-    """`size` in a unit that suits it: `5.92 GiB`."""
+    """Format `size` in the largest fitting unit: `5.92 GiB`."""
     power = max(min((int(size).bit_length() - 1) // 10, len(_UNITS) - 1), 0)
     if power:
         number = size / 2 ** (10 * power)
-        return f"{number:.3g} {_UNITS[power]}iB" if number < _ROUND else f"{number:,.0f} {_UNITS[power]}iB"
+        return f"{number:.3g} {_UNITS[power]}iB" if number < _NEEDS_FOUR_DIGITS else f"{number:,.0f} {_UNITS[power]}iB"
     return f"{size:.0f} byte{'' if round(size) == 1 else 's'}"

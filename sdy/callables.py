@@ -1,4 +1,4 @@
-"""The type of a function that may be given as a lambda, and that takes whatever it takes."""
+"""Type of a function that accepts any arguments and may be a lambda."""
 
 from collections.abc import Callable
 from typing import Any, Concatenate, Protocol, TypeAlias, TypeVar
@@ -21,8 +21,8 @@ Function: TypeAlias = (
     | Callable[Concatenate[Any, Any, Any, Any, Any, ...], _R]
     | Callable[Concatenate[Any, Any, Any, Any, Any, Any, ...], _R]
 )
-"""A function of anything to an `R`.
+"""A function that returns an `R`, with any parameters.
 
-`Callable[..., R]` is the same to whoever calls it. But the parameters of a lambda have the types that are expected of
-them, one by one, and `...` expects none; here each of up to six is `Any`.
+Equivalent to `Callable[..., R]` for callers. A type checker infers the types of a lambda's parameters from the expected
+type, and `...` gives none; here each of up to six parameters is `Any`.
 """

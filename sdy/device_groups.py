@@ -1,7 +1,8 @@
-"""Which devices take part together in a collective, and which part of a tensor each device has.
+"""Replica groups of collectives, and the shard of a tensor that each device holds.
 
-Devices go by their id, 0 to the size of the mesh minus one. Where a device stands in the grid is a number of digits,
-one for each axis; the digits of some axes, major first, make the index of the device's shard along those axes.
+Devices have ids from 0 to the size of the mesh minus one. The position of a device in the grid is a number in mixed
+radix with a digit per axis; the digits of some axes, major first, make the index of the device's shard along those
+axes.
 """
 
 import math
@@ -17,31 +18,31 @@ Axes = Sequence[AxisRef]
 
 
 def shard_indices(axes: Axes, mesh: Mesh) -> list[int]:
-    """For every device, the index of its shard among those that `axes` make; in the order of the device ids."""
+    """Return, by device id, the index of each device's shard along `axes`."""
     indices = np.empty(mesh.size, np.int64)
     indices[_device_order(mesh)] = _indices(axes, mesh)
     return indices.tolist()
 
 
 def places(axes: Axes, mesh: Mesh) -> list[int]:
-    """For every device, its place along `axes` and then along all other axes of the mesh: each place has one device."""
+    """Return, by device id, each device's unique position along `axes` and then along all other axes of the mesh."""
     return shard_indices([*axes, *subtract(map(AxisRef, mesh), axes, mesh)], mesh)
 
 
 def device_groups(axes: Axes, mesh: Mesh) -> list[list[int]]:
-    """The groups of devices that differ along `axes` only, each in the order of its shard indices along `axes`."""
+    """Return the groups of devices that differ only along `axes`, each ordered by shard index along `axes`."""
     others = subtract(map(AxisRef, mesh), axes, mesh)
     by_group = np.lexsort((_indices(axes, mesh), _indices(others, mesh)))
     return _device_order(mesh)[by_group].reshape(-1, total_size(axes, mesh)).tolist()
 
 
 def _device_order(mesh: Mesh) -> Ints:
-    """The device at each place of the grid."""
+    """Return the device id at each position of the grid."""
     return np.array(mesh.device_ids) if mesh.device_ids else np.arange(mesh.size)
 
 
 def _indices(axes: Axes, mesh: Mesh) -> Ints:
-    """The index along `axes` of each place of the grid."""
+    """Return the index along `axes` of each position of the grid."""
     places = np.arange(mesh.size)
     indices = np.zeros_like(places)
     for axis in axes:

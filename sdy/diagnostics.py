@@ -1,15 +1,15 @@
-"""What is told to a person about a program: errors, warnings, remarks and notes, in MLIR's form.
+"""Diagnostics about a program: errors, warnings, remarks and notes, in MLIR's form.
 
     program.mlir:3:8: error: 'sdy.mesh' op duplicate axis name: "x"
       sdy.mesh @mesh = <["x"=2, "x"=2]>
       ^
 
-An error ends the work at hand: `raise error(op, "...")`. A warning or a remark goes to the innermost handler that a
-caller has put in place with `handling`, as tools do to print it, or with `capture`. Without one a warning is one of
-Python's `warnings`, of a class of `sdy.warning_categories`, and a remark is for `logging.getLogger("sdy")`.
+An error is raised: `raise error(op, "...")`. A warning or a remark goes to the innermost handler, set with `handling`,
+as tools do to print it, or with `capture`. Without a handler, a warning is issued through Python's `warnings`, with a
+category of `sdy.warning_categories`, and a remark is logged to `logging.getLogger("sdy")`.
 
-The place of a diagnostic is the location of an operation or value, as MLIR has it: where its text began, or the
-`loc(...)` it carried. The line shown below the message comes from the text registered under that file's name.
+The location of a diagnostic is the location of an operation or value, as in MLIR: the start of its text, or its
+`loc(...)`. The source line below the message comes from the text registered for that file name.
 """
 
 import logging
@@ -34,7 +34,7 @@ _LOGGER = logging.getLogger("sdy")
 
 
 class Severity(Enum):
-    """How grave a diagnostic is; the value is the word MLIR prints."""
+    """Severity of a diagnostic; the value is the word MLIR prints."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -44,7 +44,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a file. Lines and columns count from 1; line 0 is the file as a whole."""
+    """A position in a file. Lines and columns count from 1; line 0 denotes the whole file."""
 
     filename: str
     line: int
@@ -55,19 +55,19 @@ class Location:
 
 
 Where: TypeAlias = Operation | SSAValue | LocationAttr | Location | None
-"""What a diagnostic may point at; None is nowhere in particular."""
+"""Anything a diagnostic may point at; None for an unknown location."""
 
 Note: TypeAlias = str | tuple[Where, str]
-"""A note's text, placed where its diagnostic is, or with a place of its own."""
+"""Text of a note, at the location of its diagnostic or with a location of its own."""
 
 
-_MOST_SHOWN = 200
-"""So many characters of a source line are shown around the place of a diagnostic."""
+_MAX_SHOWN = 200
+"""Maximal number of characters shown of a source line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One message, its place, and the notes that belong to it; the category is that of a warning."""
+    """A message with its location and notes, and a category if it is a warning."""
 
     severity: Severity
     location: Location | None
@@ -76,9 +76,9 @@ class Diagnostic:
     category: type[ShardingWarning] = ShardingWarning
 
     def render(self) -> str:
-        """MLIR's form: the message after its place, the source line and a caret where known, then the notes.
+        """Format as MLIR does: location and message, source line with a caret if known, then the notes.
 
-        What a terminal would obey is escaped.
+        Control characters are escaped.
         """
         place = "<unknown>:0" if self.location is None else str(self.location)
         lines = [f"{shown(place)}: {self.severity.value}: {shown_lines(self.message)}"]
@@ -91,7 +91,7 @@ class Diagnostic:
 
 
 class DiagnosticError(Exception):
-    """Something a person's input did wrong, and what MLIR says in consequence. Its text is all of that, rendered."""
+    """An error in the user's input, and the consequences that MLIR reports. Its text is all of them, rendered."""
 
     def __init__(self, diagnostic: Diagnostic, *consequences: Diagnostic):
         super().__init__(diagnostic, *consequences)
@@ -100,22 +100,22 @@ class DiagnosticError(Exception):
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What is wrong, then the consequences, in the order in which they are said."""
+        """The error, then its consequences, in the order in which they are printed."""
         return (self.diagnostic, *self.consequences)
 
     @property
     def message(self) -> str:
-        """What is wrong, without its place."""
+        """The message of the error, without its location."""
         return self.diagnostic.message
 
     @property
     def where(self) -> Location | None:
-        """The place, when it is known."""
+        """The location of the error, if known."""
         return self.diagnostic.location
 
     @property
     def notes(self) -> tuple[Diagnostic, ...]:
-        """What explains the error further."""
+        """The notes of the error."""
         return self.diagnostic.notes
 
     def __str__(self) -> str:
@@ -123,29 +123,29 @@ class DiagnosticError(Exception):
 
 
 def error(where: Where, message: str, *notes: Note) -> DiagnosticError:
-    """An error to raise: `raise error(op, "...")`."""
+    """Return an error to raise: `raise error(op, "...")`."""
     return DiagnosticError(_diagnostic(Severity.ERROR, where, message, notes))
 
 
 def op_error(op: Operation, message: str, *notes: Note) -> DiagnosticError:
-    """An error to raise about an operation, its name before the message as MLIR's verifiers have it."""
+    """Return an error about an operation, with its name before the message, as MLIR's verifiers print it."""
     return error(op, f"'{op.name}' op {message}", *notes)
 
 
 def quoted(types: Iterable[Attribute]) -> str:
-    """Types as a message lists them, `'tensor<4xf32>', 'tensor<i32>'`."""
+    """Format a list of types for a message: `'tensor<4xf32>', 'tensor<i32>'`."""
     return ", ".join(f"'{type_}'" for type_ in types)
 
 
 def inferred_types_error(op: Operation, inferred: Iterable[Attribute], found: Iterable[Attribute]) -> DiagnosticError:
-    """An error to raise about an operation whose results are not of the types that it makes."""
+    """Return an error about an operation whose result types differ from the inferred ones."""
     message = f"inferred type(s) {quoted(inferred)} are incompatible with return type(s) of operation {quoted(found)}"
     consequence = op_error(op, "failed to infer returned types").diagnostic
     return DiagnosticError(op_error(op, message).diagnostic, consequence)
 
 
 def warn(where: Where, message: str, *notes: Note, category: type[ShardingWarning] = ShardingWarning) -> None:
-    """Report a warning. Raises it, a `category`, where Python's filters say that such warnings are errors."""
+    """Report a warning. Raises it, as a `category`, if Python's warning filters turn that category into errors."""
     report(replace(_diagnostic(Severity.WARNING, where, message, notes), category=category))
 
 
@@ -155,13 +155,13 @@ def remark(where: Where, message: str, *notes: Note) -> None:
 
 
 def report(diagnostic: Diagnostic) -> None:
-    """Give a diagnostic to the innermost handler of this thread or task."""
+    """Pass a diagnostic to the innermost handler of this thread or task."""
     _handler.get()(diagnostic)
 
 
 @contextmanager
 def handling(handler: Callable[[Diagnostic], None]) -> Generator[None]:
-    """Give what this thread or task reports inside the `with` block to `handler`."""
+    """Pass diagnostics that this thread or task reports in the `with` block to `handler`."""
     token = _handler.set(handler)
     try:
         yield
@@ -171,17 +171,17 @@ def handling(handler: Callable[[Diagnostic], None]) -> Generator[None]:
 
 @contextmanager
 def capture() -> Generator[list[Diagnostic]]:
-    """Collect what is reported inside the `with` block instead of printing it."""
+    """Collect the diagnostics reported in the `with` block."""
     diagnostics: list[Diagnostic] = []
     with handling(diagnostics.append):
         yield diagnostics
 
 
 def location_of(where: Where) -> Location | None:
-    """The place of an operation, a value or a location attribute; None when it has none.
+    """Return the location of an operation, a value or a location attribute; None if it has none.
 
-    A nested location gives its first file position: a name's child, a call site's callee or else its caller, the first
-    of a fusion.
+    A nested location resolves to its first file position: of a name's child, a call site's callee or else its caller,
+    or the first location of a fusion.
     """
     match where:
         case Location():
@@ -204,14 +204,19 @@ def location_of(where: Where) -> Location | None:
 
 
 def register_source(filename: str, text: str, first_line: int = 1) -> None:
-    """Let diagnostics in `filename` show the lines of `text`, whose first line has the number `first_line`.
+    """Register `text` as the source of `filename`, for diagnostics to show lines of.
 
-    The text is kept until those of many other files have been registered.
+    The text is dropped when many other files have been registered since.
+
+    Args:
+        filename: The file name in locations.
+        text: The text, or an excerpt of consecutive lines.
+        first_line: The line number of the first line of `text`.
     """
     with _sources_lock:
         _sources.pop(filename, None)
         _sources[filename] = _SourceText(text, first_line)
-        while len(_sources) > _MOST_SOURCES:
+        while len(_sources) > _MAX_SOURCES:
             del _sources[next(iter(_sources))]
 
 
@@ -221,18 +226,18 @@ class _SourceText:
     first_line: int
 
 
-_MOST_SOURCES = 64
+_MAX_SOURCES = 64
 
 _sources: dict[str, _SourceText] = {}
-"""By the name of the file, the one that was registered last at the end."""
+"""Registered texts by file name, in the order of registration."""
 
 _sources_lock = Lock()
 
 
 def _around(line: str, column: int) -> tuple[str, int]:
-    """What to show of a line, some of which are thousands of characters long, and where `column` is in that."""
-    start, end = max(0, column - _MOST_SHOWN // 2), column + _MOST_SHOWN // 2
-    if len(line) <= _MOST_SHOWN:
+    """Return an excerpt of a long line around `column`, and the column within it."""
+    start, end = max(0, column - _MAX_SHOWN // 2), column + _MAX_SHOWN // 2
+    if len(line) <= _MAX_SHOWN:
         return line, column
     before, after = "..." if start else "", "..." if end < len(line) else ""
     return f"{before}{line[start:end]}{after}", column - start + len(before)
@@ -250,36 +255,36 @@ def _source_line(location: Location) -> str | None:
 def _diagnostic(severity: Severity, where: Where, message: str, notes: tuple[Note, ...]) -> Diagnostic:
     location = location_of(where)
 
-    def note(given: Note) -> Diagnostic:
-        match given:
+    def convert(note: Note) -> Diagnostic:
+        match note:
             case str():
-                return Diagnostic(Severity.NOTE, location, given)
+                return Diagnostic(Severity.NOTE, location, note)
             case (place, text):
                 return Diagnostic(Severity.NOTE, location_of(place), text)
 
-    return Diagnostic(severity, location, message, tuple(map(note, notes)))
+    return Diagnostic(severity, location, message, tuple(map(convert, notes)))
 
 
 def printed_once() -> Callable[[Diagnostic], None]:
-    """A handler that prints what is reported on standard error, as MLIR's tools do, and the same only once."""
-    told: set[Diagnostic] = set()
+    """Return a handler that prints each distinct diagnostic once on standard error, as MLIR's tools do."""
+    printed: set[Diagnostic] = set()
 
-    def tell(diagnostic: Diagnostic) -> None:
-        if diagnostic not in told:
-            told.add(diagnostic)
+    def handle(diagnostic: Diagnostic) -> None:
+        if diagnostic not in printed:
+            printed.add(diagnostic)
             print(diagnostic.render(), file=sys.stderr)
 
-    return tell
+    return handle
 
 
-def _tell_python(diagnostic: Diagnostic) -> None:
-    """Where nobody handles a diagnostic, Python does: by default it tells a warning once for a line and text."""
+def _default_handler(diagnostic: Diagnostic) -> None:
+    """Default handler: issue a Python warning, which is shown once per line and text, or log a remark."""
     match diagnostic.severity:
         case Severity.WARNING:
             place = diagnostic.location or Location("<unknown>", 0, 0)
             text = "; ".join(each.message for each in (diagnostic, *diagnostic.notes))
-            told = _told_in(place.filename)
-            warnings.warn_explicit(shown_lines(text), diagnostic.category, place.filename, place.line, registry=told)
+            seen = _warning_registry(place.filename)
+            warnings.warn_explicit(shown_lines(text), diagnostic.category, place.filename, place.line, registry=seen)
         case Severity.ERROR:
             print(diagnostic.render(), file=sys.stderr)
         case _:
@@ -287,9 +292,9 @@ def _tell_python(diagnostic: Diagnostic) -> None:
 
 
 @lru_cache(maxsize=256)
-def _told_in(filename: str) -> dict[Any, Any]:
-    """What Python has told of a file: as the `__warningregistry__` of a module of its own."""
+def _warning_registry(filename: str) -> dict[Any, Any]:
+    """Return the `__warningregistry__` for a file, as if it were a Python module."""
     return {}
 
 
-_handler: ContextVar[Callable[[Diagnostic], None]] = ContextVar("handler", default=_tell_python)
+_handler: ContextVar[Callable[[Diagnostic], None]] = ContextVar("handler", default=_default_handler)

@@ -1,4 +1,4 @@
-"""What is installed beside this package for a part of it: `pip install 'sdy[jax]'`."""
+"""Optional dependencies, installed as extras: `pip install 'sdy[jax]'`."""
 
 import os
 import sys
@@ -16,16 +16,23 @@ _EXTRAS = {
     "torch": "torch",
     "torchax": "torch",
 }
-"""The extra of this package that brings each package."""
+"""The extra that installs each package."""
 
 
 class MissingPackageError(ModuleNotFoundError):
-    """A package that is not installed is needed; as text, which, and how to install it."""
+    """An optional dependency is not installed; the message names it and the extra that installs it."""
 
 
 @contextmanager
-def told_what_is_missing(what: str) -> Generator[None]:
-    """Tell what to install where `what`, such as `sdy.jit`, needs a package that an extra of this one brings."""
+def explain_missing_extra(what: str) -> Generator[None]:
+    """Convert a failed import of an optional dependency into an error that names the extra to install.
+
+    Args:
+        what: The feature that needs the package, such as `sdy.jit`.
+
+    Raises:
+        MissingPackageError: The `with` block imports a package of an extra that is not installed.
+    """
     try:
         yield
     except MissingPackageError:
@@ -40,12 +47,12 @@ def told_what_is_missing(what: str) -> Generator[None]:
 
 @cache
 def installed_version(package: str) -> str | None:
-    """The version of a package, as the folder with its metadata is called; None where it is not installed.
+    """Return the version of a package, from the name of its metadata folder; None if it is not installed.
 
-    `importlib.metadata` would tell too: to import that takes longer than to print a small module.
+    `importlib.metadata` gives the same answer, but importing it takes longer than printing a small module.
     """
     begin, end = f"{package}-", ".dist-info"
     folders = (folder or os.curdir for folder in sys.path)
     names = (name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder))
-    found = next((name for name in names if name.startswith(begin) and name.endswith(end)), None)
-    return found and found.removeprefix(begin).removesuffix(end)
+    folder_name = next((name for name in names if name.startswith(begin) and name.endswith(end)), None)
+    return folder_name and folder_name.removeprefix(begin).removesuffix(end)

@@ -1,23 +1,23 @@
-"""Shardings seen through an operation's factors.
+"""Projection of shardings onto the factors of an operation, and back.
 
-A sharding says how each *dimension* of one tensor is split; an operation relates *factors*, the loops it is made of.
-Projecting turns the first into the second, so that tensors of different shapes can be compared loop by loop, and
-un-projecting turns the outcome back. For the reshape `([ij])->([i, j])` with factors i=4 and j=6, and axes "x" of size
-2 and "y" of size 8:
+A sharding assigns axes to the *dimensions* of one tensor; an operation relates *factors*, the loops of its loop nest.
+Projection converts the first into the second, so that tensors of different shapes can be compared factor by factor, and
+`unproject` converts back. For the reshape `([ij])->([i, j])` with factors i=4 and j=6, and axes "x" of size 2 and "y"
+of size 8:
 
-    dimension 0 of the operand split over ["x", "y"]     the 8 parts of "y" do not fit into the 2 left of factor i:
-      -> factor i: ["x", "y":(1)2]                        it takes the half of it that fits,
-         factor j: ["y":(2)4]                             and j, the minor-most factor, takes whatever is left.
+    dimension 0 of the operand split over ["x", "y"]     the 8 shards of "y" do not fit into the 2 left of factor i:
+      -> factor i: ["x", "y":(1)2]                        it takes the sub-axis that fits,
+         factor j: ["y":(2)4]                             and j, the minor-most factor, takes the rest.
 
-Two things keep a dimension from being read factor by factor:
+Two cases limit the projection:
 
-*Overflow axes.* When a factor that is not the minor-most can be split further, but the next axis shares no divisor with
-what is left of its size, neither this nor any later factor can take the axis. It is kept aside with all that follow,
-closes what comes after it, and is put back when the dimension is rebuilt.
+*Overflow axes.* If a factor that is not the minor-most can be split further, but the size of the next axis has no
+common divisor with the size left, neither this nor any later factor can take the axis. It and all axes after it
+are stored as overflow, close the factors after it, and return when the dimension is rebuilt.
 
-*Strided views.* A factor can only be split if every factor major to it in the same dimension is split completely: the
-pieces would not be contiguous otherwise. Rebuilding a dimension therefore stops at the first factor that
-is not split completely.
+*Strided views.* A factor can only be split if every factor major to it in the same dimension is split completely;
+otherwise a shard would not be contiguous. Rebuilding a dimension therefore stops at the first factor that is not split
+completely.
 """
 
 import math
@@ -36,7 +36,7 @@ _OPEN = DimSharding(is_closed=False)
 
 @dataclass(slots=True)
 class FactorSharding:
-    """How one tensor splits one factor: by `axes`, major to minor, then by the `overflow` axes that do not fit."""
+    """Sharding of one factor of one tensor: `axes`, major to minor, then the `overflow` axes that do not fit."""
 
     axes: Axes = ()
     is_closed: bool = False
@@ -46,7 +46,7 @@ class FactorSharding:
 
 @dataclass(slots=True)
 class TensorFactors:
-    """One tensor's sharding by factor; a factor is absent where the tensor does not have it."""
+    """Sharding of one tensor by factor; only factors of the tensor are present."""
 
     factors: dict[int, FactorSharding]
     replicated: Axes = ()
@@ -56,7 +56,7 @@ class TensorFactors:
 
 @dataclass(slots=True)
 class ShardingProjection:
-    """All of an operation's operands and results by factor."""
+    """Shardings of an operation's operands and results by factor."""
 
     operands: list[TensorFactors]
     results: list[TensorFactors]
@@ -68,7 +68,13 @@ class ShardingProjection:
 
 
 def project(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> ShardingProjection:
-    """The shardings of an operation's operands and results, in that order, by factor; None is fully open."""
+    """Project the shardings of an operation's tensors onto the factors of its rule.
+
+    Args:
+        rule: The sharding rule of the operation.
+        shardings: The shardings of the operands, then of the results; None is fully open.
+        mesh: The mesh of all shardings.
+    """
     tensors = [
         project_tensor(mapping, sharding, rule.factor_sizes, mesh)
         for mapping, sharding in zip(rule.tensors, shardings, strict=True)
@@ -79,7 +85,7 @@ def project(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], me
 def project_tensor(
     mapping: TensorMapping, sharding: TensorSharding | None, factor_sizes: Sequence[int], mesh: Mesh
 ) -> TensorFactors:
-    """One tensor's sharding by factor; None is fully open."""
+    """Project one tensor's sharding onto its factors; None is fully open."""
     factors: dict[int, FactorSharding] = {}
     if sharding is None:
         for dim_factors in mapping:
@@ -113,29 +119,31 @@ def _project_dim(
 
 
 def _take(axes: Axes, size_left: int, mesh: Mesh) -> tuple[Axes, Axes, int]:
-    """As many of the major `axes` as fit into a factor of `size_left`; the axes and the size that are left."""
-    taken: list[AxisRef] = []
+    """Split off the longest prefix of `axes` that fits a factor of `size_left`; returns it, the rest, and the size
+    left.
+    """
+    fitting: list[AxisRef] = []
     while axes:
         first, rest = axes[0], axes[1:]
         size = first.size_in(mesh)
         shared = math.gcd(size_left, size)
         if shared == size:
-            taken.append(first)
+            fitting.append(first)
             axes = rest
         elif shared > 1:
             major, minor = first.split(shared, mesh)
-            taken.append(major)
+            fitting.append(major)
             axes = (minor, *rest)
         else:
             break
         size_left //= shared
-    return tuple(taken), axes, size_left
+    return tuple(fitting), axes, size_left
 
 
 def unproject(
     tensor: TensorFactors, mapping: TensorMapping, factor_sizes: Sequence[int], mesh_name: str | Mesh, mesh: Mesh
 ) -> TensorSharding:
-    """The sharding of the tensor whose dimensions are made of factors as `mapping` says, without priorities."""
+    """Return the sharding of a tensor, whose dimensions are the factors of `mapping`, without priorities."""
     dims = tuple(_unproject_dim(tensor, dim_factors, factor_sizes, mesh) for dim_factors in mapping)
     return TensorSharding(mesh_name, dims, tensor.replicated, tensor.unreduced, tensor.reduction)
 

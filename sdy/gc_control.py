@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 _was_frozen = False
-"""Whether the process has frozen objects, as servers do; sticky, since counting frozen objects takes long."""
+"""True if the process has frozen objects, as servers do; sticky, since counting frozen objects takes long."""
 
 _GROWTH = 1.5
 """Growth of allocated memory since the last collection that triggers the next one."""

@@ -1,10 +1,10 @@
-"""Values of which there is one object each: equal ones are the same object.
+"""Interned values: equal values are one object.
 
-What a compiler does with shardings is mostly to compare them and to look up what it knows about them. Where equal
-values are one object, both take as long as they do for the object's address, however large the value.
+A compiler mostly compares shardings and looks up facts about them. Both take constant time, however large the value, if
+equal values are the same object.
 
-One object that serves the whole process must be right: each field is of the very type that its class declares, or the
-value is not made. To Python 2, 2.0 and True are near enough to find each other; here they are not.
+Since one object serves the whole process, each field must have exactly the type that its class declares; otherwise the
+constructor raises TypeError. 2, 2.0 and True are equal in Python, but not here.
 """
 
 import re
@@ -20,41 +20,41 @@ Items: TypeAlias = tuple[object, ...]
 Check: TypeAlias = Callable[[object], bool]
 
 
-class _OneObjectEach(type):
+class _InterningMeta(type):
     _objects: WeakValueDictionary[Items, Any]
-    """By the values of all fields, and by what a class was called with; the latter may end before the last fields."""
+    """Objects by the values of all fields, and by the positional arguments of calls, which may omit trailing fields."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
         cls._objects = WeakValueDictionary()
 
-    # To a type checker the parameters are those of the class.
+    # Type checkers see the parameters of the class.
     if not TYPE_CHECKING:
 
         def __call__(cls, *arguments: object, **named: object) -> Any:
-            # Most values are there already, and to look for one takes a fraction of the time of making it.
-            if not named and (known := cls._found(arguments)) is not None:
+            # Most values exist already, and a look-up is much cheaper than construction.
+            if not named and (known := cls._lookup(arguments)) is not None:
                 return known
-            made = super().__call__(*arguments, **named)
-            values = _values_of(cls)(made)
-            value = cls._found(values)
+            created = super().__call__(*arguments, **named)
+            values = _values_of(cls)(created)
+            value = cls._lookup(values)
             if value is None:
                 _check_types(cls, values)
-                value = cls._objects[_key(values)] = made
+                value = cls._objects[_key(values)] = created
             if not named:
                 cls._objects[_key(arguments)] = value
             return value
 
-        def _found(cls, values: Items) -> Any:
-            """The value whose first fields are these, None where there is none yet."""
+        def _lookup(cls, values: Items) -> Any:
+            """Return the object whose leading fields are `values`, if it exists."""
             try:
                 return cls._objects.get(values)
-            except TypeError:  # what cannot be hashed is of the wrong type, too
+            except TypeError:  # an unhashable value has the wrong type, too
                 return None
 
 
 class _Number:
-    """A number in a key, which only a number of its very type finds."""
+    """A number in a key, equal only to numbers of exactly its type."""
 
     __slots__ = ("_number",)
 
@@ -65,26 +65,26 @@ class _Number:
         return hash(self._number)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, self.__class__):  # at the end of the process, the module has no `_Number` any more
+        if isinstance(other, self.__class__):  # at interpreter shutdown, `_Number` may no longer exist
             other = other._number
         return other.__class__ is self._number.__class__ and other == self._number
 
 
 def _key(values: Items) -> Items:
-    return tuple(map(_part_of_key, values))
+    return tuple(map(_key_element, values))
 
 
-def _part_of_key(value: object) -> object:
+def _key_element(value: object) -> object:
     if isinstance(value, int):
         return _Number(value)
     return _key(cast(Items, value)) if isinstance(value, tuple) else value
 
 
-class Interned(metaclass=_OneObjectEach):
-    """The base of frozen dataclasses, made with `eq=False`, whose fields are hashable.
+class Interned(metaclass=_InterningMeta):
+    """Base class of interned frozen dataclasses, declared with `eq=False`, whose fields are hashable.
 
     Raises:
-        TypeError: a field is not of its type.
+        TypeError: A field does not have its declared type.
     """
 
     __slots__ = ("__weakref__",)
@@ -96,22 +96,22 @@ class Interned(metaclass=_OneObjectEach):
 
 @cache
 def _values_of(cls: type[Interned]) -> Callable[[Interned], Items]:
-    """What gives the values of an object's fields."""
+    """Return a function that returns the values of an object's fields."""
     names = list(_types_of(cls))
-    # Of a single name it gives the value by itself.
+    # attrgetter of one name returns the value, not a tuple.
     return attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
 
 
 @cache
 def _types_of(cls: type[Interned]) -> dict[str, Any]:
-    """The type of each field."""
+    """Return the type of each field."""
     types = get_type_hints(cls)
     return {field.name: types[field.name] for field in fields(cls) if field.init}
 
 
 @cache
 def _checks_of(cls: type[Interned]) -> dict[str, Check]:
-    """For each field what says whether a value is of its type, made once: a program has thousands of values."""
+    """Return a type check for each field; cached, as programs have thousands of values."""
     return {name: _check_of(type_) for name, type_ in _types_of(cls).items()}
 
 
@@ -119,11 +119,11 @@ def _check_types(cls: type[Interned], values: Items) -> None:
     for (name, is_of_type), value in zip(_checks_of(cls).items(), values, strict=True):
         if not is_of_type(value):
             type_ = _type_text(_types_of(cls)[name])
-            raise TypeError(f"{cls.__name__}: '{name}' is to be of the type {type_}, not {value!r}")
+            raise TypeError(f"{cls.__name__}: '{name}' must be of type {type_}, not {value!r}")
 
 
 def _check_of(type_: Any) -> Check:
-    """Whether a value is of the type of a field, and not of a subtype: True is no integer."""
+    """Return a check that a value has exactly the type of a field, not a subtype: True is not an integer."""
     kind, arguments = get_origin(type_), get_args(type_)
     if kind is Literal:
         return lambda value: value in arguments
@@ -142,6 +142,6 @@ def _check_of(type_: Any) -> Check:
 
 
 def _type_text(type_: Any) -> str:
-    """A type as its class declares it."""
+    """Format a type as its class declares it."""
     text = repr(type_) if get_args(type_) else type_.__name__
     return re.sub(r"\b(\w+\.)+", "", text)

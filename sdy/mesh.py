@@ -8,17 +8,17 @@ from functools import cached_property
 from sdy.interned import Interned
 
 MOST_DEVICES = 2**17
-"""So many devices can be listed, which is more than any cluster has."""
+"""Maximal number of devices that can be enumerated, more than any cluster has."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh(Interned):
-    """Named axes with sizes, and optionally which device stands at each place of the grid.
+    """Named axes with sizes, and optionally the device at each position of the grid.
 
     Devices are numbered in row-major order of the axes, the last axis being the fastest, unless `device_ids` lists
-    another order; listing that very order is listing none. Two special cases have no axes: the empty mesh, a
-    placeholder that any mesh can replace, and a maximal mesh, whose single device id says that one device holds the
-    tensor whole.
+    another order; listing the default order is the same as listing none. Two special cases have no axes: the empty
+    mesh, a placeholder that any mesh can replace, and a maximal mesh, whose single device id denotes a device that
+    holds the full tensor.
     """
 
     axes: tuple[tuple[str, int], ...] = ()
@@ -29,12 +29,12 @@ class Mesh(Interned):
             object.__setattr__(self, "device_ids", ())
 
     def _lists_devices_in_order(self) -> bool:
-        # Of 0.0 as the first id something is still to be said.
+        # Ids of other types, as 0.0, are kept for the type check to reject.
         return all(type(device) is int and device == place for place, device in enumerate(self.device_ids))
 
     @classmethod
     def of(cls, axes: Mapping[str, int], device_ids: Sequence[int] = ()) -> "Mesh":
-        """The mesh with these axis sizes, major axis first: `Mesh.of({"data": 4, "model": 2})`."""
+        """Return the mesh with these axis sizes, major axis first: `Mesh.of({"data": 4, "model": 2})`."""
         return cls(tuple(axes.items()), tuple(device_ids))
 
     @cached_property
@@ -63,29 +63,37 @@ class Mesh(Interned):
 
     @property
     def is_empty(self) -> bool:
-        """Whether this is the placeholder mesh: neither axes nor device ids."""
+        """True if this is the placeholder mesh, without axes and device ids."""
         return not self.axes and not self.device_ids
 
     @property
     def is_maximal(self) -> bool:
-        """Whether this mesh is a single device that holds whole tensors."""
+        """True if this mesh is a single device that holds full tensors."""
         return not self.axes and len(self.device_ids) == 1
 
     def axis_size(self, name: str) -> int:
-        """The number of devices along axis `name`; KeyError where the mesh has no such axis."""
+        """Return the number of devices along axis `name`.
+
+        Raises:
+            KeyError: The mesh has no axis `name`.
+        """
         return self._sizes[name]
 
     def axis_index(self, name: str) -> int:
-        """The position of axis `name`, 0 being the major axis; KeyError where the mesh has no such axis."""
+        """Return the position of axis `name`, 0 being the major axis.
+
+        Raises:
+            KeyError: The mesh has no axis `name`.
+        """
         return self._indices[name]
 
     def device_order(self) -> tuple[int, ...]:
-        """The device id at each place of the grid, in row-major order."""
+        """Return the device id at each position of the grid, in row-major order."""
         return self.device_ids or tuple(range(self.size))
 
     def same_devices(self, other: "Mesh") -> bool:
-        """Whether both meshes put the same devices in the same order, however their axes cut them."""
+        """Return whether both meshes have the same devices in the same order, whatever their axes."""
         if self.size != other.size:
             return False
-        # Lists of devices that are not written out are not made, as there may be any number of them.
+        # Compare explicit lists first: the implicit order of a huge mesh should not be enumerated.
         return self.device_ids == other.device_ids or self.device_order() == other.device_order()

@@ -1,21 +1,22 @@
-"""Whether a value of which nothing is known is a list, a tuple or a dictionary.
+"""Type guards for values of unknown type.
 
-So that a type checker knows that nothing is known of what is in it.
+`isinstance(value, list)` narrows to a list of unknown elements, which strict type checkers reject; these narrow to
+`Any`.
 """
 
 from typing import Any, TypeGuard
 
 
 def is_list(value: Any) -> TypeGuard[list[Any]]:
-    """Whether `value` is a list, of anything."""
+    """Return whether `value` is a list."""
     return isinstance(value, list)
 
 
 def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
-    """Whether `value` is a tuple, of anything."""
+    """Return whether `value` is a tuple."""
     return isinstance(value, tuple)
 
 
 def is_dict(value: Any) -> TypeGuard[dict[Any, Any]]:
-    """Whether `value` is a dictionary, of anything."""
+    """Return whether `value` is a dictionary."""
     return isinstance(value, dict)

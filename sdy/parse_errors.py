@@ -1,11 +1,11 @@
-"""What is wrong in a text, told as MLIR's parsers tell it: first the mistake, then each thing it kept from being read.
+"""Parse errors in MLIR's form: the mistake first, then everything that could not be parsed because of it.
 
     program.mlir:1:27: error: custom op 'sdy.mesh' expected string
     program.mlir:1:27: error: custom op 'sdy.mesh' failed to parse Sdy_MeshAxis parameter 'name' which is to be a ...
 
-A statement made while an operation reads its own form has the operation's name before it; one made inside an
-attribute that stands for itself, `#sdy.mesh<...>`, has not. Whoever reads the text does not know where it stands, so a
-statement stays open until the attribute or the operation around it has been reached.
+A statement made while an operation parses its custom form has the operation's name before it; one made inside a
+standalone attribute, `#sdy.mesh<...>`, has none. An attribute's parser does not know which case applies, so a statement
+stays open until the enclosing attribute or operation closes it.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A message about an offset of the text; an open one takes the name of the operation around it."""
+    """A message at an offset of the text; an open one gets the name of the enclosing operation as prefix."""
 
     offset: int
     message: str
@@ -39,29 +39,29 @@ class ChainedParseError(ParseError):
         self.statements = statements
 
     def then(self, offset: int, message: str) -> "ChainedParseError":
-        """This problem, and what could not be read because of it."""
+        """Return this error with another open statement: a construct that could not be parsed because of it."""
         return ChainedParseError(self.span, *self.statements, Statement(offset, message, is_open=True))
 
     def close(self, speaker: str = "") -> "ChainedParseError":
-        """This problem with `speaker` before each open statement."""
+        """Return this error with `speaker` before each open statement, and all statements closed."""
         closed = (replace(s, message=speaker + s.message, is_open=False) if s.is_open else s for s in self.statements)
         return ChainedParseError(self.span, *closed)
 
 
 def parse_error(parser: AttrParser, message: str, offset: int | None = None) -> ChainedParseError:
-    """An error to raise about what comes next, or about what stands at `offset`."""
+    """Return an error to raise about the next token, or about `offset`."""
     start = parser.pos if offset is None else offset
     return ChainedParseError(Span(start, start + 1, parser.lexer.input), Statement(start, message, is_open=True))
 
 
 def place_of_next(parser: AttrParser) -> Location:
-    """Where what comes next stands."""
+    """Return the location of the next token."""
     source, start = parser.lexer.input, parser.pos
     return Location(source.name, source.content.count("\n", 0, start) + 1, start - source.content.rfind("\n", 0, start))
 
 
 def explained(parser: AttrParser, parse: Callable[[AttrParser], T], failure: str) -> T:
-    """What `parse` reads; where it cannot, `failure` is said after the mistake."""
+    """Run `parse`; if it fails, append the statement `failure` to its error."""
     try:
         return parse(parser)
     except ChainedParseError as problem:

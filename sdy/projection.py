@@ -1,16 +1,17 @@
-"""Index projections: what each point of an operation's index space reads or writes of a tensor.
+"""Index projections: the region of a tensor that each point of an operation's index space reads or writes.
 
 An operation is an index space, the grid of its independent steps, and for each operand and result a projection from a
-point of that grid to the region of the tensor that the step touches. A matmul of (8, 3) by (3, 5) has an index space of
-(8, 5). Step (m, n) writes one element of the result, and reads a row of the left operand and a column of the right one:
+point of that grid to the region of the tensor that the step accesses. A matmul of (8, 3) by (3, 5) has an index space
+of (8, 5). Step (m, n) writes one element of the result, and reads a row of the left operand and a column of the right
+one:
 
     left    start (m, 0)   shape (1, 3)
     right   start (0, n)   shape (3, 1)
     result  start (m, n)   shape (1, 1)
 
-The start is affine in the point and the shape is the same for all, so a step along an index axis moves the region by
-the same vector everywhere. From that follow exactly what a block of steps touches, and how much two neighbouring blocks
-share: the halo that a shard needs, and what splitting an axis costs.
+The start is affine in the point and the shape is constant, so a step along an index axis moves the region by a constant
+vector. This determines exactly which region a block of steps accesses, and how much two neighbouring blocks share: the
+halo of a shard, and the cost of splitting an axis.
 
 Source: Tapestry's index projections (crutcher/tapestry, IndexProjectionDesign).
 """
@@ -26,14 +27,20 @@ from sdy.box import Box, Ints, check_ints, ints
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Index point `c` -> the region of `shape` that starts at `c @ matrix + offset + start`.
+    """Affine map from index point `c` to the region of `shape` that starts at `c @ matrix + offset + start`.
 
-    `matrix` has the shape (index rank, tensor rank), the others (tensor rank,). The point `c @ matrix + offset` is the
-    one that a person thinks of, such as the centre of a window; `start` is where the region begins, seen from there.
+    The point `c @ matrix + offset` is the reference point of a region, such as the centre of a window; `start` is the
+    start of the region relative to it.
+
+    Attributes:
+        matrix: Movement of the region along each index axis, of shape (index rank, tensor rank).
+        offset: Reference point of index point 0, of shape (tensor rank,).
+        shape: Shape of each region.
+        start: Start of the region relative to the reference point, of shape (tensor rank,).
 
     Raises:
-        TypeError: a part is not an array of 64-bit integers.
-        ValueError: the parts have different ranks, or `shape` is not positive.
+        TypeError: An attribute is not an array of 64-bit integers.
+        ValueError: The attributes have different ranks, or `shape` is not positive.
     """
 
     matrix: Ints
@@ -47,11 +54,11 @@ class Projection:
         if {self.offset.shape, self.shape.shape, self.start.shape} != {(rank,)}:
             raise ValueError(
                 f"a matrix of shape {self.matrix.shape}, an offset of shape {self.offset.shape}, a start of shape "
-                f"{self.start.shape} and a region of rank {self.shape.shape} do not make a projection: they are to be "
-                "(index rank, tensor rank) and three times (tensor rank,)"
+                f"{self.start.shape} and a region of rank {self.shape.shape} do not make a projection; "
+                "expected shapes are (index rank, tensor rank) and three times (tensor rank,)"
             )
         if (self.shape < 1).any():
-            raise ValueError(f"a projection to regions of shape {tuple(self.shape.tolist())}, which are empty")
+            raise ValueError(f"regions of shape {tuple(self.shape.tolist())} are empty")
 
     @classmethod
     def of(
@@ -61,7 +68,7 @@ class Projection:
         offset: Sequence[int] | None = None,
         start: Sequence[int] | None = None,
     ) -> "Projection":
-        """A projection with an offset and a start of 0 where none is given."""
+        """Return a projection from array-likes; `offset` and `start` are 0 by default."""
         zeros = [0] * len(shape)
         rows = ints(matrix)
         return cls(
@@ -73,7 +80,7 @@ class Projection:
 
     @classmethod
     def fixed(cls, index_rank: int, shape: Sequence[int], offset: Sequence[int] | None = None) -> "Projection":
-        """Every point touches the same view: that of `shape` at `offset`."""
+        """Return the projection of every point to the same region, of `shape` at `offset`."""
         return cls.of(np.zeros((index_rank, len(shape)), np.int64), shape, offset)
 
     @classmethod
@@ -86,9 +93,15 @@ class Projection:
         offset: Sequence[int] | None = None,
         start: Sequence[int] | None = None,
     ) -> "Projection":
-        """Tensor dimension `d` advances by `strides[d]` with index axis `axes[d]`, and with none where that is None.
+        """Return a projection whose tensor dimension `d` advances by `strides[d]` with index axis `axes[d]`.
 
-        Regions are single elements, and strides 1, where they are not given.
+        Args:
+            index_rank: The number of axes of the index space.
+            axes: The index axis of each tensor dimension, None for a fixed dimension.
+            shape: The shape of regions, by default single elements.
+            strides: The stride along each tensor dimension, 1 by default.
+            offset: The offset, 0 by default.
+            start: The start, 0 by default.
         """
         rank = len(axes)
         matrix = np.zeros((index_rank, rank), np.int64)
@@ -113,22 +126,22 @@ class Projection:
         )
 
     def __call__(self, points: npt.ArrayLike) -> Box:
-        """The region that each of `points`, `(..., index rank)`, touches.
+        """Return the region that each of `points`, `(..., index rank)`, accesses.
 
         Raises:
-            ValueError: the points have another rank, or a region lies beyond what 64 bits can number.
+            ValueError: The points have another rank, or a region exceeds 64-bit coordinates.
         """
         first = exact_product(ints(points), self.matrix) + self.offset + self.start
         return Box(first, first + self.shape)
 
     def delta(self, axis: int) -> Ints:
-        """How far a step along index axis `axis` moves the region, the same everywhere."""
+        """Return the movement of the region per step along index axis `axis`."""
         return self.matrix[axis]
 
     def image(self, block: Box) -> Box:
-        """The bounds of what each block of steps touches: the smallest boxes that have the regions of all its points.
+        """Return the bounding box of the regions that each block of steps accesses.
 
-        Along a negative stride it is the last step of a block that touches what comes first.
+        Along a negative stride, the last step of a block accesses the lowest elements.
         """
         first, last = block.start, block.end - 1
         low = exact_product(first, self._rising) + exact_product(last, self._falling)
@@ -137,13 +150,13 @@ class Projection:
         return Box(low + origin, high + origin + self.shape)
 
     def image_shape(self, block_shape: Sequence[int]) -> Ints:
-        """The shape of the image of each block of that shape, which is the same for all."""
+        """Return the shape of the image of a block of `block_shape`, which is the same for all such blocks."""
         return exact_product(ints(block_shape) - 1, abs(self.matrix)) + self.shape
 
     def is_sparse(self, block_shape: Sequence[int]) -> bool:
-        """Whether the image of such a block has elements that none of its steps touches.
+        """Return whether the image of a block contains elements that none of its steps accesses.
 
-        It has where an axis moves the region along two dimensions at once, as along a diagonal, and where the steps
+        This happens if an axis moves the region along two dimensions at once, as along a diagonal, or if the steps
         along a dimension leave gaps.
         """
         moving = [axis for axis, extent in enumerate(block_shape) if extent > 1]
@@ -151,27 +164,27 @@ class Projection:
         return diagonal or bool(self.gaps(block_shape))
 
     def gaps(self, block_shape: Sequence[int]) -> list[int]:
-        """The dimensions along which the steps of such a block leave elements between them that none touches."""
+        """Return the dimensions along which the steps of a block leave elements between them that none accesses."""
         moving = [(extent, axis) for axis, extent in enumerate(block_shape) if extent > 1]
         return [dim for dim in range(self.rank) if self._leaves_gaps(dim, moving)]
 
     def overlap(self, block_shape: Sequence[int]) -> Ints:
-        """The number of elements that the image of such a block shares with that of the next block along each axis.
+        """Return the number of elements that the image of a block shares with that of the next block along each axis.
 
-        All of them for a fixed view, none for what is read once, and the halo's for a window. Shape (index rank,).
+        All elements for a fixed region, 0 for elements read once, the halo for a window. The shape is (index rank,).
         """
         image = self.image_shape(block_shape)
         moved = abs(self.matrix) * ints(block_shape)[:, np.newaxis]
         return (image - moved).clip(min=0).prod(axis=-1)
 
     def marginal_sharing(self, block_shape: Sequence[int]) -> npt.NDArray[np.float64]:
-        """`overlap` as a part of the image, from 0 to 1 along each axis. Shape (index rank,)."""
+        """Return `overlap` as a fraction of the image, from 0 to 1 along each axis. Shape (index rank,)."""
         return self.overlap(block_shape) / self.image_shape(block_shape).prod()
 
     def then(self, inner: "Projection") -> "Projection":
-        """What a step touches through what it reads: this gives the points of `inner`'s index space.
+        """Compose with `inner`: this projection's region is a block of points of the index space of `inner`.
 
-        The region is the image under `inner` of the region here.
+        The region of the result is the image under `inner` of the region of this projection.
         """
         return Projection(
             exact_product(self.matrix, inner.matrix),
@@ -181,9 +194,9 @@ class Projection:
         )
 
     def reversed(self, dim: int, size: int) -> "Projection":
-        """The same onto the tensor whose dimension `dim`, of that size, runs the other way.
+        """Return the projection onto the tensor with dimension `dim`, of `size`, reversed.
 
-        What a person thinks of stays the same element; the region begins at what was its end.
+        The reference point stays the same element; the region starts at its former end.
         """
         matrix, offset, start = self.matrix.copy(), self.offset.copy(), self.start.copy()
         matrix[:, dim] *= -1
@@ -200,7 +213,9 @@ class Projection:
         return self.matrix.clip(max=0)
 
     def _leaves_gaps(self, dim: int, moving: Sequence[tuple[int, int]]) -> bool:
-        """Whether regions along `dim` do not touch, for steps of (extent, axis) that each move along one dimension."""
+        """Return whether regions along `dim` leave gaps, for steps of (extent, axis) that each move along one
+        dimension.
+        """
         starts = ints([0])
         for extent, axis in moving:
             if stride := int(self.matrix[axis, dim]):
@@ -209,13 +224,13 @@ class Projection:
 
 
 def exact_product(points: Ints, matrix: Ints) -> Ints:
-    """`points @ matrix`.
+    """Return `points @ matrix`.
 
     Raises:
-        ValueError: the two have different ranks, or the product could take more than 64 bits.
+        ValueError: The two have different ranks, or the product may exceed 64 bits.
     """
     if points.ndim == 0 or points.shape[-1] != len(matrix):
-        raise ValueError(f"points of shape {points.shape} in an index space of rank {len(matrix)}")
+        raise ValueError(f"points of shape {points.shape} do not match an index space of rank {len(matrix)}")
     if int(abs(points).max(initial=0)) * int(abs(matrix).sum(axis=0).max(initial=0)) >= 2**61:
-        raise ValueError("a projection to what 64 bits cannot number")
+        raise ValueError("the projected coordinates may not fit in 64 bits")
     return points @ matrix

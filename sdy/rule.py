@@ -1,8 +1,8 @@
 """Sharding rules: which dimensions of an operation's operands and results are split together.
 
-A rule names factors, the independent loops of an operation. A matmul has three: `([i, k],[k, j])->([i, j])`.
-Splitting factor `i` over an axis splits dimension 0 of the first operand and of the result over that axis. A dimension
-can be made of several factors, major first, as reshapes need: `([ij])->([i, j])`.
+A rule names factors, the independent loops of an operation. A matmul has three: `([i, k],[k, j])->([i, j])`. Splitting
+factor `i` over an axis splits dimension 0 of the first operand and of the result over that axis. A dimension may
+consist of several factors, major first, as reshapes need: `([ij])->([i, j])`.
 """
 
 from collections.abc import Collection, Iterable
@@ -16,25 +16,31 @@ TensorMapping = tuple[tuple[int, ...], ...]
 
 
 class FactorKind(Enum):
-    """What splitting a factor asks of an operation."""
+    """The data movement that a split factor requires."""
 
     PASS_THROUGH = "pass_through"
-    """Nothing: each device computes its part of the result."""
+    """None: each device computes its shard of the result."""
     REDUCTION = "reduction"
-    """Each device has a partial result; they are to be combined."""
+    """All-reduce: each device has a partial result."""
     NEED_REPLICATION = "need_replication"
-    """The operation needs this factor whole."""
+    """All-gather: the operation needs this factor unsplit."""
     PERMUTATION = "permutation"
-    """Each device needs data of others, such as a halo."""
+    """Collective-permute: each device needs data of other devices, such as a halo."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpShardingRule(Interned):
-    """The factors of an operation, and how each tensor's dimensions are made of them.
+    """The factors of an operation, and the factors of each dimension of its tensors.
 
-    `reduction`, `need_replication` and `permutation` list, in ascending order, the factors of those kinds; all others
-    pass through. Nothing is propagated along the factors in `blocked_propagation`. A custom rule was written by a
-    person and is never dropped.
+    Attributes:
+        factor_sizes: The size of each factor.
+        operands: The factors of each operand's dimensions.
+        results: The factors of each result's dimensions.
+        reduction: Reduction factors, in ascending order, as the next two; all other factors pass through.
+        need_replication: Factors that must not be split.
+        permutation: Permutation factors.
+        blocked_propagation: Factors along which nothing is propagated.
+        is_custom: Whether the user wrote the rule; a custom rule is never dropped.
     """
 
     factor_sizes: tuple[int, ...]
@@ -58,17 +64,17 @@ class OpShardingRule(Interned):
 
     @property
     def ties_tensors(self) -> bool:
-        """Whether a factor is in several tensors, so that something can be propagated from one to the other."""
-        met: set[int] = set()
+        """True if two tensors share a factor, so that shardings can propagate between them."""
+        seen: set[int] = set()
         for mapping in self.tensors:
             factors = factors_in((mapping,))
-            if not met.isdisjoint(factors):
+            if not seen.isdisjoint(factors):
                 return True
-            met |= factors
+            seen |= factors
         return False
 
     def kind(self, factor: int) -> FactorKind:
-        """What splitting `factor` asks of the operation."""
+        """Return the kind of `factor`."""
         if factor in self.reduction:
             return FactorKind.REDUCTION
         if factor in self.need_replication:
@@ -77,8 +83,8 @@ class OpShardingRule(Interned):
             return FactorKind.PERMUTATION
         return FactorKind.PASS_THROUGH
 
-    def with_whole(self, factors: Collection[int]) -> "OpShardingRule":
-        """The rule in which these factors are needed whole, and the others are of the kinds that they were."""
+    def with_replicated(self, factors: Collection[int]) -> "OpShardingRule":
+        """Return the rule with `factors` moved to `need_replication`; all others keep their kinds."""
         if not factors:
             return self
         return replace(
@@ -90,5 +96,5 @@ class OpShardingRule(Interned):
 
 
 def factors_in(tensors: Iterable[TensorMapping]) -> set[int]:
-    """The factors that dimensions of `tensors` are made of."""
+    """Return all factors of `tensors`."""
     return {factor for mapping in tensors for dim in mapping for factor in dim}

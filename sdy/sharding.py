@@ -1,4 +1,4 @@
-"""Tensor shardings: along which mesh axes each dimension of a tensor is split."""
+"""Tensor shardings: the mesh axes that split each dimension of a tensor."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,15 +12,15 @@ from sdy.mesh import Mesh
 Reduction: TypeAlias = Literal["sum", "max", "min"]
 Axis: TypeAlias = str | AxisRef
 DimSpec: TypeAlias = Axis | EllipsisType | Sequence[Axis | EllipsisType] | None
-"""How a person writes the sharding of a dimension; see `DimSharding.of`."""
+"""User notation of a dimension's sharding; see `DimSharding.of`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DimSharding(Interned):
     """The axes that split one dimension, major to minor.
 
-    An open dimension may be split further by propagation, a closed one may not. A lower `priority` is propagated
-    earlier; None is the highest priority, 0.
+    Propagation may split an open dimension further, but not a closed one. A lower `priority` is propagated earlier;
+    None means the highest priority, 0.
     """
 
     axes: tuple[AxisRef, ...] = ()
@@ -29,9 +29,14 @@ class DimSharding(Interned):
 
     @classmethod
     def of(cls, spec: DimSpec) -> "DimSharding":
-        """What `spec` says: None is not split, `"x"` an axis, `("x", "y")` several, major first.
+        """Parse the sharding of a dimension.
 
-        `...`, alone or at the end, leaves the dimension open. Raises ValueError where it stands elsewhere.
+        Args:
+            spec: None for no axes, `"x"` for one axis, `("x", "y")` for several, major first. `...`, alone or at the
+                end, leaves the dimension open.
+
+        Raises:
+            ValueError: `...` is not at the end.
         """
         parts = () if spec is None else (spec,) if isinstance(spec, str | AxisRef | EllipsisType) else tuple(spec)
         if ... in parts[:-1]:
@@ -43,25 +48,30 @@ class DimSharding(Interned):
 
     @property
     def priority_or_default(self) -> int:
-        """The priority, 0 where none is given."""
+        """The priority, 0 by default."""
         return self.priority or 0
 
     def sharded_size(self, mesh: Mesh) -> int:
-        """The number of parts that this dimension is split into."""
+        """Return the number of shards of this dimension."""
         return total_size(self.axes, mesh)
 
     def without_idle_priority(self) -> "DimSharding":
-        """This, without the priority that a closed dimension with no axes may not have."""
+        """Drop the priority if the dimension is closed and has no axes, since a priority is invalid there."""
         return replace(self, priority=None) if self.is_closed and not self.axes else self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorSharding(Interned):
-    """How a tensor is laid out over a mesh.
+    """Sharding of a tensor over a mesh.
 
-    `mesh` is the symbol of a mesh in the module, or the mesh itself. An axis in no dimension replicates the tensor;
-    axes in `replicated` must stay so, and along `unreduced` ones each device holds a partial result that is still to
-    be combined by `reduction`. Both lists are in mesh order.
+    An axis in no dimension replicates the tensor, and propagation may still use it.
+
+    Attributes:
+        mesh: The symbol of a mesh in the module, or the mesh itself.
+        dims: The sharding of each dimension.
+        replicated: Axes along which the tensor must stay replicated, in mesh order.
+        unreduced: Axes along which each device holds a partial result, in mesh order.
+        reduction: The reduction that combines partial results.
     """
 
     mesh: str | Mesh
@@ -72,17 +82,17 @@ class TensorSharding(Interned):
 
     @classmethod
     def of(cls, *dims: DimSpec, mesh: str | Mesh = "mesh") -> "TensorSharding":
-        """The sharding whose dimensions are split so: `TensorSharding.of("data", None, ("model", ...))`."""
+        """Return a sharding from the notation of each dimension: `TensorSharding.of("data", None, ("model", ...))`."""
         return cls(mesh, tuple(map(DimSharding.of, dims)))
 
     @classmethod
     def replicated_open(cls, mesh: str | Mesh, rank: int) -> "TensorSharding":
-        """No axis anywhere, every dimension open: what a tensor without a sharding has."""
+        """Return the sharding without axes and with open dimensions: the default of a tensor without a sharding."""
         return cls(mesh, (DimSharding(is_closed=False),) * rank)
 
     @classmethod
     def replicated_closed(cls, mesh: str | Mesh, rank: int) -> "TensorSharding":
-        """No axis anywhere, every dimension closed: the whole tensor on every device."""
+        """Return the sharding without axes and with closed dimensions: a replicated tensor."""
         return cls(mesh, (DimSharding(is_closed=True),) * rank)
 
     @property
@@ -92,17 +102,17 @@ class TensorSharding(Interned):
 
     @property
     def is_fully_closed(self) -> bool:
-        """Whether no dimension may be split further."""
+        """True if no dimension may be split further."""
         return all(dim.is_closed for dim in self.dims)
 
     @property
     def tells_nothing(self) -> bool:
-        """Whether it has dimensions, all of them open, and no axis anywhere: as good as no sharding."""
+        """True if all dimensions, at least one, are open and no axis is named: equivalent to no sharding."""
         return self.rank > 0 and self == TensorSharding.replicated_open(self.mesh, self.rank)
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether no dimension is split."""
+        """True if no dimension is split."""
         return not any(dim.axes for dim in self.dims)
 
     @property
@@ -111,34 +121,38 @@ class TensorSharding(Interned):
         return tuple(dim.axes for dim in self.dims)
 
     def axes(self) -> Iterator[AxisRef]:
-        """Every axis named: those of the dimensions, then the replicated and the unreduced ones."""
+        """Yield every axis named: those of the dimensions, then the replicated and the unreduced ones."""
         for dim in self.dims:
             yield from dim.axes
         yield from self.replicated
         yield from self.unreduced
 
     def map_dims(self, change: Callable[[DimSharding], DimSharding]) -> "TensorSharding":
-        """This sharding with `change` applied to each dimension."""
+        """Return this sharding with `change` applied to each dimension."""
         dims = tuple(change(dim) for dim in self.dims)
         return self if dims == self.dims else replace(self, dims=dims)
 
     def close(self) -> "TensorSharding":
-        """This sharding with every dimension closed."""
+        """Return this sharding with every dimension closed."""
         return self.map_dims(lambda dim: replace(dim, is_closed=True))
 
     def open(self) -> "TensorSharding":
-        """This sharding with every dimension open."""
+        """Return this sharding with every dimension open."""
         return self.map_dims(lambda dim: replace(dim, is_closed=False))
 
     def with_dim(self, index: int, dim: DimSharding) -> "TensorSharding":
-        """This sharding with dimension `index` replaced."""
+        """Return this sharding with dimension `index` replaced by `dim`."""
         return replace(self, dims=(*self.dims[:index], dim, *self.dims[index + 1 :]))
 
     def local_shape(self, shape: Sequence[int], mesh: Mesh) -> tuple[int, ...]:
-        """The shape that one device holds of a tensor of `shape`.
+        """Return the shape of one device's shard of a tensor.
 
-        A dimension that its axes do not divide is rounded up: the last devices then hold less, or padding. Dynamic
-        dimensions (-1) stay so. Shapes are in elements.
+        The size of an uneven dimension is rounded up: shards of the last devices are smaller, or padded. Dynamic
+        dimensions (-1) stay dynamic.
+
+        Args:
+            shape: The global shape, in elements.
+            mesh: The mesh of this sharding.
         """
         if not self.dims:
             return tuple(shape)
@@ -148,7 +162,7 @@ class TensorSharding(Interned):
         )
 
     def global_shape(self, shape: Sequence[int], mesh: Mesh) -> tuple[int, ...]:
-        """The shape of the whole tensor, padding included, of which each device holds `shape`."""
+        """Return the shape of the full tensor, padding included, given the `shape` of one device's shard."""
         if not self.dims:
             return tuple(shape)
         return tuple(
@@ -157,7 +171,7 @@ class TensorSharding(Interned):
 
 
 def equivalent(first: TensorSharding | None, second: TensorSharding | None) -> bool:
-    """Whether both lay out a tensor alike, open or closed; None, no sharding, is the whole tensor on each device."""
+    """Return whether two shardings shard a tensor alike, open or closed; None, no sharding, is fully replicated."""
     return _layout(first) == _layout(second)
 
 

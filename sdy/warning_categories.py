@@ -1,21 +1,21 @@
-"""What a warning about a program is of, as classes by which Python's `warnings` are filtered.
+"""Warning categories, for Python's `warnings` filters.
 
-warnings.filterwarnings("ignore", category=sdy.ComputedWholeWarning)   # not to be told
-warnings.filterwarnings("error", category=sdy.ShardingWarning)         # to refuse such a program
+warnings.filterwarnings("ignore", category=sdy.ComputedWholeWarning)   # silence replicated computation
+warnings.filterwarnings("error", category=sdy.ShardingWarning)         # reject programs with any warning
 """
 
 
 class ShardingWarning(UserWarning):
-    """What a program does otherwise than a person would think, though nothing is wrong. All others are such."""
+    """Base class of all warnings: a program is valid, but its shardings may not be the intended ones."""
 
 
 class ComputedWholeWarning(ShardingWarning):
-    """Devices compute more than their part of something: they receive, or hold, more bytes than their parts have."""
+    """Computation or storage is replicated: devices receive or hold more bytes than their shards have."""
 
 
 class LostShardingWarning(ShardingWarning):
-    """A sharding that was asked for somewhere is not the one that is there."""
+    """A requested sharding is not the one used."""
 
 
 class UnknownOperationWarning(ShardingWarning):
-    """An operation has no sharding rule, so that shardings stop there."""
+    """An operation has no sharding rule, so that propagation stops at it."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 
-from sdy.extras import MissingPackageError, told_what_is_missing
+from sdy.extras import MissingPackageError, explain_missing_extra
 from sdy.tools.dataclass_code import DataclassCode
 
 _REFUSED = 2
@@ -22,7 +22,7 @@ def run_command(name: str, words: Sequence[str] | None = None) -> int:
     atexit.register(gc.freeze)
     atexit.register(DataclassCode.installed().save)
     try:
-        with told_what_is_missing(f"sdy-{name}"):
+        with explain_missing_extra(f"sdy-{name}"):
             main: Callable[[Sequence[str] | None], int] = import_module(f"sdy.tools.sdy_{name}").main
             return main(words)
     except MissingPackageError as problem:

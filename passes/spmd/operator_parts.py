@@ -51,7 +51,7 @@ def evenly_split(rule: OpShardingRule, shardings: Sequence[TensorSharding | None
 
     XLA calls a function back for parts of one size only.
     """
-    return rule.with_whole(uneven_factors(rule, shardings, mesh))
+    return rule.with_replicated(uneven_factors(rule, shardings, mesh))
 
 
 def counts_of_parts(rule: "OperatorRule", axes: Sequence[Axes], mesh: Mesh) -> dict[str, int]:

@@ -29,7 +29,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'sdy.torch' has no attribute '{name}'")
-    with extras.told_what_is_missing(f"sdy.torch.{name}"):
+    with extras.explain_missing_extra(f"sdy.torch.{name}"):
         import_module("torch")  # whose extra brings jax, too
         return getattr(import_module(_HOMES[name]), name)
 

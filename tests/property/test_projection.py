@@ -168,9 +168,12 @@ def test_many_blocks_at_once(projection: Projection, rows: int, columns: int):
     ("wrong", "message"),
     [
         (lambda: Projection.of([[1, 0]], shape=(1,)), "a matrix of shape (1, 2)"),
-        (lambda: Projection.of([[1]], shape=(0,)), "regions of shape (0,), which are empty"),
-        (lambda: Projection.of([[1]], shape=(1,))((1, 2)), "points of shape (2,) in an index space of rank 1"),
-        (lambda: Projection.of([[2**62]], shape=(1,))((2,)), "what 64 bits cannot number"),
+        (lambda: Projection.of([[1]], shape=(0,)), "regions of shape (0,) are empty"),
+        (
+            lambda: Projection.of([[1]], shape=(1,))((1, 2)),
+            "shape (2,) do not match an index space of rank 1",
+        ),
+        (lambda: Projection.of([[2**62]], shape=(1,))((2,)), "projected coordinates may not fit in 64 bits"),
         (lambda: Projection.of([[2**70]], shape=(1,)), "does not fit in 64 bits"),
         (lambda: Projection.of([[0.5]], shape=(1,)), "are not integers"),
         (lambda: Box.of([3], [3]), "the box from [3] to [3] is empty"),

@@ -175,9 +175,9 @@ MESH_OF_TWO = Mesh.of({"of_two": 2})
         (lambda: OpShardingRule((2,), (), ((0,),)), "OpShardingRule: 'results'"),
         (lambda: OpShardingRule((2,), (), (), (False,)), "OpShardingRule: 'reduction'"),
         (lambda: OpShardingRule((2,), (), (), is_custom=1), "OpShardingRule: 'is_custom'"),
-        (lambda: Box(np.zeros(2), np.ones(2)), "'start' is to be an array of 64-bit integers"),
-        (lambda: Projection(np.eye(2), ints([0, 0]), ints([1, 1]), ints([0, 0])), "'matrix' is to be an array"),
-        (lambda: Projection(ints([[1]]), ints([0]), [1], ints([0])), "'shape' is to be an array of 64-bit integers"),
+        (lambda: Box(np.zeros(2), np.ones(2)), "'start' must be an array of 64-bit integers"),
+        (lambda: Projection(np.eye(2), ints([0, 0]), ints([1, 1]), ints([0, 0])), "'matrix' must be an array"),
+        (lambda: Projection(ints([[1]]), ints([0]), [1], ints([0])), "'shape' must be an array of 64-bit integers"),
     ],
 )
 def test_a_value_is_made_of_the_types_it_declares(make: Callable[[], object], field: str):

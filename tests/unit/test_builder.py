@@ -63,7 +63,7 @@ def test_the_notation_of_dimensions() -> None:
     ("equation", "message"),
     [
         ("ik,kj", "is not of the form"),
-        ("ik,kj->ik", "letters should be kij"),
+        ("ik,kj->ik", "letters must be kij"),
         ("ikl,kj->ij", "does not name the 2 dimensions"),
         ("ik,jk->ij", "differ in the size of 'k'"),
     ],
@@ -78,7 +78,7 @@ def test_arguments_and_operations_that_do_not_fit() -> None:
     b = sdy.Builder(MESH)
     with pytest.raises(ValueError, match="2 dimensions, the sharding 1"):
         b.argument((4, 8), "data")
-    with pytest.raises(ValueError, match="no operation"):
+    with pytest.raises(ValueError, match="unknown operation"):
         b.elementwise("tanhh", b.argument((4,)))
 
 

@@ -57,7 +57,7 @@ def plans_of_tensors(
 
 def plans_without_sums(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[OperationShardings]:
     """The plans with the layout of one tensor in which factors that are summed over, or needed whole, are not split."""
-    rule = tensors.rule.with_whole(tensors.rule.reduction)
+    rule = tensors.rule.with_replicated(tensors.rule.reduction)
     if not rule.permutation:
         yield from _plans_of_sides(replace(tensors, rule=rule), mesh_name, mesh)
 

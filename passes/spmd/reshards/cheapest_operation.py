@@ -91,7 +91,7 @@ def cheapest_operation(
         return plan
     plans = [plan]
     if plan.reduction_axes and summed_axes(tensors, mesh_name, mesh) is None:
-        whole_sums = replace(tensors, rule=rule.with_whole(rule.reduction))
+        whole_sums = replace(tensors, rule=rule.with_replicated(rule.reduction))
         plans.append(plan_operation(whole_sums, mesh_name, meshes, reshapes))
     if rule.need_replication:
         plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))

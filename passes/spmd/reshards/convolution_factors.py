@@ -23,4 +23,4 @@ def rule_of_convolution(rule: OpShardingRule, shardings: Sequence[TensorSharding
     alone = {factor for factor, count in tensors.items() if count == 1}
     beside = {factor for tensor in rule.tensors for dim in tensor if len(dim) > 1 for factor in dim}
     whole = alone | (beside & uneven_factors(rule, shardings, mesh))
-    return rule.with_whole(whole)
+    return rule.with_replicated(whole)

@@ -16,7 +16,7 @@ def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
     """`rule`, where a factor that does not pass through, from an operand to a result, is needed whole."""
     passes_on = factors_in(rule.operands) & factors_in(rule.results)
     passes = {factor for factor in passes_on if rule.kind(factor) is FactorKind.PASS_THROUGH}
-    return rule.with_whole([factor for factor in range(rule.num_factors) if factor not in passes])
+    return rule.with_replicated([factor for factor in range(rule.num_factors) if factor not in passes])
 
 
 def warn_of_what_is_whole(

@@ -106,10 +106,10 @@ def reshard_around(
     reduction = operation_reduction(op)
     if reduction is None:
         # Partial results that cannot be combined must not arise.
-        rule = rule.with_whole(rule.reduction)
+        rule = rule.with_replicated(rule.reduction)
     elif least_communication:
         # Of no elements, each device knows the sum.
-        rule = rule.with_whole([factor for factor in rule.reduction if rule.factor_sizes[factor] == 0])
+        rule = rule.with_replicated([factor for factor in rule.reduction if rule.factor_sizes[factor] == 0])
     if least_communication and isinstance(op, ConcatenateOp):
         rule = rule_of_exchange(op, rule, shardings)
     if least_communication and isinstance(op, ConvolutionOp):
@@ -128,7 +128,7 @@ def reshard_around(
         plan = choose(tensors, mesh_name, meshes, reshapes=isinstance(op, ReshapeOp))
         refused = {} if operator is None else refused_identifiers(op, operator, plan.axes_per_factor, mesh)
         if operator is not None and refused:
-            rule = rule.with_whole([operator.factors[name] for name in refused])
+            rule = rule.with_replicated([operator.factors[name] for name in refused])
             plan = choose(replace(tensors, rule=rule), mesh_name, meshes, reshapes=False)
         if is_dot and least_communication:
             from sdy.passes.spmd.reshards.spread_dot import spread

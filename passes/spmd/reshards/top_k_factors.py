@@ -16,4 +16,4 @@ def rule_of_top_k(op: CustomCallOp, rule: OpShardingRule) -> OpShardingRule:
     dim = config.data.get("reduction_dim") if isinstance(config, DictionaryAttr) else None
     if not isinstance(dim, IntegerAttr):
         return rule
-    return rule.with_whole({*rule.operands[0][dim.value.data], *rule.results[0][dim.value.data]})
+    return rule.with_replicated({*rule.operands[0][dim.value.data], *rule.results[0][dim.value.data]})
