@@ -1,11 +1,11 @@
-"""The layout of a program where several can be had: the one with which devices receive the fewest bytes.
+"""Candidate layouts of a program, and the selection of the one that moves the fewest bytes.
 
-Shardy's answer depends on how a program is written, and XLA asks Shardy about another text than JAX lowers it to; see
-`sdy-rewrite-as-hlo`. So a module is propagated both as it is written and as it is in HLO:
+Shardy's shardings depend on how a program is written, and XLA runs Shardy on another form of the program than JAX
+lowers; see `sdy-rewrite-as-hlo`. So a module is propagated both as written and in its HLO form:
 
-    layouts = propagated_layouts(module)        # as many as there are different ones
-    chosen = cheapest(layouts)                  # partitioned; and predicted from that what each costs
-    chosen.module, chosen.local                 # with all shardings; the program of one device
+    layouts = propagated_layouts(module)        # one or two distinct layouts
+    best = cheapest(layouts)                    # partitions each, and predicts its costs
+    best.module, best.local                     # the module with all shardings; the per-device program
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from sdy.passes.driver import expand, partition, propagate, run_passes
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
 from sdy.passes.policy.policy import Policy
 from sdy.passes.propagation.provenance.history import history_of
-from sdy.passes.propagation.provenance.ways import Choice, Way
+from sdy.passes.propagation.provenance.layout_choice import CandidateLayout, LayoutChoice
 from sdy.passes.spmd.costs.communication import bytes_received
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.local_module import is_local
@@ -38,19 +38,19 @@ AS_WRITTEN = "as written"
 AS_IN_HLO = "as in XLA's HLO"
 
 Partitioner = Callable[[ModuleOp], ModuleOp]
-"""Makes the program of one device of a module with its shardings, which stays as it is."""
+"""Partitions a propagated module into the per-device program, and leaves the module unchanged."""
 
-_MORE_MEMORY = 1.05
-"""How much more memory than the layout that XLA has may be needed for one with which devices receive less."""
+_MAX_MEMORY_RATIO = 1.05
+"""The most memory that a layout with fewer bytes received may need, relative to XLA's layout."""
 
 
 _IN_SOME_FORMS = {BroadcastInDimOp, ConstantOp, ReshapeOp, ReshardOp, TransposeOp, WhileOp}
-"""Operations that one form of a module may have and another not."""
+"""Operations that may exist in one form of a module and not in another."""
 
 
 @dataclass(frozen=True)
 class PropagatedLayout:
-    """A module whose tensors have shardings, what it looked like when it got them, and what was reported of it."""
+    """A propagated module, with the form of the program that was propagated and the captured diagnostics."""
 
     form: str
     module: ModuleOp
@@ -59,21 +59,27 @@ class PropagatedLayout:
 
 @dataclass(frozen=True)
 class PartitionedLayout:
-    """A `module` whose tensors have shardings, and the program of one device, `local`, that was made of it.
-
-    `choice` is the way in which it was propagated and what the others would have cost, where there were others.
-    """
+    """A propagated module and its per-device program."""
 
     module: ModuleOp
     local: ModuleOp
-    choice: Choice | None = None
+    choice: LayoutChoice | None = None
+    """The selected and the rejected layouts with their costs, if there were several."""
 
 
 def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: bool = True) -> list[PropagatedLayout]:
-    """What propagation makes of `module`, which is itself the last of them, in its different forms.
+    """Propagate `module` in place, and a copy of it in its HLO form.
 
-    Before, `policy` chooses as in `sdy.propagate`. Without `compare`, that is the module as it is written alone, as it
-    is where another form has the same shardings. Raises DiagnosticError where the module cannot be propagated.
+    Args:
+        module: The module; it is the last of the returned layouts.
+        policy: Sets shardings before propagation, as in `sdy.propagate`.
+        compare: Whether to propagate the HLO form too.
+
+    Returns:
+        The distinct layouts, XLA's first: only that of the module as written if both forms get the same shardings.
+
+    Raises:
+        DiagnosticError: The module cannot be propagated.
     """
     expand(module, policy)
     in_hlo = _as_in_hlo(module) if compare and _is_for_several_devices(module) else None
@@ -91,60 +97,71 @@ def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: 
 
 
 def layouts_of(module: ModuleOp) -> Sequence[PropagatedLayout]:
-    """The layout that `module` has if it is propagated, else those of a copy of it."""
+    """Return the layout of `module` if it is propagated, else the candidate layouts of a copy of it."""
     return [PropagatedLayout(AS_WRITTEN, module)] if is_propagated(module) else propagated_layouts(clone(module))
 
 
 def partitioned_copy(module: ModuleOp) -> ModuleOp:
-    """The program of one device of `module`, which stays as it is."""
+    """Return the per-device program of `module`, which is not changed."""
     local = clone_alone(module)
     partition(local)
     return local
 
 
 def cheapest(layouts: Sequence[PropagatedLayout], partitioner: Partitioner = partitioned_copy) -> PartitionedLayout:
-    """The layout with which devices receive the fewest bytes, the first of equal ones; partitioned.
+    """Partition all layouts, and return the one with which devices receive the fewest bytes, the first of equals.
 
-    One that takes more memory than the first by more than a twentieth is not chosen. Raises DiagnosticError where the
-    last cannot be partitioned, nor any other.
+    A layout whose peak memory exceeds that of the first layout by more than 5 % is not eligible. Diagnostics of the
+    selected layout are reported, those of the others are dropped.
+
+    Args:
+        layouts: The candidate layouts.
+        partitioner: Partitions a module into its per-device program.
+
+    Raises:
+        DiagnosticError: No layout can be partitioned; the error is that of the last one.
     """
     if len(layouts) == 1:
         return partitioned(layouts[0].module, partitioner)
-    ways: dict[Way, tuple[PropagatedLayout, ModuleOp, Sequence[Diagnostic]]] = {}
+    candidates: dict[CandidateLayout, tuple[PropagatedLayout, ModuleOp, Sequence[Diagnostic]]] = {}
     for number, layout in enumerate(layouts, 1):
         try:
             with capture() as reported:
                 local = partitioner(layout.module)
         except DiagnosticError:
-            if number == len(layouts) and not ways:
+            if number == len(layouts) and not candidates:
                 raise
             continue
-        way = Way(layout.form, bytes_received(local), peak_bytes(local))
-        ways[way] = layout, local, [*layout.reported, *reported]
-    most_memory = next(iter(ways)).peak_bytes * _MORE_MEMORY
-    taken = min((way for way in ways if way.peak_bytes <= most_memory), key=lambda way: way.bytes_received)
-    layout, local, reported = ways.pop(taken)
+        candidate = CandidateLayout(layout.form, bytes_received(local), peak_bytes(local))
+        candidates[candidate] = layout, local, [*layout.reported, *reported]
+    max_memory = next(iter(candidates)).peak_bytes * _MAX_MEMORY_RATIO
+    eligible = (candidate for candidate in candidates if candidate.peak_bytes <= max_memory)
+    best = min(eligible, key=lambda candidate: candidate.bytes_received)
+    layout, local, reported = candidates.pop(best)
     for diagnostic in reported:
         report(diagnostic)
-    choice = Choice(taken, tuple(ways))
+    choice = LayoutChoice(best, tuple(candidates))
     history_of(layout.module).choice = choice
     return PartitionedLayout(layout.module, local, choice)
 
 
 def partitioned(module: ModuleOp, partitioner: Partitioner = partitioned_copy) -> PartitionedLayout:
-    """The layout that `module` has, which is propagated, and may be partitioned already."""
+    """Return the layout of `module`, which is propagated, and may be partitioned already."""
     return PartitionedLayout(module, module if is_local(module) else partitioner(module), history_of(module).choice)
 
 
 def is_propagated(module: ModuleOp) -> bool:
-    """Whether propagation has had its say in `module`: in this process, or in the text that was read."""
+    """Return whether `module` has been propagated, in this process or before it was parsed.
+
+    A parsed module counts as propagated if any operation has a sharding attribute, or if it is a per-device program.
+    """
     return (
         bool(history_of(module).runs) or is_local(module) or any(SHARDING in op.attributes for op in operations(module))
     )
 
 
 def _as_in_hlo(module: ModuleOp) -> ModuleOp | None:
-    """A copy of `module` in the form that it has in HLO, None where that is the same."""
+    """Return a copy of `module` in its HLO form; None if it equals `module`."""
     copy = clone(module)
     before = list(operations(copy))
     run_passes(copy, [RewriteAsHloPass()])
@@ -156,10 +173,13 @@ def _is_for_several_devices(module: ModuleOp) -> bool:
 
 
 def _shardings(module: ModuleOp) -> list[tuple[str, Attribute | None, Attribute | None]]:
-    """What those operations say of shardings that all forms of a module have; constants may have been copied."""
-    said = (
+    """Return the shardings of the operations that all forms of a module share, for comparison.
+
+    Runs of equal entries count once, since operations may have been duplicated with the constants that they read.
+    """
+    shardings = (
         (op.name, op.attributes.get(SHARDING), op.properties.get("res_attrs"))
         for op in operations(module)
         if op.__class__ not in _IN_SOME_FORMS
     )
-    return [one for one, _ in groupby(said)]
+    return [one for one, _ in groupby(shardings)]

@@ -26,7 +26,7 @@ from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.common.computed_whole import local_bytes
 from sdy.passes.common.num_bytes import num_bytes
 from sdy.passes.common.shown_sharding import dims_of
-from sdy.passes.propagation.provenance.travels import Place, travels
+from sdy.passes.propagation.provenance.axis_trace import Place, axis_trace
 from sdy.text.printing.names import Names
 
 Json = dict[str, Any]
@@ -138,12 +138,12 @@ class _Graph:
     def overlays(self) -> list[Json]:
         """Return an overlay per axis, with an edge for the first time that propagation spread it between two nodes."""
         axes: dict[str, dict[tuple[str, str, str], Json]] = {}
-        for travel in travels(self._module):
-            source, target = self._node_of.get(travel.source), self._node_of.get(travel.target)
+        for move in axis_trace(self._module):
+            source, target = self._node_of.get(move.source), self._node_of.get(move.target)
             if source is not None and target is not None and source != target:
-                part = "" if travel.axis.size is None else f" {travel.axis}"
-                edge = {"sourceNodeId": source, "targetNodeId": target, "label": f"step {travel.step}{part}"}
-                axes.setdefault(travel.axis.name, {}).setdefault((source, target, part), edge)
+                part = "" if move.axis.size is None else f" {move.axis}"
+                edge = {"sourceNodeId": source, "targetNodeId": target, "label": f"step {move.step}{part}"}
+                axes.setdefault(move.axis.name, {}).setdefault((source, target, part), edge)
         return [
             {"name": f"axis {axis}", "edgeColor": color, "edgeWidth": 2, "edges": list(edges.values())}
             for (axis, edges), color in zip(sorted(axes.items()), cycle(_COLORS))

@@ -21,7 +21,7 @@ from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
 from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds
 from sdy.passes.propagation.rounds import Rounds
 from sdy.passes.propagation.solver import Solver
-from sdy.passes.propagation.step import remembered_steps
+from sdy.passes.propagation.step import memoized_steps
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
@@ -70,7 +70,7 @@ class Estimator:
         self._bytes: list[dict[int, float]] = [{} for _ in program.values]
         """The bytes that a device has of a value of each node, by the number of its sharding."""
         self._find_bytes = [known.get for known in self._bytes]
-        self._steps = remembered_steps(program.snapshot.meshes)
+        self._steps = memoized_steps(program.snapshot.meshes)
         """What the numbers of shardings in `_known` and `_bytes` refer to."""
         self._rounds = Rounds(self._steps, program.snapshot.kinds)
         self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
@@ -119,7 +119,7 @@ class Estimator:
         return self._solved(layout).solution().shardings
 
     def _solved(self, layout: Layout) -> Solver:
-        steps = remembered_steps(self._program.snapshot.meshes)
+        steps = memoized_steps(self._program.snapshot.meshes)
         if steps is not self._steps:  # after so many steps, shardings are numbered anew
             self._steps = steps
             self._rounds = Rounds(steps, self._program.snapshot.kinds)

@@ -1,8 +1,9 @@
-"""The aggressive strategy: where factors contend for an axis in a tensor, the more valuable factor gets it.
+"""The aggressive strategy: if two factors of a tensor compete for an axis, the more valuable factor gets it.
 
-The axes that each factor's tensors agree on are found first, whatever conflicts there are between factors. Then each
-tensor takes them factor by factor, in an order of preference; a later factor gets what earlier ones left. Tensors may
-therefore end up split differently, at the price of a reshard, where the basic strategy would have split none.
+The strategy first computes, for each factor, the axes that its tensors agree on, and ignores conflicts between factors.
+Each tensor then takes these axes factor by factor, in an order of preference; a later factor gets the axes that earlier
+factors left. The tensors of an operation may thus end up with incompatible shardings, at the price of a reshard, where
+the basic strategy would have sharded none of them.
 """
 
 import math
@@ -29,10 +30,21 @@ def propagate(
     conservative: bool,
     is_elementwise: bool,
 ) -> set[int]:
-    """Extend the factor shardings in `projection`; return the positions of the tensors, results last, that changed.
+    """Extend the factor shardings in `projection` in place.
 
-    `conservative` keeps sub-axes from being propagated. An operand of an elementwise operation gets no axis that the
-    results could not take, so that a replicated result does not leave its operands split for nothing.
+    An operand of an elementwise operation gets no axis that the results cannot take: a replicated result would leave
+    its operands sharded in vain.
+
+    Args:
+        projection: The shardings of the operands and results, by factor.
+        directions: The direction of propagation along each factor.
+        factor_sizes: The size of each factor.
+        mesh: The mesh of all axes.
+        conservative: Do not propagate sub-axes.
+        is_elementwise: Whether the operation is elementwise.
+
+    Returns:
+        The positions of the tensors whose shardings changed, operands before results.
     """
     proposed = [compatible_axes(projection, factor, direction) for factor, direction in enumerate(directions)]
     if not any(_gains(tensor, factor, axes) for factor, axes in enumerate(proposed) for tensor in projection.tensors):
@@ -52,7 +64,7 @@ def propagate(
                 tensor.factors[factor].axes = axes
                 changed.add(position)
 
-    # Results come first, since what they could take limits the operands of elementwise operations.
+    # Results come first, since their axes limit those of the operands of elementwise operations.
     for position, tensor in enumerate(projection.results, len(projection.operands)):
         expand(position, tensor, ())
     for position, tensor in enumerate(projection.operands):
@@ -61,7 +73,7 @@ def propagate(
 
 
 def _gains(tensor: TensorFactors, factor: int, axes: Axes) -> bool:
-    """Whether the tensor has `factor`, and would be split further along it by `axes`."""
+    """Return whether `tensor` has `factor`, and `axes` would shard it further along that factor."""
     sharding = tensor.factors.get(factor)
     return sharding is not None and is_strict_prefix(sharding.axes, axes)
 
@@ -73,10 +85,10 @@ def _by_preference(
     mesh: Mesh,
     is_elementwise: bool,
 ) -> list[int]:
-    """The factors, those first whose axes come from the largest tensor.
+    """Sort the factors by the size of the tensor that their axes come from, the largest first.
 
-    Ties go to the most sharded factor (in elementwise operations, whose tensors have all one size), then to the factor
-    whose source comes first, then to the first factor.
+    Ties go to the most sharded factor (in elementwise operations, whose tensors all have the same size), then to the
+    factor whose source tensor comes first, then to the lowest factor number.
     """
     sources = _source_tensors(projection, proposed, factor_sizes)
 
@@ -91,7 +103,7 @@ def _by_preference(
 def _source_tensors(
     projection: ShardingProjection, proposed: Sequence[Axes], factor_sizes: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """For each factor, the size in elements and the position of the largest tensor that has all its proposed axes."""
+    """Return, for each factor, the number of elements and the position of the largest tensor with all proposed axes."""
     sources = [(-1, -1)] * len(factor_sizes)
     for position, tensor in enumerate(projection.tensors):
         size = math.prod(factor_sizes[factor] for factor in tensor.factors)
@@ -104,7 +116,7 @@ def _source_tensors(
 def _acceptable(
     tensor: TensorFactors, factor: int, axes: Axes, factor_size: int, mesh: Mesh, conservative: bool
 ) -> Axes:
-    """What of `axes` the tensor can take for `factor` beside what its other factors hold by now; () for nothing new."""
+    """Return the prefix of `axes` that `factor` can take beside the tensor's other factors; () if it adds no axis."""
     sharding = tensor.factors[factor]
 
     def free_within(axis: AxisRef, sharded_size: int) -> AxisRef | None:

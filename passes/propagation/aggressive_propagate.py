@@ -1,4 +1,4 @@
-"""`sdy-aggressive-propagate`: propagate, and let the more valuable factor have an axis that two contend for."""
+"""`sdy-aggressive-propagate`: propagate, and resolve conflicts between factors in favor of the larger tensor."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,20 +19,20 @@ _STRATEGIES: dict[PropagationStrategy, tuple[Strategy, ...]] = {
 
 @dataclass(frozen=True)
 class AggressivePropagatePass(PropagationPass):
-    """Propagate shardings, deciding between the factors of an operation that want the same axis.
+    """Propagate shardings, and resolve conflicts between factors of an operation that compete for the same axis.
 
     Before::
 
         %0 = stablehlo.dot_general %lhs, %rhs, contracting_dims = [1] x [0]
 
     with `%lhs: tensor<16x8xf32>` sharded `[{"x"}, {}]` and `%rhs: tensor<8x8xf32>` sharded `[{}, {"x"}]`. After, the
-    result is sharded as the larger operand asks: `[{"x", ?}, {?}]`. The basic strategy leaves it alone.
+    result has the sharding of the larger operand: `[{"x", ?}, {?}]`. The basic strategy does not shard the result.
     """
 
     name = "sdy-aggressive-propagate"
 
     propagation_strategy: PropagationStrategy = "aggressive"
-    """Which strategies to bring to their fixed point, one after the other."""
+    """The strategies to run to their fixed points, one after the other."""
 
     def propagate(self, solver: Solver) -> None:
         self.propagate_stages(solver, ALL_STAGES)

@@ -1,8 +1,9 @@
-"""The basic strategy: propagate only what no operand or result contradicts.
+"""The basic strategy: propagate only axes that are compatible with all operands and results.
 
-For each factor, the axes that all tensors agree on, major to minor, up to the first conflict. Two kinds of conflict end
-that list: tensors that split the factor itself by different axes, and a tensor in which the axis cannot stand, because
-another factor uses it, or because it is replicated or unreduced, closed, or does not fit.
+Each factor gets the axes that all tensors agree on, major to minor, up to the first conflict. There are two kinds of
+conflict: two tensors shard the factor along different axes, or a tensor cannot be sharded along the axis: another
+factor uses it, the tensor is replicated or unreduced along it, the dimension is closed, or the axis does not divide the
+factor.
 """
 
 import math
@@ -22,9 +23,18 @@ def propagate(
     conservative: bool,
     is_elementwise: bool,
 ) -> set[int]:
-    """Extend the factor shardings in `projection`; return the positions of the tensors, results last, that changed.
+    """Extend the factor shardings in `projection` in place.
 
-    `conservative` keeps sub-axes from being propagated. Being elementwise makes no difference to this strategy.
+    Args:
+        projection: The shardings of the operands and results, by factor.
+        directions: The direction of propagation along each factor.
+        factor_sizes: The size of each factor.
+        mesh: The mesh of all axes.
+        conservative: Do not propagate sub-axes.
+        is_elementwise: Unused: this strategy treats elementwise operations like any other.
+
+    Returns:
+        The positions of the tensors whose shardings changed, operands before results.
     """
     changed: set[int] = set()
     tensors = projection.tensors
@@ -41,7 +51,7 @@ def propagate(
 def compatible_axes_without_conflicts(
     projection: ShardingProjection, factor: int, direction: Direction, factor_size: int, mesh: Mesh, conservative: bool
 ) -> Axes:
-    """The axes by which every tensor can split `factor`."""
+    """Return the axes along which every tensor can shard `factor`."""
 
     def free_prefix(axis: AxisRef, sharded_size: int) -> AxisRef | None:
         free: AxisRef | None = axis
@@ -56,14 +66,15 @@ def compatible_axes_without_conflicts(
 
 
 def is_strict_prefix(first: Axes, second: Axes) -> bool:
-    """Whether `second` begins with `first` and says more."""
+    """Return whether `first` is a prefix of `second` and differs from it."""
     return first != second and is_prefix(first, second)
 
 
 def compatible_axes(projection: ShardingProjection, factor: int, direction: Direction) -> Axes:
-    """The longest axes for `factor` that its tensors agree on, whatever else they hold.
+    """Return the longest list of axes for `factor` that its tensors agree on, ignoring their other factors.
 
-    Only the tensors that `direction` starts from may lengthen the list; the others can only contradict it.
+    Only the sources of `direction` (operands for forward, results for backward) can extend the list; the other tensors
+    can only truncate it.
     """
     if direction is Direction.NONE:
         return ()
@@ -83,13 +94,13 @@ def compatible_axes(projection: ShardingProjection, factor: int, direction: Dire
 
 
 def _agree(old: Axes, new: Axes, can_expand: bool) -> tuple[Axes, bool]:
-    """The axes that `old` and `new` agree on, and whether a further tensor may still lengthen them.
+    """Return the axes that `old` and `new` agree on, and whether further tensors can extend them.
 
-    With `can_expand` false, `new` does not lengthen `old`.
+    If `can_expand` is false, `new` does not extend `old`.
 
-        ["a"], ["a", "b"]            -> ["a", "b"], or ["a"] if it may not expand
+        ["a"], ["a", "b"]            -> ["a", "b"], or ["a"] without `can_expand`
         ["a", "b"], ["a", "c"]       -> ["a"]
-        ["a":(1)2, "b"], ["a":(1)4]  -> ["a":(1)2]: the rest of "a" would have to follow where "b" stands
+        ["a":(1)2, "b"], ["a":(1)4]  -> ["a":(1)2]: the rest of "a" conflicts with "b"
     """
     shared = min(len(old), len(new))
     agreed: list[AxisRef] = []
@@ -114,7 +125,7 @@ def _agree(old: Axes, new: Axes, can_expand: bool) -> tuple[Axes, bool]:
 
 
 def prefix_without_other_factors(axis: AxisRef, tensor: TensorFactors, factor: int) -> AxisRef | None:
-    """The major part of `axis` that no factor of `tensor` but `factor` uses."""
+    """Return the longest prefix of `axis` that no factor of `tensor` other than `factor` uses; None if it is empty."""
     free: AxisRef | None = axis
     for other, sharding in tensor.factors.items():
         if other != factor:
@@ -126,9 +137,15 @@ def prefix_without_other_factors(axis: AxisRef, tensor: TensorFactors, factor: i
 def prefix_within_factor(
     axis: AxisRef, tensor: TensorFactors, sharding: FactorSharding, sharded_size: int, factor_size: int, mesh: Mesh
 ) -> AxisRef | None:
-    """The major part of `axis` by which `tensor` can split a factor of `factor_size`, or already does.
+    """Return the longest prefix of `axis` along which `tensor` can shard a factor, or already does; None if empty.
 
-    `sharding` is what `tensor` has for the factor; the axes before `axis` make `sharded_size` parts.
+    Args:
+        axis: The axis.
+        tensor: The tensor.
+        sharding: The present sharding of the factor in `tensor`.
+        sharded_size: The product of the sizes of the axes before `axis`.
+        factor_size: The size of the factor.
+        mesh: The mesh of all axes.
     """
     free = _prefix_without(_prefix_without(axis, tensor.replicated), tensor.unreduced)
     if free is None:
@@ -159,9 +176,14 @@ def _prefix_without(axis: AxisRef | None, others: Axes) -> AxisRef | None:
 def truncate_at_conflict(
     axes: Axes, free_prefix: Callable[[AxisRef, int], AxisRef | None], mesh: Mesh, conservative: bool
 ) -> Axes:
-    """`axes` up to the first of which `free_prefix` leaves only a part, that part included.
+    """Truncate `axes` at the first conflict, and keep the compatible prefix of the axis that causes it.
 
-    `free_prefix` is given an axis and the number of parts that the axes before it make.
+    Args:
+        axes: The axes, major to minor.
+        free_prefix: Called with an axis and the product of the sizes of the axes before it; returns the prefix of the
+            axis that causes no conflict, or None.
+        mesh: The mesh of all axes.
+        conservative: Truncate before the first sub-axis.
     """
     kept: list[AxisRef] = []
     sharded_size = 1

@@ -1,4 +1,4 @@
-"""`sdy-basic-propagate`: propagate what nothing contradicts."""
+"""`sdy-basic-propagate`: propagate shardings up to the first conflict."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class BasicPropagatePass(PropagationPass):
           %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
               : tensor<8x8xf32>
 
-    Where shardings conflict, the part before the conflict is propagated.
+    If shardings conflict, the axes before the conflict are propagated.
     """
 
     name = "sdy-basic-propagate"

@@ -1,4 +1,4 @@
-"""What the numbers of a snapshot stand for in the module that it was read from."""
+"""The mapping from the numbers of a snapshot to the operations and values of its module."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,29 +11,30 @@ from sdy.ir.companions import Copies
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """The operations and values of a module, by the numbers that they have in its snapshot."""
+    """The operations and values of a module, by their numbers in its snapshot."""
 
     operations: Sequence[Operation]
-    """The module, and all that was in it."""
+    """The module operation and all nested operations."""
     values: Sequence[SSAValue | None]
-    """The value that each node holds the sharding of, first of all; None for a function's result, and node 0."""
+    """The primary value of each node, whose sharding the node holds; None for function results and node 0."""
     attributes: Sequence[dict[str, Attribute] | None]
-    """The attributes in which an operation keeps the sharding of each node, and no other; None where none does."""
+    """The attribute dictionary of each node's defining operation, if its sharding attribute holds just this node's
+    sharding; else None."""
     joined: Sequence[SSAValue]
-    """The other values in `nodes`, whose sharding is held with that of another value, or not at all."""
+    """The other values in `nodes`: values that share the node of another value, or cannot have a sharding."""
     nodes: dict[int, int]
-    """The node that holds the sharding of each value, by the value's `id`, as to hash a value is slow."""
+    """The node of each value, by the value's `id`: hashing a value is slow."""
     functions: Sequence[FuncOp]
     """The functions that have a body."""
-    given_rules: Sequence[Operation]
-    """The operations that had a sharding rule."""
+    rule_owners: Sequence[Operation]
+    """The operations that had a sharding rule attribute when the module was read."""
 
     def node_of(self, value: SSAValue) -> int | None:
-        """The node that holds the sharding of `value`, None where the module had no such value when it was read."""
+        """Return the node that holds the sharding of `value`; None if the module lacked the value when it was read."""
         return self.nodes.get(id(value))
 
     def copied(self, copies: Copies) -> "Binding":
-        """The same in a copy of the module."""
+        """Return the binding of a copy of the module."""
         values = [None if value is None else copies.of(value) for value in self.values]
         joined = [copies.of(value) for value in self.joined]
         nodes = {id(value): node for node, value in enumerate(values) if value is not None}
@@ -45,7 +46,7 @@ class Binding:
             joined,
             nodes,
             [copies.of(func) for func in self.functions],
-            [copies.of(op) for op in self.given_rules],
+            [copies.of(op) for op in self.rule_owners],
         )
 
 

@@ -1,7 +1,8 @@
-"""Directions of propagation, and the order in which operations take part.
+"""Directions of propagation, and the stages of operation-priority propagation.
 
-Propagating everything everywhere at once lets far-away decisions win over near ones. So operations join in stages:
-first those that merely pass their operand on, last broadcasts forward, each stage adding to what earlier ones allow.
+Propagating through all operations at once would let distant shardings win over near ones. So operations join in stages:
+first the pass-through operations, last the forward direction of broadcasts. Each stage adds to the directions that
+earlier stages allow.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from sdy.rule import FactorKind, OpShardingRule
 
 
 class Direction(IntFlag):
-    """Which way axes may flow along a factor; a union is `|`, an intersection `&`."""
+    """The directions in which axes propagate along a factor; `|` is the union, `&` the intersection."""
 
     NONE = 0
     FORWARD = 1
@@ -21,17 +22,17 @@ class Direction(IntFlag):
     """From results to operands."""
     BOTH = 3
 
-    # Directions are in the keys of what is remembered; the hash of a flag is that of its name, by a call.
+    # Directions are in the keys of the memoized steps, and the hash of an `IntFlag` is slow: a call into Python.
     __hash__ = int.__hash__
 
 
 class Role(Enum):
-    """What an operation is to the stages."""
+    """The class of an operation by which the stages choose its directions."""
 
     PASS_THROUGH = "pass through"
     """Elementwise operations, reshapes, transposes, data-flow edges."""
     WINDOW = "window"
-    """Reads or writes a window at a dynamic place."""
+    """Dynamic slices and dynamic update slices."""
     BROADCAST = "broadcast"
     OTHER = "other"
 
@@ -67,14 +68,14 @@ STAGES: tuple[Callable[[Role, bool, FactorKind], Direction], ...] = (
     _all_but_broadcast_forward,
     _everything,
 )
-"""What each stage allows an operation, given its role, whether it reads a tensor that others read too, and the kind of
-the factor."""
+"""The directions that each stage adds along a factor. The arguments: the operation's role, whether it reads a tensor
+that has other uses, and the kind of the factor."""
 
 ALL_STAGES = len(STAGES)
 
 
 def directions(role: Role, reuses: bool, rule: OpShardingRule, stages: int) -> tuple[Direction, ...]:
-    """The direction along each factor of `rule` when the first `stages` stages are open."""
+    """Return the direction along each factor of `rule` in the first `stages` stages."""
     return tuple(
         Direction.NONE if factor in rule.blocked_propagation else _direction(role, reuses, rule.kind(factor), stages)
         for factor in range(rule.num_factors)

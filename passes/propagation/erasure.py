@@ -1,4 +1,4 @@
-"""Erasing what is trivially dead, by number: whose turn comes by it, and who is left alone with a tensor."""
+"""Erasure of trivially dead operations during propagation, by number, and its effects on other operations."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -7,29 +7,29 @@ from sdy.passes.propagation.snapshot import DeadCode
 from sdy.passes.propagation.step import OperationKind
 
 
-class Touched(NamedTuple):
-    """What erasing an operation has touched."""
+class ErasureEffects(NamedTuple):
+    """The operations that the erasure of an operation affects."""
 
-    neighbours: list[int]
-    """Operations that define an operand which now has one user at most, to be visited again, in the order of MLIR."""
-    left_alone: list[int]
-    """The operations that now are the only user of an operand, which can let them take part earlier."""
+    definers: list[int]
+    """The operations to revisit, in MLIR's order: they define an operand that has at most one user left."""
+    sole_users: list[int]
+    """The operations that are now the only user of an operand, and may therefore join in an earlier stage."""
 
 
 class Erasure:
-    """What is dead, and what is erased, in the course of solving a snapshot once."""
+    """The dead and the erased operations while a solver runs."""
 
     def __init__(self, dead_code: DeadCode, kinds: list[OperationKind | None]) -> None:
         self.dead = set(dead_code.dead)
         """The operations that are trivially dead now."""
         self.erased: dict[int, None] = {}
-        """The operations that are erased, in order; those in another one before it."""
+        """The erased operations in order, nested operations before their parents."""
         self._code = dead_code
         self._kinds = kinds
         self._readers = [list(readers) for readers in dead_code.readers]
 
-    def erase(self, number: int) -> Touched:
-        """Erase a dead operation with all that is in it, and keep up what is dead, and the kinds of operations."""
+    def erase(self, number: int) -> ErasureEffects:
+        """Erase a dead operation with all nested operations, and update the dead operations and the kinds."""
         code = self._code
         defining: dict[int, None] = {}
         operands: dict[int, None] = {}
@@ -46,16 +46,17 @@ class Erasure:
                     defining[definer] = None
             for operand in {*code.operands[inner]}:
                 self._readers[operand] = [reader for reader in self._readers[operand] if reader != inner]
-        neighbours = [definer for definer in defining if definer not in self.erased]
-        self.dead.update(filter(self._is_dead, neighbours))
-        return Touched(neighbours, [user for operand in operands for user in self._left_alone_with(operand)])
+        definers = [definer for definer in defining if definer not in self.erased]
+        self.dead.update(filter(self._is_dead, definers))
+        return ErasureEffects(definers, [user for operand in operands for user in self._sole_user_of(operand)])
 
     def _is_dead(self, number: int) -> bool:
-        """Whether no result of an operation is read any more, of those that can be erased then."""
+        """Return whether an operation can be erased, and none of its results has a reader left."""
         results = self._code.results.get(number)
         return results is not None and not any(self._readers[result] for result in results)
 
-    def _left_alone_with(self, operand: int) -> Iterator[int]:
+    def _sole_user_of(self, operand: int) -> Iterator[int]:
+        """Yield the only user of `operand`, if there is just one, and update its kind."""
         if len(self._readers[operand]) != 1:
             return
         (number,) = self._readers[operand]

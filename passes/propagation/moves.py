@@ -1,9 +1,9 @@
-"""What a step moved: which axis went from which tensor to which other one, along which factor.
+"""The axes that a propagation step moved: from which tensor to which tensor, along which factor.
 
-A step is told by its projections, before and after. A factor whose axes grew in a tensor took them from the first
-tensor, operands before results, that had all of these axes before. The parts of an axis that go to neighbouring factors
-of one dimension count as the axis that they make up there: the reshape `([i], [j])->([ij])` with i split over
-`"x":(1)2` and j over `"x":(2)4` moves `"x"`.
+Moves are derived from the projections before and after the step. If the axes of a factor grew in a tensor, their source
+is the first tensor, operands before results, that had all of these axes before. Sub-axes that move to adjacent factors
+of one dimension are merged: the reshape `([i], [j])->([ij])` with i sharded along `"x":(1)2` and j along `"x":(2)4`
+moves `"x"`.
 """
 
 from collections.abc import Sequence
@@ -16,19 +16,19 @@ from sdy.rule import OpShardingRule, TensorMapping
 
 
 class Move(NamedTuple):
-    """The way of one axis."""
+    """An axis that a step moved from one tensor to another."""
 
     axis: AxisRef
     source: int
-    """The position of the tensor that it came from, operands first."""
+    """The position of the source tensor, operands first."""
     target: int
-    """The position of the tensor that it went to."""
+    """The position of the target tensor."""
     factor: int
-    """The factor, the minor-most where the parts of the axis go to several."""
+    """The factor; the minor-most one if several factors get sub-axes of the axis."""
 
 
 def moves(rule: OpShardingRule, before: ShardingProjection, after: ShardingProjection, mesh: Mesh) -> list[Move]:
-    """What moved between two projections by `rule`, by target."""
+    """Return the moves between two projections by `rule`, ordered by target."""
     sources = before.tensors
     return [
         move
@@ -55,7 +55,7 @@ def _moves_to(
             source = _first_with(has, factor, sources)
             if source is None:
                 continue
-            # The last of the axes that were there may have been the major part of what is there now.
+            # The last old axis may be a prefix of the axis that is there now.
             kept = len(had) - 1 if had and axes[len(had) - 1] != had[-1] else len(had)
             for axis in axes[kept:]:
                 moved.setdefault(axis, Move(axis, source, target, factor))

@@ -1,4 +1,4 @@
-"""`sdy-op-priority-propagate`: propagate through one kind of operation after the other."""
+"""`sdy-op-priority-propagate`: propagate in stages, through pass-through operations first."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from sdy.passes.propagation.solver import Solver
 
 @dataclass(frozen=True)
 class OpPriorityPropagatePass(AggressivePropagatePass):
-    """Propagate shardings in stages, simple operations before those that mix dimensions.
+    """Propagate shardings in stages, through simple operations before operations that mix dimensions.
 
     Before::
 
@@ -17,15 +17,15 @@ class OpPriorityPropagatePass(AggressivePropagatePass):
         %1 = stablehlo.add %0, %arg2
 
     with `%arg0` sharded `[{"x"}, {}]` and `%arg2` sharded `[{}, {"x"}]`. After, `%0` and `%1` are sharded
-    `[{?}, {"x", ?}]`, because additions are propagated through before matmuls.
+    `[{?}, {"x", ?}]`, because additions propagate before matmuls.
 
-    The stages, each of which adds to those before it and is brought to its fixed point, are in `directions.py`.
+    `directions.py` defines the stages. Each adds operations to the stages before it, and runs to its fixed point.
     """
 
     name = "sdy-op-priority-propagate"
 
     run_op_priority_propagation: bool = True
-    """Whether to do so in stages, rather than through all operations at once."""
+    """Propagate in stages, rather than through all operations at once."""
 
     def propagate(self, solver: Solver) -> None:
         for stages in range(1 if self.run_op_priority_propagation else ALL_STAGES, ALL_STAGES + 1):

@@ -1,4 +1,4 @@
-"""`sdy-populate-op-sharding-rules`: write each operation's sharding rule into the program."""
+"""`sdy-populate-op-sharding-rules`: attach each operation's sharding rule as an attribute."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from sdy.rules import sharding_rules
 
 @dataclass(frozen=True)
 class PopulateOpShardingRulesPass(ModulePass):
-    """Give each operation that has a sharding rule its rule as an attribute, to look at; propagation doesn't need it.
+    """Attach each operation's sharding rule as an attribute, for inspection: propagation does not need the attribute.
 
     Before::
 
@@ -28,7 +28,7 @@ class PopulateOpShardingRulesPass(ModulePass):
     name = "sdy-populate-op-sharding-rules"
 
     conservative_propagation: bool = False
-    """Whether no axis may be propagated to a dimension that it doesn't divide."""
+    """Build rules that do not propagate an axis to a dimension whose size it does not divide."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for operation, rule in sharding_rules(operations(op), self.conservative_propagation):

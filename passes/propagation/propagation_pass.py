@@ -1,4 +1,4 @@
-"""What the propagation passes share: read a snapshot of the module, solve it, write the solution."""
+"""The base class of the propagation passes: read a snapshot of the module, solve it, write the solution."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -26,30 +26,33 @@ from sdy.sharding import TensorSharding
 
 @dataclass(frozen=True)
 class PropagationPass(AnalysisPreservingPass):
-    """A pass that propagates shardings over a whole module.
+    """A pass that propagates shardings through a module.
 
-    Raises DiagnosticError for tensors without a static shape, and for tuples.
+    Raises:
+        DiagnosticError: A tensor has a dynamic shape, or a value is a tuple.
     """
 
     keep_sharding_rules: bool = False
-    """Keep the sharding rules that the module has, and those that propagation found."""
+    """Attach to each operation the sharding rule that propagation used, and keep the rules of the module."""
     module_dump_directory: str = ""
-    """Where to save the module on the way; nowhere if empty."""
+    """The directory to which intermediate modules are saved; empty to save none."""
     conservative_propagation: bool = False
     """Propagate neither sub-axes nor axes that do not divide a dimension."""
     debug_sharding_origins: bool = False
-    """Record in the module which sharding each axis comes from."""
+    """Record in the module from which of the user's shardings each axis comes."""
     debug_propagation_edge_sharding: bool = False
-    """Record in the module which step brought each axis."""
+    """Record in the module which step propagated each axis, and along which edge."""
 
     @abstractmethod
     def propagate(self, solver: Solver) -> None:
-        """Bring `solver` to its fixed point."""
+        """Run `solver` to its fixed point."""
 
     def solve(self, snapshot: Snapshot, given: Mapping[int, TensorSharding | None] | None = None) -> Solution:
-        """The shardings that propagation gives to the nodes of `snapshot`, which may be solved as often as one likes.
+        """Return the shardings of the nodes of `snapshot` after propagation.
 
-        Where nodes are `given` other shardings than they have in the module, or None, these count.
+        Args:
+            snapshot: The module's snapshot. It is not changed, and can be solved again.
+            given: Initial shardings of nodes, which override those of the module; None removes a sharding.
         """
         solver = Solver(snapshot, given)
         self.propagate(solver)
@@ -69,7 +72,7 @@ class PropagationPass(AnalysisPreservingPass):
             for rule_owner, rule in sharding_rules(operations(op), self.conservative_propagation):
                 rule_owner.attributes[SHARDING_RULE] = rule
         else:
-            _remove_rules(binding.given_rules)
+            _remove_rules(binding.rule_owners)
         history_of(op).runs.append(PropagationRun(solution, binding))
         debug_info.add_all(solution, binding)
         debug_info.write()

@@ -1,7 +1,6 @@
-"""What rounds over the same kinds of operations have in common, whatever shardings there are.
+"""Memoized results of propagation rounds that do not depend on the initial shardings.
 
-A snapshot that is solved many times goes through the same few rounds each time; what is found out here is then found
-out once.
+A snapshot that is solved many times goes through the same few rounds each time.
 """
 
 from collections import defaultdict
@@ -13,15 +12,15 @@ from sdy.passes.propagation.step import OperationKind, Outcomes, Steps, Strategy
 
 
 class Round(NamedTuple):
-    """What decides what the steps of a round do, beside the shardings."""
+    """The parameters of a round, which determine its steps together with the shardings."""
 
     strategy: Strategy
     stages: int
-    """How many are open."""
+    """The number of open stages."""
 
 
 class Rounds:
-    """The rounds over operations of these kinds."""
+    """The memoized results of the rounds over operations of these kinds."""
 
     def __init__(self, steps: Steps, kinds: Sequence[OperationKind | None]) -> None:
         self.steps = steps
@@ -31,24 +30,24 @@ class Rounds:
 
     @cached_property
     def _numbers_of_kinds(self) -> Mapping[OperationKind, Sequence[int]]:
-        found = defaultdict[OperationKind, list[int]](list)
+        numbers = defaultdict[OperationKind, list[int]](list)
         for number, kind in enumerate(self._kinds):
             if kind is not None:
-                found[kind].append(number)
-        return found
+                numbers[kind].append(number)
+        return numbers
 
     def woken(self, before: Round, now: Round) -> Sequence[int]:
-        """The operations that the round `now` is not like the one `before` to."""
-        found = self._woken.get((before, now))
-        if found is None:
-            found = self._woken[before, now] = [
+        """Return the operations whose steps can differ between the rounds `before` and `now`."""
+        woken = self._woken.get((before, now))
+        if woken is None:
+            woken = self._woken[before, now] = [
                 number
                 for kind, numbers in self._numbers_of_kinds.items()
                 if now.strategy != before.strategy or kind.directions[now.stages] != kind.directions[before.stages]
                 for number in numbers
             ]
-        return found
+        return woken
 
     def outcomes(self, now: Round) -> dict[OperationKind, Outcomes]:
-        """The steps taken in such a round, at each kind of operation that was met in one."""
+        """Return the memoized outcomes of steps in a round, by the kind of operation."""
         return self._outcomes[now]

@@ -1,4 +1,4 @@
-"""Sharding groups, whose members are always sharded alike: making them so to begin with."""
+"""Initial synchronization of sharding groups, whose members always have the same sharding."""
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -14,10 +14,10 @@ from sdy.warning_categories import LostShardingWarning
 
 
 def synchronize_groups(module: ModuleOp) -> None:
-    """Give all members of each sharding group the sharding that one of them has.
+    """Give all members of each sharding group the sharding of the member that has one.
 
-    Where members have different shardings, each gets an open sharding constraint to be the member in its place, and a
-    warning is given.
+    If members have different shardings, insert an open sharding constraint after each member, which becomes the member
+    in its place, and warn.
     """
     memberships: dict[int, list[ShardingGroupOp]] = {}
     for op in operations_of(module, ShardingGroupOp):
@@ -34,7 +34,7 @@ def synchronize_groups(module: ModuleOp) -> None:
 
 
 def _known_shardings(values: list[SSAValue]) -> list[TensorSharding]:
-    """The different shardings of `values`; of several values, those that say nothing do not count."""
+    """Return the distinct shardings of `values`; for several values, without open shardings that have no axes."""
     shardings = [sharding for value in values if (sharding := get_sharding(value)) is not None]
     if len(values) > 1:
         shardings = [sharding for sharding in shardings if any(dim.axes or dim.is_closed for dim in sharding.dims)]

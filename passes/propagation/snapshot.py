@@ -1,12 +1,11 @@
-"""What propagation knows of a module: numbers and plain values, read once, and never changed.
+"""The propagation problem of a module: an immutable snapshot of numbers and plain values.
 
-Operations are numbered in the order of the text, from the module on, each before what is in it. *Nodes* are the places
-that hold a sharding: a result, a function's argument or result, or the data-flow edge that holds the one sharding of
-all the values that it joins. Node 0 stands for the values that cannot have a sharding, such as the arguments of a
-reduction's body.
+Operations are numbered in pre-order, beginning with the module. A *node* is a place that holds a sharding: an operation
+result, a function argument or result, or a data-flow edge, which holds one sharding for all the values that it joins.
+Node 0 stands for the values that cannot have a sharding, such as the arguments of a reduction's body.
 
-No operation is kept here, so that a snapshot outlives its module, and may be solved again and again. What the numbers
-stand for in the module is in `binding.py`.
+A snapshot refers to no operation, so it outlives its module, and can be solved many times. `binding.py` maps its
+numbers to the operations and values of the module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,22 +29,22 @@ class FunctionNodes(NamedTuple):
 
 
 class Return(NamedTuple):
-    """A value that the main function returns, tied to the function's result."""
+    """A value that the main function returns, and the function result that shares its sharding."""
 
     kind: OperationKind
     tensors: tuple[int, int]
 
 
 class Sibling(NamedTuple):
-    """A value that is defined with another one."""
+    """A value whose defining operation or block defines other values too."""
 
     node: int
     rank: int
-    """The number of its dimensions."""
+    """The number of dimensions."""
 
 
 class Route(NamedTuple):
-    """Operations that the change of a node reaches while none of `through` is erased, and all of `instead_of` are."""
+    """Operations to visit after a node changes, if none of `through` is erased and all of `instead_of` are."""
 
     operations: tuple[int, ...]
     through: tuple[int, ...] = ()
@@ -53,86 +52,86 @@ class Route(NamedTuple):
 
 
 class KindsByUse(NamedTuple):
-    """Which kind an operation with a rule is; None where there is nothing to propagate."""
+    """The kind of an operation with a rule, by the uses of its operands; None if nothing propagates through it."""
 
     alone: OperationKind | None
-    """What it is if it is the only one to read each of its operands, scalars aside."""
+    """The kind if each operand, scalars aside, has no other use."""
     reusing: OperationKind | None
-    """What it is if it reads a tensor that is read elsewhere too: the same where that makes no difference."""
+    """The kind if some operand has another use; identical to `alone` if that makes no difference."""
 
 
 class User(NamedTuple):
-    """An operation that may be left alone with a value, which can let it take part earlier."""
+    """An operation that may become the only user of its operands when others are erased, and join an earlier stage."""
 
     kinds: KindsByUse
     always_reuses: bool
-    """Whether it reads a tensor that is read elsewhere too, whatever is erased."""
+    """True if some operand has another use that is never erased."""
     operands: tuple[int, ...]
-    """The other tensors that it reads, scalars aside, by the numbers of values in `DeadCode`."""
+    """The other operands, scalars aside, by their value numbers in `DeadCode`."""
 
 
 @dataclass(frozen=True, eq=False)
 class DeadCode:
-    """The operations that are trivially dead, or will be when others are erased, with all that is in them.
+    """The operations that are trivially dead, or become so when others are erased, with their nested operations.
 
-    The values that they read have numbers of their own here.
+    The values that these operations read are numbered separately here.
     """
 
     dead: Sequence[int]
-    """The operations that are trivially dead to begin with."""
+    """The operations that are trivially dead before propagation."""
     sizes: Mapping[int, int]
-    """For each operation that may be erased, how many there are in it, itself included."""
+    """For each operation that may be erased, the number of operations nested in it, itself included."""
     operands: Mapping[int, tuple[int, ...]]
     """The values that each of these operations reads."""
     results: Mapping[int, tuple[int, ...]]
-    """The values that each of these operations defines, of those that are read."""
+    """The numbered values that each of these operations defines."""
     definers: Sequence[int | None]
-    """The operation that defines each value; None for arguments."""
+    """The operation that defines each value; None for block arguments."""
     readers: Sequence[tuple[int, ...]]
-    """The operations that read each value, one as often as it does."""
+    """The operations that read each value, once per use."""
     users: Mapping[int, User]
-    """Those of the readers that anything is propagated through."""
+    """The readers through which shardings propagate."""
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A module as propagation sees it; sequences are indexed by the numbers of operations, or of nodes."""
+    """The propagation problem of a module; sequences are indexed by operation number or by node."""
 
     meshes: Mapping[str, Mesh]
     given: Mapping[int, TensorSharding]
-    """The shardings that nodes have."""
+    """The initial shardings of nodes, by node."""
     kinds: Sequence[OperationKind | None]
-    """What a step does at each operation; None where nothing is propagated."""
+    """The kind of each operation, which determines its step; None if nothing propagates through the operation."""
     tensors: Sequence[Sequence[int]]
     """The nodes of each operation's operands, then of its results."""
     readers: Sequence[Sequence[int]]
-    """The operations that the sharding of each node matters to.
+    """The operations whose steps read the sharding of each node.
 
-    In the order in which Shardy goes on to them, last to first: what defines the node's value, then what uses it, in
-    the order of the use list, which starts with the latest. In any order where there are two alone, of which one is
-    what changes the node, and of nodes with a route.
+    They are in the reverse of the order in which Shardy visits them: the definer of the node's value, then its users
+    in the order of the use list, which begins with the latest use. The order is arbitrary for nodes with a route, and
+    for nodes with two readers: one reader changes the node, so only the other is revisited.
     """
     routes: Mapping[int, Sequence[Route]]
-    """What is to be visited again when a node changes whose change may reach more than its readers, or more nodes than
-    itself; in the order of `readers`. `UNSHARDABLE` is among them."""
+    """The operations to revisit when a node changes, for nodes whose change affects more than their readers, or more
+    nodes than themselves; in the order of `readers`. `UNSHARDABLE` is one of them."""
     siblings: Mapping[int, Sequence[Sibling]]
-    """The values that are defined with a node's, itself included, where there are several: they keep their shardings
-    together, so that one cannot have a sharding without the others."""
+    """The values defined together with a node's value, itself included, if there are several: one attribute holds their
+    shardings, so either all of them have one or none."""
     groups: Mapping[int, Sequence[int]]
-    """The nodes that are always to have the sharding of a node, itself included."""
+    """The nodes in the same sharding group as a node, itself included."""
     functions: Sequence[FunctionNodes]
     """The functions that have a body."""
     main: int | None
-    """The index in `functions` of the main one."""
+    """The index of the main function in `functions`."""
     returns: Sequence[Return]
     dead_code: DeadCode
 
     @property
     def num_nodes(self) -> int:
-        """How many nodes there are, node 0 included."""
+        """The number of nodes, node 0 included."""
         return len(self.readers)
 
     def group(self, node: int) -> tuple[int, ...]:
-        """`node`, and then the others that are always to have its sharding."""
+        """Return `node`, followed by the other nodes of its sharding group."""
         members = self.groups.get(node)
         return (node, *(member for member in members if member != node)) if members else (node,)

@@ -1,19 +1,20 @@
-"""Solving a snapshot, to the fixed point: visit operations until no step changes a sharding.
+"""The fixed-point solver: visit operations until no step changes a sharding.
 
-Where shardings contend, who comes first wins, so that the order of visits is part of the result. It is that of MLIR's
-greedy rewrite driver going top down, which Shardy uses: all operations are put on a stack, the first of the module on
-top; the top one is taken and visited; what its step changed is put on the stack, unless it is there already. The
-visited operation itself is not put back.
+If shardings conflict, the first to arrive wins, so the result depends on the order of visits. The solver follows the
+order of MLIR's top-down greedy rewrite driver, which Shardy uses. The driver puts all operations on a stack, the
+module's first operation on top. It pops and visits one operation after the other, and pushes the operations affected by
+a changed sharding, unless they are on the stack already. The visited operation itself is not pushed.
 
-Two things keep that short. The part of the stack that is still as it was at the start is not stored: it is the
-operations past `position`. And an operation is passed over when none of its tensors has a sharding, or when a visit
-would surely set nothing: none of their shardings, and none of its directions, changed since its last visit, or that
-visit itself changed them and left nothing to do. So it is for most in all rounds but the first.
+Two optimizations keep this fast. The solver does not store the initial stack: all operations past `position` are still
+on it. And it skips an operation if none of its tensors has a sharding, or if a visit is known to change nothing:
+neither the shardings nor the directions changed since its last visit, or only that visit changed them and left nothing
+to do. In all rounds but the first, most operations are skipped.
 
-The driver also erases operations that are trivially dead, and so do we: it takes uses away from their operands, and
-who reads a tensor alone is propagated through earlier.
+The driver erases trivially dead operations, and so does the solver: an erasure removes uses, and an operation that is
+the only user of its operands takes part in an earlier stage.
 
-All that is asked is the snapshot, which stays as it is: it can be solved for other shardings, without the module.
+The solver reads only the snapshot and does not change it: a snapshot can be solved for other initial shardings without
+its module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,19 +26,20 @@ from sdy.passes.propagation.erasure import Erasure
 from sdy.passes.propagation.rounds import Round, Rounds
 from sdy.passes.propagation.snapshot import UNSHARDABLE, Snapshot
 from sdy.passes.propagation.solution import LogEntry, Solution
-from sdy.passes.propagation.step import NO_SHARDING, Strategy, remembered_steps
+from sdy.passes.propagation.step import NO_SHARDING, Strategy, memoized_steps
 from sdy.sharding import TensorSharding
 
 _BARE, _STALE, _DONE = None, True, False
-"""What an operation is to the next visit: without a sharding around it; to be visited, which alone is true; with
-nothing left to do."""
+"""The state of an operation: no tensor has a sharding; to be visited (the only true value); at its fixed point."""
 
 
 class Solver:
-    """The shardings of a snapshot's nodes as they grow, round by round.
+    """The evolving shardings of a snapshot's nodes, round by round.
 
-    Where nodes are `given` other shardings than the snapshot has, or None, these count. `rounds` are those of an
-    earlier solver of the snapshot, as it was at first, with what it has found out.
+    Args:
+        snapshot: The snapshot to solve.
+        given: Initial shardings of nodes, which override those of the snapshot; None removes a sharding.
+        rounds: The memoized results of an earlier solver of the same snapshot, before any erasure.
     """
 
     def __init__(
@@ -49,31 +51,32 @@ class Solver:
         self.snapshot = snapshot
         changed = {**snapshot.given, **(given or {})}
         self.given = {node: sharding for node, sharding in changed.items() if sharding is not None}
-        """The shardings that nodes have to begin with."""
-        self._rounds = rounds or Rounds(remembered_steps(snapshot.meshes), snapshot.kinds)
+        """The initial shardings of nodes."""
+        self._rounds = rounds or Rounds(memoized_steps(snapshot.meshes), snapshot.kinds)
         self.steps = self._rounds.steps
         self.visits = 0
-        """How many visits of operations it took so far."""
+        """The number of visits of operations so far."""
         self._numbers = [NO_SHARDING] * snapshot.num_nodes
         """The number of each node's sharding."""
         self._kinds = list(snapshot.kinds)
-        """What a step does at each operation, which erasures may change."""
+        """The kind of each operation, which erasures may change."""
         self._kinds_changed = False
         self._erasure = Erasure(snapshot.dead_code, self._kinds)
         self._log: list[LogEntry] = []
-        """What is only asked for by those who want an explanation is left to be found then: to put it aside is slow."""
+        """The visits that changed shardings. Moves are derived from it only when an explanation is requested: to record
+        them here would be slow."""
         self._milestones: list[tuple[int, Solution]] = []
         self._assigned = 0
-        """How many shardings came from elsewhere than propagation."""
+        """The number of calls of `assign`, which set shardings that no step propagated."""
         self._state: list[bool | None] = [_BARE] * len(self._kinds)
-        """What each operation is to the next visit: `_BARE`, `_STALE` or `_DONE`."""
+        """The state of each operation: `_BARE`, `_STALE` or `_DONE`."""
         for node, sharding in self.given.items():
             self.assign(node, sharding)
         for number in snapshot.dead_code.dead:
             self._state[number] = _STALE
         self._last_round: Round | None = None
         self._settled_returns: tuple[Strategy, int, int] | None = None
-        """When returns were found to have nothing to do."""
+        """The strategy, log length and `_assigned` at which the returns last were at their fixed point."""
         self._returned = [value for _, (value, _) in snapshot.returns]
         self._results = [result for _, (_, result) in snapshot.returns]
         self._reached: dict[int, tuple[int, ...]] = {}
@@ -83,32 +86,32 @@ class Solver:
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The present sharding of each node, by its number in `steps`."""
+        """The current sharding of each node, by its number in `steps`."""
         return self._numbers
 
     def sharding(self, node: int) -> TensorSharding | None:
-        """The present sharding of `node`."""
+        """Return the current sharding of `node`."""
         return self.steps.shardings[self._numbers[node]]
 
     def assign(self, node: int, sharding: TensorSharding) -> None:
-        """Give `node` a sharding that does not come from propagation."""
+        """Set the sharding of `node` to one that no step propagated."""
         self._numbers[node] = self.steps.number(sharding)
         self._assigned += 1
         self._make_readers_stale(node)
 
     def run(self, strategy: Strategy, stages: int) -> None:
-        """Propagate with `strategy` through the operations that the first `stages` stages allow, as far as it goes."""
+        """Propagate with `strategy`, in the directions that the first `stages` stages allow, to the fixed point."""
         self._wake(strategy, stages)
         self._visit_returns(strategy)
         self._visit_operations(strategy, stages)
         self._visit_returns(strategy)
 
     def add_milestone(self, priority: int) -> None:
-        """Keep the solution so far, as what it was when this priority was done."""
+        """Save the current solution as the one after `priority`."""
         self._milestones.append((priority, self.solution()))
 
     def solution(self) -> Solution:
-        """The solution so far."""
+        """Return the current solution."""
         return Solution(
             self.snapshot,
             tuple(map(self.steps.shardings.__getitem__, self._numbers)),
@@ -125,7 +128,7 @@ class Solver:
             state[reader] = _STALE
 
     def _wake(self, strategy: Strategy, stages: int) -> None:
-        """Make stale the operations to which this round is not like the last."""
+        """Mark the operations stale whose steps in this round can differ from the last round."""
         last_round, this_round = self._last_round, Round(strategy, stages)
         self._last_round = this_round
         if last_round is None:
@@ -143,14 +146,14 @@ class Solver:
         if now == self._settled_returns:
             return
         number_of = self._numbers.__getitem__
-        # Between tensors that are split alike nothing moves.
+        # Nothing propagates between tensors with equal shardings.
         are_different = map(ne, map(number_of, self._returned), map(number_of, self._results))
-        taken = self._rounds.outcomes(Round(strategy, ALL_STAGES))
+        outcomes_by_kind = self._rounds.outcomes(Round(strategy, ALL_STAGES))
         for index, (kind, tensors) in compress(enumerate(self.snapshot.returns), are_different):
             shardings = number_of(tensors[0]), number_of(tensors[1])
-            outcome = taken[kind].get(shardings) if kind in taken else None
+            outcome = outcomes_by_kind[kind].get(shardings) if kind in outcomes_by_kind else None
             if outcome is None:
-                taken[kind] = self.steps.taken(kind, strategy, ALL_STAGES)
+                outcomes_by_kind[kind] = self.steps.outcomes(kind, strategy, ALL_STAGES)
                 outcome = self.steps.step(kind, strategy, ALL_STAGES, shardings)
             sets, _, _ = outcome
             if sets:
@@ -162,13 +165,13 @@ class Solver:
             self._settled_returns = now
 
     def _visit_operations(self, strategy: Strategy, stages: int) -> None:
-        """Written to be fast: this loop goes round once for each visit."""
+        """Visit operations until none is stale. Optimized: the loop body runs once per visit."""
         snapshot, numbers, state, stack, stacked = self.snapshot, self._numbers, self._state, self._stack, self._stacked
         kinds, tensors_of, readers_of, routes = self._kinds, snapshot.tensors, snapshot.readers, snapshot.routes
         dead = self._erasure.dead
         number_of, log, push = numbers.__getitem__, self._log.append, stack.append
-        taken = self._rounds.outcomes(Round(strategy, stages))
-        # What becomes stale on the way is found too, if it is not passed yet.
+        outcomes_by_kind = self._rounds.outcomes(Round(strategy, stages))
+        # `compress` is lazy: it also yields operations ahead that become stale during the loop.
         stale = compress(range(len(kinds)), state)
         here = -1
         visits = 0
@@ -193,7 +196,7 @@ class Solver:
             if kind is None:
                 continue
             tensors = tensors_of[number]
-            # Most operations have three or two tensors, and to write these out takes a third of the time.
+            # Most operations have two or three tensors; unrolling these cases takes a third of the time.
             match len(tensors):
                 case 3:
                     one, two, three = tensors
@@ -203,9 +206,9 @@ class Solver:
                     shardings = numbers[one], numbers[two]
                 case _:
                     shardings = (*map(number_of, tensors),)
-            outcomes = taken.get(kind)
+            outcomes = outcomes_by_kind.get(kind)
             if outcomes is None:
-                outcomes = taken[kind] = self.steps.taken(kind, strategy, stages)
+                outcomes = outcomes_by_kind[kind] = self.steps.outcomes(kind, strategy, stages)
             outcome = outcomes.get(shardings)
             if outcome is None:
                 outcome = self.steps.step(kind, strategy, stages, shardings)
@@ -233,22 +236,22 @@ class Solver:
         self.visits += visits
 
     def _push_reached(self, node: int, visited: int) -> None:
-        """Put what the change of `node` reaches on the stack, other than the visited operation."""
+        """Push the operations that the change of `node` affects, other than the visited operation."""
         for number in self._reached_from(node):
             if number != visited:
                 self._push(number)
 
     def _reached_from(self, node: int) -> tuple[int, ...]:
-        """What the change of `node` reaches, as it was when this was first asked for."""
-        found = self._reached.get(node)
-        if found is None:
+        """Return the operations that a change of `node` affects, as of the first call for `node`."""
+        affected = self._reached.get(node)
+        if affected is None:
             erased = self._erasure.erased
             reached: dict[int, None] = {}
             for operations, through, instead_of in self.snapshot.routes.get(node, ()):
                 if all(number in erased for number in instead_of) and not any(number in erased for number in through):
                     reached.update(dict.fromkeys(operations))
-            found = self._reached[node] = tuple(reached)
-        return found
+            affected = self._reached[node] = tuple(reached)
+        return affected
 
     def _push(self, number: int) -> None:
         if number <= self._position and not self._stacked[number]:
@@ -265,7 +268,7 @@ class Solver:
             self._open_siblings(node)
 
     def _open_siblings(self, node: int) -> None:
-        """Give the values that keep their shardings with that of `node` open ones, where they have none."""
+        """Give each sibling of `node` without a sharding an open one."""
         sharding = self.sharding(node)
         assert sharding is not None
         for sibling in self.snapshot.siblings.get(node, ()):
@@ -273,11 +276,11 @@ class Solver:
                 self.assign(sibling.node, TensorSharding.replicated_open(sharding.mesh, sibling.rank))
 
     def _erase(self, number: int) -> None:
-        touched = self._erasure.erase(number)
+        effects = self._erasure.erase(number)
         self._kinds_changed = True
-        for user in touched.left_alone:
+        for user in effects.sole_users:
             self._state[user] = _STALE
-        for neighbour in touched.neighbours:
-            if neighbour in self._erasure.dead:
-                self._state[neighbour] = _STALE
-            self._push(neighbour)
+        for definer in effects.definers:
+            if definer in self._erasure.dead:
+                self._state[definer] = _STALE
+            self._push(definer)

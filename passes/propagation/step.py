@@ -1,8 +1,8 @@
-"""One step: what an operation does to the shardings around it.
+"""One propagation step: the update of the shardings of an operation's operands and results.
 
-The step is a pure function of the kind of operation, the strategy, the stages that are open, and the shardings of the
-operation's tensors. Shardings are numbered, so that those are a few small integers, and what a step makes of them is
-remembered: the layers of a model repeat the same few hundred steps, and so do the modules that a process compiles.
+A step is a pure function of the operation's kind, the strategy, the open stages, and the shardings of the operation's
+tensors. Shardings are numbered, so these inputs are a few small integers, and steps are memoized: the layers of a model
+repeat the same few hundred steps, and so do the modules that a process compiles.
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -30,72 +30,73 @@ SetSharding = tuple[int, int]
 """The position of a tensor, operands first, and the number of its new sharding."""
 
 
-class Occasion(NamedTuple):
-    """When a step does what it does: in rounds like this one, when the tensors have these shardings."""
+class StepInputs(NamedTuple):
+    """The inputs of a step besides the kind of the operation."""
 
     strategy: Strategy
     stages: int
+    """The number of open stages."""
     before: tuple[int, ...]
-    """The numbers of the shardings."""
+    """The numbers of the tensors' shardings before the step."""
 
 
-Outcome = tuple[tuple[SetSharding, ...], bool, Occasion]
-"""What a step sets, operands first; whether one more step would surely set nothing; and when that is so."""
+Outcome = tuple[tuple[SetSharding, ...], bool, StepInputs]
+"""The shardings that a step sets, operands first; whether the next step is known to set none; and the step's inputs."""
 
 Outcomes = dict[tuple[int, ...], Outcome]
-"""What steps do, by the numbers of the shardings of the operation's tensors."""
+"""The outcomes of steps, by the numbers of the tensors' shardings."""
 
 NO_SHARDING = 0
-"""The number of no sharding at all."""
+"""The number that stands for the absence of a sharding."""
 
 
 @dataclass(frozen=True, eq=False)
 class OperationKind:
-    """Everything about an operation that decides what a step does, save the shardings; compared by identity."""
+    """The properties of an operation that determine its steps, together with the shardings; compared by identity."""
 
     rule: OpShardingRule
     role: Role = Role.PASS_THROUGH
     reuses: bool = False
-    """Whether the operation reads a tensor that is read elsewhere too."""
+    """True if the operation reads a tensor that has other uses."""
     is_elementwise: bool = False
     conservative: bool = False
     direction: Direction | None = None
-    """The direction that a barrier allows at all stages; None where the stages decide."""
+    """The direction that a propagation barrier allows in all stages; None if the stages determine it."""
     from_target: Callable[[TensorSharding], TensorSharding] | None = None
-    """How the last tensor's sharding looks from the others, where they are on two sides of a manual computation."""
+    """Converts the last tensor's sharding to the other tensors' side of a manual computation's boundary."""
     to_target: Callable[[TensorSharding], TensorSharding] | None = None
     """The inverse of `from_target`."""
 
     @cached_property
     def directions(self) -> tuple[tuple[Direction, ...], ...]:
-        """The direction along each factor, for each number of open stages from 0 on."""
+        """The direction along each factor, indexed by the number of open stages."""
         if self.direction is not None:
             return ((self.direction,) * self.rule.num_factors,) * (ALL_STAGES + 1)
         return tuple(directions(self.role, self.reuses, self.rule, stages) for stages in range(ALL_STAGES + 1))
 
 
-_MOST = 2**16
-"""So many steps are remembered before all are forgotten, so that a process that lives long does not grow."""
+_MAX_STEPS = 2**16
+"""The number of memoized steps above which all are dropped, which bounds the memory of a long-lived process."""
 
 
 @dataclass
 class Steps:
-    """The numbered shardings of modules with the same meshes, and the steps taken so far."""
+    """The numbered shardings of all modules with the same meshes, and the memoized steps."""
 
     meshes: Mapping[str, Mesh]
     shardings: list[TensorSharding | None] = field(default_factory=lambda: [None])
     """Sharding by number."""
     count: int = 0
-    """How many steps are remembered."""
+    """The number of memoized steps."""
     _numbers: dict[TensorSharding, int] = field(default_factory=dict[TensorSharding, int])
     _numbering: Lock = field(default_factory=Lock)
-    _taken: MutableMapping[OperationKind, dict[tuple[Strategy, tuple[Direction, ...]], Outcomes]] = field(
+    _outcomes: MutableMapping[OperationKind, dict[tuple[Strategy, tuple[Direction, ...]], Outcomes]] = field(
         default_factory=WeakKeyDictionary[OperationKind, dict[tuple[Strategy, tuple[Direction, ...]], Outcomes]]
     )
-    """Weak, as a kind that only one operation has leads to it, and so to its module."""
+    """Weak: the kind of a two-sided edge belongs to a single operation, and refers to it and so to its module."""
 
     def number(self, sharding: TensorSharding | None) -> int:
-        """The number of `sharding`, a new one if it has not been met before."""
+        """Return the number of `sharding`, allocating one for a new sharding."""
         if sharding is None:
             return NO_SHARDING
         number = self._numbers.get(sharding)
@@ -107,7 +108,11 @@ class Steps:
         return number
 
     def mesh_of(self, sharding: TensorSharding) -> Mesh:
-        """The mesh that `sharding` refers to. Raises DiagnosticError where the module has none of that name."""
+        """Return the mesh that `sharding` refers to.
+
+        Raises:
+            DiagnosticError: The module has no mesh of that name.
+        """
         if isinstance(sharding.mesh, Mesh):
             return sharding.mesh
         if sharding.mesh not in self.meshes:
@@ -115,9 +120,10 @@ class Steps:
         return self.meshes[sharding.mesh]
 
     def common_mesh(self, shardings: Sequence[TensorSharding | None]) -> str | Mesh | None:
-        """How the first sharding that has axes names its mesh; None if there are no shardings, or several meshes.
+        """Return the mesh of all `shardings`, by name or inline as the first of them refers to it.
 
-        Empty meshes give way to any other.
+        Shardings on an empty mesh are compatible with any mesh. Returns None if there are no shardings, or if their
+        meshes differ.
         """
         name: str | Mesh | None = None
         mesh = Mesh()
@@ -132,13 +138,13 @@ class Steps:
         return name
 
     def step(self, kind: OperationKind, strategy: Strategy, stages: int, shardings: tuple[int, ...]) -> Outcome:
-        """What a visit of an operation of `kind` does when its tensors have `shardings`."""
-        taken = self.taken(kind, strategy, stages)
-        outcome = taken.get(shardings)
+        """Return the outcome of a step at an operation of `kind` whose tensors have `shardings`; memoized."""
+        outcomes = self.outcomes(kind, strategy, stages)
+        outcome = outcomes.get(shardings)
         if outcome is None:
             sets = self._sets(kind, strategy, kind.directions[stages], shardings)
             settles = not sets or self._settles(kind, strategy, stages, shardings, sets)
-            outcome = taken[shardings] = sets, settles, Occasion(strategy, stages, shardings)
+            outcome = outcomes[shardings] = sets, settles, StepInputs(strategy, stages, shardings)
             self.count += 1
         return outcome
 
@@ -150,39 +156,39 @@ class Steps:
         before: tuple[int, ...],
         sets: tuple[SetSharding, ...],
     ) -> bool:
-        """Whether a step that `sets` shardings leaves nothing to do for the next one."""
+        """Return whether the next step is known to set nothing after one that `sets` these shardings."""
         new = dict(sets)
         after = tuple(new.get(position, number) for position, number in enumerate(before))
-        # Operands that look alike may be one tensor, which cannot come to look different from itself.
+        # Operands with equal shardings may be the same tensor, to which the step cannot give two shardings.
         operands = {*islice(zip(before, after, strict=True), len(kind.rule.operands))}
         if len(operands) > len({old for old, _ in operands}):
             return False
         sets_more, _, _ = self.step(kind, strategy, stages, after)
         return not sets_more
 
-    def taken(self, kind: OperationKind, strategy: Strategy, stages: int) -> Outcomes:
-        """The steps taken so far at operations of `kind` in rounds that are alike to them."""
-        return self._taken.setdefault(kind, {}).setdefault((strategy, kind.directions[stages]), {})
+    def outcomes(self, kind: OperationKind, strategy: Strategy, stages: int) -> Outcomes:
+        """Return the memoized steps of `kind` with these directions."""
+        return self._outcomes.setdefault(kind, {}).setdefault((strategy, kind.directions[stages]), {})
 
-    def moves(self, kind: OperationKind, occasion: Occasion) -> list[Move]:
-        """What moved in a step that set something, taken once more."""
-        old = self.as_seen(kind, occasion.before)
+    def moves(self, kind: OperationKind, inputs: StepInputs) -> list[Move]:
+        """Repeat a step that changed shardings, and return its moves."""
+        old = self.source_side_shardings(kind, inputs.before)
         mesh_name = self.common_mesh(old)
         assert mesh_name is not None
         mesh = self.mesh(mesh_name)
         before, after = project(kind.rule, old, mesh), project(kind.rule, old, mesh)
-        _propagate(kind, occasion.strategy, kind.directions[occasion.stages], after, mesh)
+        _propagate(kind, inputs.strategy, kind.directions[inputs.stages], after, mesh)
         return moves(kind.rule, before, after, mesh)
 
-    def as_seen(self, kind: OperationKind, numbers: Sequence[int]) -> list[TensorSharding | None]:
-        """The shardings of an operation's tensors as they look from one side of it."""
-        seen = [self.shardings[number] for number in numbers]
-        if kind.from_target and seen[-1] is not None:
-            seen[-1] = kind.from_target(seen[-1])
-        return seen
+    def source_side_shardings(self, kind: OperationKind, numbers: Sequence[int]) -> list[TensorSharding | None]:
+        """Return the shardings of an operation's tensors, the target's converted to the sources' side of the edge."""
+        shardings = [self.shardings[number] for number in numbers]
+        if kind.from_target and shardings[-1] is not None:
+            shardings[-1] = kind.from_target(shardings[-1])
+        return shardings
 
     def mesh(self, name: str | Mesh) -> Mesh:
-        """The mesh that a sharding names so."""
+        """Resolve a sharding's reference to its mesh."""
         return self.meshes[name] if isinstance(name, str) else name
 
     def _sets(
@@ -190,7 +196,7 @@ class Steps:
     ) -> tuple[SetSharding, ...]:
         if not any(numbers) or not any(directions):
             return ()
-        old = self.as_seen(kind, numbers)
+        old = self.source_side_shardings(kind, numbers)
         mesh_name = self.common_mesh(old)
         if mesh_name is None:
             return ()
@@ -216,12 +222,12 @@ class Steps:
 _steps: dict[tuple[tuple[str, Mesh], ...], Steps] = {}
 
 
-def remembered_steps(meshes: Mapping[str, Mesh]) -> Steps:
-    """The steps of modules with these meshes, by name, with those taken in earlier modules of the process."""
+def memoized_steps(meshes: Mapping[str, Mesh]) -> Steps:
+    """Return the steps memoized in this process for modules with these meshes, by mesh name."""
     key = tuple(sorted(meshes.items()))
     steps = _steps.get(key)
-    if steps is None or steps.count > _MOST:
-        if sum(each.count for each in _steps.values()) > _MOST:
+    if steps is None or steps.count > _MAX_STEPS:
+        if sum(each.count for each in _steps.values()) > _MAX_STEPS:
             _steps.clear()
         steps = _steps[key] = Steps(meshes)
     return steps

@@ -1,4 +1,4 @@
-"""`sdy-user-priority-propagate`: propagate the shardings of one priority after the other."""
+"""`sdy-user-priority-propagate`: propagate the shardings of one user priority after the other."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from sdy.text import context
 
 @dataclass(frozen=True)
 class UserPriorityPropagatePass(OpPriorityPropagatePass):
-    """Propagate shardings in the order of the priorities that the user gave to dimensions, 0 first.
+    """Propagate dimension shardings in the order of their user priorities, 0 first.
 
     Before::
 
@@ -27,14 +27,15 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
 
     with `%arg0` sharded `[{"x"}p1, {}]` and `%arg1` sharded `[{}, {"x"}p0]`. After, `%0` is sharded `[{?}, {"x", ?}]`.
 
-    A dimension is closed and empty, and its axes are replicated, until the turn of its priority comes. No priorities
-    are left in the end.
+    Until its priority is reached, a dimension is closed and empty, and its axes are explicitly replicated. The pass
+    removes all priorities.
     """
 
     name = "sdy-user-priority-propagate"
 
     dump_index: int = 0
-    """The number that the files in `module_dump_directory`, one after each priority but the last, start with."""
+    """The prefix of the file names in `module_dump_directory`, to which the pass saves the module after each priority
+    but the last."""
 
     def propagate(self, solver: Solver) -> None:
         given = solver.given
@@ -43,15 +44,15 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
             if sharding in ranked:
                 solver.assign(node, _initial(sharding, solver.steps.mesh_of(sharding)))
         super().propagate(solver)
-        done = 0
+        last_priority = 0
         for priority in sorted({priority for sharding in ranked for priority in _later_priorities(sharding)}):
-            solver.add_milestone(done)
+            solver.add_milestone(last_priority)
             for node, sharding in given.items():
                 present = solver.sharding(node)
                 if present is not None and priority in _later_priorities(sharding):
                     solver.assign(node, _with_priority(present, sharding, priority))
             super().propagate(solver)
-            done = priority
+            last_priority = priority
 
     def write(self, solution: Solution, binding: Binding, module: ModuleOp) -> None:
         written = None
@@ -68,7 +69,7 @@ def _later_priorities(sharding: TensorSharding) -> Iterator[int]:
 
 
 def _initial(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
-    """`sharding` without the dimensions of later priorities, whose axes are kept from being used elsewhere."""
+    """Remove the dimension shardings of priorities after 0; their axes are replicated so that none propagates."""
     later = [axis for dim in sharding.dims if dim.priority_or_default for axis in dim.axes]
     return replace(
         sharding,
@@ -78,7 +79,7 @@ def _initial(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
 
 
 def _with_priority(present: TensorSharding, given: TensorSharding, priority: int) -> TensorSharding:
-    """`present` with the dimensions of `priority` as they were given."""
+    """Restore the dimension shardings of `priority` from `given`."""
     due = [dim.priority_or_default == priority for dim in given.dims]
     axes = {axis for dim, is_due in zip(given.dims, due, strict=True) if is_due for axis in dim.axes}
     return replace(

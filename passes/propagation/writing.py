@@ -1,4 +1,4 @@
-"""Writing a solution into the module that its snapshot was read from."""
+"""Write a solution to the module that its snapshot was read from."""
 
 from collections.abc import Sequence
 from itertools import compress
@@ -18,16 +18,19 @@ from sdy.sharding import TensorSharding
 
 
 def write(solution: Solution, binding: Binding, since: Solution | None = None) -> None:
-    """Erase what is dead in the module, and give its tensors their shardings.
+    """Erase the dead operations of the module, and set the shardings of its tensors.
 
-    The module is as it was when its snapshot was read, or as `since`, a milestone of the solution, was written to it.
+    Args:
+        solution: The solution to write.
+        binding: The operations and values of the module.
+        since: The milestone of the solution that the module has now; None if it is unchanged since it was read.
     """
     for number in solution.erased if since is None else solution.erased[len(since.erased) :]:
         operation = binding.operations[number]
         operation.operands = ()
         erase(operation)
     shardings = solution.shardings
-    before = _given(solution.snapshot, solution.steps) if since is None else since.shardings
+    before = _initial_shardings(solution.snapshot, solution.steps) if since is None else since.shardings
     is_changed = [*map(is_not, shardings, before)]
     for func, nodes in zip(binding.functions, solution.snapshot.functions, strict=True):
         if any(is_changed[node] for node in nodes.arguments):
@@ -36,22 +39,22 @@ def write(solution: Solution, binding: Binding, since: Solution | None = None) -
             set_func_result_shardings(func, [shardings[node] for node in nodes.results])
         for node in (*nodes.arguments, *nodes.results):
             is_changed[node] = False
-    # All other nodes have a value, and no sharding is ever taken away.
-    values, given = cast(Sequence[SSAValue], binding.values), cast(Sequence[TensorSharding], shardings)
-    made: dict[int, TensorShardingPerValueAttr] = {}
-    for value, attributes, sharding in compress(zip(values, binding.attributes, given, strict=True), is_changed):
+    # All other changed nodes have a value and a sharding: propagation never removes a sharding.
+    values, changed = cast(Sequence[SSAValue], binding.values), cast(Sequence[TensorSharding], shardings)
+    interned: dict[int, TensorShardingPerValueAttr] = {}
+    for value, attributes, sharding in compress(zip(values, binding.attributes, changed, strict=True), is_changed):
         if attributes is None:
             set_sharding(value, sharding)
             continue
-        # As `set_sharding` does it, in a third of the time.
-        attribute = made.get(id(sharding))
+        # Equivalent to `set_sharding`, in a third of the time.
+        attribute = interned.get(id(sharding))
         if attribute is None:
-            attribute = made[id(sharding)] = TensorShardingPerValueAttr.of((sharding,))
+            attribute = interned[id(sharding)] = TensorShardingPerValueAttr.of((sharding,))
         attributes[SHARDING] = attribute
 
 
-def _given(snapshot: Snapshot, steps: Steps) -> Sequence[TensorSharding | None]:
-    """The sharding of each node in the module, each the object that the solution has for it."""
+def _initial_shardings(snapshot: Snapshot, steps: Steps) -> Sequence[TensorSharding | None]:
+    """Return the initial sharding of each node, interned as the solution's shardings are."""
     shardings: list[TensorSharding | None] = [None] * snapshot.num_nodes
     for node, sharding in snapshot.given.items():
         shardings[node] = steps.shardings[steps.number(sharding)]

@@ -33,7 +33,7 @@ def explained(module: ModuleOp, name: str) -> Explanation:
 
 def ways(chain: Chain) -> list[str]:
     """The tensors on the way, from the last on, and where it began."""
-    return [*(f"{hop.way}: {hop.through}" for hop in chain.hops), chain.origin.text]
+    return [*(f"{hop.edge}: {hop.through}" for hop in chain.hops), chain.origin.text]
 
 
 def test_each_axis_is_followed_to_its_argument() -> None:
@@ -278,17 +278,23 @@ return %2 : tensor<8xf32>"""
             ],
         ),
         ('[{"a"}]', "[{?}]", BARRIER, "%0", [('"a"', "%0 <- %arg0", "lets no axis through along this factor")]),
-        ("[{?}]", "[{?}]", RESHAPE, "%arg0", [('"b"', "%arg0 <- %0", "no parts of %arg0 that one device could hold")]),
+        (
+            "[{?}]",
+            "[{?}]",
+            RESHAPE,
+            "%arg0",
+            [('"b"', "%arg0 <- %0", "its shards along this factor are not contiguous")],
+        ),
         ("[{?}]", "[{?}]", ADD, "%0", []),
     ],
-    ids=["closed", "replicated", "another axis", "barrier", "parts apart", "nothing near"],
+    ids=["closed", "replicated", "another axis", "barrier", "not contiguous", "no neighbor"],
 )
 def test_a_replicated_value_is_told_what_it_could_have_had(
     first: str, second: str, body: str, name: str, missed: list[tuple[str, str, str]]
 ) -> None:
     explanation = explained(of_two(first, second, body), name)
     assert explanation.chains == ()
-    assert [(str(each.axis), each.hop.way) for each in explanation.missed] == [(axis, way) for axis, way, _ in missed]
+    assert [(str(each.axis), each.hop.edge) for each in explanation.missed] == [(axis, way) for axis, way, _ in missed]
     for each, (_, _, reason) in zip(explanation.missed, missed, strict=True):
         assert reason in each.reason
     assert ("and none splits a neighbour" in str(explanation)) == (not missed)
@@ -304,7 +310,7 @@ def test_an_axis_that_was_removed_after_propagation_is_told() -> None:
 }"""
     )
     (missed,) = explained(module, "%arg0").missed
-    assert missed.reason.startswith("it came, and was removed after propagation")
+    assert missed.reason.startswith("it arrived, and a later pass removed it")
 
 
 def test_a_value_without_a_sharding_is_explained_for_people() -> None:

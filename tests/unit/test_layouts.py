@@ -120,8 +120,8 @@ def test_the_cheaper_layout_is_taken(program: Program):
     assert [layout.form for layout in layouts] == [AS_IN_HLO, AS_WRITTEN]
     choice = cheapest(layouts).choice
     assert choice is not None
-    assert choice.taken.form == AS_IN_HLO
-    assert choice.taken.bytes_received < choice.others[0].bytes_received
+    assert choice.best.form == AS_IN_HLO
+    assert choice.best.bytes_received < choice.others[0].bytes_received
 
 
 def test_a_program_that_has_one_layout_is_not_compared():
@@ -177,7 +177,7 @@ def test_explain_tells_what_the_other_layout_would_have_cost():
     told = str(sdy.explain(module, "%arg0"))
     choice = sdy.explain(module, "%arg0").choice
     assert choice is not None
-    cheap, dear = (f"{way.bytes_received:,.0f}" for way in (choice.taken, *choice.others))
+    cheap, dear = (f"{way.bytes_received:,.0f}" for way in (choice.best, *choice.others))
     told_at_end = f"propagated as in XLA's HLO: a device receives {cheap} bytes; as written it would receive {dear}"
     assert told.endswith(told_at_end)
 
@@ -219,7 +219,7 @@ def test_of_equal_layouts_the_first_is_taken():
 def taken(*layouts: PropagatedLayout) -> str:
     choice = cheapest(layouts).choice
     assert choice is not None
-    return choice.taken.form
+    return choice.best.form
 
 
 def test_a_layout_that_cannot_be_partitioned_is_not_taken():

@@ -49,7 +49,7 @@ class Reasons:
             [
                 missed.dimension,
                 numbers.string(str(missed.axis)),
-                numbers.string(f"{missed.hop.way} {missed.hop.through}"),
+                numbers.string(f"{missed.hop.edge} {missed.hop.through}"),
                 numbers.place(missed.hop.where),
                 numbers.string(missed.reason),
             ]

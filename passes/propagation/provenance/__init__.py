@@ -1,9 +1,9 @@
-"""Where shardings come from: told from the log of a solution, after it, and only to those who ask.
+"""The provenance of shardings, derived on request from the log of a solution.
 
-moves.py          what one step moved, from its factors before and after
-debug_info.py     what the passes' debug options write into a module; edge_record.py and origin_record.py, one each
-history.py        the propagations of a module, kept with it and its clones; explain.py follows an axis back
-                  through them, missed.py tells what kept the axes that did not come, explanation.py is what
-                  they find, present_names.py what tensors are called, named_value.py the tensor that is called so;
-                  travels.py has the ways of all axes at once
+debug_info.py     the passes' debug options: edge_record.py records propagation edges, origin_record.py origins
+history.py        the propagations of a module, attached to it and its clones
+explain.py        traces an axis back through the history; missed.py finds the conflicts of axes that did not arrive
+explanation.py    the result of both, as printable values; layout_choice.py the candidate layouts of the program
+present_names.py  the current names of the tensors that propagation saw; named_value.py looks up a value by name
+axis_trace.py     the moves of all axes at once
 """

@@ -1,7 +1,4 @@
-"""What the options `debug-sharding-origins` and `debug-propagation-edge-sharding` write into a module.
-
-Steps are told one by one, by who takes them; all is written in the end.
-"""
+"""The debug options `debug-sharding-origins` and `debug-propagation-edge-sharding`, which annotate the module."""
 
 from collections.abc import Sequence
 
@@ -17,7 +14,10 @@ from sdy.passes.propagation.solution import SIGNATURE, Change, Solution
 
 
 class DebugInfo:
-    """The records that are asked for, begun with the module as it is before anything is propagated."""
+    """The records of the enabled debug options, created from the module before propagation.
+
+    `add` and `add_all` record steps; `write` writes the attributes into the module.
+    """
 
     def __init__(self, module: ModuleOp, sharding_origins: bool, propagation_edges: bool) -> None:
         self._origins = OriginRecord(module) if sharding_origins else None
@@ -26,9 +26,14 @@ class DebugInfo:
     def add(
         self, operation: Operation, num_operands: int, tensors: Sequence[Sequence[SSAValue]], moves: Sequence[Move]
     ) -> None:
-        """Add a step at `operation`, or at the function whose results got what is returned.
+        """Record a step at `operation`.
 
-        `tensors` are its operands and results, each a value and then those that are always sharded alike, if any.
+        Args:
+            operation: The operation; for a step between returned values and function results, the function.
+            num_operands: The number of operands of its sharding rule.
+            tensors: The values of each operand and result: the value itself, then the other members of its sharding
+                group.
+            moves: The moves of the step.
         """
         if self._edges:
             self._edges.add(operation, num_operands, moves)
@@ -36,10 +41,10 @@ class DebugInfo:
             self._origins.add(tensors, moves)
 
     def add_all(self, solution: Solution, binding: Binding) -> None:
-        """Add all steps that propagation took."""
+        """Record all steps of a propagation."""
         if self._edges or self._origins:
             for change in solution.changes:
-                moves = solution.steps.moves(change.kind, change.occasion)
+                moves = solution.steps.moves(change.kind, change.inputs)
                 self.add(*_site(solution.snapshot, binding, change), moves)
 
     def write(self) -> None:
@@ -53,7 +58,7 @@ class DebugInfo:
 def _site(snapshot: Snapshot, binding: Binding, change: Change) -> tuple[Operation, int, list[list[SSAValue]]]:
     nodes = change.tensors
     if change.operation == SIGNATURE:
-        # A function's result has no value: what is returned stands for it.
+        # A function result has no value: the returned value stands for it.
         nodes = (change.tensors[0],) * 2
         assert snapshot.main is not None
         operation: Operation = binding.functions[snapshot.main]

@@ -1,10 +1,10 @@
-"""The option `debug-propagation-edge-sharding`: each operation is told which step moved which axis through it.
+"""The option `debug-propagation-edge-sharding`: annotate each operation with the steps that moved axes through it.
 
     %0 = stablehlo.add %arg0, %arg1 {sdy.propagation_edges = #sdy.propagation_edges<[
            {step-1 = [{"a" = operand-0 -> [operand-1, result-0]}]}]>}
 
-Between returned values and a function's results, moves are noted on the function's first result. That is where Shardy
-has those of all results, each of which it visits as if it were the only one.
+Moves between returned values and function results are recorded on the function's first result, as in Shardy, which
+visits each result as if it were the only one.
 """
 
 import math
@@ -31,7 +31,7 @@ class _Edge(NamedTuple):
 
 
 class EdgeRecord:
-    """The moves through each operation of a module; steps are numbered on from those that the module tells of."""
+    """The moves through each operation of a module; step numbers continue those recorded in the module."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.module = module
@@ -40,7 +40,7 @@ class EdgeRecord:
         """The first step of each edge of each operation."""
 
     def add(self, operation: Operation, num_operands: int, moves: Iterable[Move]) -> None:
-        """Add a step at `operation`."""
+        """Record a step at `operation`."""
 
         def value(position: int) -> EdgeValue:
             if position < num_operands:
@@ -53,7 +53,7 @@ class EdgeRecord:
         self.next_step += 1
 
     def write(self) -> None:
-        """Write the attributes."""
+        """Write the `sdy.propagation_edges` attributes into the module."""
         for operation in operations(self.module):
             if operation not in self.first_steps:
                 continue
@@ -78,19 +78,19 @@ def _by_step(first_steps: dict[_Edge, int]) -> tuple[PropagationStep, ...]:
         PropagationStep(
             step,
             tuple(
-                AxisEdge(axis, source, tuple(sorted(edges[axis, source], key=_place)))
-                for axis, source in sorted(edges, key=lambda way: (*_by_name(way[0]), *_place(way[1])))
+                AxisEdge(axis, source, tuple(sorted(edges[axis, source], key=_value_key)))
+                for axis, source in sorted(edges, key=lambda edge: (*_axis_key(edge[0]), *_value_key(edge[1])))
             ),
         )
         for step, edges in sorted(steps.items())
     )
 
 
-def _by_name(axis: AxisRef) -> tuple[str, int, float]:
-    """A sort key: axes by name, and the parts of one from major to minor, the shorter of two first."""
+def _axis_key(axis: AxisRef) -> tuple[str, int, float]:
+    """Sort key: axes by name, sub-axes of one axis from major to minor, then by size."""
     return axis.name, axis.start, math.inf if axis.size is None else axis.size
 
 
-def _place(value: EdgeValue) -> tuple[str, int]:
-    """A sort key: operands, then results."""
+def _value_key(value: EdgeValue) -> tuple[str, int]:
+    """Sort key: operands before results."""
     return value.node, value.index

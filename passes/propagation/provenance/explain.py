@@ -1,4 +1,4 @@
-"""Why a value has the sharding it has: the way of each axis back to the sharding that the user gave."""
+"""Explain the sharding of a value: trace each axis back to the user's sharding that it comes from."""
 
 import math
 from collections.abc import Iterator
@@ -23,21 +23,29 @@ from sdy.passes.propagation.provenance.named_value import named_value
 from sdy.passes.propagation.provenance.present_names import PresentNames, function_around
 
 _CALL = "func.call"
-"""What takes an axis to a function's argument, or from its result."""
+"""The operation that moves axes between a call and a function's arguments and results."""
 
 
 def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
-    """Why `value` has the sharding it has, after `sdy.propagate(module)`; its `str()` is for people.
+    """Explain why `value` has its sharding, after `sdy.propagate(module)`.
 
-    A value may be given by its name in what is printed: `"%12"`, or `"@f:%12"` for one of the function @f.
+    For each axis of the sharding, the explanation lists the steps that propagated it, back to the argument, result,
+    constraint, manual computation or operation that the user sharded. If several tensors of an operation had the axis,
+    the step names the first. For a value without axes, it lists the axes that neighboring tensors have along a factor
+    of the value, and the conflict that stopped each. If the layout was selected among candidates, it lists the bytes
+    that a device receives with each.
 
-    For each axis that splits a dimension, the steps that brought it, back to the argument, result, constraint, manual
-    computation or operation that the user gave it to. Where several tensors of an operation had the axis, the step
-    names the first. Of a value that no axis splits, the axes that its neighbours have along a factor of it, and what
-    kept each from coming. Where the layout was chosen among several, what a device receives with each. Values are found
-    again after the passes that follow propagation; names are those of the module as it is now.
+    Values are traced through the passes that follow propagation; names are the current names in the module.
 
-    Raises DiagnosticError where the module has not been propagated, or the value is not in it.
+    Args:
+        module: The propagated module.
+        value: The value, or its name in the printed module: `"%12"`, or `"@f:%12"` for a value of the function @f.
+
+    Returns:
+        The explanation; its `str()` is a readable text.
+
+    Raises:
+        DiagnosticError: The module has not been propagated, or the value is not in it.
     """
     if isinstance(value, str):
         _check_propagated(module)
@@ -53,7 +61,7 @@ def _check_propagated(module: ModuleOp) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """An axis at a tensor on its way, and how it came there: None where it was there from the beginning."""
+    """An axis at a node along its trace, and its arrival there: None if the user's sharding has it there."""
 
     run: PropagationRun
     node: int
@@ -62,14 +70,19 @@ class Stop:
 
     @property
     def key(self) -> tuple[int, int, AxisRef, int]:
-        """What is the same of the same stop, cheaper to compare than all of it."""
+        """An identity that is cheaper to hash and compare than the fields."""
         return id(self.run), self.node, self.axis, self.arrival.step if self.arrival else -1
 
 
 class Explainer:
-    """Explains the values of a propagated module, with names as `viewpoint` sees them.
+    """Explains the values of a propagated module; create it once to explain many values.
 
-    Made once where many values are asked about. Raises DiagnosticError where the module has not been propagated.
+    Args:
+        module: The propagated module.
+        viewpoint: The function whose values are named without its prefix; None prefixes all names.
+
+    Raises:
+        DiagnosticError: The module has not been propagated.
     """
 
     def __init__(self, module: ModuleOp, viewpoint: FuncOp | None) -> None:
@@ -79,7 +92,11 @@ class Explainer:
         self.names = PresentNames(module, viewpoint)
 
     def explain(self, value: SSAValue) -> Explanation:
-        """Why `value` has its sharding. Raises DiagnosticError where it is not in the module."""
+        """Explain why `value` has its sharding.
+
+        Raises:
+            DiagnosticError: The value is not in the module.
+        """
         if value not in self.names:
             raise error(value, "the value is not in the module")
         sharding = get_sharding(value)
@@ -93,44 +110,47 @@ class Explainer:
         return Explanation(self.names.of_value(value), sharding, chains, missed, self._history.choice)
 
     def chains(self, value: SSAValue, dimension: int, axis: AxisRef) -> Iterator[Chain]:
-        """The way of `axis` to a dimension of `value`; those of its parts where they came one by one."""
+        """Yield the trace of `axis` to a dimension of `value`; one for each sub-axis if these arrived separately."""
         stops = self.stops(value, axis)
         for stop in stops:
             hops: list[Hop] = []
-            part = stop.axis
+            arrived = stop.axis
             while (earlier := self.before(stop)) is not None:
                 hops.append(self.hop(stop))
                 stop = earlier
-            yield Chain(dimension, part, tuple(hops), self.origin(stop))
+            yield Chain(dimension, arrived, tuple(hops), self.origin(stop))
         if not stops:
             yield Chain(dimension, axis, (), added_later(value))
 
     def missed(self, value: SSAValue) -> tuple[Missed, ...]:
-        """The axes that did not come to a value that has none."""
+        """Return the axes that propagation could have moved to `value`, which has none, and their conflicts."""
         run, node = self._find(value, len(self._history.runs))
         return missed_axes(run, node, self.names) if run else ()
 
     def stops(self, value: SSAValue, axis: AxisRef) -> list[Stop]:
-        """The last stop of `axis`, at `value`; those of its parts where they came one by one; none where propagation
-        did not bring it."""
+        """Return the last stop of `axis`, at `value`.
+
+        Returns one stop for each sub-axis if these arrived separately, and none if propagation did not move the axis
+        there.
+        """
         run, node = self._find(value, len(self._history.runs))
         pieces = run.pieces(node, axis) if run else []
-        return [self._stop(run, node, _part(axis, piece)) for piece in pieces if run is not None]
+        return [self._stop(run, node, _intersection(axis, piece)) for piece in pieces if run is not None]
 
     def before(self, stop: Stop) -> Stop | None:
-        """The stop from which the axis came to this one; None where it was there from the beginning."""
+        """Return the previous stop on the trace; None if the user's sharding has the axis at this stop."""
         if stop.arrival is None:
             return None
         return self._stop(stop.run, stop.arrival.source, stop.axis, stop.arrival.step)
 
     def _stop(self, run: PropagationRun, node: int, axis: AxisRef, before: float = math.inf) -> Stop:
-        """How `axis`, or the first part of it that `node` has, was at `node` before a step."""
+        """Return the stop of `axis`, or of the first sub-axis of it that `node` has, at `node` before a step."""
         while pieces := run.pieces(node, axis, before):
             piece = pieces[0]
-            axis = _part(axis, piece)
+            axis = _intersection(axis, piece)
             if isinstance(piece, Arrival):
                 return Stop(run, node, axis, piece)
-            # What was given to this propagation may come from one before it.
+            # An initial sharding of this propagation may be the result of an earlier one.
             earlier, earlier_node = self._find(run.binding.values[node], self._history.runs.index(run))
             if earlier is None or not earlier.pieces(earlier_node, axis):
                 break
@@ -138,7 +158,7 @@ class Explainer:
         return Stop(run, node, axis, None)
 
     def _find(self, value: SSAValue | None, end: int) -> tuple[PropagationRun | None, int]:
-        """The last of the first `end` propagations that met `value` or one whose place it took, and the node there."""
+        """Return the last of the first `end` propagations that saw `value` or a value it replaced, and its node."""
         while value is not None:
             for run in reversed(self._history.runs[:end]):
                 node = run.binding.node_of(value)
@@ -148,7 +168,7 @@ class Explainer:
         return None, 0
 
     def hop(self, stop: Stop) -> Hop:
-        """The step that brought the axis to this stop, which is not its first."""
+        """Return the step that moved the axis to `stop`, which must not be the first."""
         arrival = stop.arrival
         assert arrival is not None
         operation = self.names.operation(stop.run, arrival.change.operation, arrival.change.tensors)
@@ -162,7 +182,7 @@ class Explainer:
         )
 
     def origin(self, stop: Stop) -> Origin:
-        """The sharding that the user gave to the tensor of the first stop."""
+        """Return the user's sharding at the first stop of a trace."""
         run, node = stop.run, stop.node
         value = run.binding.values[node]
         if value is not None and value in self._history.applied:
@@ -181,14 +201,14 @@ class Explainer:
         return Origin(text, location_of(op))
 
 
-def _part(axis: AxisRef, piece: AxisRef | Arrival) -> AxisRef:
-    """What `piece` is of `axis`."""
+def _intersection(axis: AxisRef, piece: AxisRef | Arrival) -> AxisRef:
+    """Return the overlap of `axis` and `piece`, where one contains the other."""
     part = piece.move.axis if isinstance(piece, Arrival) else piece
     return axis if part.contains(axis) else part
 
 
 def added_later(value: SSAValue) -> Origin:
-    """That `value`, or this part of its sharding, was not there yet when propagation ended."""
+    """Return the origin of an axis that a pass after propagation added to `value`."""
     op = defining_op(value)
     if isinstance(op, ReshardOp | CollectiveOp):
         return Origin(f"{op.name} was inserted after propagation, where two shardings differ", location_of(value))

@@ -1,34 +1,34 @@
-"""Why a value has the sharding it has, as a value that reads well."""
+"""Explanations of a value's sharding, as printable values."""
 
 from dataclasses import dataclass
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import Location
 from sdy.dialect.sharding_syntax import sharding_text
-from sdy.passes.propagation.provenance.ways import Choice
+from sdy.passes.propagation.provenance.layout_choice import LayoutChoice
 from sdy.sharding import TensorSharding
 from sdy.shown_text import shown
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A step that brought an axis from one tensor to another."""
+    """A step that moved an axis from one tensor to another."""
 
     target: str
-    """The tensor that got the axis, by its name in the module, or in words where it has none."""
+    """The tensor that got the axis: its name in the module, or a description if it has none."""
     source: str
-    """The tensor that it came from."""
+    """The tensor that the axis came from."""
     operation: str
     """The name of the operation between the two."""
     factor: str
-    """The letter that the operation's sharding rule has for the factor that both share."""
+    """The letter of the factor that both tensors share in the operation's sharding rule."""
     factor_size: int
     where: Location | None
-    """The place of the operation in the source."""
+    """The source location of the operation."""
 
     @property
-    def way(self) -> str:
-        """The two tensors."""
+    def edge(self) -> str:
+        """The target and the source."""
         return f"{self.target} <- {self.source}"
 
     @property
@@ -39,7 +39,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an axis was to begin with."""
+    """The user's sharding from which an axis comes, and its source location."""
 
     text: str
     where: Location | None
@@ -47,7 +47,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The way of one axis, or of a part of one, to a dimension of a value; the last step first."""
+    """The trace of one axis or sub-axis to a dimension of a value, the last step first."""
 
     dimension: int
     axis: AxisRef
@@ -57,25 +57,25 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """An axis that a dimension of a value could have, but has not, and the first thing that kept it from there."""
+    """An axis that propagation could have moved to a dimension of a value, and the first conflict that stopped it."""
 
     dimension: int
     axis: AxisRef
     hop: Hop
-    """The step that would have brought it."""
+    """The step that would have moved the axis."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The sharding of a value and the way of each axis to it; where there are none, the axes that did not come."""
+    """The sharding of a value and the trace of each of its axes; if it has no axes, the axes that did not arrive."""
 
     value: str
     sharding: TensorSharding | None
     chains: tuple[Chain, ...]
     missed: tuple[Missed, ...] = ()
-    choice: Choice | None = None
-    """The way in which the module was propagated, where there were several."""
+    choice: LayoutChoice | None = None
+    """The layout that was selected for the module, if there were several candidates."""
 
     def __str__(self) -> str:
         sharding = "no sharding" if self.sharding is None else f"the sharding {sharding_text(self.sharding)}"
@@ -86,12 +86,12 @@ class Explanation:
             )
         for missed in self.missed:
             parts.append(f"\n  dimension {missed.dimension}, why not axis {missed.axis}")
-            parts.append(_line(f"{missed.hop.way}  {missed.hop.through}", missed.hop.where))
+            parts.append(_line(f"{missed.hop.edge}  {missed.hop.through}", missed.hop.where))
             parts.append(f"    {shown(missed.reason)}")
-        ways = max((len(shown(hop.way)) for chain in self.chains for hop in chain.hops), default=0)
+        width = max((len(shown(hop.edge)) for chain in self.chains for hop in chain.hops), default=0)
         for chain in self.chains:
             parts.append(f"\n  dimension {chain.dimension}, axis {chain.axis}")
-            parts += [_line(f"{shown(hop.way):{ways}}  {hop.through}", hop.where) for hop in chain.hops]
+            parts += [_line(f"{shown(hop.edge):{width}}  {hop.through}", hop.where) for hop in chain.hops]
             parts.append(_line(chain.origin.text, chain.origin.where))
         if self.choice:
             parts.append(f"\n  propagated {self.choice}")

@@ -1,4 +1,4 @@
-"""What was done to the shardings of a module: kept with it and its copies, for as long as they live."""
+"""The propagation history of a module: a side table of the module and its clones."""
 
 import math
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.ir.companions import Copies, companion
 from sdy.passes.propagation.binding import Binding
 from sdy.passes.propagation.moves import Move
-from sdy.passes.propagation.provenance.ways import Choice
+from sdy.passes.propagation.provenance.layout_choice import LayoutChoice
 from sdy.passes.propagation.snapshot import UNSHARDABLE
 from sdy.passes.propagation.solution import Change, Solution
 
 
 class Arrival(NamedTuple):
-    """An axis that came to a node in a step."""
+    """The arrival of an axis at a node in a step."""
 
     step: int
     change: Change
@@ -34,14 +34,14 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PropagationRun:
-    """One propagation: its solution, and what the numbers in it stand for in the module."""
+    """One propagation: its solution, and the binding of the solution's numbers to the module."""
 
     solution: Solution
     binding: Binding
 
     @cached_property
     def arrivals(self) -> dict[int, list[Arrival]]:
-        """What came to each node, in order; found by taking all steps once more, when it is first asked for."""
+        """The arrivals at each node, in order; computed on first access by repeating all steps."""
         found: dict[int, list[Arrival]] = {}
         for node, arrival in self._arrivals():
             if node != UNSHARDABLE:
@@ -50,7 +50,7 @@ class PropagationRun:
 
     def _arrivals(self) -> Iterator[tuple[int, Arrival]]:
         for step, change in enumerate(self.solution.changes):
-            for move in self.solution.steps.moves(change.kind, change.occasion):
+            for move in self.solution.steps.moves(change.kind, change.inputs):
                 for node in self.solution.snapshot.group(change.tensors[move.target]):
                     yield node, Arrival(step, change, move)
 
@@ -65,40 +65,45 @@ class PropagationRun:
         return found
 
     def pieces(self, node: int, axis: AxisRef, before: float = math.inf) -> list[AxisRef | Arrival]:
-        """What `axis` was at `node` before a step: the given axis or the arrival that has all of it, or its parts."""
+        """Return where `node` had `axis` from before a step.
+
+        Returns:
+            The axis of the initial sharding, or the arrival, that contains `axis`; if none does, those that overlap
+            it, major to minor.
+        """
         given = self.solution.given.get(node)
-        found: list[tuple[AxisRef, AxisRef | Arrival]]
-        found = [(part, part) for dim in given.dims for part in dim.axes] if given else []
-        found += [(arrival.move.axis, arrival) for arrival in self.arrivals.get(node, ()) if arrival.step < before]
-        for part, piece in found:
+        pieces: list[tuple[AxisRef, AxisRef | Arrival]]
+        pieces = [(part, part) for dim in given.dims for part in dim.axes] if given else []
+        pieces += [(arrival.move.axis, arrival) for arrival in self.arrivals.get(node, ()) if arrival.step < before]
+        for part, piece in pieces:
             if part.contains(axis):
                 return [piece]
-        found.sort(key=lambda pair: pair[0].start)
-        return [piece for part, piece in found if axis.overlaps(part)]
+        pieces.sort(key=lambda pair: pair[0].start)
+        return [piece for part, piece in pieces if axis.overlaps(part)]
 
     def owner(self, node: int) -> SSAValue:
-        """A value whose sharding `node` holds: the owner of the data-flow edge where it is one."""
+        """Return a value whose sharding `node` holds; for a data-flow edge, the owner of the edge."""
         values = self.values[node]
         return next((value for value in values if not isinstance(value.owner, DataFlowEdgeOp)), values[0])
 
 
 @dataclass
 class History:
-    """What was done to a module."""
+    """The propagations of a module."""
 
     runs: list[PropagationRun] = field(default_factory=list[PropagationRun])
     """The propagations, in order."""
-    choice: Choice | None = None
-    """Which of several ways of propagation this one was, where there were several."""
+    choice: LayoutChoice | None = None
+    """The layout that was selected, if there were several candidates."""
     applied: dict[SSAValue, Operation] = field(default_factory=dict[SSAValue, Operation])
-    """The constraint or manual computation that gave a value its sharding before propagation."""
+    """The constraint or manual computation whose sharding was applied to a value before propagation."""
 
     def copied(self, copies: Copies) -> "History":
-        """The history of a copy of the module."""
+        """Return the history for a copy of the module."""
         runs = [PropagationRun(run.solution, run.binding.copied(copies)) for run in self.runs]
         return History(runs, self.choice, {copies.of(value): copies.of(op) for value, op in self.applied.items()})
 
 
 def history_of(module: ModuleOp) -> History:
-    """The history of `module`, empty to begin with."""
+    """Return the history of `module`, creating an empty one on first access."""
     return companion(module, History)

@@ -1,6 +1,6 @@
-"""Axes that a tensor did not get: which tensors beside it are split along a factor that it has, and what kept them.
+"""Find the axes that a tensor did not get from its neighbors, and the conflict that stopped each.
 
-What is told is how things stood when propagation had ended, where nothing moves any more.
+The analysis looks at the fixed point of propagation, not at its steps.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,33 +19,42 @@ from sdy.passes.propagation.step import OperationKind
 
 
 def missed_axes(run: PropagationRun, node: int, names: PresentNames) -> tuple[Missed, ...]:
-    """The axes that could have come to `node`, which has none: the first operation that kept each, for each reason."""
-    found: dict[tuple[int, AxisRef, str], Missed] = {}
-    for surroundings in _surroundings(run, node, names):
-        for missed in surroundings.missed(node):
-            found.setdefault((missed.dimension, missed.axis, missed.reason), missed)
-    return tuple(sorted(found.values(), key=lambda missed: missed.dimension))
+    """Return the axes that neighbors of `node` have along its factors, sorted by dimension.
+
+    Args:
+        run: The propagation.
+        node: A node without axes.
+        names: The names of tensors in the explanation.
+
+    Returns:
+        For each dimension, axis and reason, the first operation at which the axis stopped.
+    """
+    missed_by_reason: dict[tuple[int, AxisRef, str], Missed] = {}
+    for adjacent in _adjacent_operations(run, node, names):
+        for missed in adjacent.missed(node):
+            missed_by_reason.setdefault((missed.dimension, missed.axis, missed.reason), missed)
+    return tuple(sorted(missed_by_reason.values(), key=lambda missed: missed.dimension))
 
 
-def _surroundings(run: PropagationRun, node: int, names: PresentNames) -> "Iterator[_Surroundings]":
-    """The operations around `node`, each with its tensors."""
+def _adjacent_operations(run: PropagationRun, node: int, names: PresentNames) -> "Iterator[_AdjacentOperation]":
+    """Yield the operations that read or define `node`, each with the projection of its tensors."""
     solution = run.solution
     snapshot, steps = solution.snapshot, solution.steps
     readers = sorted({*snapshot.readers[node]}.difference(solution.erased))
-    around = [(number, snapshot.kinds[number], snapshot.tensors[number]) for number in readers]
+    adjacent = [(number, snapshot.kinds[number], snapshot.tensors[number]) for number in readers]
     returned = [(SIGNATURE, kind, tensors) for kind, tensors in snapshot.returns if node in tensors]
-    for number, kind, nodes in (*around, *returned):
+    for number, kind, nodes in (*adjacent, *returned):
         if kind is None:
             continue
-        shardings = steps.as_seen(kind, [steps.number(solution.shardings[each]) for each in nodes])
+        shardings = steps.source_side_shardings(kind, [steps.number(solution.shardings[each]) for each in nodes])
         mesh = steps.common_mesh(shardings)
         if mesh is not None and not steps.mesh(mesh).is_maximal:
             tensors = project(kind.rule, shardings, steps.mesh(mesh)).tensors
-            yield _Surroundings(run, names, number, kind, nodes, tensors)
+            yield _AdjacentOperation(run, names, number, kind, nodes, tensors)
 
 
 @dataclass(frozen=True)
-class _Surroundings:
+class _AdjacentOperation:
     run: PropagationRun
     names: PresentNames
     number: int
@@ -53,10 +62,10 @@ class _Surroundings:
     kind: OperationKind
     nodes: Sequence[int]
     tensors: Sequence[TensorFactors]
-    """How each node is split, by factor."""
+    """The sharding of each node, by factor."""
 
     def missed(self, node: int) -> Iterator[Missed]:
-        """The axes of other tensors that `node` has none of, though it has their factor."""
+        """Yield the first axis that each other tensor has along a factor of `node`, with the reason why it stopped."""
         for target, mapping in enumerate(self.kind.rule.tensors):
             for dimension, factor in ((dimension, factor) for dimension, dim in enumerate(mapping) for factor in dim):
                 for source, tensor in enumerate(self.tensors):
@@ -81,9 +90,9 @@ class _Surroundings:
         return self.names.of_node(self.run, self.nodes[position])
 
     def _reason(self, source: int, target: int, factor: int, axis: AxisRef) -> str:
-        """Why `axis` did not come along `factor`, whichever tensor of the operation could not have it so."""
+        """Explain why `axis` did not propagate along `factor`: the first conflict in any tensor of the operation."""
         if self.tensors[target].factors[factor].axes:
-            return "it came, and was removed after propagation, as where it does not divide the dimension"
+            return "it arrived, and a later pass removed it, for example because it does not divide the dimension"
         onwards = Direction.FORWARD if source < len(self.kind.rule.operands) else Direction.BACKWARD
         if not self.kind.directions[ALL_STAGES][factor] & onwards:
             return "the operation lets no axis through along this factor in this direction"
@@ -91,11 +100,11 @@ class _Surroundings:
         for position in (target, *others):
             if problem := _problem(self.tensors[position], factor, axis):
                 return f"{self._name(position)} {problem}"
-        return f"its parts along this factor are no parts of {self._name(target)} that one device could hold"
+        return f"its shards along this factor are not contiguous in {self._name(target)}"
 
 
 def _problem(tensor: TensorFactors, factor: int, axis: AxisRef) -> str | None:
-    """Why a tensor cannot have `axis` first of all along `factor`; None where it can, or has not the factor."""
+    """Explain why `axis` cannot be a tensor's first axis along `factor`; None if it can, or the factor is absent."""
     if any(axis.overlaps(other) for other in (*tensor.replicated, *tensor.unreduced)):
         return f"is to be replicated or unreduced over axis {axis}"
     for other, sharding in tensor.factors.items():

@@ -1,4 +1,4 @@
-"""The value that a name means: `%12`, or `@f:%12` for one of the function @f."""
+"""Look up a value by its printed name: `%12`, or `@f:%12` for a value of the function @f."""
 
 from collections.abc import Iterable
 
@@ -14,9 +14,10 @@ from sdy.text.printing.names import Names
 
 
 def named_value(module: ModuleOp, text: str) -> SSAValue:
-    """The value of `module` that `text` names, as the module is printed; without a function, one of the main function.
+    """Return the value of `module` with the printed name `text`; without a function, a value of the main function.
 
-    Raises DiagnosticError, which tells what names there are, where there is no such value.
+    Raises:
+        DiagnosticError: There is no such value; the message lists the existing names.
     """
     function_name, colon, name = text.rpartition(":")
     function = Symbols(module).function(function_name.removeprefix("@")) if colon else main_function(module)
@@ -33,7 +34,7 @@ def named_value(module: ModuleOp, text: str) -> SSAValue:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """`%arg0 to %arg9, %cst, %0 to %80`: those that differ by a number only are told by the first and the last."""
+    """Abbreviate names that differ only in a number to a range: `%arg0 to %arg9, %cst, %0 to %80`."""
     ends: dict[str, tuple[str, str]] = {}
     for name in names:
         stem = name.rstrip("0123456789")

@@ -1,12 +1,12 @@
-"""The option `debug-sharding-origins`: each sharding is told which sharding of the user each of its axes came from.
+"""The option `debug-sharding-origins`: annotate each sharding with the user's shardings that its axes come from.
 
     %0 = stablehlo.add %arg0, %arg1 {sdy.sharding_origins = [{a = "input: 0", b = "constraint_1"}]}
 
-The user gives shardings to functions' arguments (`input: 0`) and results (`output: 0`), to constraints
-(`constraint_0`), and to the operands and results of manual computations (`mc_0_input: 1`, `mc_0_output: 0`). The last
-two carry their name in `sdy.sharding_origin_name`; on what it names itself, an origin is `self`.
+Origins are function arguments (`input: 0`) and results (`output: 0`), constraints (`constraint_0`), and the operands
+and results of manual computations (`mc_0_input: 1`, `mc_0_output: 0`). Constraints and manual computations carry their
+name in `sdy.sharding_origin_name`; a value that is its own origin has the origin `self`.
 
-A value that a function returns, and the function's result, have one record between them, as in Shardy.
+A value that a function returns shares the record of the function result, as in Shardy.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,18 +32,18 @@ Origins = dict[AxisRef, str]
 
 
 class OriginRecord:
-    """The origins of the axes of each value of a module, as they are before propagation to begin with."""
+    """The origins of the axes of each value of a module, initially those of the user's shardings."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.module = module
         self.origins: dict[SSAValue, Origins] = {}
         self.own_names: dict[SSAValue, str] = {}
-        """How the origins that a value is itself are named."""
-        found = operations_inside_out(module)
-        constraints = [op for op in found if isinstance(op, ShardingConstraintOp)]
+        """The origin name of each value that is an origin."""
+        ops = operations_inside_out(module)
+        constraints = [op for op in ops if isinstance(op, ShardingConstraintOp)]
         for number, constraint in enumerate(constraints):
             self._read_constraint(constraint, f"constraint_{number}")
-        computations = [op for op in found if isinstance(op, ManualComputationOp)]
+        computations = [op for op in ops if isinstance(op, ManualComputationOp)]
         for number, computation in enumerate(computations):
             self._read_computation(computation, f"mc_{number}")
         for op in module.ops:
@@ -81,22 +81,28 @@ class OriginRecord:
         self._begin(value, sharding, name)
 
     def _begin(self, value: SSAValue, sharding: TensorSharding | None, name: str) -> None:
-        kept_with = shardable_value(value)
-        if kept_with is None or sharding is None:
+        holder = shardable_value(value)
+        if holder is None or sharding is None:
             return
         for dim in sharding.dims:
             for axis in dim.axes:
-                self.origins.setdefault(kept_with, {}).setdefault(axis, name)
+                self.origins.setdefault(holder, {}).setdefault(axis, name)
 
     def add(self, tensors: Sequence[Sequence[SSAValue]], moves: Iterable[Move]) -> None:
-        """Add a step between `tensors`, each a value and then those that are always sharded alike, if any."""
+        """Record a step.
+
+        Args:
+            tensors: The values of each operand and result: the value itself, then the other members of its sharding
+                group.
+            moves: The moves of the step.
+        """
         for move in moves:
             origin = self._origin(tensors[move.source], move.axis)
             if origin is not None and tensors[move.target]:
                 self.origins.setdefault(tensors[move.target][0], {}).setdefault(move.axis, origin)
 
     def _origin(self, values: Iterable[SSAValue], axis: AxisRef) -> str | None:
-        """The origin of `axis` in the first of `values` that knows it, or knows a part of it or what it is part of."""
+        """Return the origin of `axis`, or of an axis that is nested with it, in the first of `values` that has one."""
         for value in values:
             origins = self.origins.get(value, {})
             if axis in origins:
@@ -107,7 +113,7 @@ class OriginRecord:
         return None
 
     def write(self) -> None:
-        """Write the attributes."""
+        """Write the `sdy.sharding_origins` attributes into the module."""
         present = set(operations(self.module))
         for value, origins in self.origins.items():
             op = defining_op(value)
@@ -123,8 +129,9 @@ def _write(op: Operation, value: SSAValue, origins: DictionaryAttr) -> None:
         case ((ShardingConstraintOp() | DataFlowEdgeOp()), _):
             op.attributes[SHARDING_ORIGINS] = origins
         case _, OpResult():
-            given = op.attributes.get(SHARDING_ORIGINS)
-            entries = list(given if isa(given, ArrayAttr[DictionaryAttr]) else (DictionaryAttr({}),) * len(op.results))
+            present = op.attributes.get(SHARDING_ORIGINS)
+            is_array = isa(present, ArrayAttr[DictionaryAttr])
+            entries = list(present if is_array else (DictionaryAttr({}),) * len(op.results))
             entries[value.index] = origins
             op.attributes[SHARDING_ORIGINS] = ArrayAttr(entries)
         case _:
@@ -132,7 +139,7 @@ def _write(op: Operation, value: SSAValue, origins: DictionaryAttr) -> None:
 
 
 def _write_result(value: SSAValue, origins: Origins) -> None:
-    """Write the origins of a returned value to the function's result: to the last, where it is several."""
+    """Write the origins of a returned value to the function result; if it is returned several times, to the last."""
     func: Operation | None = defining_op(value)
     while func is not None and not isinstance(func, FuncOp):
         func = func.parent_op()

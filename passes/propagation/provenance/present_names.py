@@ -1,4 +1,4 @@
-"""The names of the tensors that propagation saw, in the module as it is printed now."""
+"""The current printed names of the tensors that propagation saw."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from sdy.text.printing.names import Names
 
 
 class PresentNames:
-    """Names as one function, the `viewpoint`, sees them: `%0` for a value of its own, `@f:%0` for one of another."""
+    """Names of values relative to a function, the `viewpoint`: `%0` for its own values, `@f:%0` for those of others."""
 
     def __init__(self, module: ModuleOp, viewpoint: FuncOp | None = None) -> None:
         self._names = Names(generic=False)
@@ -28,12 +28,12 @@ class PresentNames:
         return value in self._names.values
 
     def of_value(self, value: SSAValue) -> str:
-        """The name of a value that is in the module now."""
+        """Return the name of a value that is in the module."""
         name, function = f"%{self._names.values[value]}", function_around(value)
         return name if function is None or function is self._function else f"@{function.sym_name.data}:{name}"
 
     def of_node(self, run: PropagationRun, node: int) -> str:
-        """The name of what `node` held the sharding of, or words for it where it is no value, or gone."""
+        """Return the name of the value of `node`, or a description if it is a function result or no longer exists."""
         value = self.value(run, node)
         if value is not None:
             return self.of_value(value)
@@ -44,7 +44,13 @@ class PresentNames:
         return f"a result of {op.name}" if op else "an argument"
 
     def operation(self, run: PropagationRun, number: int, tensors: Sequence[int]) -> Operation:
-        """The operation of that number, between `tensors`: for a data-flow edge, the one that owns it, as it is now."""
+        """Return the operation of a step: the return for a function, the owner for a data-flow edge.
+
+        Args:
+            run: The propagation.
+            number: The number of the operation, or `SIGNATURE`.
+            tensors: The nodes of the operation's tensors.
+        """
         if number == SIGNATURE:
             main = run.solution.snapshot.main
             assert main is not None
@@ -58,21 +64,21 @@ class PresentNames:
         return operation
 
     def value(self, run: PropagationRun, node: int) -> SSAValue | None:
-        """The first value in the module now that had its sharding at `node`, or took the place of one that had."""
-        found = self._values.get(id(run))
-        if found is None:
-            found = self._values[id(run)] = {}
+        """Return the first value of the module whose sharding `node` held, or that replaced such a value."""
+        values = self._values.get(id(run))
+        if values is None:
+            values = self._values[id(run)] = {}
             for value in self._names.values:
-                at: SSAValue | None = value
-                while at is not None:
-                    if seen := run.binding.node_of(at):
-                        found.setdefault(seen, value)
-                    at = self._predecessors.get(at)
-        return found.get(node)
+                ancestor: SSAValue | None = value
+                while ancestor is not None:
+                    if ancestor_node := run.binding.node_of(ancestor):
+                        values.setdefault(ancestor_node, value)
+                    ancestor = self._predecessors.get(ancestor)
+        return values.get(node)
 
 
 def function_around(value: SSAValue) -> FuncOp | None:
-    """The function that `value` is in, or an argument of."""
+    """Return the function that contains `value` or has it as an argument."""
     op = defining_op(value)
     while op is not None and not isinstance(op, FuncOp):
         op = op.parent_op()

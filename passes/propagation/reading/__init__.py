@@ -1,10 +1,10 @@
-"""From a module to a snapshot, all that asks operations something.
+"""Read a module into a propagation snapshot: all code of propagation that inspects operations.
 
-reader.py      all operations, once each, in the order of the text
-nodes.py       which node holds the sharding of a value
-data_flow.py   what flows along edges, into and out of regions and called functions
-kinds.py       what a step does at an operation
-routes.py      what the change of a node reaches further than its readers, in the order of use lists
-use_lists.py   the order of readers
-dead_code.py   what is trivially dead, and what erasing it takes away from others
+reader.py      the pass over all operations, in pre-order
+nodes.py       the node that holds the sharding of each value
+data_flow.py   the data-flow edges into and out of regions and called functions
+kinds.py       the kind of each operation, which determines its steps
+routes.py      the operations beyond a node's readers that a change of the node affects
+use_lists.py   the order of readers, by use list
+dead_code.py   the operations that are trivially dead, or become so
 """

@@ -1,4 +1,4 @@
-"""What flows along the edges of a module: into and out of operations with regions, and of functions that are called."""
+"""The data-flow edges of a module: into and out of operations with regions, and into and out of called functions."""
 
 from collections.abc import Sequence
 
@@ -19,37 +19,37 @@ from sdy.passes.propagation.reading.nodes import Nodes
 from sdy.passes.propagation.step import OperationKind
 
 PropagationStep = tuple[OperationKind | None, Sequence[int]]
-"""What is done at an operation: its kind, and the nodes of the tensors that it sees."""
+"""The step at an operation: its kind, and the nodes of its tensors."""
 
 NO_STEP: PropagationStep = (None, ())
 
 SourceKey = tuple[int, int]
-"""A use among the sources of a data-flow edge: the `id` of its operation, and its index there."""
+"""A use that is a source of a data-flow edge: the `id` of the using operation, and the operand index."""
 
 
 class DataFlow:
-    """The edges that were read so far, and the calls of `module`."""
+    """The data-flow edges read so far, and the calls of `module`."""
 
     def __init__(self, module: ModuleOp, nodes: Nodes) -> None:
         self.symbols = Symbols(module)
         self.calls: dict[Operation | None, list[CallOp]] = {}
         """The calls of each function."""
         self.edges: dict[SourceKey, DataFlowEdgeOp] = {}
-        """The data-flow edge that each of its sources leads to, but for those into a manual or named computation.
+        """The data-flow edge of each source, except edges into manual and named computations.
 
-        As in Shardy: a change of what these take reaches the edge inside only when all operations are visited in the
-        next round, and ties depend on that.
+        This follows Shardy, where a change of an operand of these reaches the edge inside only in the next round, when
+        all operations are visited; the result of conflicts depends on it.
         """
         self.other_targets: dict[int, Sequence[SSAValue]] = {}
-        """The values besides its owner whose sharding a node holds, where it is that of an edge with several."""
+        """The targets other than the owner of each edge that has several, by the edge's node."""
         self._nodes = nodes
         self._kinds: dict[tuple[int, int], OperationKind | None] = {}
-        """The kind of an edge, by the `id` of the tensors' type and the number of sources."""
+        """The kinds of edges, by the `id` of the tensor type and the number of sources."""
         for call in operations_of(module, CallOp):
             self.calls.setdefault(callee(call, self.symbols), []).append(call)
 
     def step_at_edge(self, edge: DataFlowEdgeOp) -> PropagationStep:
-        """The step at a data-flow edge."""
+        """Return the step at a data-flow edge."""
         (owner,), (result,) = operands_of(edge), edge.results
         nodes = self._nodes
         node = nodes.of(owner)
@@ -75,13 +75,13 @@ class DataFlow:
         return kind, [*[nodes.of(operands_of(user)[index]) for user, index in sources], nodes.of(result)]
 
     def step_at_call_edge(self, edge: FuncDataFlowEdgeOp) -> PropagationStep:
-        """The step at the edge between a function and its calls."""
+        """Return the step at a data-flow edge between a function and its calls."""
         sources = self._call_sources(edge)
         kind = self.kind(edge.input.type, len(sources)) if sources else None
         return kind, self._nodes.of_all((*sources, edge.result))
 
     def kind(self, type_: Attribute, num_sources: int = 1) -> OperationKind | None:
-        """The kind of an edge between tensors of one type; None for those along which nothing is propagated."""
+        """Return the kind of an edge between tensors of one type; None if no sharding propagates along it."""
         key = id(type_), num_sources
         try:
             return self._kinds[key]
@@ -90,9 +90,10 @@ class DataFlow:
             return kind
 
     def _call_sources(self, edge: FuncDataFlowEdgeOp) -> list[SSAValue]:
-        """What flows into a function's argument from all of its calls, or into a call's result from its function.
+        """Return the operands of all calls that flow into a function argument, or the value that flows into a result.
 
-        Raises DiagnosticError where the call was inlined, as the pipeline does, and the edge is that of none.
+        Raises:
+            DiagnosticError: The edge belongs to no call, for example because the call was inlined.
         """
         verify_func_data_flow_edge(edge)
         value = edge.input

@@ -1,4 +1,4 @@
-"""What is trivially dead in a module, or will be when others are erased, and what erasing it takes away from others."""
+"""Analysis of the operations that are trivially dead, or become so when others are erased, and of their operands."""
 
 from collections.abc import Sequence
 
@@ -15,18 +15,25 @@ from sdy.passes.propagation.step import OperationKind
 
 
 def is_trivially_dead(operation: Operation) -> bool:
-    """Whether no result of `operation` is used, and it does nothing else."""
+    """Return whether `operation` has no used result and no side effect."""
     for result in operation.results:
         if result.first_use is not None:
             return False
-    # Most of what has no result is a terminator, which traits that are remembered tell in less time.
+    # Most operations without results are terminators; the memoized trait check is faster.
     return not is_terminator(operation) and would_be_trivially_dead(operation)
 
 
 def read_dead_code(
     dead: Sequence[int], ops: Sequence[Operation], kinds: Sequence[OperationKind | None], conservative: bool
 ) -> DeadCode:
-    """What comes of it that `dead`, by their numbers in `ops`, are trivially dead."""
+    """Analyze the erasure of trivially dead operations.
+
+    Args:
+        dead: The numbers of the trivially dead operations in `ops`.
+        ops: All operations of the module.
+        kinds: The kind of each operation.
+        conservative: Whether the kinds are conservative.
+    """
     if not dead:
         return DeadCode((), {}, {}, {}, (), (), {})
     return _DeadCodeReader(ops, kinds, conservative).read(dead)
@@ -41,10 +48,10 @@ class _DeadCodeReader:
         self.sizes: dict[int, int] = {}
         self.operands: dict[int, tuple[int, ...]] = {}
         self.values: dict[SSAValue, int] = {}
-        """The numbers of the values."""
+        """The number of each value."""
         self.readers: list[tuple[int, ...]] = []
-        self.unread: list[int] = []
-        """How many uses each value has when all that was met so far is erased."""
+        self.remaining_uses: list[int] = []
+        """The number of uses of each value after the erasures so far."""
 
     def read(self, dead: Sequence[int]) -> DeadCode:
         pending = list(dead)
@@ -59,31 +66,31 @@ class _DeadCodeReader:
         return DeadCode(tuple(dead), self.sizes, self.operands, results, definers, self.readers, self._users())
 
     def _erase(self, number: int) -> list[int]:
-        """Take the uses in an operation away; the operations that are trivially dead then."""
+        """Remove the uses by an operation and its nested operations; return the operations that become dead."""
         if number in self.sizes:
             return []
-        inside = operations(self.ops[number])
-        self.sizes[number] = len(inside)
-        no_longer_read: dict[Operation, None] = {}
-        for inner, op in enumerate(inside, number):
+        nested = operations(self.ops[number])
+        self.sizes[number] = len(nested)
+        unused: dict[Operation, None] = {}
+        for inner, op in enumerate(nested, number):
             if inner in self.operands:
                 continue
             self.operands[inner] = values = tuple(map(self._value, operands_of(op)))
             for value, operand in zip(values, operands_of(op), strict=True):
-                self.unread[value] -= 1
-                if not self.unread[value] and isinstance(operand.owner, Operation):
-                    no_longer_read[operand.owner] = None
-        return [self.numbers[id(op)] for op in no_longer_read if self._is_dead(op)]
+                self.remaining_uses[value] -= 1
+                if not self.remaining_uses[value] and isinstance(operand.owner, Operation):
+                    unused[operand.owner] = None
+        return [self.numbers[id(op)] for op in unused if self._is_dead(op)]
 
     def _is_dead(self, op: Operation) -> bool:
-        is_read = any(self.unread[self._value(result)] for result in op.results)
-        return not is_read and would_be_trivially_dead(op)
+        is_used = any(self.remaining_uses[self._value(result)] for result in op.results)
+        return not is_used and would_be_trivially_dead(op)
 
     def _value(self, value: SSAValue) -> int:
         number = self.values.setdefault(value, len(self.values))
         if number == len(self.readers):
             self.readers.append(tuple([self.numbers[id(use.operation)] for use in value.uses]))
-            self.unread.append(len(self.readers[number]))
+            self.remaining_uses.append(len(self.readers[number]))
         return number
 
     def _users(self) -> dict[int, User]:
@@ -93,7 +100,7 @@ class _DeadCodeReader:
             kinds = None if self.kinds[number] is None else self.kinds_by_use.of(op)
             if kinds is not None:
                 tensors = [operand for operand in operands_of(op) if not is_scalar(operand)]
-                touched = [self.values[operand] for operand in tensors if operand in self.values]
+                numbered = [self.values[operand] for operand in tensors if operand in self.values]
                 others = [operand for operand in tensors if operand not in self.values]
-                users[number] = User(kinds, any(map(has_several_uses, others)), tuple(touched))
+                users[number] = User(kinds, any(map(has_several_uses, others)), tuple(numbered))
         return users

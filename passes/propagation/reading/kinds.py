@@ -1,4 +1,4 @@
-"""Of which kind each operation is: operations of one kind share their steps, in all modules of the process."""
+"""The kinds of operations: operations of one kind share their memoized steps, in all modules of the process."""
 
 from collections.abc import Iterable
 from functools import lru_cache, partial
@@ -52,33 +52,39 @@ _KINDS_BY_USE = {
 
 
 def kinds_by_use(conservative: bool) -> ByRule[KindsByUse]:
-    """The kinds of each operation that has a rule, where rules are conservative or not."""
+    """Return the lookup of the kinds of an operation that has a rule, with conservative rules or normal ones."""
     return _KINDS_BY_USE[conservative]
 
 
-def kind_among(kinds: KindsByUse, operation: Operation) -> OperationKind | None:
-    """The kind of `operation`, of those that were found for it."""
-    is_told = kinds.alone is not kinds.reusing
-    return kinds.reusing if is_told and has_reused(operands_of(operation)) else kinds.alone
+def select_kind(kinds: KindsByUse, operation: Operation) -> OperationKind | None:
+    """Select the kind of `operation` by the uses of its operands."""
+    depends_on_uses = kinds.alone is not kinds.reusing
+    return kinds.reusing if depends_on_uses and has_reused(operands_of(operation)) else kinds.alone
 
 
 def kind_of_barrier(barrier: PropagationBarrierOp) -> OperationKind:
-    """The kind of a barrier, open at all stages in the direction that it allows."""
+    """Return the kind of a propagation barrier: an identity that propagates in its direction, in all stages."""
     return _kind(_identity_of(barrier.input.type, 1), is_elementwise=True, direction=Direction(barrier.direction))
 
 
 def kind_of_edge(type_: Attribute, num_sources: int) -> OperationKind | None:
-    """The kind of an edge between tensors of one type, which passes through at all stages.
+    """Return the kind of an edge between tensors of one type: an identity that propagates in all stages.
 
-    None for those along which nothing is propagated, which have no dimensions, or some of unknown size.
+    Returns None for scalars and tensors with dynamic shapes, whose shardings do not propagate.
     """
     return _kind(_identity_of(type_, num_sources)) if is_static_tensor(type_) and rank(type_) else None
 
 
 def kind_of_two_sided_edge(owner: SSAValue, sides: Sides, num_sources: int) -> OperationKind:
-    """The kind of the data-flow edge of `owner`, a tensor, which looks otherwise inside of its operation than outside.
+    """Return the kind of a data-flow edge whose sharding differs inside and outside of its operation.
 
-    The sources see the target's sharding from the other side than its users do. It is the kind of this edge alone.
+    This is the case at the boundary of a manual computation. The sources see the target's sharding from the other side
+    of the boundary than its users do. The kind belongs to this edge alone.
+
+    Args:
+        owner: The tensor that owns the edge.
+        sides: The conversions of a sharding to the outside and to the inside.
+        num_sources: The number of sources of the edge.
     """
     outwards, inwards = sides
     from_target, to_target = (outwards, inwards) if isinstance(owner, BlockArgument) else (inwards, outwards)
@@ -97,7 +103,7 @@ def _role(operation: Operation) -> Role:
 
 
 def has_reused(operands: Iterable[SSAValue]) -> bool:
-    """Whether there is a tensor, other than a scalar, that is read elsewhere too; asked of most operands, and fast."""
+    """Return whether any operand, other than a scalar, has several uses. Optimized: called for most operations."""
     for operand in operands:
         use = operand.first_use
         if use is not None and next_use(use) is not None and not is_scalar(operand):
@@ -106,6 +112,6 @@ def has_reused(operands: Iterable[SSAValue]) -> bool:
 
 
 def has_several_uses(value: SSAValue) -> bool:
-    """Whether `value` is used more than once."""
+    """Return whether `value` has more than one use."""
     use = value.first_use
     return use is not None and next_use(use) is not None

@@ -1,4 +1,4 @@
-"""The nodes of a snapshot, numbered as their values are met: which of them holds the sharding of a value."""
+"""The nodes of a snapshot, numbered in the order in which the reader meets their values."""
 
 from collections.abc import Iterable
 
@@ -11,24 +11,25 @@ from sdy.sharding import TensorSharding
 
 
 class Nodes:
-    """What is known of each node, by its number, and the number of each value's."""
+    """The properties of each node, indexed by node, and the node of each value."""
 
     def __init__(self) -> None:
         self.values: list[SSAValue | None] = [None]
-        """The value that each node holds the sharding of, first of all; None for a function's result, and node 0."""
+        """The primary value of each node, whose sharding the node holds; None for function results and node 0."""
         self.attributes: list[dict[str, Attribute] | None] = [None]
-        """The attributes in which an operation keeps the sharding of each node, and no other; None where none does."""
+        """The attribute dictionary of each node's defining operation, if its sharding attribute holds just this node's
+        sharding; else None."""
         self.readers: list[list[int]] = [[]]
-        """The operations that the sharding of each node matters to, in the order of the text."""
+        """The operations whose steps read the sharding of each node, in pre-order."""
         self.given: dict[int, TensorSharding] = {}
-        """The shardings that nodes have to begin with."""
+        """The initial shardings of nodes."""
         self.by_id: dict[int, int] = {}
         """The node of each value, by the value's `id`."""
         self.joined: list[SSAValue] = []
-        """The other values in `by_id`, whose sharding is held with that of another value, or not at all."""
+        """The other values in `by_id`: values that share the node of another value, or cannot have a sharding."""
 
     def of(self, value: SSAValue) -> int:
-        """The node that holds the sharding of `value`."""
+        """Return the node that holds the sharding of `value`, allocating it on first use."""
         node = self.by_id.get(id(value))
         if node is not None:
             return node
@@ -46,16 +47,16 @@ class Nodes:
         return node
 
     def of_all(self, values: Iterable[SSAValue]) -> list[int]:
-        """The node that holds the sharding of each of `values`."""
+        """Return the node of each of `values`."""
         return [self.of(value) for value in values]
 
     def own(self, value: SSAValue, sharding: TensorSharding | None) -> int:
-        """The node of a value that is known to hold its sharding itself."""
+        """Return the node of a value that holds its own sharding, allocating it on first use."""
         node = self.by_id.get(id(value))
         return self.new(value, sharding) if node is None else node
 
     def new(self, value: SSAValue | None, sharding: TensorSharding | None) -> int:
-        """A new node that holds the sharding of `value`, if of any."""
+        """Allocate a node for `value`; None for a function result."""
         node = len(self.values)
         self.values.append(value)
         self.readers.append([])

@@ -1,4 +1,4 @@
-"""Reading a module, once: all its operations, in the order of the text."""
+"""Read a module into a snapshot, in one pre-order pass over its operations."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -29,13 +29,13 @@ from sdy.passes.propagation.reading.data_flow import NO_STEP, DataFlow, Propagat
 from sdy.passes.propagation.reading.dead_code import is_trivially_dead, read_dead_code
 from sdy.passes.propagation.reading.kinds import (
     has_reused,
-    kind_among,
     kind_of_barrier,
     kinds_by_use,
+    select_kind,
 )
 from sdy.passes.propagation.reading.nodes import Nodes
-from sdy.passes.propagation.reading.routes import Routes, Surroundings, forwards_operands
-from sdy.passes.propagation.reading.use_lists import put_in_order_of_use_lists
+from sdy.passes.propagation.reading.routes import EnclosingOperations, Routes, forwards_operands
+from sdy.passes.propagation.reading.use_lists import sort_by_use_lists
 from sdy.passes.propagation.snapshot import (
     UNSHARDABLE,
     FunctionNodes,
@@ -49,24 +49,32 @@ from sdy.passes.propagation.step import OperationKind
 
 
 class Plain(NamedTuple):
-    """How the operations of a class are read of which `_is_plain` holds."""
+    """The precomputed data to read the operations of a class for which `_is_plain` is true."""
 
     kinds_of: Callable[[Operation], KindsByUse | None]
-    """How the kinds of an operation without a given rule are found."""
+    """Computes the kinds of an operation without a sharding rule attribute."""
     known: Mapping[int, KindsByUse | None]
-    """Those that are found already and follow from the type of the result, by the `id` of that: asked for first."""
+    """Memoized kinds, by the `id` of the result type, for classes whose rule depends only on it; looked up first."""
     nest: bool
-    """Whether there are operations of this class that have regions."""
+    """True if operations of this class in the module have regions."""
 
 
 _NONE_KNOWN: Mapping[int, KindsByUse | None] = {}
 
 
 def read(module: ModuleOp, conservative: bool = False) -> tuple[Snapshot, Binding]:
-    """What propagation has to know of `module`, and what the numbers in it stand for.
+    """Read `module` for propagation.
 
-    Raises DiagnosticError where there are functions, but none that is the main one; for tensors without a static
-    shape; and for tuples.
+    Args:
+        module: The module.
+        conservative: Propagate neither sub-axes nor axes that do not divide a dimension.
+
+    Returns:
+        The snapshot, and the binding of its numbers to the module.
+
+    Raises:
+        DiagnosticError: The module has functions but no main function, a tensor has a dynamic shape, or a value is a
+            tuple.
     """
     return _Reader(module, conservative).read()
 
@@ -80,26 +88,26 @@ class _Reader:
         self.nodes = Nodes()
         self.data_flow = DataFlow(module, self.nodes)
 
-        # The parts of the snapshot and of the binding.
+        # Fields of the snapshot and of the binding.
         self.kinds: list[OperationKind | None] = [None] * len(self.operations)
         self.tensors: list[Sequence[int]] = [()] * len(self.operations)
         self.siblings: dict[int, tuple[Sibling, ...]] = {}
         self.groups: dict[int, tuple[int, ...]] = {}
         self.functions: dict[FuncOp, FunctionNodes] = {}
-        self.given_rules: list[Operation] = []
+        self.rule_owners: list[Operation] = []
 
-        # What is found on the way.
-        self.surroundings = Surroundings(self.kinds)
+        # Intermediate results.
+        self.enclosing = EnclosingOperations(self.kinds)
         self.dead: list[int] = []
         """The operations that are trivially dead."""
         self.forwarded: set[int] = set()
-        """The nodes whose change may reach other operations than those that it matters to."""
+        """The nodes whose change may affect other operations than their readers."""
         self.members: dict[int, list[SSAValue]] = {}
         """The members of each sharding group."""
         self.is_scalar: dict[int, bool] = {}
-        """Whether a type is that of a tensor without dimensions, by the type's `id`, of those met and not refused."""
+        """The checked types, by `id`: True for rank-0 tensors."""
         self.classes: dict[type[Operation], Plain | None] = {}
-        """How the operations of each class are read; None for classes that are not plain."""
+        """The precomputed data of each class of operations; None for classes that are not plain."""
         self.nesting_classes = {type(op) for op in nesting_operations(module)}
 
     def read(self) -> tuple[Snapshot, Binding]:
@@ -112,7 +120,7 @@ class _Reader:
         dead_code = read_dead_code(self.dead, self.operations, self.kinds, self.conservative)
         routes = self._routes(dead_code.sizes)
         nodes = self.nodes
-        put_in_order_of_use_lists(nodes.readers, nodes.values, self.tensors, self.operations, routes)
+        sort_by_use_lists(nodes.readers, nodes.values, self.tensors, self.operations, routes)
         functions = list(self.functions)
         snapshot = Snapshot(
             named_meshes(self.module),
@@ -129,19 +137,19 @@ class _Reader:
             dead_code,
         )
         return snapshot, Binding(
-            self.operations, nodes.values, nodes.attributes, nodes.joined, nodes.by_id, functions, self.given_rules
+            self.operations, nodes.values, nodes.attributes, nodes.joined, nodes.by_id, functions, self.rule_owners
         )
 
     def _read_operations(self) -> None:
-        """Written to be fast: this loop goes round once for each operation, most of which are plain."""
+        """Read all operations. Optimized for plain operations, which are most."""
         is_scalar, classes, forwarded = self.is_scalar, self.classes, self.forwarded
         kinds, tensors = self.kinds, self.tensors
         values, attributes, readers = self.nodes.values, self.nodes.attributes, self.nodes.readers
         nodes, new_node_of = self.nodes.by_id, self.nodes.of
         node_of, set_default_node = nodes.get, nodes.setdefault
         block: Block | None = None
-        is_inside = False
-        # To ask for the operands of all operations at once takes less time than to ask each one.
+        is_nested = False
+        # `map` reads the operands faster than a call per iteration.
         numbered = enumerate(zip(self.operations, map(operands_of, self.operations), strict=True))
         next(numbered)  # the module
         for number, (op, operands) in numbered:
@@ -163,18 +171,18 @@ class _Reader:
                 is_unshardable = is_scalar[type_id]
             except KeyError:
                 is_unshardable = self._check_type(op, result.type)
-            given = op.attributes
-            if is_unshardable and not given:
+            own_attributes = op.attributes
+            if is_unshardable and not own_attributes:
                 node = nodes[id(result)] = UNSHARDABLE
             else:
                 new = len(values)
                 node = set_default_node(id(result), new)
                 if node == new:
-                    # As `Nodes.new` does it.
+                    # Equivalent to `Nodes.new`.
                     values.append(result)
-                    attributes.append(given)
+                    attributes.append(own_attributes)
                     readers.append([])
-                if given:
+                if own_attributes:
                     self._read_attributes(op, node)
                     kinds_of, known = self.kinds_by_use.of, _NONE_KNOWN
             if nest:
@@ -183,33 +191,33 @@ class _Reader:
                 self.dead.append(number)
             if not operands:
                 continue
-            together: list[int] = []
+            op_nodes: list[int] = []
             for operand in operands:
-                other = node_of(id(operand))
-                if other is None:
-                    other = new_node_of(operand)
-                together.append(other)
-            # Where the result alone can have a sharding nothing is propagated, and no rule need be found.
-            if not any(together) or (found := known.get(type_id) or kinds_of(op)) is None:
+                operand_node = node_of(id(operand))
+                if operand_node is None:
+                    operand_node = new_node_of(operand)
+                op_nodes.append(operand_node)
+            # If no operand can have a sharding, nothing propagates, and the operation needs no rule.
+            if not any(op_nodes) or (op_kinds := known.get(type_id) or kinds_of(op)) is None:
                 continue
-            kind, reusing = found
+            kind, reusing = op_kinds
             if kind is not reusing and has_reused(operands):
                 kind = reusing
             if kind is None:
                 continue
-            together.append(node)
+            op_nodes.append(node)
             kinds[number] = kind
-            tensors[number] = together
-            for node in together:
+            tensors[number] = op_nodes
+            for node in op_nodes:
                 readers[node].append(number)
             if op.parent is not block:
                 block = op.parent
-                is_inside = bool(self.surroundings.around(block))
-            if is_inside:
-                forwarded.update(together)
+                is_nested = bool(self.enclosing.of_block(block))
+            if is_nested:
+                forwarded.update(op_nodes)
 
     def _read_class(self, op: Operation) -> Plain | None:
-        """How operations of the class of `op` are read; None where these are not plain."""
+        """Determine how to read operations of the class of `op`; None if the class is not plain."""
         plain = None
         if _is_plain(op.__class__):
             kinds_of = self.kinds_by_use.way_of_class(op)
@@ -219,16 +227,16 @@ class _Reader:
         return plain
 
     def _read_attributes(self, op: Operation, node: int) -> None:
-        """The sharding and the rule that a plain operation with one result was given."""
-        kept = op.attributes.get(SHARDING)
-        if isinstance(kept, TensorShardingPerValueAttr):
-            self.nodes.given[node] = kept.data[0]
+        """Read the sharding and the sharding rule of a plain operation with one result."""
+        sharding = op.attributes.get(SHARDING)
+        if isinstance(sharding, TensorShardingPerValueAttr):
+            self.nodes.given[node] = sharding.data[0]
         if SHARDING_RULE in op.attributes:
-            self.given_rules.append(op)
+            self.rule_owners.append(op)
 
     def _read_regions(self, number: int, op: Operation) -> None:
-        """The regions of a plain operation, if it has any, whose arguments cannot have shardings."""
-        self.surroundings.numbers[id(op)] = number
+        """Read the regions of a plain operation: their block arguments cannot have shardings."""
+        self.enclosing.numbers[id(op)] = number
         for region in op.regions:
             block = region.first_block
             while block is not None:
@@ -237,47 +245,47 @@ class _Reader:
                 block = block.next_block
 
     def _read_operation(self, number: int, op: Operation) -> None:
-        """Any operation at all, with what its regions have."""
+        """Read any operation, and the block arguments of its regions."""
         if op.attributes and SHARDING_RULE in op.attributes:
-            self.given_rules.append(op)
+            self.rule_owners.append(op)
         for result in op.results:
             if id(type_of(result)) not in self.is_scalar:
                 self._check_type(op, result.type)
         if is_terminator(op):
             self._read_terminator(op)
             return
-        self.surroundings.numbers[id(op)] = number
-        kind, tensors = _STEPS.get(op.__class__, _Reader.own_step)(self, op)
+        self.enclosing.numbers[id(op)] = number
+        kind, tensors = _STEPS.get(op.__class__, _Reader.rule_step)(self, op)
         if kind is not None:
             self.kinds[number], self.tensors[number] = kind, tensors
             for node in tensors:
                 self.nodes.readers[node].append(number)
-        self.forwarded.update(tensors[:-1] if self._leads_to_readers_alone(op, tensors) else tensors)
+        self.forwarded.update(tensors[:-1] if self._is_simple_edge(op, tensors) else tensors)
         if is_trivially_dead(op):
             self.dead.append(number)
 
-    def _leads_to_readers_alone(self, op: Operation, tensors: Sequence[int]) -> bool:
-        """Whether the last of an operation's tensors is an edge whose change matters to what uses the edge alone.
+    def _is_simple_edge(self, op: Operation, tensors: Sequence[int]) -> bool:
+        """Return whether `op` is an edge whose change affects only its readers.
 
-        That is so in most modules of most edges; a use that forwards it is read as what it is.
+        Most edges are simple. If a user of the edge forwards it, reading that user marks it as forwarded.
         """
         return (
             op.__class__ is DataFlowEdgeOp
             and bool(tensors)
             and tensors[-1] not in self.data_flow.other_targets
-            and not self.surroundings.around(op.parent)
+            and not self.enclosing.of_block(op.parent)
         )
 
     def _read_terminator(self, op: Operation) -> None:
-        """What a terminator passes on is propagated along edges."""
+        """Mark the operands of a terminator as forwarded: their shardings propagate along edges."""
         block = op.parent
         func = block and block.parent and block.parent.parent
-        # What a function returns that nobody calls leads nowhere, but for what ties its results to them.
+        # Values returned by a function without calls affect only its own results.
         if func.__class__ is not FuncOp or func in self.data_flow.calls:
             self.forwarded.update(self.nodes.of_all(operands_of(op)))
 
     def function_step(self, func: FuncOp) -> PropagationStep:
-        """None, but the function's arguments and results are places of their own."""
+        """Allocate nodes for the function's arguments and results; a function has no step."""
         if func.is_declaration:
             return NO_STEP
         arguments = tuple([self.nodes.new(*each) for each in zip(func.args, func_arg_shardings(func), strict=True)])
@@ -286,7 +294,7 @@ class _Reader:
         return NO_STEP
 
     def _read_returns(self, main: FuncOp | None) -> tuple[Return, ...]:
-        """What the main function returns, if it has a body."""
+        """Read the returned values of the main function, if it has a body."""
         if main is None or (returned := main.get_return_op()) is None:
             return ()
         returns: list[Return] = []
@@ -297,22 +305,23 @@ class _Reader:
         return tuple(returns)
 
     def _read_siblings(self, values: Sequence[SSAValue]) -> None:
-        """The nodes of values that are defined together, and keep their shardings together if these are their own.
+        """Allocate nodes for values that are defined together, and record as siblings those that hold their sharding.
 
-        Those with an edge are read with it.
+        Values with an edge are read with the edge.
         """
         nodes = [(value, self.nodes.of(value)) for value in values if edge_of(value) is None]
         if len(nodes) > 1:
-            own = tuple([Sibling(node, rank(value.type)) for value, node in nodes if self.nodes.values[node] is value])
-            self.siblings.update({sibling.node: own for sibling in own})
+            holders = [(value, node) for value, node in nodes if self.nodes.values[node] is value]
+            siblings = tuple([Sibling(node, rank(value.type)) for value, node in holders])
+            self.siblings.update({sibling.node: siblings for sibling in siblings})
 
     def _routes(self, erasable: Iterable[int]) -> dict[int, tuple[Route, ...]]:
-        """The routes from the nodes whose change is more than a change of their own that matters to their readers."""
-        found = Routes(self.operations, self.nodes, self.surroundings, self.data_flow, erasable)
+        """Compute the routes from all nodes whose change affects more than their readers, or other nodes."""
+        finder = Routes(self.operations, self.nodes, self.enclosing, self.data_flow, erasable)
         routes: dict[int, tuple[Route, ...]] = {UNSHARDABLE: ()}
         for node in {*self.forwarded, *self.groups, *self.siblings}:
             if (value := self.nodes.values[node]) is not None:
-                routes[node] = found.of(value, self.data_flow.other_targets.get(node, ()))
+                routes[node] = finder.of(value, self.data_flow.other_targets.get(node, ()))
         return routes
 
     def _read_groups(self) -> None:
@@ -322,8 +331,8 @@ class _Reader:
                 {node: nodes for node, value in zip(nodes, values, strict=True) if self.nodes.values[node] is value}
             )
 
-    def own_step(self, op: Operation) -> PropagationStep:
-        """The step at an operation with a rule, and the places in one with data flow."""
+    def rule_step(self, op: Operation) -> PropagationStep:
+        """Return the step at an operation by its sharding rule, and allocate the nodes of its regions."""
         self._read_siblings(op.results)
         for region in op.regions:
             for block in region.blocks:
@@ -331,21 +340,22 @@ class _Reader:
         if forwards_operands(op.__class__):
             self.forwarded.update(self.nodes.of_all(op.operands))
         kinds = self.kinds_by_use.of(op)
-        return NO_STEP if kinds is None else (kind_among(kinds, op), self.nodes.of_all((*op.operands, *op.results)))
+        return NO_STEP if kinds is None else (select_kind(kinds, op), self.nodes.of_all((*op.operands, *op.results)))
 
     def barrier_step(self, barrier: PropagationBarrierOp) -> PropagationStep:
-        """The step at a barrier."""
+        """Return the step at a propagation barrier."""
         return kind_of_barrier(barrier), self.nodes.of_all((barrier.input, barrier.result))
 
     def group_step(self, member: ShardingGroupOp) -> PropagationStep:
-        """None: what a sharding group does, it does wherever a member changes."""
+        """Record the member; a group has no step, because the solver updates all members when one changes."""
         self.members.setdefault(member.group_id.value.data, []).append(member.input)
         return NO_STEP
 
     def _check_type(self, op: Operation, type_: Attribute) -> bool:
-        """Whether the type of a result of `op` is that of a tensor without dimensions.
+        """Check the type of a result of `op`, and return whether it is a rank-0 tensor.
 
-        Raises DiagnosticError for a type that cannot be propagated.
+        Raises:
+            DiagnosticError: The type has a dynamic shape or is a tuple.
         """
         if isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape():
             message = "Shardy propagation only supports ranked tensors with a static shape"
@@ -363,12 +373,12 @@ _STEPS: dict[type[Operation], Callable[[_Reader, Any], PropagationStep]] = {
     PropagationBarrierOp: _Reader.barrier_step,
     ShardingGroupOp: _Reader.group_step,
 }
-"""How what is done at operations of a class is found, where it does not follow from a rule."""
+"""The step functions of operations whose step does not follow from a sharding rule."""
 
 
 @cache
 def _is_plain(op_class: type[Operation]) -> bool:
-    """Whether operations of this class have no part in data flow but their own, and keep their shardings themselves."""
+    """Return whether operations of this class take no part in other operations' data flow, and hold their shardings."""
     return (
         op_class not in (FuncOp, CallOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp)
         and keeps_shardings_of_results(op_class)

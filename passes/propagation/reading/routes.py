@@ -1,8 +1,8 @@
-"""What is to be visited again when a node changes whose change may reach further than its readers.
+"""Routes: the operations to revisit after a change of a node that affects more than the node's readers.
 
-That is, for a data-flow edge, what uses the values that the edge joins; then what defines the value; then what uses it.
-Uses come in the order of the value's use list, which starts with the latest. An operation in a region brings along
-those around. All this is the reverse of the order in which Shardy visits, because its work list is a stack.
+For a data-flow edge, these are the users of the other values that the edge joins, then the definer of the value, then
+its users. Users follow the order of the value's use list, which begins with the latest use. Each operation is followed
+by its enclosing operations. This is the reverse of Shardy's order of visits, because its worklist is a stack.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from sdy.passes.propagation.step import OperationKind
 
 @cache
 def forwards_operands(operation: type[Operation]) -> bool:
-    """Whether operands of such operations can be tensors of other operations too."""
+    """Return whether operations of this class pass operands on to other operations' steps."""
     return (
         operation is CallOp
         or operation.has_trait(IsTerminator, value_if_unregistered=False)
@@ -32,130 +32,135 @@ def forwards_operands(operation: type[Operation]) -> bool:
     )
 
 
-class Surroundings:
-    """The operations around others where something is propagated, of those that were read so far."""
+class EnclosingOperations:
+    """The enclosing operations through which shardings propagate, of the blocks read so far."""
 
     def __init__(self, kinds: Sequence[OperationKind | None]) -> None:
         self.numbers: dict[int, int] = {}
-        """The number of each operation that nests others, or is no mere reader of its operands, by its `id`."""
+        """The number of each operation that has regions or is not plain, by the operation's `id`."""
         self._kinds = kinds
-        self._around: dict[int, tuple[int, ...]] = {}
-        """What is around each block, by its `id`."""
+        self._of_blocks: dict[int, tuple[int, ...]] = {}
+        """The enclosing operations of each block, by the block's `id`."""
 
-    def around(self, block: Block | None) -> tuple[int, ...]:
-        """The operations around `block`, the innermost first."""
-        found = self._around.get(id(block))
-        if found is None:
+    def of_block(self, block: Block | None) -> tuple[int, ...]:
+        """Return the operations that enclose `block`, the innermost first."""
+        enclosing = self._of_blocks.get(id(block))
+        if enclosing is None:
             operation = block and block.parent_op()
-            found = () if operation is None else self.of(operation, self.numbers.get(id(operation)))
-            self._around[id(block)] = found
-        return found
+            enclosing = () if operation is None else self.including(operation, self.numbers.get(id(operation)))
+            self._of_blocks[id(block)] = enclosing
+        return enclosing
 
-    def of(self, operation: Operation, number: int | None) -> tuple[int, ...]:
-        """`operation`, where something is propagated there, and those around it."""
-        around = self.around(operation.parent)
-        return around if number is None or self._kinds[number] is None else (number, *around)
+    def including(self, operation: Operation, number: int | None) -> tuple[int, ...]:
+        """Return `operation`, if shardings propagate through it, and the operations that enclose it."""
+        enclosing = self.of_block(operation.parent)
+        return enclosing if number is None or self._kinds[number] is None else (number, *enclosing)
 
 
 class Routes:
-    """Finds what the change of a node reaches."""
+    """Computes the routes from nodes."""
 
     def __init__(
         self,
         operations: Sequence[Operation],
         nodes: Nodes,
-        surroundings: Surroundings,
+        enclosing: EnclosingOperations,
         data_flow: DataFlow,
         erasable: Iterable[int],
     ) -> None:
         self._operations = operations
         self._nodes = nodes
-        self._surroundings = surroundings
+        self._enclosing = enclosing
         self._data_flow = data_flow
         self._erasable = {id(operations[number]): number for number in erasable}
-        """The numbers of the operations that may be erased, by their `id`."""
+        """The numbers of the operations that may be erased, by the operation's `id`."""
 
     def of(self, value: SSAValue, other_targets: Sequence[SSAValue]) -> tuple[Route, ...]:
-        """The routes from the node that `value` holds the sharding of, and that joins `other_targets` to it."""
-        found = _Found()
+        """Return the routes from the node of `value`.
+
+        Args:
+            value: The primary value of the node.
+            other_targets: The other values that the node joins, if it is a data-flow edge.
+        """
+        routes = _RouteBuilder()
         for target in other_targets:
-            self._follow_users(target, self._numbers_of_readers(target), found)
+            self._follow_users(target, self._numbers_of_readers(target), routes)
         numbers = self._numbers_of_readers(value)
         definer = defining_op(value)
         if definer is not None:
-            self._add(definer, numbers, found, (definer,))
-        self._follow_users(value, numbers, found)
-        return tuple([Route(tuple(operations), *conditions) for operations, conditions in found.routes])
+            self._add(definer, numbers, routes, (definer,))
+        self._follow_users(value, numbers, routes)
+        return tuple([Route(tuple(operations), *conditions) for operations, conditions in routes.routes])
 
-    def _follow_users(self, value: SSAValue, numbers: Mapping[int, int], found: "_Found") -> None:
-        """Follow what uses `value`, once: a function that calls itself may pass on what it gets."""
-        if id(value) in found.followed:
+    def _follow_users(self, value: SSAValue, numbers: Mapping[int, int], routes: "_RouteBuilder") -> None:
+        """Add the users of `value`, once: recursive functions may pass a value to themselves."""
+        if id(value) in routes.followed:
             return
-        found.followed.add(id(value))
+        routes.followed.add(id(value))
         use = value.first_use
         while use is not None:
             user = user_of(use)
             if forwards_operands(user.__class__):
-                self._follow_forwarded(use, numbers, found)
+                self._follow_forwarded(use, numbers, routes)
             else:
-                self._add(user, numbers, found, (user,))
+                self._add(user, numbers, routes, (user,))
             use = next_use(use)
 
-    def _follow_forwarded(self, use: Use, numbers: Mapping[int, int], found: "_Found") -> None:
+    def _follow_forwarded(self, use: Use, numbers: Mapping[int, int], routes: "_RouteBuilder") -> None:
         user = user_of(use)
         edge = self._data_flow.edges.get((id(user), use.index))
         if edge is not None:
-            self._add(edge, numbers, found, (user, edge))
+            self._add(edge, numbers, routes, (user, edge))
             if id(edge) not in self._erasable:
                 return
         if isinstance(user, CallOp):
             argument = callee(user, self._data_flow.symbols).args[use.index]
-            self._follow_users(argument, self._numbers_of_readers(argument), found)
+            self._follow_users(argument, self._numbers_of_readers(argument), routes)
         elif isinstance(user, ReturnOp):
             for call in self._data_flow.calls.get(user.parent_op(), ()):
                 result = call.res[use.index]
-                self._follow_users(result, self._numbers_of_readers(result), found)
+                self._follow_users(result, self._numbers_of_readers(result), routes)
         elif (reached := user.parent_op() if is_terminator(user) else user) is not None:
-            self._add(reached, numbers, found, (user,), () if edge is None else (edge,))
+            self._add(reached, numbers, routes, (user,), () if edge is None else (edge,))
 
     def _add(
         self,
         operation: Operation,
         numbers: Mapping[int, int],
-        found: "_Found",
+        routes: "_RouteBuilder",
         through: tuple[Operation, ...],
         instead_of: tuple[Operation, ...] = (),
     ) -> None:
-        """Add a route to `operation`, and those around it; `numbers` are those of a value's readers."""
+        """Add a route to `operation` and its enclosing operations; `numbers` are the numbers of a value's readers."""
         number = numbers.get(id(operation))
         if number is None:
-            number = self._surroundings.numbers.get(id(operation))
+            number = self._enclosing.numbers.get(id(operation))
         conditions = (self._erasable_of(through), self._erasable_of(instead_of)) if self._erasable else _ALWAYS
-        found.add(self._surroundings.of(operation, number), conditions)
+        routes.add(self._enclosing.including(operation, number), conditions)
 
     def _erasable_of(self, operations: Iterable[Operation]) -> tuple[int, ...]:
-        """The numbers of those of `operations` that may be erased."""
+        """Return the numbers of the `operations` that may be erased."""
         return tuple([self._erasable[id(op)] for op in operations if id(op) in self._erasable])
 
     def _numbers_of_readers(self, value: SSAValue) -> dict[int, int]:
-        """The numbers of the operations that the sharding of `value` matters to, by their `id`."""
+        """Return the numbers of the readers of the node of `value`, by the operation's `id`."""
         node = self._nodes.by_id.get(id(value))
         return {} if node is None else {id(self._operations[number]): number for number in self._nodes.readers[node]}
 
 
 _Conditions = tuple[tuple[int, ...], tuple[int, ...]]
-"""As in `Route`: `through`, and `instead_of`."""
+"""The fields `through` and `instead_of` of a `Route`."""
 
 _ALWAYS: _Conditions = ((), ())
 
 
-class _Found:
-    """The routes found so far, those that follow each other with the same conditions as one."""
+class _RouteBuilder:
+    """Collects routes, and merges consecutive routes with the same conditions."""
 
     def __init__(self) -> None:
         self.routes: list[tuple[dict[int, None], _Conditions]] = []
         self.followed: set[int] = set()
-        """The values whose users were followed, by their `id`."""
+        """The values whose users were added, by the value's `id`."""
 
     def add(self, operations: tuple[int, ...], conditions: _Conditions) -> None:
         if not operations:

@@ -1,4 +1,4 @@
-"""The order of use lists, in which Shardy goes on from a value to what it matters to."""
+"""Sort readers in the order of use lists, in which Shardy visits the users of a changed value."""
 
 from collections.abc import Container, Sequence
 
@@ -7,19 +7,26 @@ from xdsl.ir import Operation, SSAValue
 from sdy.ir.fields import next_use, user_of
 
 
-def put_in_order_of_use_lists(
+def sort_by_use_lists(
     all_readers: Sequence[list[int]],
     values: Sequence[SSAValue | None],
     tensors: Sequence[Sequence[int]],
     operations: Sequence[Operation],
     ordered_elsewhere: Container[int],
 ) -> None:
-    """Put the readers of each node, which are in the order of the text, in that of the use list of its value.
+    """Sort the readers of each node in place: the definer of its value first, then the users in use-list order.
 
-    What defines the value comes before its users. What changes a node is the visit of one of its readers, so that the
-    order of the others only matters from three readers on. `tensors` are as in `Snapshot`.
+    A node changes when one of its readers is visited, so the order of the others matters only for three readers or
+    more.
 
-    Written to be fast: the uses of a large module lie all over memory, so that few of them are looked at.
+    Optimized: the uses of a large module are scattered in memory, so the function looks at few of them.
+
+    Args:
+        all_readers: The readers of each node, in pre-order.
+        values: The primary value of each node.
+        tensors: The nodes of each operation's tensors.
+        operations: The operations of the module.
+        ordered_elsewhere: Nodes to skip.
     """
     for node, readers in enumerate(all_readers):
         if len(readers) < 3 or node in ordered_elsewhere or (value := values[node]) is None:
@@ -27,23 +34,23 @@ def put_in_order_of_use_lists(
         has_definer = tensors[readers[0]][-1] == node
         use = value.first_use
         if has_definer and len(readers) == 3:
-            # As below, in half the time; most nodes are so.
+            # Special case of the code below, in half the time; most nodes are of this kind.
             _, user, last = readers
             if use is not None and user_of(use) is operations[last]:
                 readers[1:] = last, user
                 continue
-        # The users are in reverse in nearly all use lists; the last one is if the others are.
-        in_reverse = readers[:0:-1] if has_definer else readers[::-1]
-        for number in in_reverse[:-1]:
+        # Nearly all use lists are in reverse order; if all users but the last match, the last one does too.
+        users = readers[:0:-1] if has_definer else readers[::-1]
+        for number in users[:-1]:
             if use is None or user_of(use) is not operations[number]:
-                in_reverse = _in_order_of_use_list(value, in_reverse, operations)
+                users = _sort_by_use_list(value, users, operations)
                 break
             use = next_use(use)
-        readers[has_definer:] = in_reverse
+        readers[has_definer:] = users
 
 
-def _in_order_of_use_list(value: SSAValue, users: Sequence[int], operations: Sequence[Operation]) -> list[int]:
-    """`users`, each once, those that do not use `value` itself last; some of its uses may be of other operations."""
+def _sort_by_use_list(value: SSAValue, users: Sequence[int], operations: Sequence[Operation]) -> list[int]:
+    """Sort `users` by the use list of `value`; users of other values of its node come last."""
     pending = {id(operations[number]): number for number in users}
     ordered: list[int] = []
     use = value.first_use

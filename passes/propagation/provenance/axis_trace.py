@@ -1,4 +1,4 @@
-"""The ways that axes went through a module, from value to value, in the order of the steps that brought them."""
+"""The trace of all axes through a module: their moves from value to value, in the order of the steps."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from sdy.passes.propagation.provenance.history import PropagationRun, history_of
 from sdy.passes.propagation.provenance.present_names import PresentNames
 
 Place = SSAValue | Operation
-"""A value, or the operation that returns what a function's results are."""
+"""A value, or the return operation, which stands for the results of a function."""
 
 
-class Travel(NamedTuple):
-    """An axis that went from the sharding of one place to that of another."""
+class AxisMove(NamedTuple):
+    """The move of an axis from the sharding of one place to the sharding of another."""
 
     step: int
     axis: AxisRef
@@ -25,17 +25,17 @@ class Travel(NamedTuple):
     target: Place
 
 
-def travels(module: ModuleOp) -> list[Travel]:
-    """All ways that axes went, as far as both ends are still in the module.
+def axis_trace(module: ModuleOp) -> list[AxisMove]:
+    """Return the moves of all axes whose source and target are still in the module, ordered by step.
 
-    They are those of the propagations in this process; of a text that was propagated elsewhere, those that the option
-    `debug-propagation-edge-sharding` wrote into it.
+    The moves are those of the propagations in this process. For a module that another process propagated, they are read
+    from the attributes of the option `debug-propagation-edge-sharding`.
     """
     runs = history_of(module).runs
-    return sorted(_of_runs(module, runs) if runs else _of_records(module), key=lambda travel: travel.step)
+    return sorted(_of_runs(module, runs) if runs else _of_records(module), key=lambda move: move.step)
 
 
-def _of_runs(module: ModuleOp, runs: list[PropagationRun]) -> Iterator[Travel]:
+def _of_runs(module: ModuleOp, runs: list[PropagationRun]) -> Iterator[AxisMove]:
     names = PresentNames(module)
     steps_before = 0
     for run in runs:
@@ -45,12 +45,12 @@ def _of_runs(module: ModuleOp, runs: list[PropagationRun]) -> Iterator[Travel]:
             for arrival in arrivals:
                 source = names.value(run, arrival.source) or returns.get(arrival.source)
                 if source is not None and target is not None:
-                    yield Travel(steps_before + arrival.step, arrival.move.axis, source, target)
+                    yield AxisMove(steps_before + arrival.step, arrival.move.axis, source, target)
         steps_before += len(run.solution.changes)
 
 
 def _returns(run: PropagationRun) -> dict[int, Operation]:
-    """What returns the function's result that a node holds the sharding of."""
+    """Return the return operation of each node that is a function result."""
     functions = zip(run.binding.functions, run.solution.snapshot.functions, strict=True)
     return {
         node: returned
@@ -60,7 +60,7 @@ def _returns(run: PropagationRun) -> dict[int, Operation]:
     }
 
 
-def _of_records(module: ModuleOp) -> Iterator[Travel]:
+def _of_records(module: ModuleOp) -> Iterator[AxisMove]:
     for op in operations(module):
         record = op.attributes.get(PROPAGATION_EDGES)
         if not isinstance(record, PropagationEdgesAttr):
@@ -70,4 +70,4 @@ def _of_records(module: ModuleOp) -> Iterator[Travel]:
             for edge in step.edges:
                 source = ends[edge.source.node][edge.source.index]
                 for target in edge.targets:
-                    yield Travel(step.index, edge.axis, source, ends[target.node][target.index])
+                    yield AxisMove(step.index, edge.axis, source, ends[target.node][target.index])
