@@ -21,19 +21,19 @@ from sdy.passes.account.lint.thresholds import Thresholds
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CURES = {
-    "a product whose sides are split alike": 'split argument 2 (down) by P("model", None)',
-    "an embedding on every device": 'give it the sharding P(("data", "model"), None)',
+    "a product whose sides are split alike": 'shard argument 2 (down) as P("model", None)',
+    "an embedding on every device": 'shard it as P(("data", "model"), None)',
     "a loop whose carry goes to and fro": 'jax.lax.with_sharding_constraint(..., P("data", None))',
-    "heads that the axis does not divide": "split another dimension, fewer parts, or make it a multiple of 4",
-    "values that are split otherwise than queries": 'ask for [{"data"}, {}, {"model"}, {}] there',
+    "heads that the axis does not divide": "use fewer shards, or make the size a multiple of 4",
+    "values that are split otherwise than queries": 'constrain it to [{"data"}, {}, {"model"}, {}]',
     "an axis that nobody uses": 'make a mesh without "model"',
-    "tokens in one dimension": "split a dimension that stays as it is there",
+    "tokens in one dimension": "shard a dimension that the operation preserves",
     "a kernel without a rule": "write `flash_attention: a b c d, a b c d, a b c d -> a b c d "
     "need_replication={a, b, c, d} blocked_propagation={a, b, c, d}`",
-    "an optimizer's state on every device": 'split the state as its parameter, by P(None, "model")',
-    "a cache that lies elsewhere afterwards": "split that result as the argument is",
+    "an optimizer's state on every device": 'shard the state like its parameter, as P(None, "model")',
+    "a cache that lies elsewhere afterwards": "give that result the argument's sharding",
     "gradients summed in each turn": "sum over devices once after the loop",
-    "numbers one by one": "stack what they are of into one tensor",
+    "numbers one by one": "stack their operands into one tensor",
 }
 
 
@@ -72,12 +72,12 @@ def test_the_cure_is_told(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nothing_is_found_where_the_mistake_is_cured(name: str) -> None:
-    assert str(found(PROGRAMS[name].cured)) == "nothing found"
+    assert str(found(PROGRAMS[name].cured)) == "no findings"
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_nothing_is_found_in_what_is_split_well(name: str) -> None:
-    assert str(found(GOOD[name])) == "nothing found"
+    assert str(found(GOOD[name])) == "no findings"
 
 
 def test_nothing_is_found_in_the_transformer() -> None:
@@ -106,8 +106,8 @@ def test_every_rule_can_be_asked_about_every_program(name: str) -> None:
 def test_reasons_tell_who_gave_an_axis() -> None:
     (finding,) = found_in("a product whose sides are split alike")
     told = [reason.message for reason in finding.reasons]
-    assert told[0] == 'argument 2 (down) has axis "model" of dimension 1, given to argument 2 (down)'
-    assert told[1].endswith('has axis "model" of dimension 1, given to argument 1 (up), 2 operations away')
+    assert told[0] == 'argument 2 (down) has axis "model" in dimension 1: given to argument 2 (down)'
+    assert told[1].endswith('has axis "model" in dimension 1: given to argument 1 (up), 2 operations away')
 
 
 def test_the_cost_is_what_devices_receive() -> None:
@@ -126,7 +126,7 @@ def test_layers_that_are_alike_are_one_finding() -> None:
     (finding,) = found(Written(layers, (tensor(2048, 8192, split=P("data")), weights), mesh={"data": 8}))
     assert (finding.rule, finding.like) == ("replicated-tensor", 11)
     assert finding.message.endswith(
-        "which could split dimension 0: each device needs 2.62 GiB more (and 11 more like it)"
+        "which could shard dimension 0: each device needs 2.62 GiB more memory (and 11 more like it)"
     )
     assert finding.held == 12 * 8192 * 8192 * 4 * 7 // 8
 
@@ -142,9 +142,14 @@ func.func @main(%arg0: tensor<6x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 """
     )
     assert finding.rule == "indivisible-dimension"
-    assert 'was given [{"x"}, {}], which does not divide its dimension 0: it lies as [{"x":(1)2}, {}]' in finding.what
+    assert (
+        'is annotated with [{"x"}, {}], whose axes do not divide dimension 0: it is sharded as [{"x":(1)2}, {}] instead'
+        in finding.what
+    )
     assert finding.held == 1024 * 4
-    assert padded.what == 'a dimension of 6 is split over {"x"} in 4 parts, which do not divide it: it is padded to 8'
+    assert (
+        padded.what == 'a dimension of size 6 is sharded over {"x"} into 4 shards, which do not divide it: padded to 8'
+    )
     assert padded.held == 1024 * 4 / 2
 
 
@@ -194,7 +199,7 @@ def test_a_sum_is_no_sum_of_sums_where_the_turns_use_it() -> None:
         return jax.lax.scan(add, jnp.zeros_like(w), batches)[0]
 
     arguments = tensor(1024, 1024, split=P()), tensor(16, 8192, 1024, split=P(None, "data"))
-    assert str(found(Written(running, arguments, mesh={"data": 8}))) == "nothing found"
+    assert str(found(Written(running, arguments, mesh={"data": 8}))) == "no findings"
 
 
 def test_a_collective_of_what_no_turn_changes_is_told() -> None:
@@ -209,5 +214,5 @@ def test_a_collective_of_what_no_turn_changes_is_told() -> None:
     arguments = tensor(1024, 65536, split=P("data")), tensor(1024, 65536, split=P("data"))
     (finding,) = found(Written(turns, arguments, mesh={"data": 8}))
     assert finding.rule == "collective-in-loop"
-    assert "runs in each of 10 turns of a loop, of what is the same in all" in finding.what
+    assert "runs in each of 10 loop iterations, on a loop-invariant value" in finding.what
     assert finding.received == 9 * 2 * 65536 * 4 * 7 / 8

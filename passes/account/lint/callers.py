@@ -1,4 +1,4 @@
-"""Where functions of Python are called, as jax tells it of each operation."""
+"""Call sites of Python functions, read from the call stacks in JAX's locations."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -12,29 +12,29 @@ from sdy.ir.walking import operations
 
 
 class Callers:
-    """The calls in a program. What all of it is called from, such as the line that lowers it, is none of them."""
+    """Call sites in a program, without the frames that all operations share, such as the line that lowers it."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._module = module
 
     def of(self, location: LocationAttr) -> Location | None:
-        """Where the function is called in which `location` is; None where that is not known."""
+        """Return where the function that contains `location` is called, or None if that is unknown."""
         place, *callers = [*_frames(location)] or [None]
         caller = next((each for each in callers if each != place), None)
-        return None if caller in self._around_all else caller
+        return None if caller in self._common_frames else caller
 
     @cached_property
-    def _around_all(self) -> set[Location]:
-        around: set[Location] | None = None
+    def _common_frames(self) -> set[Location]:
+        common: set[Location] | None = None
         for location in {op.location for op in operations(self._module)}:
             frames = {*_frames(location)}
             if frames:
-                around = frames if around is None else around & frames
-        return around or set()
+                common = frames if common is None else common & frames
+        return common or set()
 
 
 def _frames(location: Attribute) -> Iterator[Location]:
-    """The places of a call stack, the innermost first."""
+    """Yield the frames of a call stack, the innermost first."""
     while isinstance(location, NameLoc | CallSiteLoc):
         if isinstance(location, CallSiteLoc):
             yield from _frames(location.callee)

@@ -1,4 +1,4 @@
-"""The rules of lint, in the order in which they are listed."""
+"""Catalog of the lint rules, in the order in which they run and are listed."""
 
 from collections.abc import Mapping
 
@@ -41,4 +41,4 @@ _RULES = (
 )
 
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
-"""Each rule by its name."""
+"""The rules by name."""

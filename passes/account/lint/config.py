@@ -1,4 +1,4 @@
-"""The options of lint, read from `sdy-lint.toml`, or from `[tool.sdy.lint]` in `pyproject.toml`."""
+"""Configuration files of lint: `sdy-lint.toml`, or `[tool.sdy.lint]` in `pyproject.toml`."""
 
 import re
 import tomllib
@@ -18,7 +18,11 @@ CONFIG, PROJECT = "sdy-lint.toml", "pyproject.toml"
 
 
 def options_of_directory(directory: Path) -> LintOptions:
-    """The options in the files of a directory: in `sdy-lint.toml` where there is one. Raises DiagnosticError."""
+    """Read the options from `sdy-lint.toml` in `directory`, or else from its `pyproject.toml`.
+
+    Raises:
+        DiagnosticError: The file is not valid TOML, or has an unknown option or an invalid value.
+    """
     if (directory / CONFIG).is_file():
         return options_in(read(str(directory / CONFIG)))
     if (directory / PROJECT).is_file():
@@ -31,7 +35,11 @@ def options_of_directory(directory: Path) -> LintOptions:
 
 
 def options_in(source: Source) -> LintOptions:
-    """The options in a file of their own. Raises DiagnosticError for what is no option, or no value of one."""
+    """Parse an `sdy-lint.toml`.
+
+    Raises:
+        DiagnosticError: The file is not valid TOML, or has an unknown option or an invalid value.
+    """
     return _options(_tables(source), Location(source.name, 1, 1))
 
 
@@ -43,27 +51,31 @@ def _tables(source: Source) -> Mapping[str, Any]:
         *before, last = source.text.split("\n")
         line, column = (int(place[1]), int(place[2])) if place else (len(before) + 1, len(last) + 1)
         message = str(problem).partition(" (at ")[0].lower()
-        raise error(Location(source.name, line, column), f"this is no TOML: {message}") from None
+        raise error(Location(source.name, line, column), f"invalid TOML: {message}") from None
 
 
 def _options(table: object, where: Location) -> LintOptions:
     if not is_dict(table):
-        raise error(where, "the options of lint are a table")
-    numbers = [field.name for field in fields(Thresholds)]
+        raise error(where, "the lint options must be a table")
+    threshold_names = [field.name for field in fields(Thresholds)]
     values: dict[str, Any] = {}
-    found: dict[str, int] = {}
+    thresholds: dict[str, int] = {}
     for key, value in table.items():
-        if key in numbers:
-            found[key] = threshold(key, value, where)
-        elif key in _READ:
-            values[key] = _READ[key](key, value, where)
+        if key in threshold_names:
+            thresholds[key] = threshold(key, value, where)
+        elif key in _READERS:
+            values[key] = _READERS[key](key, value, where)
         else:
-            raise unknown("option of lint", str(key), [*_READ, *numbers], where)
-    return LintOptions(**values, thresholds=replace(Thresholds(), **found))
+            raise unknown("lint option", str(key), [*_READERS, *threshold_names], where)
+    return LintOptions(**values, thresholds=replace(Thresholds(), **thresholds))
 
 
 def threshold(name: str, value: object, where: Location | None) -> int:
-    """A number, or bytes as in `"80M"`. Raises DiagnosticError for anything else."""
+    """Parse the value of threshold `name`: a number, or a size such as `"80M"`.
+
+    Raises:
+        DiagnosticError: The value is neither.
+    """
     try:
         return parse_bytes(str(value))
     except ValueError as problem:
@@ -72,7 +84,7 @@ def threshold(name: str, value: object, where: Location | None) -> int:
 
 def _names(key: str, value: object, where: Location) -> Collection[str]:
     if not is_list(value) or not all(isinstance(name, str) for name in value):
-        raise error(where, f'{key} is a list of rules, as ["unused-axis"]')
+        raise error(where, f'{key} must be a list of rules, such as ["unused-axis"]')
     names = [str(name) for name in value]
     check_names(names, where)
     return names
@@ -80,9 +92,13 @@ def _names(key: str, value: object, where: Location) -> Collection[str]:
 
 def _allowed(key: str, value: object, where: Location) -> Mapping[str, Collection[str]]:
     if not is_dict(value):
-        raise error(where, f'{key} is a table of patterns and rules, as "layers/*.py" = ["unused-axis"]')
+        raise error(where, f'{key} must map file patterns to rules, such as "layers/*.py" = ["unused-axis"]')
     return {str(pattern): _names(f'{key}."{pattern}"', rules, where) for pattern, rules in value.items()}
 
 
-_READ: Mapping[str, Callable[[str, object, Location], Any]] = {"select": _names, "ignore": _names, "allow": _allowed}
-"""How the options that are no thresholds are read."""
+_READERS: Mapping[str, Callable[[str, object, Location], Any]] = {
+    "select": _names,
+    "ignore": _names,
+    "allow": _allowed,
+}
+"""Parsers of the options that are not thresholds."""

@@ -1,4 +1,4 @@
-"""What lint tells of a program: something that costs, where it comes from, and what to write instead."""
+"""Lint findings: a costly pattern in a program, its cause, and the suggested fix."""
 
 import re
 from collections.abc import Sequence
@@ -14,93 +14,95 @@ from sdy.diagnostics import Diagnostic, Location, Severity
 
 @dataclass(frozen=True, eq=False)
 class GivenBy:
-    """The reason that a tensor has axes, these or all: who gave each, and over how many operations it came."""
+    """Reason that explains the axes of a tensor, or some of them, by the origin that they were propagated from."""
 
     tensor: SSAValue
     axes: Sequence[AxisRef] = ()
 
 
 Reason = tuple[Location | None, str] | GivenBy
-"""Words, with a place of their own or where the finding is; or who gave axes to a tensor."""
+"""A message, with a location other than the finding's or None; or the origin of a tensor's axes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Suspicion:
-    """What a rule finds at one place of a program, before anybody has asked whether it costs enough to be told."""
+    """Match of a rule at one place of a program, before the costs of equal matches are compared with the threshold."""
 
     at: Operation | SSAValue | Location | None
     what: str
-    """What is wrong there, without what it costs, in the same words wherever the same is wrong."""
+    """The problem, without its cost. Equal problems have equal texts, so that they can be reported as one."""
     cure: str
-    """What to write instead."""
+    """The suggested fix."""
     reasons: Sequence[Reason] = ()
     received: float = 0.0
-    """The bytes that a device receives for it in a step, on average."""
+    """The bytes that a device receives because of it in a step, averaged over devices."""
     held: int = 0
-    """The bytes that a device needs for it beside what it would need without."""
+    """The additional bytes that a device holds because of it."""
     times: int = 1
-    """How many things are wrong at once."""
+    """The number of problems that this match stands for."""
     collectives: Sequence[Operation] = ()
-    """Of the program of one device: that which another rule has told the reason of already is told no second one."""
+    """The collectives of the partitioned program that it explains. The first rule that explains one reports it."""
 
     @property
     def cost(self) -> float:
-        """All bytes."""
+        """Bytes received plus bytes held."""
         return self.received + self.held
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What is told: what a rule found at one place, and how often it found the like elsewhere.
+    """A reported problem, together with its repetitions elsewhere in the program.
 
-    Bytes are those of all of them. As text, it is a diagnostic of the compiler with its source line and its notes.
+    `str` formats it as a compiler diagnostic with its source line and notes.
     """
 
     rule: str
+    """The name of the rule."""
     where: Location | None
+    """The location of the costliest occurrence, or None if it is unknown."""
     caller: Location | None
-    """Where the function is called that `where` is in, if that is known."""
+    """The call site of the function that contains `where`, or None if it is unknown."""
     what: str
-    """What is wrong, without what it costs."""
+    """The problem, without its cost."""
     cure: str
-    """What to write instead."""
+    """The suggested fix."""
     reasons: tuple[Diagnostic, ...] = ()
+    """Notes that explain the cause."""
     received: float = 0.0
-    """The bytes that a device receives in a step, on average."""
+    """The bytes that a device receives in a step for all occurrences, averaged over devices."""
     held: int = 0
-    """The bytes that a device needs more."""
+    """The additional bytes that a device holds for all occurrences."""
     like: int = 0
-    """How many others are like it."""
+    """The number of further occurrences."""
     severity: Severity = Severity.WARNING
 
     @property
     def cost(self) -> float:
-        """All bytes; the findings that cost most are told first."""
+        """Bytes received plus bytes held, by which findings are sorted."""
         return self.received + self.held
 
     @property
     def message(self) -> str:
-        """What is wrong, and what that costs a device."""
-        costs = (("receives", self.received), ("needs", self.held))
-        told = " and ".join(f"{verb} {shown_bytes(size)} more" for verb, size in costs if round(size))
+        """The problem and its cost per device."""
+        cost = cost_text(self.received, self.held)
         like = f" (and {self.like:,} more like it)" if self.like else ""
-        return self.what + (f": each device {told}" if told else "") + like
+        return self.what + (f": {cost}" if cost else "") + like
 
     @cached_property
     def key(self) -> tuple[str, str, str]:
-        """What is the same of the same finding when lines have moved: rule, file, and what is wrong."""
+        """Identity of the finding that does not change when source lines move: rule, file and problem."""
         return self.rule, self.where.filename if self.where else "", without_numbers(self.what)
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The finding as the compiler tells a warning: the notes say why, and what to write."""
+        """The finding as a compiler warning, with notes for the call site, the reasons and the fix."""
         called = [Diagnostic(Severity.NOTE, self.caller, "called from here")] if self.caller else []
-        notes = [*called, *self.reasons, Diagnostic(Severity.NOTE, self.where, f"instead: {self.cure}")]
+        notes = [*called, *self.reasons, Diagnostic(Severity.NOTE, self.where, f"fix: {self.cure}")]
         return Diagnostic(self.severity, self.where, f"{self.message} [{self.rule}]", tuple(notes))
 
     def __str__(self) -> str:
         diagnostic = self.diagnostic
-        # The line of source that stands there already is not shown again.
+        # Do not repeat the source line of the warning.
         notes = (
             note.render().partition("\n")[0] if note.location == self.where else note.render()
             for note in diagnostic.notes
@@ -108,6 +110,16 @@ class Finding:
         return "\n".join([replace(diagnostic, notes=()).render(), *notes])
 
 
+def cost_text(received: float, held: int) -> str:
+    """Format the cost per device, such as `each device receives 4 MiB more`; empty without a cost."""
+    costs: list[str] = []
+    if round(received):
+        costs.append(f"receives {shown_bytes(received)} more")
+    if held:
+        costs.append(f"needs {shown_bytes(held)} more memory")
+    return f"each device {' and '.join(costs)}" if costs else ""
+
+
 def without_numbers(what: str) -> str:
-    """What is wrong, in the words that all layers of a model have in common: `params[3]` is `params[*]`."""
+    """Replace indices in a problem's text, so that those of all layers are equal: `params[3]` by `params[*]`."""
     return re.sub(r"\[\d+\]", "[*]", re.sub(r"\b(argument|result) \d+", r"\1 *", what))

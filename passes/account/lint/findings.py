@@ -1,15 +1,14 @@
-"""All that lint finds in a program."""
+"""The findings of lint in one program."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sdy.byte_sizes import shown_bytes
-from sdy.passes.account.lint.finding import Finding
+from sdy.passes.account.lint.finding import Finding, cost_text
 
 
 @dataclass(frozen=True, repr=False)
 class Findings:
-    """What was found, the costliest first; true where there is anything; as text, the compiler's diagnostics."""
+    """Sequence of findings, the costliest first; false if it is empty; `str` formats them as compiler diagnostics."""
 
     findings: Sequence[Finding] = ()
 
@@ -21,23 +20,22 @@ class Findings:
 
     @property
     def received(self) -> float:
-        """The bytes that a device receives in a step for all of them, on average."""
+        """The bytes that a device receives in a step for all findings, averaged over devices."""
         return sum(each.received for each in self.findings)
 
     @property
     def held(self) -> int:
-        """The bytes that a device needs more for all of them, if all are in memory at once."""
+        """The additional bytes that a device holds for all findings, if all are live at once."""
         return sum(each.held for each in self.findings)
 
     @property
     def summary(self) -> str:
-        """How many there are, and what they cost together."""
+        """The number of findings and their total cost, in one line."""
         if not self:
-            return "nothing found"
+            return "no findings"
         number = "1 finding" if len(self) == 1 else f"{len(self):,} findings"
-        costs = (("receives", self.received), ("needs", self.held))
-        told = " and ".join(f"{verb} {shown_bytes(size)} more" for verb, size in costs if round(size))
-        return f"{number}: each device {told}" if told else number
+        cost = cost_text(self.received, self.held)
+        return f"{number}: {cost}" if cost else number
 
     def __str__(self) -> str:
         return "\n".join([*(f"{each}\n" for each in self.findings), self.summary])

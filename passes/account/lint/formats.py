@@ -1,4 +1,4 @@
-"""Findings as text for people, as JSON for programs, and as what GitHub shows beside the lines of a change."""
+"""Output formats of lint: text, JSON, and GitHub workflow commands."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,23 +10,23 @@ from sdy.passes.account.lint.findings import Findings
 from sdy.shown_text import shown, shown_lines
 
 _GITHUB = {Severity.WARNING: "warning", Severity.REMARK: "notice"}
-"""What GitHub calls them."""
+"""The workflow command of each severity."""
 
 
 def text(findings: Findings) -> str:
-    """The compiler's diagnostics, and a line that sums them up."""
+    """Format findings as compiler diagnostics, with a summary line at the end."""
     return f"{findings}\n"
 
 
 def as_json(findings: Findings) -> str:
-    """An object whose keys stay: `version`, `findings`, `bytes_received` and `bytes_held`."""
-    told = {
+    """Format findings as a JSON object with the keys `version`, `findings`, `bytes_received` and `bytes_held`."""
+    document = {
         "version": 1,
         "findings": [_entry(each) for each in findings],
         "bytes_received": round(findings.received),
         "bytes_held": findings.held,
     }
-    return json.dumps(told, indent=1) + "\n"
+    return json.dumps(document, indent=1) + "\n"
 
 
 def _entry(finding: Finding) -> Mapping[str, Any]:
@@ -50,7 +50,7 @@ def _place(where: Location | None) -> Mapping[str, Any]:
 
 
 def github(findings: Findings) -> str:
-    """A workflow command for each, as GitHub's runners read it."""
+    """Format findings as GitHub workflow commands, which annotate the lines of a change."""
     return "".join(f"{_command(each)}\n" for each in findings)
 
 
@@ -58,10 +58,10 @@ def _command(finding: Finding) -> str:
     where = finding.where
     place = {"file": where.filename, "line": where.line, "col": where.column} if where else {}
     properties = {**place, "title": f"sdy-lint {finding.rule}"}
-    written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
+    parameters = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
     notes = [note.message for note in finding.diagnostic.notes]
     message = _escaped(shown_lines("\n".join([finding.message, *notes])))
-    return f"::{_GITHUB[finding.severity]} {written}::{message}"
+    return f"::{_GITHUB[finding.severity]} {parameters}::{message}"
 
 
 def _escaped(text: str) -> str:
@@ -73,4 +73,4 @@ def _property(text: str) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Findings], str]] = {"text": text, "json": as_json, "github": github}
-"""How findings are written, by name."""
+"""The formatters by name."""

@@ -1,4 +1,4 @@
-"""`sdy.lint`: what will cost in a program, found before a device is touched."""
+"""`sdy.lint`: static analysis for costly sharding patterns, without devices."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -17,29 +17,41 @@ from sdy.passes.account.partitioned_program import Program, propagated_program
 
 
 def lint(program: Program, *args: Any, lint_options: LintOptions | None = None, **kwargs: Any) -> Findings:
-    """What will cost in a program, each with its source line, the reason, and what to write instead.
+    """Find costly sharding patterns in a program.
 
         findings = sdy.lint(step, params, batch)
         print(findings)
         assert not findings
 
-    `program` is what `sdy.account` takes, with its arguments: a function, what `step.lower(...)` returned, or a module.
-    What has not been propagated is, as a copy; nothing is run. A line with the comment `# sdy: allow(RULE)`, or below
-    one, may do what that rule finds. Raises TypeError for arguments of what has its arguments already, and
-    DiagnosticError where the program cannot be partitioned, or a comment names a rule that there is not.
+    Each finding has a source line, the cost per device, the reason and a suggested fix. A program that has not been
+    propagated is propagated on a copy; nothing runs on devices. The comment `# sdy: allow(RULE)`, at the end of a line
+    or on the line above, suppresses the rule there.
+
+    Args:
+        program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, or a module.
+        *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
+        lint_options: The rules to run and their thresholds; all rules by default.
+        **kwargs: The keyword arguments of a function.
+
+    Returns:
+        The findings, the costliest first; false if there are none.
+
+    Raises:
+        TypeError: Arguments are given for a lowered program or a module.
+        DiagnosticError: The program cannot be partitioned, or a comment names an unknown rule.
     """
     options = lint_options or LintOptions()
     traced = traced_program(propagated_program(program, *args, **kwargs))
-    looked_at = LintedProgram(traced, options.thresholds)
+    linted = LintedProgram(traced, options.thresholds)
     sources = Sources()
-    # All rules are asked, as what one has told another does not tell again.
-    told = findings(looked_at, RULES.values())
-    return Findings(sorted(_kept(told, options, sources), key=lambda finding: -finding.cost))
+    # Run all rules, also those that are not selected: a collective that one rule explains is not reported by another.
+    every = findings(linted, RULES.values())
+    return Findings(sorted(_selected(every, options, sources), key=lambda finding: -finding.cost))
 
 
-def _kept(told: Iterator[Finding], options: LintOptions, sources: Sources) -> Iterator[Finding]:
+def _selected(every: Iterator[Finding], options: LintOptions, sources: Sources) -> Iterator[Finding]:
     names = {rule.name for rule in options.rules}
-    for finding in told:
+    for finding in every:
         if finding.rule in names and finding.rule not in _allowed(finding, options, sources):
             for note in finding.diagnostic.notes:
                 if note.location is not None:
@@ -48,14 +60,14 @@ def _kept(told: Iterator[Finding], options: LintOptions, sources: Sources) -> It
 
 
 def _allowed(finding: Finding, options: LintOptions, sources: Sources) -> set[str]:
-    """The rules that are allowed at the line of a finding, where that is called, or in the file."""
+    """Return the rules that are suppressed at the line of a finding, at its call site, or in its file."""
     places = [place for place in (finding.where, finding.caller) if place is not None]
     by_comment = {name for place in places for name in sources.allowed(place)}
     return by_comment | {name for place in places[:1] for name in _allowed_in(place.filename, options)}
 
 
 def _allowed_in(filename: str, options: LintOptions) -> Iterator[str]:
-    """The rules that are allowed in a file, by its name as it is or from the working directory."""
+    """Yield the rules that the options suppress in a file; patterns match its name, full or relative path."""
     path = Path(filename)
     names = {filename, path.name}
     if path.is_absolute() and path.is_relative_to(Path.cwd()):

@@ -1,4 +1,4 @@
-"""The rules asked about a program, and what they say brought together: what is alike told once, the costliest first."""
+"""Runs lint rules on a program, groups equal matches, and drops groups below the threshold."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -11,11 +11,11 @@ from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rule import Rule
 
 _MOST_CHAINS = 4
-"""So many axes of a tensor are told where they come from."""
+"""Number of axes of a tensor whose origin is reported."""
 
 
 def findings(program: LintedProgram, rules: Iterable[Rule]) -> Iterator[Finding]:
-    """What `rules` find in a program; of a collective, what the first rule does that tells its reason."""
+    """Yield the findings of `rules` in a program; each collective is reported by the first rule that explains it."""
     explained: set[Operation] = set()
     for rule in rules:
         least = getattr(program.thresholds, rule.least)
@@ -30,7 +30,10 @@ def findings(program: LintedProgram, rules: Iterable[Rule]) -> Iterator[Finding]
 
 
 def _kind(suspicion: Suspicion, program: LintedProgram) -> object:
-    """What is the same of suspicions that are told as one: the words, and in Python, which has loops, the line."""
+    """Return the grouping key of matches: the problem without indices, and its line if the source is Python.
+
+    A line of Python can stand for many operations, since a loop traces it repeatedly; a line of MLIR is one operation.
+    """
     where = program.place(suspicion.at)
     line = (where.filename, where.line) if where and where.filename.endswith(".py") else None
     return without_numbers(suspicion.what), line
@@ -69,9 +72,8 @@ def _origins(reason: GivenBy, program: LintedProgram) -> Iterator[Diagnostic]:
         if not reason.axes or any(chain.axis.overlaps(axis) for axis in reason.axes)
     )
     chains = list(wanted)[:_MOST_CHAINS]
-    for origin, those in groupby(chains, key=lambda chain: (chain.origin, len(chain.hops))):
-        axes = " and ".join(f"axis {chain.axis} of dimension {chain.dimension}" for chain in those)
-        (given, hops) = origin
-        way = f", {hops} operations away" if hops > 1 else ""
-        text = f"{program.called(value)} has {axes}, {program.origin(given)}{way}"
-        yield Diagnostic(Severity.NOTE, given.where or program.place(value), text)
+    for (origin, hops), group in groupby(chains, key=lambda chain: (chain.origin, len(chain.hops))):
+        axes = " and ".join(f"axis {chain.axis} in dimension {chain.dimension}" for chain in group)
+        distance = f", {hops} operations away" if hops > 1 else ""
+        text = f"{program.called(value)} has {axes}: {program.origin(origin)}{distance}"
+        yield Diagnostic(Severity.NOTE, origin.where or program.place(value), text)

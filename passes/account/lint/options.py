@@ -1,4 +1,4 @@
-"""What lint looks for, and what it is not to tell."""
+"""Options of lint: selected rules, thresholds and suppressions."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ from sdy.passes.options import nearest
 
 @dataclass(frozen=True)
 class LintOptions:
-    """Which rules are asked, from where on something counts, and where what is allowed.
+    """Selected rules, thresholds and suppressions of a lint run.
 
     Args:
-        select: the names of rules, all where there are none.
-        ignore: the names of rules that are not asked, also of those.
-        thresholds: bytes and numbers from which on something is told.
-        allow: patterns of file names, such as `"layers/*.py"`, and the names of rules that may find there what they do.
+        select: Names of the rules to report; all if empty.
+        ignore: Names of rules not to report, even if selected.
+        thresholds: Minimum costs of findings.
+        allow: Names of rules to suppress by file pattern, such as `"layers/*.py"`.
 
     Raises:
-        DiagnosticError: there is no rule of such a name.
+        DiagnosticError: A name is not that of a rule.
     """
 
     select: Collection[str] = ()
@@ -35,20 +35,20 @@ class LintOptions:
 
     @property
     def rules(self) -> list[Rule]:
-        """The rules that are asked."""
+        """The rules to report."""
         return [
             rule for name, rule in RULES.items() if name not in self.ignore and (not self.select or name in self.select)
         ]
 
 
 def check_names(names: Iterable[str], where: Location | None = None) -> None:
-    """Raises DiagnosticError for a name that no rule has."""
+    """Raise DiagnosticError for a name that is not that of a rule."""
     for name in names:
         if name not in RULES:
             raise unknown("rule", name, RULES, where)
 
 
 def unknown(kind: str, name: str, known: Iterable[str], where: Location | None = None) -> DiagnosticError:
-    """The error for a name that is not among `known`, with the nearest one that is."""
-    found = nearest(name, list(known))
-    return error(where, f"there is no {kind} '{name}'" + (f": did you mean '{found}'?" if found else ""))
+    """Return the error for an unknown name, with the most similar known one as a suggestion."""
+    suggestion = nearest(name, list(known))
+    return error(where, f"unknown {kind} '{name}'" + (f": did you mean '{suggestion}'?" if suggestion else ""))

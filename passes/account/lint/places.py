@@ -1,4 +1,4 @@
-"""Where in the source the operations and tensors of a program are."""
+"""Source locations of the operations and tensors of a program."""
 
 from functools import cached_property
 
@@ -13,36 +13,36 @@ from sdy.passes.account.lint.callers import Callers
 from sdy.passes.account.lint.use_def import UseDefChains
 
 At = Operation | SSAValue | Location | None
-"""What has a place."""
+"""Anything that has a source location."""
 
 
 class Places:
-    """The places of what is in a module."""
+    """Source locations in a module."""
 
     def __init__(self, module: ModuleOp, use_def: UseDefChains) -> None:
         self._module = module
         self._use_def = use_def
 
     def of(self, at: At) -> Location | None:
-        """Where that is; where it is used or called, if nobody knows."""
-        found = location_of(at)
-        if found is None and isinstance(at, SSAValue):
+        """Return the location of `at`, or else of its first user, or else of the call of its function."""
+        place = location_of(at)
+        if place is None and isinstance(at, SSAValue):
             users = sorted((use.operation for use in at.uses), key=self._number)
-            found = next((place for op in users if (place := location_of(op))), None)
+            place = next((of_user for op in users if (of_user := location_of(op))), None)
         op = _operation(at)
-        return found or (self._of_call(op) if op is not None else None)
+        return place or (self._of_call(op) if op is not None else None)
 
     def caller(self, at: At) -> Location | None:
-        """Where the function of Python is called that it is in."""
+        """Return the call site of the Python function that contains `at`."""
         op = _operation(at)
         return self._callers.of(op.location) if op is not None and location_of(op) is not None else None
 
     def _of_call(self, op: Operation) -> Location | None:
-        """Where the function is called that `op` is in; of what is in some functions jax does not tell where it is."""
-        around: Operation | None = op
-        while around is not None and not isinstance(around, FuncOp):
-            around = around.parent_op()
-        calls = self._use_def.calls_of(around) if around else ()
+        """Return the location of a call of the function that contains `op`; JAX omits locations in some functions."""
+        function: Operation | None = op
+        while function is not None and not isinstance(function, FuncOp):
+            function = function.parent_op()
+        calls = self._use_def.calls_of(function) if function else ()
         return next((place for call in calls if (place := location_of(call))), None)
 
     @cached_property
@@ -58,7 +58,7 @@ class Places:
 
 
 def _operation(at: At) -> Operation | None:
-    """The operation that this is, or is defined by."""
+    """Return `at` if it is an operation, or the operation that defines it."""
     if isinstance(at, SSAValue):
         return defining_op(at)
     return at if isinstance(at, Operation) else None

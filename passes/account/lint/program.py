@@ -1,7 +1,4 @@
-"""What rules look at: a program with its shardings, what one device runs, and why.
-
-Each is found out when it is first asked for, and once.
-"""
+"""Program that lint rules inspect: the propagated and the partitioned module, with lazily cached analyses."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -37,14 +34,14 @@ from sdy.sharding import TensorSharding
 
 @dataclass(frozen=True, eq=False)
 class LintedProgram:
-    """A program whose tensors have shardings, and what one device of it runs."""
+    """A propagated and partitioned program, with analyses for lint rules."""
 
     traced: TracedProgram
     thresholds: Thresholds
 
     @property
     def module(self) -> ModuleOp:
-        """The whole program."""
+        """The unpartitioned program."""
         return self.traced.module
 
     @property
@@ -54,22 +51,22 @@ class LintedProgram:
 
     @cached_property
     def main(self) -> FuncOp:
-        """The main function of the whole program."""
+        """The main function of the unpartitioned program."""
         return main_function(self.module)
 
     @cached_property
     def names(self) -> list[str]:
-        """What each argument is called."""
+        """The names of the arguments of the main function."""
         return argument_names(self.main)
 
     @cached_property
     def mesh(self) -> Mesh:
-        """The mesh of all devices; one without axes where there is none."""
+        """The mesh of the program, or one without axes if it has none."""
         return main_mesh(self.module)
 
     @cached_property
     def operations(self) -> list[Operation]:
-        """The operations of the functions of the whole program, but for those in manual computations."""
+        """The operations of the unpartitioned program, except for those in manual computations."""
         return [
             op
             for function in functions(self.module)
@@ -79,48 +76,48 @@ class LintedProgram:
 
     @cached_property
     def values(self) -> list[SSAValue]:
-        """The tensors of the whole program: the main function's arguments, and what operations make."""
-        made = (result for op in self.operations for result in op.results)
-        return [value for value in (*self.main.args, *made) if is_static_tensor(value.type) and shape(value.type)]
+        """The tensors of the unpartitioned program: arguments of the main function and results of operations."""
+        results = (result for op in self.operations for result in op.results)
+        return [value for value in (*self.main.args, *results) if is_static_tensor(value.type) and shape(value.type)]
 
     @cached_property
     def collectives(self) -> list[Collective]:
-        """What devices exchange, in the order of the program."""
+        """The collectives of the partitioned program, in program order."""
         return collectives(self.traced)
 
     @cached_property
     def collectives_by_cause(self) -> Mapping[Cause, list[Collective]]:
         """The collectives of each reshard and each sum."""
-        found: dict[Cause, list[Collective]] = {}
+        by_cause: dict[Cause, list[Collective]] = {}
         for each in self.collectives:
             if each.cause is not None:
-                found.setdefault(each.cause, []).append(each)
-        return found
+                by_cause.setdefault(each.cause, []).append(each)
+        return by_cause
 
     @cached_property
     def use_def(self) -> UseDefChains:
-        """What tensors of the whole program are made from."""
+        """The use-def chains of the unpartitioned program."""
         return UseDefChains(self.module)
 
     def is_argument(self, value: SSAValue) -> bool:
-        """Whether `value` is an argument of the main function, or a part or a copy of one."""
+        """Return whether `value` is an argument of the main function, or a slice or a copy of one."""
         return any(at.owner is self.main.body.block for at in self.use_def.trace(value))
 
     @cached_property
     def footprint(self) -> Footprint:
-        """What is in the memory of a device."""
+        """The memory of a device over time."""
         return footprint(self.local)
 
     def local_bytes(self, value: SSAValue, sharding: TensorSharding | None) -> int:
-        """The bytes that a device has of `value`, split so."""
+        """Return the bytes per device of `value` with `sharding`."""
         return local_bytes(value.type, sharding, self.mesh_of(sharding))
 
     def mesh_of(self, sharding: TensorSharding | None) -> Mesh | None:
-        """The mesh of a sharding."""
+        """Return the mesh of a sharding."""
         return sharding and find_mesh(sharding, self.module)
 
     def given(self, value: SSAValue) -> TensorSharding | None:
-        """The sharding that a value had before propagation; None where it had none, or nobody knows."""
+        """Return the sharding of a value before propagation, or None if it had none or the history is unknown."""
         for run in self._runs:
             node = run.binding.node_of(value)
             if node is not None:
@@ -128,7 +125,7 @@ class LintedProgram:
         return None
 
     def given_result(self, index: int) -> TensorSharding | None:
-        """The sharding that result `index` of the main function had before propagation."""
+        """Return the sharding of result `index` of the main function before propagation."""
         for run in self._runs:
             main = run.solution.snapshot.main
             if main is not None:
@@ -144,7 +141,7 @@ class LintedProgram:
         return Explainer(self.module, self.main) if self._runs else None
 
     def chains(self, value: SSAValue) -> Iterator[Chain]:
-        """The way of each axis of `value`; none where it was not propagated here."""
+        """Yield the propagation chain of each axis of `value`; none if the module was propagated elsewhere."""
         sharding = get_sharding(value)
         if self._explainer is None or sharding is None or value not in self._explainer.names:
             return
@@ -153,38 +150,38 @@ class LintedProgram:
                 yield from self._explainer.chains(value, dimension, axis)
 
     def is_constrained(self, value: SSAValue, axis: AxisRef) -> bool:
-        """Whether a sharding constraint gave `value` an axis."""
+        """Return whether `axis` of `value` originates from a sharding constraint."""
         origins = (chain.origin.text for chain in self.chains(value) if chain.axis.overlaps(axis))
         return any(ShardingConstraintOp.name in text for text in origins)
 
     def called(self, value: SSAValue) -> str:
-        """What a tensor is called: an argument by its name, a result by the operation that makes it, not a reshard."""
+        """Describe a tensor by the argument, or the operation other than a reshard or a copy, that it stems from."""
         for at in self.use_def.trace(value):
             if isinstance(at, OpResult) and not isinstance(at.op, ReshardOp):
                 return f"the result of {at.op.name}"
             if at.owner is self.main.body.block:
                 return self.names[self.main.args.index(at)]
-        return "what a loop carries"
+        return "a loop-carried value"
 
     def origin(self, origin: Origin) -> str:
-        """Who gave an axis to begin with; an argument is called by its name."""
+        """Describe the origin of an axis, with arguments by name."""
         number = re.fullmatch(rf"given to argument (\d+) of @{re.escape(self.main.sym_name.data)}", origin.text)
         return f"given to {self.names[int(number[1])]}" if number else origin.text
 
     @cached_property
     def places(self) -> Places:
-        """Where all of it is in the source."""
+        """The source locations of the unpartitioned program."""
         return Places(self.module, self.use_def)
 
     def place(self, at: At) -> Location | None:
-        """Where that is in the source."""
+        """Return the source location of `at`."""
         return self.places.of(at)
 
 
 def _is_in_manual_computation(op: Operation) -> bool:
-    around = op.parent_op()
-    while around is not None:
-        if isinstance(around, ManualComputationOp):
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, ManualComputationOp):
             return True
-        around = around.parent_op()
+        parent = parent.parent_op()
     return False

@@ -1,4 +1,4 @@
-"""A rule of lint: a name, a page of its own, and what it finds in a program."""
+"""Lint rules: a name, a documentation page and a check."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -11,31 +11,37 @@ from sdy.passes.account.lint.program import LintedProgram
 
 @dataclass(frozen=True)
 class Rule:
-    """What is looked for. What is less in all than the threshold `least` is not told: that many bytes, or for `many`
-    that many times."""
+    """A lint rule.
+
+    Attributes:
+        name: The name, such as `unused-axis`.
+        page: The documentation: the docstring of the rule's module.
+        check: Yields the matches of the rule in a program.
+        least: The threshold that the total of equal matches must reach: its bytes, or for `many` its count.
+        severity: The severity of its findings.
+    """
 
     name: str
     page: str | None
-    """The docstring of its file."""
     check: Callable[[LintedProgram], Iterator[Suspicion]]
     least: str = "large"
     severity: Severity = Severity.WARNING
 
     def size(self, suspicion: Suspicion) -> float:
-        """What of a suspicion is held against the threshold."""
+        """Return the quantity of a match that counts toward the threshold."""
         return suspicion.times if self.least == "many" else suspicion.cost
 
     @property
     def text(self) -> str:
-        """Its page: why it is there, and programs before and after."""
+        """The documentation page: the problem, and programs before and after the fix."""
         return inspect.cleandoc(self.page or "")
 
     @property
     def summary(self) -> str:
-        """The first line of its page."""
+        """The first line of the documentation page."""
         return self.text.partition("\n")[0]
 
     @property
     def file(self) -> str:
-        """Its file in the checkout."""
+        """The path of the rule's module in the repository."""
         return self.check.__module__.removeprefix("sdy.").replace(".", "/") + ".py"

@@ -1,4 +1,4 @@
-"""The lines of the files that findings are in, where they are at hand: Python and MLIR, nothing else is read."""
+"""Source files of findings, read for their lines and their `sdy: allow` comments: Python and MLIR only."""
 
 import re
 from collections.abc import Sequence
@@ -8,20 +8,20 @@ from sdy.diagnostics import Location, register_source
 from sdy.passes.account.lint.options import check_names
 
 _COMMENTS = {".py": "#", ".mlir": "//"}
-"""How a comment begins in the files that are read, by the end of their names."""
+"""Comment markers by file suffix; files with other suffixes are not read."""
 
 _MOST_BYTES = 2**24
-"""A longer file is not read."""
+"""Maximum size of a file that is read."""
 
 
 class Sources:
-    """Files, each read once."""
+    """Cache of source files."""
 
     def __init__(self) -> None:
         self._lines: dict[str, Sequence[str]] = {}
 
     def lines(self, filename: str) -> Sequence[str]:
-        """The lines of a file, which diagnostics show from then on; none where it cannot be read."""
+        """Return the lines of a file, or none if it cannot be read, and register it as a source for diagnostics."""
         if filename not in self._lines:
             text = _text(filename)
             self._lines[filename] = text.split("\n")
@@ -30,25 +30,26 @@ class Sources:
         return self._lines[filename]
 
     def allowed(self, where: Location) -> set[str]:
-        """The rules that a comment allows at a line: at its end, or on a line of its own above.
+        """Return the rules that a comment suppresses at a line: at its end, or on its own on the line above.
 
-        Raises DiagnosticError where it names a rule that there is not.
+        Raises:
+            DiagnosticError: The comment names an unknown rule.
         """
-        begin = _COMMENTS.get(Path(where.filename).suffix)
+        marker = _COMMENTS.get(Path(where.filename).suffix)
         lines = self.lines(where.filename)
-        if begin is None or not 0 < where.line <= len(lines):
+        if marker is None or not 0 < where.line <= len(lines):
             return set()
         above = lines[where.line - 2] if where.line > 1 else ""
-        found = _names(begin, lines[where.line - 1], where)
-        if above.lstrip().startswith(begin):
-            found |= _names(begin, above, Location(where.filename, where.line - 1, 1))
-        return found
+        names = _names(marker, lines[where.line - 1], where)
+        if above.lstrip().startswith(marker):
+            names |= _names(marker, above, Location(where.filename, where.line - 1, 1))
+        return names
 
 
-def _names(begin: str, line: str, where: Location) -> set[str]:
+def _names(marker: str, line: str, where: Location) -> set[str]:
     names = {
         name.strip()
-        for match in re.finditer(rf"{re.escape(begin)}\s*sdy:\s*allow\(([^()]*)\)", line)
+        for match in re.finditer(rf"{re.escape(marker)}\s*sdy:\s*allow\(([^()]*)\)", line)
         for name in match[1].split(",")
     }
     check_names(names, where)

@@ -1,17 +1,17 @@
-"""From where on something counts."""
+"""Thresholds of lint."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Bytes of one device, and how many are many; each is an option of the tool."""
+    """Minimum costs of findings, in bytes per device unless stated otherwise; each is an option of `sdy-lint`."""
 
     large: int = 2**20
-    """What costs fewer bytes, in all places that are alike, is not told."""
+    """Minimum cost of a finding, summed over equal occurrences."""
     replicated: int = 2**28
-    """The same of bytes that devices hold alike: layouts that are good replicate what is not very large."""
+    """Minimum cost of a `replicated-tensor` finding; good layouts replicate all but very large tensors."""
     small: int = 2**16
-    """A collective of fewer bytes takes as long as its messages do, however few the bytes are."""
+    """Size below which a collective is small: its time is latency, whatever its bytes."""
     many: int = 32
-    """So many of those, in one line, are many."""
+    """Minimum number of small collectives of one source line."""

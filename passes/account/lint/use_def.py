@@ -1,4 +1,4 @@
-"""What a tensor is made from, where nothing is computed: a parameter that is cast or sliced is still a parameter."""
+"""Use-def chains through data movement: traces a cast or sliced parameter back to the parameter."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ _MOVES = ConvertOp | DynamicSliceOp | ReshapeOp | ReshardOp | SliceOp | Transpos
 
 
 class UseDefChains:
-    """What the tensors of a module are made from."""
+    """Use-def chains of a module through casts, slices, reshapes, transposes, reshards, loops and calls."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._calls: dict[str, list[CallOp]] = {}
@@ -26,9 +26,9 @@ class UseDefChains:
             self._calls.setdefault(call.callee.root_reference.data, []).append(call)
 
     def trace(self, value: SSAValue) -> Iterator[SSAValue]:
-        """`value`, and what it is made from, back to an argument or to what is computed.
+        """Yield `value` and the values that it is moved or copied from, back to an argument or a computed value.
 
-        From a function's argument, to what the first call gives it.
+        A function argument continues with the operand of the function's first call.
         """
         seen: set[SSAValue] = set()
         at: SSAValue | None = value
@@ -38,7 +38,7 @@ class UseDefChains:
             at = self._before(at)
 
     def calls_of(self, function: FuncOp) -> Sequence[CallOp]:
-        """The calls of a function."""
+        """Return the calls of a function."""
         return self._calls.get(function.sym_name.data, ())
 
     def _before(self, value: SSAValue) -> SSAValue | None:

@@ -1,4 +1,4 @@
-"""Words that rules have in common: tensors, layouts, and how a person writes them in Python."""
+"""Phrases shared by the messages of lint rules: shardings, axes and JAX partition specs."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,18 @@ from sdy.sharding import TensorSharding
 
 
 def from_to(before: TensorSharding | None, after: TensorSharding | None) -> str:
-    """How a tensor lies, and how it is to lie."""
+    """Format a reshard as `from [{"x"}, {}] to replicated`."""
     return f"from {dims_of(before)} to {dims_of(after)}"
 
 
+def sharded_as(sharding: TensorSharding | None) -> str:
+    """Format a sharding as `sharded as [{"x"}, {}]`, or as `replicated`."""
+    dims = dims_of(sharding)
+    return f"sharded as {dims}" if dims.startswith("[") else dims
+
+
 def moves(before: TensorSharding | None, after: TensorSharding | None) -> bool:
-    """Whether an axis goes from one dimension to another."""
+    """Return whether an axis moves from one dimension to another."""
     return any(
         mine.overlaps(theirs)
         for own, dim in enumerate(before.dims if before else ())
@@ -25,7 +31,7 @@ def moves(before: TensorSharding | None, after: TensorSharding | None) -> bool:
 
 
 def spec(dims: Sequence[Sequence[AxisRef]]) -> str:
-    """A partition spec of jax, `P("data", None)`; of a part of an axis, as MLIR writes it."""
+    """Format a JAX partition spec such as `P("data", None)`; sub-axes are formatted as in MLIR."""
     return f"P({', '.join(map(_entry, dims))})"
 
 
@@ -35,10 +41,10 @@ def _entry(axes: Sequence[AxisRef]) -> str:
 
 
 def spec_of(sharding: TensorSharding | None) -> str:
-    """The partition spec of a sharding."""
+    """Format the JAX partition spec of a sharding."""
     return spec(sharding.dim_axes) if sharding else "P()"
 
 
 def quoted_axes(names: Sequence[str]) -> str:
-    """`axis "x"`, or `axes "x" and "y"`."""
+    """Format axes as `axis "x"` or `axes "x" and "y"`."""
     return ("axis " if len(names) == 1 else "axes ") + " and ".join(str(AxisRef(name)) for name in names)

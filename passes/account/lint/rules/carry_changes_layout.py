@@ -1,6 +1,7 @@
-"""What a loop carries is resharded in each turn: the body gives it back split otherwise than it takes it.
+"""A loop-carried value is resharded in each iteration: the body returns it with a different sharding.
 
-A carried value has one layout for all turns. Where the body makes it in another one, each turn pays to bring it back.
+A loop-carried value has one sharding for all iterations. If the body computes it with another one, each iteration
+reshards it.
 
 Before::
 
@@ -27,19 +28,19 @@ from sdy.stablehlo.control_flow import ReturnOp, WhileOp
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """The reshards of what a body is given, and of what it gives back."""
+    """Find reshards of loop-carried values, at the begin or the end of the body."""
     for cause, collectives in program.collectives_by_cause.items():
         times = max(each.times for each in collectives)
         if cause.purpose is not Purpose.RESHARD or cause.tensor is None or times < 2:
             continue
         if (carried := _carried(program, cause)) is not None:
-            kept = cause.after if isinstance(cause.operation, ReturnOp) else cause.before
+            carry = cause.after if isinstance(cause.operation, ReturnOp) else cause.before
             yield Suspicion(
                 cause.tensor,
-                f"{carried.type}, which a loop carries, goes {from_to(cause.before, cause.after)} in each of {times:,} "
-                "turns",
-                f"split alike what the loop begins with and what the body returns, by "
-                f"jax.lax.with_sharding_constraint(..., {spec_of(kept)})",
+                f"a loop-carried {carried.type} is resharded {from_to(cause.before, cause.after)} in each of {times:,} "
+                "iterations",
+                "shard the initial value and the value that the body returns alike, with "
+                f"jax.lax.with_sharding_constraint(..., {spec_of(carry)})",
                 [GivenBy(carried)],
                 received=sum(each.bytes for each in collectives),
                 collectives=[each.op for each in collectives],
@@ -47,9 +48,9 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 
 def _carried(program: LintedProgram, cause: Cause) -> SSAValue | None:
-    """What a loop carries that this reshards; None where it reshards something else.
+    """Return the loop-carried value that a reshard moves, or None.
 
-    To gather a part of what is carried, for as long as it is used, is no other layout.
+    An all-gather of a loop-carried value for one use, such as a parameter, does not change its sharding.
     """
     assert cause.tensor is not None
     if isinstance(cause.operation, ReturnOp) and isinstance(cause.operation.parent_op(), WhileOp):

@@ -1,7 +1,7 @@
-"""A collective in each turn of a loop that could run once.
+"""A collective runs in each iteration of a loop, though once would suffice.
 
-Either it is of what no turn changes, or it sums over devices what is only added up over the turns: the sum of the sums
-of all turns is the sum of what each device has added up by itself.
+Either its operand is loop-invariant, or it is an all-reduce whose results are only accumulated over the iterations. A
+sum is linear: each device can accumulate its partial sums, and one all-reduce after the loop adds them.
 
 Before::
 
@@ -12,7 +12,7 @@ Before::
 
 After::
 
-    def add(totals, parts):  # a dimension of as many parts as there are devices, split over them
+    def add(totals, parts):  # a leading dimension with one part per device, sharded over the devices
         return totals + jax.vmap(jax.grad(loss), (None, 0))(params, parts), None
 
     totals, _ = jax.lax.scan(add, zeros, batches_in_parts)
@@ -37,27 +37,27 @@ from sdy.stablehlo.control_flow import ReturnOp, WhileOp
 from sdy.stablehlo.elementwise import AddOp, ConvertOp, DivOp, MulOp, NegOp
 from sdy.stablehlo.shape import ReshapeOp
 
-_SAME = (
-    "in each of {times:,} turns of a loop, of what is the same in all",
-    "take what it is computed from out of the branch or from behind the barrier, and compute it before the loop",
+_INVARIANT = (
+    "in each of {times:,} loop iterations, on a loop-invariant value",
+    "move its operand out of the branch or the optimization barrier, and compute it before the loop",
 )
 _SUM = (
-    "in each of {times:,} turns of a loop, and is only added up",
-    "let each device add up its own part, with a dimension of parts that is split over {axes}, or in jax.shard_map, "
-    "and sum over devices once after the loop",
+    "in each of {times:,} loop iterations, and its results are only accumulated",
+    "accumulate a partial sum on each device, in a dimension that is sharded over {axes} or in jax.shard_map, and sum "
+    "over devices once after the loop",
 )
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """The collectives that run several times, and need not."""
+    """Find collectives in loops that could run once."""
     for collective in program.collectives:
         loop = next(loops_around(collective.op), None)
         if loop is None or collective.times < 2:
             continue
         at = collective.source or collective.op
-        if _is_same_in_all_turns(collective.op, loop):
-            yield _suspicion(collective, at, *_SAME)
-        elif collective.kind == "all-reduce" and (sum_ := _sum_over_turns(collective.op.results[0], loop)):
+        if _is_invariant(collective.op, loop):
+            yield _suspicion(collective, at, *_INVARIANT)
+        elif collective.kind == "all-reduce" and (sum_ := _accumulation(collective.op.results[0], loop)):
             yield _suspicion(collective, program.traced.sources.get(sum_, at), *_SUM)
 
 
@@ -65,16 +65,16 @@ def _suspicion(collective: Collective, at: Operation, what: str, cure: str) -> S
     axes, times = quoted_axes(collective.axes), collective.times
     return Suspicion(
         at,
-        f"an {collective.kind} along {axes} of {collective.op.results[0].type} runs {what.format(times=times)}",
+        f"{collective.kind} over {axes} to {collective.op.results[0].type} runs {what.format(times=times)}",
         cure.format(axes=axes),
-        [(location_of(collective.source or collective.op), f"the {collective.kind} is of what is computed here")],
+        [(location_of(collective.source or collective.op), f"the {collective.kind} is of the value computed here")],
         received=collective.bytes - collective.bytes / times,
         collectives=[collective.op],
     )
 
 
-def _is_same_in_all_turns(op: Operation, loop: WhileOp) -> bool:
-    """Whether `op` is of what no turn changes, also where a branch or a barrier keeps the compiler from moving it."""
+def _is_invariant(op: Operation, loop: WhileOp) -> bool:
+    """Return whether `op` is loop-invariant, even if a branch or a barrier keeps XLA from hoisting it."""
     unchanged = carried_unchanged(loop)
     pending: list[SSAValue] = [*op.operands]
     seen: set[SSAValue] = set()
@@ -90,12 +90,12 @@ def _is_same_in_all_turns(op: Operation, loop: WhileOp) -> bool:
 
 
 def _is_inside(value: SSAValue, loop: WhileOp) -> bool:
-    around = value.owner.parent_op() if isinstance(value.owner, Block) else value.owner
-    return around is loop or (around is not None and loop in loops_around(around))
+    owner = value.owner.parent_op() if isinstance(value.owner, Block) else value.owner
+    return owner is loop or (owner is not None and loop in loops_around(owner))
 
 
-def _sum_over_turns(value: SSAValue, loop: WhileOp) -> AddOp | None:
-    """The sum to which all goes that is made of `value` in a turn, moved or scaled by constants; it is carried on."""
+def _accumulation(value: SSAValue, loop: WhileOp) -> AddOp | None:
+    """Return the addition that accumulates `value` in a loop-carried sum, if all uses of `value` are linear."""
     pending, seen = [value], {value: None}
     while pending:
         at = pending.pop()
@@ -114,13 +114,13 @@ def _sum_over_turns(value: SSAValue, loop: WhileOp) -> AddOp | None:
 
 
 def _is_carried_to(index: int, loop: WhileOp, seen: Container[SSAValue]) -> bool:
-    """Whether what the loop carries is used in a turn for nothing but to be added to."""
+    """Return whether the loop-carried value is used in an iteration only by the accumulation."""
     carried = loop.body.block.args[index]
     return all(use.operation.results and use.operation.results[0] in seen for use in carried.uses)
 
 
 def _is_linear(op: Operation, value: SSAValue) -> bool:
-    """Whether the sum of what `op` makes of several values is what it makes of their sum."""
+    """Return whether `op` is linear in `value`, so that it commutes with a sum."""
     if isinstance(op, AddOp | ConvertOp | NegOp | ReshapeOp) or movement(op.name) is not None:
         return True
     others = [operand for operand in op.operands if operand is not value]

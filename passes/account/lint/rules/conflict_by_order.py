@@ -1,20 +1,20 @@
-"""Two tensors of an operation want to be split so that they cannot both be: one of them gives way, and is resharded.
+"""Two operands of an operation have conflicting shardings, and one of them is resharded.
 
-Either they split the same dimension over different axes, or different dimensions over the same axis. Which of them
-gives way follows from the order of the program and from what is less to send, not from what was meant.
+They shard the same factor over different axes, or different factors over the same axis. The program order and the bytes
+to move decide which of them is resharded, not an annotation.
 
-Not told is what cannot be otherwise, or is asked for: a tensor times its own transpose; a parameter that is gathered
-where the other side's rows are split by its axis, which is what fully sharded data parallelism does; and a tensor that
-is gathered out of a constraint, which is what sequence parallelism does.
+Unavoidable and intended conflicts are not reported: a tensor times its own transpose; a parameter that is all-gathered
+because the rows of the other operand are sharded over its axis, as in fully sharded data parallelism; and a tensor that
+is all-gathered from a sharding constraint, as in sequence parallelism.
 
 Before::
 
-    hidden = jax.nn.gelu(x @ up)  # up is split by P(None, "model"), and so is hidden
-    return hidden @ down          # down is split by P(None, "model") too
+    hidden = jax.nn.gelu(x @ up)  # up is sharded as P(None, "model"), and so is hidden
+    return hidden @ down          # down is sharded as P(None, "model") too
 
 After::
 
-    return hidden @ down          # down is split by P("model", None), along the dimension that is summed over
+    return hidden @ down          # down is sharded as P("model", None), along the contracting dimension
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ from sdy.rules.registry import sharding_rule
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """The operands that are resharded for an operation where another operand contradicts them."""
+    """Find operands that are resharded because of a conflict with another operand."""
     for cause, collectives in program.collectives_by_cause.items():
         op = cause.operation
         position = next((index for index, operand in enumerate(op.operands) if operand is cause.tensor), None)
@@ -46,13 +46,13 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             continue
         sides = _Sides.of(program, op)
         conflict = sides and sides.conflict(position)
-        if sides and conflict and not _is_meant(program, cause, collectives, sides, conflict):
+        if sides and conflict and not _is_intended(program, cause, collectives, sides, conflict):
             yield _suspicion(program, cause, conflict, sides, collectives)
 
 
 @dataclass(frozen=True)
 class _Conflict:
-    """Operand `position` splits factor `own` by `axes`, and operand `other` splits `others` by `others_axes`."""
+    """The resharded operand shards factor `own` over `axes`; operand `other` shards `others` over `others_axes`."""
 
     own: int
     axes: tuple[AxisRef, ...]
@@ -63,12 +63,12 @@ class _Conflict:
 
 @dataclass(frozen=True)
 class _Sides:
-    """How the operands of an operation split its factors."""
+    """Factor shardings of the operands of an operation."""
 
     op: Operation
     rule: OpShardingRule
     axes: list[Mapping[int, tuple[AxisRef, ...]]]
-    """Of each operand, the axes of each factor that it splits."""
+    """For each operand, the axes of each factor that it shards."""
 
     @classmethod
     def of(cls, program: LintedProgram, op: Operation) -> "_Sides | None":
@@ -83,7 +83,7 @@ class _Sides:
         return cls(op, rule, [{f: s.axes for f, s in each.factors.items() if s.axes} for each in operands])
 
     def conflict(self, position: int) -> _Conflict | None:
-        """The first thing that another operand says otherwise."""
+        """Return the first conflict of the operand at `position` with another operand."""
         for own, axes in self.axes[position].items():
             for other, theirs in enumerate(self.axes):
                 for factor, their_axes in theirs.items() if other != position else ():
@@ -93,10 +93,10 @@ class _Sides:
         return None
 
 
-def _is_meant(
+def _is_intended(
     program: LintedProgram, cause: Cause, collectives: list[Collective], sides: _Sides, conflict: _Conflict
 ) -> bool:
-    """Whether this cannot be otherwise, or is a way to split a model."""
+    """Return whether a conflict is unavoidable, or part of a known parallelization scheme."""
     assert cause.tensor is not None
     sources = [*program.use_def.trace(cause.tensor)]
     if not {*sources}.isdisjoint(program.use_def.trace(cause.operation.operands[conflict.other])):
@@ -116,15 +116,15 @@ def _suspicion(
     mine, theirs = program.called(cause.tensor), program.called(other)
     sizes = sides.rule.factor_sizes
     what = (
-        f"two tensors of {op.name} cannot both stay as they are split: {mine} along factor "
-        f"{factor_name(conflict.own)}={sizes[conflict.own]} over {axes_text(conflict.axes)}, and {theirs} along factor "
-        f"{factor_name(conflict.others)}={sizes[conflict.others]} over {axes_text(conflict.others_axes)}; the first "
-        f"gives way, {from_to(cause.before, cause.after)}"
+        f"two operands of {op.name} have conflicting shardings: {mine} shards factor "
+        f"{factor_name(conflict.own)}={sizes[conflict.own]} over {axes_text(conflict.axes)}, and {theirs} shards "
+        f"factor {factor_name(conflict.others)}={sizes[conflict.others]} over {axes_text(conflict.others_axes)}; the "
+        f"first is resharded {from_to(cause.before, cause.after)}"
     )
     return Suspicion(
         op,
         what,
-        f"split {mine} by {spec_of(cause.after)}, as the operation needs it, or {theirs} otherwise",
+        f"shard {mine} as {spec_of(cause.after)}, as the operation requires, or change the sharding of {theirs}",
         [GivenBy(cause.tensor, conflict.axes), GivenBy(other, conflict.others_axes)],
         received=sum(each.bytes for each in collectives),
         collectives=[each.op for each in collectives],

@@ -1,8 +1,8 @@
-"""Tensors are gathered, because a kernel or another custom call is given them whole.
+"""Tensors are all-gathered because a kernel or another custom call takes them replicated.
 
-The compiler does not know what a custom call computes, so that each device makes all of it from all of its operands:
-the work is done as often as there are devices. A kernel that works on each batch and each head by itself can be told
-so.
+The compiler does not know what a custom call computes. Each device therefore computes all of it from replicated
+operands, as many times as there are devices. A sharding rule declares the dimensions that are independent, such as the
+batch and the heads of an attention kernel.
 
 Before::
 
@@ -32,7 +32,7 @@ from sdy.stablehlo.custom_call import CustomCallOp
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """The all-gathers that custom calls and annotated operators ask for."""
+    """Find all-gathers for custom calls and registered operators."""
     for collective in program.collectives:
         op = collective.source
         if collective.kind == "all-gather" and op is not None and (called := _kernel(op)):
@@ -40,29 +40,29 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 
 def is_kernel(op: Operation) -> bool:
-    """Whether the compiler does not look into `op`."""
+    """Return whether `op` is opaque to the compiler: a custom call, a registered operator or an unregistered op."""
     return _kernel(op) is not None
 
 
 def _kernel(op: Operation) -> str | None:
-    """What to call an operation that the compiler does not look into; None for another one."""
+    """Return the name of an opaque operation, or None for any other."""
     if name := operator_name(op):
         return f"the operator {name}"
     return named(op) if isinstance(op, CustomCallOp | UnregisteredOp) else None
 
 
 def _suspicion(collective: Collective, op: Operation, called: str) -> Suspicion:
-    axes, whole = quoted_axes(collective.axes), collective.op.results[0].type
+    axes, gathered = quoted_axes(collective.axes), collective.op.results[0].type
     if operator_name(op):
-        cure = "write the dimensions that it works on one by one without ^ in its annotation"
+        cure = "write its independent dimensions, such as a batch, without ^ in its annotation"
     elif sharding_rule(op) is not None:
-        cure = "split the dimensions that it works on one by one, such as those of a batch, and no others"
+        cure = "shard only its independent dimensions, such as a batch"
     else:
         line = rule_to_write(op, op.operand_types, op.result_types)
-        cure = line or "call it inside jax.shard_map, which says what each device is given"
+        cure = line or "call it inside jax.shard_map, on the shards of each device"
     return Suspicion(
         op,
-        f"a tensor is gathered along {axes} to {whole} for {called}",
+        f"a tensor is all-gathered over {axes} to {gathered} for {called}",
         cure,
         received=collective.bytes,
         collectives=[collective.op],

@@ -1,8 +1,8 @@
-"""A dimension that is split over axes which do not divide it.
+"""A dimension that is sharded over axes that do not divide it.
 
-Devices then hold padding, and compute with it; the arguments and results of a program have none, so that there an axis
-which does not divide is dropped, and each device holds more of the tensor than it was to hold. Three heads over four
-devices take as long and as much memory as four.
+Devices then hold padding and compute on it: three heads over four devices take as much time and memory as four heads.
+Arguments and results of a program cannot be padded. There, axes that do not divide a dimension are dropped, and each
+device holds more of the tensor than annotated.
 
 Before::
 
@@ -23,42 +23,44 @@ from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.wording import sharded_as
 from sdy.passes.common.shown_sharding import dims_of
 from sdy.sharding import DimSharding, TensorSharding
 
 
 @dataclass(frozen=True)
 class _Uneven:
-    """A dimension of a tensor that its axes do not divide, and how many bytes of padding a device then holds."""
+    """A dimension of a tensor that its axes do not divide, and the bytes of padding per device."""
 
     value: SSAValue
     index: int
     size: int
     dim: DimSharding
-    parts: int
+    num_shards: int
     padding: int
 
     @property
     def cure(self) -> str:
-        return f"split another dimension, fewer parts, or make it a multiple of {self.parts}"
+        return f"shard another dimension, use fewer shards, or make the size a multiple of {self.num_shards}"
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """What is padded, each dimension once; then what was given to arguments and results, and dropped."""
+    """Find padded dimensions, and axes dropped from the shardings of arguments and results."""
     yield from _padded(program)
     yield from _dropped(program)
 
 
 def _uneven(program: LintedProgram, value: SSAValue, sharding: TensorSharding | None) -> Iterator[_Uneven]:
-    """The dimensions that their axes do not divide where `value` is split so."""
+    """Yield the dimensions of `value` that the axes of `sharding` do not divide."""
     mesh = program.mesh_of(sharding)
     if sharding is None or mesh is None or not is_static_tensor(value.type):
         return
     for index, (dim, size) in enumerate(zip(sharding.dims, shape_of(value), strict=True)):
-        parts = dim.sharded_size(mesh)
-        if size % parts:
+        num_shards = dim.sharded_size(mesh)
+        if size % num_shards:
             local = program.local_bytes(value, sharding)
-            yield _Uneven(value, index, size, dim, parts, local - local * size // (-(-size // parts) * parts))
+            padding = local - local * size // (-(-size // num_shards) * num_shards)
+            yield _Uneven(value, index, size, dim, num_shards, padding)
 
 
 def _padded(program: LintedProgram) -> Iterator[Suspicion]:
@@ -69,14 +71,14 @@ def _padded(program: LintedProgram) -> Iterator[Suspicion]:
             if uneven.padding > known.padding:
                 worst[uneven.size, uneven.dim] = uneven
     for each in worst.values():
-        begun = (chain.origin.where for chain in program.chains(each.value) if chain.dimension == each.index)
+        origins = (chain.origin.where for chain in program.chains(each.value) if chain.dimension == each.index)
         yield Suspicion(
-            next(begun, None) or each.value,
-            f"a dimension of {each.size:,} is split over {axes_text(each.dim.axes)} in {each.parts:,} parts, which do "
-            f"not divide it: it is padded to {-(-each.size // each.parts) * each.parts:,}",
+            next(origins, None) or each.value,
+            f"a dimension of size {each.size:,} is sharded over {axes_text(each.dim.axes)} into {each.num_shards:,} "
+            f"shards, which do not divide it: padded to {-(-each.size // each.num_shards) * each.num_shards:,}",
             each.cure,
             [
-                (program.place(each.value), f"most of it is in {program.called(each.value)}, {each.value.type}"),
+                (program.place(each.value), f"the most padding is in {program.called(each.value)} ({each.value.type})"),
                 GivenBy(each.value, each.dim.axes),
             ],
             held=each.padding,
@@ -100,8 +102,8 @@ def _dropped_of(
     for uneven in _uneven(program, value, given if given != kept else None):
         yield Suspicion(
             value,
-            f"{called}, {value.type}, was given {dims_of(given)}, which does not divide its dimension {uneven.index}: "
-            f"it lies as {dims_of(kept)}",
+            f"{called} ({value.type}) is annotated with {dims_of(given)}, whose axes do not divide dimension "
+            f"{uneven.index}: it is {sharded_as(kept)} instead",
             uneven.cure,
             held=max(program.local_bytes(value, kept) - program.local_bytes(value, given), 0),
         )

@@ -1,7 +1,7 @@
-"""A sharding constraint that no use of the tensor keeps: it is resharded at once, to what it had before or elsewhere.
+"""A sharding constraint that every use of the tensor reshards away.
 
-The constraint then costs, and gives nothing: what follows is split otherwise. An all-gather after a constraint is told
-only where the tensor had no such axis before, as the constraint may be there to keep the rest split.
+The constraint then only costs: the operations that follow compute with another sharding. An all-gather after a
+constraint is reported only if the tensor did not have the axis before, since the constraint may serve other dimensions.
 
 Before::
 
@@ -19,13 +19,13 @@ from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Cause, Purpose
 from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.wording import moves
+from sdy.passes.account.lint.wording import moves, sharded_as
 from sdy.passes.common.shown_sharding import dims_of
 from sdy.sharding import equivalent
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """The constraints all of whose uses reshard what they say."""
+    """Find constraints whose uses all reshard the constrained tensor."""
     causes: dict[ReshardOp, list[Cause]] = {}
     for cause in program.collectives_by_cause:
         if cause.purpose is Purpose.RESHARD and cause.tensor and isinstance(cause.tensor.owner, ReshardOp):
@@ -35,13 +35,13 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             collectives = [each for cause in uses for each in program.collectives_by_cause[cause]]
             wanted = constraint.sharding.data
             places = dict.fromkeys(
-                (program.place(cause.operation), f"{cause.operation.name} needs it as {dims_of(cause.after)}")
+                (program.place(cause.operation), f"{cause.operation.name} requires it {sharded_as(cause.after)}")
                 for cause in uses
             )
             yield Suspicion(
                 constraint,
-                f"the constraint {dims_of(wanted)} on {constraint.result.type} is kept by no use of the tensor",
-                f"ask for {dims_of(uses[0].after)} there, which is what is needed, or leave the constraint out",
+                f"every use of {constraint.result.type} reshards it from its constraint {dims_of(wanted)}",
+                f"constrain it to {dims_of(uses[0].after)}, as its use requires, or remove the constraint",
                 [*places],
                 received=sum(each.bytes for each in collectives),
                 collectives=[each.op for each in collectives],

@@ -1,9 +1,8 @@
-"""Many small collectives, where one would do.
+"""Many small collectives that one collective could replace.
 
-A collective takes as long as its messages travel, however few bytes are in them: a thousand numbers that are summed one
-by one take a thousand times as long as when they are summed together. Told are collectives of one line that do not
-depend on each other. XLA joins some of those that come after one another; it does not where other operations stand
-between them, nor any that are no all-reduces.
+The time of a small collective is latency, whatever its size: a thousand scalars that are summed one by one take a
+thousand times as long as one vector. The rule reports independent collectives of one source line. XLA combines some
+adjacent all-reduces, but none with other operations between them, and no other kinds of collectives.
 
 Before::
 
@@ -29,7 +28,7 @@ Kind = tuple[str, tuple[str, ...], Location | None, Block | None]
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """The small collectives of one kind, along the same axes, that one line asks for."""
+    """Find small collectives of the same kind and axes that stem from one line."""
     kinds: dict[Kind, list[Collective]] = {}
     for each in program.collectives:
         if sum(map(value_bytes, each.op.results)) < program.thresholds.small:
@@ -39,21 +38,23 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if len(alike) >= program.thresholds.many and (together := _independent(alike)):
             yield Suspicion(
                 where or alike[0].op,
-                f"{kind}s along {quoted_axes(axes)}, each of few bytes and none needed by another, run one by one",
-                "stack what they are of into one tensor before they are asked for",
+                f"independent small {kind}s over {quoted_axes(axes)} run one by one",
+                "stack their operands into one tensor, so that one collective suffices",
                 received=sum(each.bytes for each in together),
                 times=sum(each.times for each in together),
             )
 
 
 def _independent(collectives: list[Collective]) -> list[Collective]:
-    """Those of the collectives of one block, in its order, that need the result of none of the others."""
-    wanted = {each.op for each in collectives}
-    tainted: set[Operation] = set()
+    """Return the collectives of a block that do not depend on the result of another."""
+    collective_ops = {each.op for each in collectives}
+    dependent: set[Operation] = set()
     block = collectives[0].op.parent
     for op in block.ops if block else ():
         if any(
-            operand.owner in tainted or operand.owner in wanted for inner in op.walk() for operand in inner.operands
+            operand.owner in dependent or operand.owner in collective_ops
+            for inner in op.walk()
+            for operand in inner.operands
         ):
-            tainted.add(op)
-    return [each for each in collectives if each.op not in tainted]
+            dependent.add(op)
+    return [each for each in collectives if each.op not in dependent]

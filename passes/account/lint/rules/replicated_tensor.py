@@ -1,8 +1,8 @@
-"""A large tensor that devices hold alike, though an axis of the mesh could split it.
+"""A large tensor is replicated over a mesh axis that could shard it.
 
-Memory is what decides whether a model fits. A tensor that lies whole along an axis takes as many times its part as the
-axis has devices. Told are the arguments of a step, and what is in memory when most is; below `--replicated` bytes of
-each device nothing is told, as good layouts replicate what is not very large.
+Memory decides whether a model fits. A tensor that is replicated over an axis takes as many times its shard as the axis
+has devices. The rule reports arguments, and tensors that are live at peak memory. It reports none below `--replicated`
+bytes per device, since good layouts replicate all but very large tensors.
 
 Before::
 
@@ -28,7 +28,7 @@ from sdy.stablehlo.constants import ConstantOp
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """Arguments, and what is there when most is in memory, along axes that could split them."""
+    """Find arguments, and tensors live at peak memory, that are replicated over axes that could shard them."""
     for value in dict.fromkeys((*program.main.args, *_at_peak(program))):
         if not is_static_tensor(value.type) or not shape(value.type):
             continue
@@ -36,21 +36,21 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if not axes:
             continue
         local = program.local_bytes(value, get_sharding(value))
-        parts = prod(program.mesh.axis_size(name) for name in axes)
-        split = spec(_split_by(program, value, axes))
-        argument = value.owner is program.main.body.block
+        num_shards = prod(program.mesh.axis_size(name) for name in axes)
+        suggestion = spec(_with_axes(program, value, axes))
+        is_argument = value.owner is program.main.body.block
         yield Suspicion(
             value,
-            f"{program.called(value)}, {value.type}, lies whole along {quoted_axes(list(axes))}, which could split "
+            f"{program.called(value)} ({value.type}) is replicated over {quoted_axes(list(axes))}, which could shard "
             f"dimension {', '.join(map(str, sorted({*axes.values()})))}",
-            f"give it the sharding {split}" if argument else f"jax.lax.with_sharding_constraint(..., {split})",
+            f"shard it as {suggestion}" if is_argument else f"jax.lax.with_sharding_constraint(..., {suggestion})",
             [GivenBy(value)],
-            held=local - local // parts,
+            held=local - local // num_shards,
         )
 
 
 def _at_peak(program: LintedProgram) -> Iterator[SSAValue]:
-    """The tensors of the whole program that are in memory when most is, but for arguments and parts of them."""
+    """Yield the unpartitioned tensors that are live at peak memory, except arguments and slices of them."""
     for value in program.footprint.at_peak:
         source = program.traced.sources.get(value.op) if isinstance(value, OpResult) else None
         if isinstance(value, OpResult) and source is not None and not isinstance(source, ConstantOp):
@@ -59,23 +59,23 @@ def _at_peak(program: LintedProgram) -> Iterator[SSAValue]:
 
 
 def _free_axes(program: LintedProgram, value: SSAValue) -> dict[str, int]:
-    """The axes along which `value` lies whole, each with a dimension that it could split: the largest part."""
+    """Return the axes that `value` is replicated over, each with a dimension it could shard: the largest local one."""
     sharding, mesh = get_sharding(value), program.mesh
     used = {axis.name for axis in sharding.axes()} if sharding else set[str]()
     sizes = [*shape_of(value)]
     for dimension, dim in enumerate(sharding.dims if sharding else ()):
         sizes[dimension] = -(-sizes[dimension] // total_size(dim.axes, mesh))
-    found: dict[str, int] = {}
+    free: dict[str, int] = {}
     for name, size in mesh.axes:
-        fitting = [dimension for dimension, left in enumerate(sizes) if left % size == 0]
-        if size > 1 and name not in used and fitting:
-            found[name] = max(fitting, key=lambda dimension: sizes[dimension])
-            sizes[found[name]] //= size
-    return found
+        divisible = [dimension for dimension, local_size in enumerate(sizes) if local_size % size == 0]
+        if size > 1 and name not in used and divisible:
+            free[name] = max(divisible, key=lambda dimension: sizes[dimension])
+            sizes[free[name]] //= size
+    return free
 
 
-def _split_by(program: LintedProgram, value: SSAValue, axes: dict[str, int]) -> list[list[AxisRef]]:
-    """The axes of each dimension, with those more."""
+def _with_axes(program: LintedProgram, value: SSAValue, axes: dict[str, int]) -> list[list[AxisRef]]:
+    """Return the axes of each dimension of `value` with `axes` added."""
     sharding = get_sharding(value)
     dims = [[*axes] for axes in (sharding.dim_axes if sharding else ((),) * len(shape_of(value)))]
     for name, dimension in axes.items():

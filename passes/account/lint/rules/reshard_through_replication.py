@@ -1,8 +1,8 @@
-"""A tensor is gathered and split again.
+"""A tensor is all-gathered over an axis and sharded over it again.
 
-It is split before and afterwards over the same axis, but in between each device holds what several of them hold: XLA
-calls it rematerialization. It is so where the elements that a device needs are spread over all others, as after a
-reshape that merges a split dimension into another one, or where an operation needs a dimension whole that is split.
+It is sharded over the same axis before and after an operation, but replicated in between; XLA calls this
+rematerialization. This happens if the elements that a device needs are spread over all others, as after a reshape that
+merges a sharded dimension into another one, or if an operation requires a sharded dimension to be unpartitioned.
 
 Before::
 
@@ -31,13 +31,13 @@ from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.sharding import TensorSharding
 
 _End = tuple[SSAValue, TensorSharding | None]
-"""A tensor, and how it lies."""
+"""A tensor and its sharding."""
 
-_CURE = "split a dimension that stays as it is there, before and after"
+_CURE = "shard a dimension that the operation preserves, before and after it"
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """The all-gathers along axes that split both what was there before and what is made of it."""
+    """Find all-gathers over axes that shard both the operand and the result of an operation."""
     for collective in program.collectives:
         op = collective.source
         if collective.kind != "all-gather" or op is None or is_kernel(op):
@@ -50,8 +50,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if _is_split_again(collective, before, after) and value_bytes(collective.op.results[0]) > held:
             yield Suspicion(
                 op,
-                f"{program.called(tensor)}, {tensor.type}, which lies as {dims_of(before)}, is gathered along "
-                f"{quoted_axes(collective.axes)} for {op.name}, and split again, as {dims_of(after)}",
+                f"{program.called(tensor)} ({tensor.type}), sharded as {dims_of(before)}, is all-gathered over "
+                f"{quoted_axes(collective.axes)} for {op.name}, and sharded again as {dims_of(after)}",
                 _CURE,
                 [GivenBy(tensor)],
                 received=collective.bytes,
@@ -60,7 +60,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 
 def _ends(collective: Collective, op: Operation) -> tuple[_End, _End] | None:
-    """A tensor, and how it lies before; it, or what is made of it alone, and how that lies afterwards."""
+    """Return an operand and the result computed from it, or one tensor before and after a reshard, with shardings."""
     cause = collective.cause
     operands = [operand for operand in op.operands if num_elements(operand) > 1]
     if len(operands) == 1 and len(op.results) == 1 and not op.regions:
@@ -71,7 +71,7 @@ def _ends(collective: Collective, op: Operation) -> tuple[_End, _End] | None:
 
 
 def _is_split_again(collective: Collective, before: TensorSharding | None, after: TensorSharding | None) -> bool:
-    """Whether an axis of the all-gather splits the tensor again afterwards."""
+    """Return whether an axis of the all-gather shards the tensor both before and after."""
     ends = (
         {axis.name for dim in sharding.dims for axis in dim.axes} if sharding else set[str]()
         for sharding in (before, after)

@@ -1,7 +1,7 @@
-"""An axis of the mesh that splits no large tensor.
+"""A mesh axis that shards no large tensor.
 
-Devices along it compute the same and hold the same: of a mesh of 4 x 2 devices whose second axis nobody names, one half
-repeats what the other does.
+Devices along the axis hold the same data and repeat the same computation: on a mesh of 4 x 2 devices whose second axis
+is unused, one half repeats the work of the other.
 
 Before::
 
@@ -22,16 +22,17 @@ from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.num_bytes import num_bytes
 from sdy.stablehlo.constants import ConstantOp
 
-_PART = 8
-"""What is as large as this part of the largest tensor counts too: an axis that splits what there is is used."""
+_FRACTION = 8
+"""A tensor also counts as large if it has 1/8 of the bytes of the largest one, so that small programs have large
+tensors."""
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """The axes that no large tensor and no manual computation has, at the tensor of which devices hold most."""
+    """Find axes that no large tensor and no manual computation uses, at the tensor with the most local bytes."""
     values = [value for value in program.values if not isinstance(value.owner, ConstantOp)]
     if not values:
         return
-    large = min(program.thresholds.large, max(num_bytes(value.type) for value in values) // _PART)
+    large = min(program.thresholds.large, max(num_bytes(value.type) for value in values) // _FRACTION)
     shardings = [get_sharding(value) for value in values if num_bytes(value.type) >= large]
     used = {axis.name for sharding in shardings if sharding for axis in sharding.axes()}
     used |= {name for manual in operations_of(program.module, ManualComputationOp) for name in manual.manual_axes.data}
@@ -41,7 +42,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if size > 1 and name not in used:
             yield Suspicion(
                 largest,
-                f'axis "{name}" of the mesh, of {size} devices, splits no large tensor: these devices compute the same',
-                f'split {program.called(largest)}, {largest.type}, by it too, or make a mesh without "{name}"',
+                f'mesh axis "{name}" of size {size} shards no large tensor: devices along it repeat the same work',
+                f'shard {program.called(largest)} ({largest.type}) over it as well, or make a mesh without "{name}"',
                 held=local - local // size,
             )
