@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.ops import DataFlowEdgeOp, NamedComputationOp
-from sdy.ir.operation_key import Remembered
+from sdy.ir.operation_key import MemoizedByKey
 from sdy.ir.traits import is_terminator
 from sdy.passes.auto.lifetimes import Alive, most_alive
 from sdy.passes.auto.origins import number_of
@@ -129,7 +129,7 @@ class _Folding:
 
     def _find_keys(self) -> Sequence[int]:
         numbers = count()
-        number_of = Remembered[int](lambda op: next(numbers))
+        number_of = MemoizedByKey[int](lambda op: next(numbers))
         return [number_of(op) for op in self._binding.operations]
 
     def _nodes_of(self, op: Operation) -> tuple[int, ...]:

@@ -1,22 +1,23 @@
-"""The one door to xDSL: what is read, written or replaced of its parts that it keeps to itself.
+"""Access to xDSL: the only package that reads, writes or replaces xDSL's private members.
 
-    fields.py          what an operation, a value or a use holds, read where it is read for each operation of a program
-    walking.py         all operations in an operation
+    fields.py          fast access to the fields of operations, values and uses
+    walking.py         walks over all operations nested in an operation, cached between edits
     traits.py          the traits of an operation
-    operation_key.py   what an operation is, apart from which values it works on
-    building.py        operations made from what another one is made of
-    editing.py         operations put somewhere, taken away, replaced
-    rewriting.py       patterns applied where they can apply
-    companions.py      what is known of a module beside its text, which is copied with it
+    operation_key.py   memoization of functions of operations, by everything but their operands
+    building.py        fast construction and cloning of operations
+    editing.py         insertion, erasure and replacement of operations
+    rewriting.py       a pattern rewrite walker with a seeded worklist
+    companions.py      side tables: Python objects attached to a module and copied with it
     shapes.py          the shapes of values and types
     elements.py        the elements of constants
-    captures.py        the values from outside that the regions of an operation use
-    described.py       constraints on types, and attribute_constraints.py on attributes, that MLIR has words for
-    shared.py          attributes around plain values
-    families.py        dialects whose definitions are loaded when they are named
-    parsing.py         xDSL's parsers, of which each step can be replaced
-    printing.py        xDSL's printer, likewise
+    captures.py        the values that regions capture from outside
+    type_constraints.py, attribute_constraints.py
+                       constraints on types and attributes, with their MLIR descriptions
+    shared.py          interned attributes that hold plain values
+    families.py        dialects whose definitions are loaded lazily
+    parsing.py         xDSL's parsers, with replaceable steps
+    printing.py        xDSL's printer, with replaceable steps
 
-No other file names a private part of xDSL, which `tests/project/test_xdsl_door.py` checks; it says of each that is
-named here what would break without it.
+No other file names a private member of xDSL, which `tests/project/test_xdsl_door.py` checks; that test states for each
+member named here why it is needed.
 """

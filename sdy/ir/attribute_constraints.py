@@ -1,4 +1,4 @@
-"""Constraints on attributes beyond their kind; `sdy.text.verification.constraint_words` has MLIR's words for them."""
+"""Constraints on attributes; `sdy.text.verification.constraint_words` has MLIR's descriptions of them."""
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType, i32, i64
 from xdsl.irdl import AnyAttr, AtLeast, ParamAttrConstraint

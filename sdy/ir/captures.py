@@ -1,4 +1,4 @@
-"""The values from outside that the regions of an operation use."""
+"""Values captured by the regions of an operation."""
 
 from xdsl.ir import Operation, SSAValue
 
@@ -6,7 +6,7 @@ from sdy.ir.walking import nesting_operations, operations
 
 
 def captured_values(op: Operation) -> list[SSAValue]:
-    """What the regions of `op` use of the values around it, each once, in the order of the text."""
+    """Return the values defined outside `op` that its regions use, each once, in the order of first use."""
     inside = operations(op)
     own = set[SSAValue](result for inner in inside for result in inner.results)
     for nesting in nesting_operations(op):

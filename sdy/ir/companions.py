@@ -1,12 +1,12 @@
-"""What is known of a module beside its text: Python objects that go with it.
+"""Side tables: Python objects attached to a module and copied by `clone`.
 
 A companion is copied when `clone(module)` copies the module, is never printed, and is freed with the module:
 
     companion(module, History).runs.append(run)
-    companion(clone(module), History).runs         # the same runs, whose values are those of the clone
+    companion(clone(module), History).runs         # the same runs, with the values of the clone
 
-xDSL lets an operation have attributes only, which are printed, and tells nobody which value of a clone is which. So a
-module that has companions has a method `clone` of its own, which does the same.
+xDSL operations can only hold attributes, which are printed, and its `clone` does not return the mapping from values to
+their clones. A module with companions therefore gets an instance method `clone` that copies them, too.
 """
 
 from collections.abc import Sequence
@@ -25,20 +25,20 @@ PartT = TypeVar("PartT", bound=Operation | SSAValue)
 
 
 class Copies:
-    """What each part of a module has become in a copy of it."""
+    """Mapping from the operations and values of a module to those of a copy of it."""
 
     def __init__(self, module: ModuleOp, copy: ModuleOp) -> None:
         self._copies: dict[int, Operation | SSAValue] = {}
-        """By `id`."""
+        """Copies by `id` of the original."""
         for old, new in zip(operations(module), operations(copy), strict=True):
             self._add(old, new)
 
     def of(self, part: PartT) -> PartT:
-        """What `part` has become; a copy that stands alone where it was in the module no more."""
+        """Return the copy of `part`; a new detached one if `part` has been erased from the module."""
         if id(part) not in self._copies:
-            self._add_gone(part)
-        if id(part) not in self._copies:  # its operation or block has another value in its place
-            self._copies[id(part)] = _alone(part)
+            self._add_erased(part)
+        if id(part) not in self._copies:  # its operation or block has another value at its index
+            self._copies[id(part)] = _detached(part)
         return cast(PartT, self._copies[id(part)])
 
     def _add(self, old: Operation, new: Operation) -> None:
@@ -51,8 +51,10 @@ class Copies:
     def _add_values(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
         self._copies.update(zip(map(id, old), new, strict=True))
 
-    def _add_gone(self, part: Operation | SSAValue) -> None:
-        """Add what was erased, without operands or what is in its regions: all that would lead to the module."""
+    def _add_erased(self, part: Operation | SSAValue) -> None:
+        """Add a copy of an erased operation or value, without operands and region contents, which may refer to the
+        module.
+        """
         if isinstance(part, BlockArgument) and part.block.parent_op() is None:
             self._add_values(part.block.args, Block(arg_types=part.block.arg_types).args)
             return
@@ -68,8 +70,8 @@ class Copies:
         self._add(old, new)
 
 
-def _alone(part: Operation | SSAValue) -> SSAValue:
-    """A value like `part` of an operation or a block that stands alone."""
+def _detached(part: Operation | SSAValue) -> SSAValue:
+    """Return a value like `part` with a detached owner."""
     if isinstance(part, OpResult):
         return OpResult(part.type, part.op.clone_without_regions(clone_operands=False), part.index)
     assert isinstance(part, BlockArgument)
@@ -77,12 +79,12 @@ def _alone(part: Operation | SSAValue) -> SSAValue:
 
 
 class Companion(Protocol):
-    """What can go with a module: it begins empty."""
+    """Interface of side tables, which are created empty."""
 
     def __init__(self) -> None: ...
 
     def copied(self, copies: Copies) -> Self:
-        """The same for a copy of the module, which changes without this one."""
+        """Return an independent copy for a copy of the module."""
         ...
 
 
@@ -90,7 +92,7 @@ CompanionT = TypeVar("CompanionT", bound=Companion)
 
 
 def companion(module: ModuleOp, companion_class: type[CompanionT]) -> CompanionT:
-    """The companion of this class that `module` has, an empty one to begin with."""
+    """Return the companion of `module` of this class, creating it if needed."""
     companions = _companions(module)
     if companion_class not in companions:
         companions[companion_class] = companion_class()
@@ -98,7 +100,7 @@ def companion(module: ModuleOp, companion_class: type[CompanionT]) -> CompanionT
 
 
 def clone(module: ModuleOp) -> ModuleOp:
-    """A copy of `module` and its companions."""
+    """Clone `module` and its companions."""
     copy = clone_alone(module)
     if _COMPANIONS in vars(module):
         _copy_companions(module, copy)
@@ -106,7 +108,7 @@ def clone(module: ModuleOp) -> ModuleOp:
 
 
 def clone_alone(module: ModuleOp) -> ModuleOp:
-    """A copy of `module` without companions, which takes half the time: for what nobody will ask about its past."""
+    """Clone `module` without companions, in half the time, for copies whose history is not needed."""
     return cast(ModuleOp, building.clone(module))
 
 
@@ -119,7 +121,7 @@ def _companions(module: ModuleOp) -> dict[type[Any], Any]:
 
 
 def _clone_with_companions(module: ModuleOp, *arguments: Any, **options: Any) -> ModuleOp:
-    """The method, called as xDSL calls it."""
+    """Method `clone` of modules with companions, with xDSL's signature."""
     copy = type(module).clone(module, *arguments, **options)
     _copy_companions(module, copy)
     return copy
@@ -127,4 +129,4 @@ def _clone_with_companions(module: ModuleOp, *arguments: Any, **options: Any) ->
 
 def _copy_companions(module: ModuleOp, copy: ModuleOp) -> None:
     copies = Copies(module, copy)
-    _companions(copy).update({kind: kept.copied(copies) for kind, kept in _companions(module).items()})
+    _companions(copy).update({kind: table.copied(copies) for kind, table in _companions(module).items()})

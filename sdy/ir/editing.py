@@ -1,6 +1,6 @@
-"""Edits: put operations somewhere, take them away, let values be used elsewhere.
+"""Edits: insert, erase and replace operations, and redirect uses.
 
-Whoever edits by these functions alone need not think of what `sdy.ir.walking` keeps: they say that it is outdated.
+These functions invalidate the walks cached by `sdy.ir.walking`; passes that edit only through them need not do so.
 """
 
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ from sdy.ir.walking import invalidate
 
 
 class AnalysisPreservingPass(ModulePass):
-    """A pass that calls `invalidate` at each edit of which operations there are, as the functions here do.
+    """A pass that calls `invalidate` whenever it inserts, moves or erases operations, as the functions here do.
 
-    The passes around it need not look for operations again that one of them has found.
+    Walks cached before or during the pass remain valid otherwise.
     """
 
 
 def insert(new: Operation, at: InsertPoint) -> None:
-    """Put `new` there."""
+    """Insert `new` at an insertion point."""
     invalidate(at.block.parent_op())
     Rewriter.insert_op(new, at)
 
 
 def erase(op: Operation) -> None:
-    """Take `op`, whose results nobody uses, away."""
+    """Erase `op`, whose results have no uses."""
     assert all(result.first_use is None for result in op.results)
     invalidate(op)
     op.detach()
@@ -34,17 +34,17 @@ def erase(op: Operation) -> None:
 
 
 def replace(op: Operation, new: Operation | Sequence[SSAValue]) -> None:
-    """Let `new`, or its results where it is an operation, which gets the place of `op`, be used instead of `op`."""
+    """Replace the results of `op` by `new`, values or an operation to insert in its place, and erase `op`."""
     if isinstance(new, Operation):
         insert(new, InsertPoint.after(op))
         new = new.results
     for result, value in zip(op.results, new, strict=True):
-        _use_instead(result, value)
+        _replace_all_uses(result, value)
     erase(op)
 
 
-def _use_instead(old: SSAValue, new: SSAValue) -> None:
-    """As `old.replace_all_uses_with(new)`, in half the time."""
+def _replace_all_uses(old: SSAValue, new: SSAValue) -> None:
+    """Replace all uses of `old` by `new`, in half the time of `old.replace_all_uses_with(new)`."""
     for use in tuple(old.uses):
         user = use.operation
         operands = [*user._operands]  # pyright: ignore[reportPrivateUsage]
@@ -57,21 +57,21 @@ def _use_instead(old: SSAValue, new: SSAValue) -> None:
 
 
 def turn_into(op: Operation, op_class: type[Operation]) -> None:
-    """Make `op` an operation of another class, which has the same properties, operands, results and regions.
+    """Change the class of `op` in place; the new class has the same properties, operands, results and regions.
 
-    Neither its place nor its users have to be told, which is most of the work of a replacement.
+    This avoids insertion and the update of uses, most of the work of a replacement.
     """
     invalidate(op)
     op.__class__ = op_class
 
 
 def change_type(value: SSAValue, type_: Attribute) -> None:
-    """Give `value` another type; it stays the value that its users have, so that these need not be told."""
+    """Change the type of `value` in place, without touching its uses."""
     value._type = type_  # pyright: ignore[reportPrivateUsage]
 
 
 def after_value(value: SSAValue) -> InsertPoint:
-    """The place right after `value` is defined."""
+    """Return the insertion point right after the definition of `value`."""
     if isinstance(value, BlockArgument):
         return InsertPoint.at_start(value.block)
     assert isinstance(value, OpResult)
@@ -79,12 +79,12 @@ def after_value(value: SSAValue) -> InsertPoint:
 
 
 def used_value(use: Use) -> SSAValue:
-    """The value that is used."""
+    """Return the value of a use."""
     return use.operation.operands[use.index]
 
 
 def insert_for_use(use: Use, new: Operation, at: InsertPoint) -> SSAValue:
-    """Insert `new`, which takes the used value, and let only this use have its result instead."""
+    """Insert `new`, an operation on the used value, and redirect only this use to its result."""
     value = used_value(use)
     _insert_like(value, new, at)
     use.operation.operands[use.index] = new.results[0]
@@ -92,14 +92,14 @@ def insert_for_use(use: Use, new: Operation, at: InsertPoint) -> SSAValue:
 
 
 def insert_for_other_uses(value: SSAValue, new: Operation, at: InsertPoint) -> SSAValue:
-    """Insert `new`, which takes `value`, and let all other uses of it have its result instead."""
+    """Insert `new`, an operation on `value`, and redirect all other uses of `value` to its result."""
     _insert_like(value, new, at)
     value.replace_uses_with_if(new.results[0], lambda use: use.operation is not new)
     return new.results[0]
 
 
 def _insert_like(value: SSAValue, new: Operation, at: InsertPoint) -> None:
-    """Insert `new`, which stands for `value` and so has its location."""
+    """Insert `new` with the location of `value`, which its result replaces."""
     assert isinstance(value, BlockArgument | OpResult)
     new.location = value.location if isinstance(value, BlockArgument) else value.op.location
     insert(new, at)

@@ -1,7 +1,7 @@
-"""The elements of constants in memory: all of them, one for all, or those at some places.
+"""Elements of constants: dense, splat or sparse.
 
-Where one value stands for more elements than MLIR would list, it is kept once, whatever the shape:
-`DenseIntOrFPElementsAttr` then has the bytes of one element.
+A splat with more elements than MLIR would print as a list is stored once, whatever the shape: the data of its
+`DenseIntOrFPElementsAttr` are the bytes of one element.
 """
 
 import math
@@ -17,44 +17,44 @@ from xdsl.utils.hints import isa
 DenseType = RankedStructure[AnyDenseElement]
 
 MOST_LISTED_ELEMENTS = 100
-"""Up to this many elements MLIR prints a constant as a list, beyond it as bytes in hexadecimal."""
+"""Maximal number of elements of a constant that MLIR prints as a list; it prints larger ones as hexadecimal bytes."""
 
 
 def dense(dense_type: DenseType, data: bytes) -> DenseIntOrFPElementsAttr:
-    """A constant of the elements whose bytes are given, or with the bytes of one element for all."""
+    """Return a constant of `data`, the bytes of all elements or of one element of a splat."""
     count = math.prod(dense_type.get_shape())
     element = data[: dense_type.element_type.compile_time_size]
     if is_repeated(element, data):
-        # MLIR knows the one value of a tensor without elements, too.
+        # MLIR keeps the value of a splat without elements, too.
         data = element * count if 0 < count <= MOST_LISTED_ELEMENTS else element
     return DenseIntOrFPElementsAttr(cast(Any, dense_type), BytesAttr(data))
 
 
 def is_repeated(element: bytes, data: bytes) -> bool:
-    """Whether `data` is `element` again and again, at least once."""
+    """Return whether `data` is `element` repeated at least once."""
     return bool(data) and data.startswith(element) and data[len(element) :] == data[: -len(element)]
 
 
 def is_splat(attribute: DenseIntOrFPElementsAttr) -> bool:
-    """Whether there are elements, and all are the same."""
+    """Return whether the constant has elements and all are equal."""
     data = attribute.data.data
     return is_repeated(data[: attribute.get_element_type().compile_time_size], data)
 
 
 def splat(value: Attribute) -> DenseIntOrFPElementsAttr | None:
-    """The value of a constant, if it has elements and all of them are equal."""
+    """Return the value of a constant if it is a splat."""
     return value if isa(value, DenseIntOrFPElementsAttr) and is_splat(value) else None
 
 
 def folded_elements(value: SSAValue) -> DenseIntOrFPElementsAttr | None:
-    """The elements that a constant which may be folded gives a tensor, None where none does."""
+    """Return the elements of the constant that defines `value`; None if no constant does."""
     constant = ConstantLike.get_constant_value(value)
     return constant if isa(constant, DenseIntOrFPElementsAttr) else None
 
 
 @irdl_attr_definition
 class SparseElementsAttr(ParametrizedAttribute, BuiltinAttribute):
-    """`indices` has a row for each place, as long as `type` has dimensions; `values` an element for each."""
+    """A sparse constant: row i of `indices` is the index of element i of `values`; all others are zero."""
 
     name = "builtin.sparse_elements"
     indices: DenseIntOrFPElementsAttr = param_def()
@@ -62,7 +62,7 @@ class SparseElementsAttr(ParametrizedAttribute, BuiltinAttribute):
     type: Attribute = param_def()
 
     def print_builtin(self, printer: Printer) -> None:
-        """Write it whole, with numbers as xDSL prints them."""
+        """Print in full, with numbers in xDSL's format."""
         printer.print_string("sparse<")
         if len(self.values):
             for separator, part in (("", self.indices), (", ", self.values)):

@@ -1,9 +1,9 @@
-"""Dialects in families: what a file defines is loaded with that file, when something of it is first named.
+"""Dialects loaded lazily: a file of definitions is imported when one of its names is first looked up.
 
     STABLEHLO = FamilyDialect("stablehlo", __name__)
 
-A program that names `stablehlo.dot` loads `dot.py`, the file of the package that says `name = "stablehlo.dot"`, and not
-`sort.py`. To whom asks for all that the dialect has, as xDSL's own tools do, it is a dialect like any other.
+A program that contains `stablehlo.dot` imports `dot.py`, the file of the package with `name = "stablehlo.dot"`, but not
+`sort.py`. Tools that iterate over all definitions, as xDSL's own do, see an ordinary dialect.
 """
 
 import re
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class FamilyDialect(Dialect):
-    """A dialect whose definitions are in the files of `package`, each with its name written out in its class."""
+    """A dialect whose definitions are in the files of `package`; each class has its name as a literal."""
 
     def __init__(self, name: str, package: str):
         super().__init__(name)
@@ -30,32 +30,32 @@ class FamilyDialect(Dialect):
 
     @cached_property
     def _files(self) -> dict[str, list[str]]:
-        """The modules that define something of a name, which their text says: to import them all would take long."""
-        says_name = re.compile(rf'\n    name = "({re.escape(self.name)}\.[\w.-]+)"\n')
+        """The modules that define each name, found in the source text, since importing all of them takes long."""
+        name_definition = re.compile(rf'\n    name = "({re.escape(self.name)}\.[\w.-]+)"\n')
         [folder] = map(Path, import_module(self._package).__path__)
         files: dict[str, list[str]] = {}
         for path in sorted(folder.rglob("*.py")):
             module = ".".join((self._package, *path.relative_to(folder).with_suffix("").parts))
-            for name in says_name.findall(path.read_text(encoding="utf-8")):
+            for name in name_definition.findall(path.read_text(encoding="utf-8")):
                 files.setdefault(name, []).append(module)
         return files
 
     @property
     def operations(self) -> Iterator[type[Operation]]:
-        """All operations; this loads all files."""
+        """All operations; loads all files."""
         return self._all(Operation)
 
     @property
     def attributes(self) -> Iterator[type[Attribute]]:
-        """All attributes and types; this loads all files."""
+        """All attributes and types; loads all files."""
         return self._all(Attribute)
 
     def operations_with(self, name: str) -> Iterator[type[Operation]]:
-        """The operations of the family to which the one called `name` belongs; none if the dialect has none such."""
+        """Yield the operations defined in the same file as `name`; none if the dialect does not define `name`."""
         return self._with(name, Operation)
 
     def attributes_with(self, name: str) -> Iterator[type[Attribute]]:
-        """As `operations_with`, for attributes and types."""
+        """Yield the attributes and types defined in the same file as `name`; see `operations_with`."""
         return self._with(name, Attribute)
 
     def _all(self, kind: type[T]) -> Iterator[type[T]]:
@@ -68,13 +68,10 @@ class FamilyDialect(Dialect):
 
 
 class FamilyContext(Context):
-    """A context that loads of dialects in families those alone of which something is named.
-
-    It knows the dialects that are registered with it, and those of other packages that are installed.
-    """
+    """A context that loads lazy dialects file by file, and finds dialects of plugins."""
 
     def load_registered_dialect(self, name: str) -> None:
-        """Load a dialect; of one in families nothing yet."""
+        """Load a registered dialect, without the files of a lazy dialect."""
         dialect = self._registered_dialects[name]() if name in self._registered_dialects else None
         if isinstance(dialect, FamilyDialect):
             self._loaded_dialects[name] = dialect
@@ -82,13 +79,13 @@ class FamilyContext(Context):
             super().load_registered_dialect(name)
 
     def get_optional_dialect(self, name: str) -> Dialect | None:
-        """The dialect called `name`, None where there is none."""
+        """Return the dialect `name`, from a plugin if it is not registered; None if it is unknown."""
         if name not in self._registered_dialects and (dialect := plugin_dialect(name)) is not None:
             self.load_dialect(dialect)
         return super().get_optional_dialect(name)
 
     def clone(self) -> "FamilyContext":
-        """A context that knows the same, and learns apart from this one."""
+        """Return an independent copy of the context."""
         plain = super().clone()
         return FamilyContext(**vars(plain))
 
@@ -99,12 +96,12 @@ class FamilyContext(Context):
         return super()._get_known_op(name)
 
     def get_optional_attr(self, name: str) -> type[Attribute] | None:
-        """The attribute called `name`, None where there is none."""
+        """Return the attribute class `name`; None if it is unknown."""
         self._load_attributes_with(name)
         return super().get_optional_attr(name)
 
     def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
-        """The type called `name`, None where there is none."""
+        """Return the type class `name`; None if it is unknown."""
         self._load_attributes_with(name)
         return super().get_optional_type(name)
 
@@ -116,7 +113,7 @@ class FamilyContext(Context):
                 self.load_attr_or_type(attribute)
 
     def _family_dialect(self, name: str) -> FamilyDialect | None:
-        """The dialect of what is called `name`, if it is in families."""
+        """Return the dialect of the qualified `name` if it is lazy."""
         namespace, dot, _ = name.partition(".")
         dialect = self.get_optional_dialect(namespace) if dot else None
         return dialect if isinstance(dialect, FamilyDialect) else None
@@ -124,7 +121,7 @@ class FamilyContext(Context):
 
 @cache
 def _defined(file: str, kind: type[T]) -> tuple[type[T], ...]:
-    """What of a kind a file defines, without the bases that have no name of their own."""
+    """Return the classes of a kind that a file defines, without base classes that have no MLIR name."""
     classes = [each for each in vars(import_module(file)).values() if isinstance(each, type)]
-    # With abstract classes, issubclass is slow to say no.
+    # issubclass is slow for abstract classes when the answer is no.
     return tuple(each for each in classes if each.__module__ == file and kind in each.__mro__ and "name" in vars(each))

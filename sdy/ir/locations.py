@@ -1,4 +1,4 @@
-"""Locations of operations and block arguments as MLIR makes them."""
+"""Locations of operations and block arguments, built as MLIR builds them."""
 
 from collections.abc import Iterable
 from typing import cast
@@ -23,9 +23,9 @@ from sdy.ir.unchecked import unchecked
 
 @irdl_attr_definition
 class FileRange(ParametrizedAttribute):
-    """What tells a range, `"f.py":1:2 to 3:4`, from a fusion of the two places where it starts and ends.
+    """Metadata that marks a fusion of two positions as the range `"f.py":1:2 to 3:4`.
 
-    xDSL has no location for ranges, and its locations contain none but its own.
+    xDSL has no range location, and its locations may only contain its own classes.
     """
 
     name = "builtin.file_range"
@@ -35,12 +35,12 @@ _FILE_RANGE = FileRange()
 
 
 def fused_parts(location: FusedLoc) -> tuple[Attribute, ...]:
-    """The locations that are fused."""
+    """Return the locations of a fusion."""
     return cast(ArrayAttr[Attribute], location.locations).data
 
 
 def file_range(filename: str, line: int, column: int, end_line: int, end_column: int) -> LocationAttr:
-    """A part of a file, or the place in it where it starts and ends."""
+    """Return the location of a range of a file, or of a position if the range is empty."""
     name = unchecked(StringAttr, data=filename)
     start, end = _place(name, line, column), _place(name, end_line, end_column)
     if start == end:
@@ -54,18 +54,18 @@ def _place(filename: StringAttr, line: int, column: int) -> FileLineColLoc:
 
 
 def named(name: str, location: LocationAttr | NoneAttr) -> NameLoc:
-    """A location that has a name, which says nothing more of one that is not known."""
+    """Return a named location; an unknown child location is dropped."""
     child = NoneAttr() if isinstance(location, UnknownLoc) else location
     return unchecked(NameLoc, desc=unchecked(StringAttr, data=name), location=child)
 
 
 def call_site(callee: LocationAttr, caller: LocationAttr) -> CallSiteLoc:
-    """A location in a function, and where that is called."""
+    """Return the location of `callee`, called at `caller`."""
     return unchecked(CallSiteLoc, callee=callee, caller=caller)
 
 
 def fused(locations: Iterable[LocationAttr], metadata: Attribute) -> LocationAttr:
-    """The known ones among the locations, each once, as one location; a single one is that one."""
+    """Fuse the known ones of `locations`, without duplicates; a single location without metadata stays unfused."""
     known: dict[Attribute, None] = {}
     for location in locations:
         if isinstance(location, FusedLoc) and location.metadata == metadata:

@@ -1,16 +1,16 @@
-"""What an operation is, apart from which values it works on: its key.
+"""Memoization of functions of operations by a key: everything but the operands.
 
 A deep model repeats the same few hundred operations on other values:
 
     %5 = stablehlo.add %3, %4 : tensor<8x4xf32>        %9 = stablehlo.add %7, %7 : tensor<8x4xf32>
 
-Both have one key: the class, the types of operands and results, the properties, and how many regions and successors
-there are. What is decided by these, and by some attributes, can be decided once for both: the text between the names, a
-sharding rule, most of what a verifier says. Most look at the attributes without a dialect's prefix alone, as those with
-one belong to other dialects than the operation's own.
+Both have one key: the class, the types of operands and results, the properties, and the numbers of regions and
+successors. Facts that depend only on the key, and on some attributes, can be computed once for both: the text between
+the value names, a sharding rule, most verifier checks. Most depend only on attributes without a dialect prefix, since
+the others belong to other dialects than the operation's own.
 
-To hash and compare xDSL's attributes is slow, so that an operation is first looked up by which attributes it has as
-objects in memory, and only then by what these are equal to.
+Hashing and comparing xDSL's attributes is slow, so that an operation is first looked up by the identity of its
+attributes, and by equality only on a miss.
 """
 
 # pyright: reportPrivateUsage=false
@@ -31,48 +31,48 @@ from xdsl.traits import (
 T = TypeVar("T")
 
 OperationKey = tuple[object, ...]
-"""For dictionaries."""
+"""A hashable key of an operation."""
 
 _MOST = 2**15
-"""So many answers are remembered before all are forgotten, so that a process that lives long does not grow."""
+"""Maximal number of cached values; the cache is cleared beyond it, to bound the memory of long-lived processes."""
 
-_MOST_MET = 2**10
-"""So many operations are found by addresses: each module brings its own, of which a deep model has a few hundred."""
+_MAX_IDENTITIES = 2**10
+"""Maximal number of identity keys: each module adds its own, a few hundred for a deep model."""
 
-_NOT_LOOKING_AROUND = (ConditionallySpeculatable, HasFolder, IsTerminator, ReturnLike, SameOperandsAndResultType)
-"""Traits whose own check looks at the operation alone, or at its place, which is checked of every terminator."""
+_CONTEXT_FREE_TRAITS = (ConditionallySpeculatable, HasFolder, IsTerminator, ReturnLike, SameOperandsAndResultType)
+"""Traits verified from the operation alone, or from its position, which is checked for every terminator."""
 
 
 class VerifiedByKey(OpTrait):
-    """What the operation's verifier says depends on its key and its dialect's attributes alone, and is asked once."""
+    """Trait: verification depends only on the key and the attributes of the operation's dialect, and is memoized."""
 
 
 class VerifiedByBody(OpTrait):
-    """What the operation's verifier says depends on its key and its regions alone, not on where it stands."""
+    """Trait: verification depends only on the key and the regions, not on the operation's position."""
 
 
 class VerifiedByConstants(OpTrait):
-    """What the operation's verifier says depends on the constants that its operands are, so that it is asked of all."""
+    """Trait: verification depends on the values of constant operands, and is not memoized."""
 
 
 def is_verified_by_key(op_class: type[Operation]) -> bool:
-    """Whether all that a class's definition, verifier and traits check depends on an operation's key alone.
+    """Return whether all checks of a class's definition, verifier and traits depend only on an operation's key.
 
-    A trait that checks something may look at where an operation stands, so that the operation must be asked itself.
+    A trait with checks of its own may depend on the position of the operation, and disables memoization.
     """
     if op_class.has_trait(VerifiedByConstants, value_if_unregistered=False):
         return False
     return op_class.has_trait(VerifiedByKey, value_if_unregistered=False) and all(
-        isinstance(trait, _NOT_LOOKING_AROUND) or type(trait).verify is OpTrait.verify
+        isinstance(trait, _CONTEXT_FREE_TRAITS) or type(trait).verify is OpTrait.verify
         for trait in op_class.get_traits_of_type(OpTrait)
     )
 
 
 def key_by_identity(op: Operation) -> list[object]:
-    """The key of `op` in which attributes are told by their places in memory, for as long as these are not given away.
+    """Return the key of `op` with attributes replaced by their ids; it is valid while these attributes are alive.
 
-    It is asked for of each operation again and again, and is written to be fast: a comprehension instead of a loop
-    would cost as much as all the rest, and so would calls for what xDSL's objects hold.
+    This is a hot path: a comprehension instead of a loop would double its time, and so would property access to xDSL's
+    fields.
     """
     properties = op.properties
     key: list[object] = [type(op), *properties]
@@ -88,22 +88,21 @@ def key_by_identity(op: Operation) -> list[object]:
     return key
 
 
-class Remembered(Generic[T]):
-    """A function of operations that depends on their key and their own dialect's attributes alone, called once each.
+class MemoizedByKey(Generic[T]):
+    """Memoized function of operations that depends only on their key and the attributes of their own dialect.
 
-    An operation for which it raises is asked about again. Answers, and the attributes that were met, are kept in
-    memory, up to a limit.
+    Exceptions are not memoized. Results, and the attributes of the keys, are kept alive up to a limit.
     """
 
     def __init__(self, function: Callable[[Operation], T]):
         self._function = function
         self._by_identity: dict[OperationKey, T] = {}
         self._by_equality: dict[OperationKey, T] = {}
-        self._met: list[OperationKey] = []
-        """What is in the keys of `_by_identity`, as no other object may take its place in memory."""
+        self._alive: list[OperationKey] = []
+        """Keeps the attributes in the keys of `_by_identity` alive, so that their ids stay unique."""
 
     def __call__(self, op: Operation) -> T:
-        """The function's answer for this operation, which is asked for so often that this is written to be fast."""
+        """Return the memoized result for `op`. This is a hot path."""
         key = key_by_identity(op)
         if op.attributes:
             for name, attribute in op.attributes.items():
@@ -114,10 +113,10 @@ class Remembered(Generic[T]):
             return self._by_identity[identity]
         except KeyError:
             pass
-        return self._answer_of_equal(op, identity)
+        return self._lookup_equal(op, identity)
 
-    def _answer_of_equal(self, op: Operation, identity: OperationKey) -> T:
-        """The answer for an operation whose attributes were not met together before."""
+    def _lookup_equal(self, op: Operation, identity: OperationKey) -> T:
+        """Return the result for an operation whose identity key is new."""
         key = (
             op.__class__,
             tuple(op.operand_types),
@@ -127,47 +126,47 @@ class Remembered(Generic[T]):
             len(op.regions),
             len(op.successors),
         )
-        answer = self._by_equality[key] if key in self._by_equality else self._function(op)
+        value = self._by_equality[key] if key in self._by_equality else self._function(op)
         if len(self._by_equality) == _MOST:
             self._by_equality.clear()
-        if len(self._by_identity) == _MOST_MET:
+        if len(self._by_identity) == _MAX_IDENTITIES:
             self._by_identity.clear()
-            self._met.clear()
-        self._met.append(key)
-        self._by_equality[key] = self._by_identity[identity] = answer
-        return answer
+            self._alive.clear()
+        self._alive.append(key)
+        self._by_equality[key] = self._by_identity[identity] = value
+        return value
 
 
-class RememberedByResult(Generic[T]):
-    """As `Remembered`, for a function of one class's operations that depends on the type of their only result alone.
+class MemoizedByResultType(Generic[T]):
+    """Memoized function of one class's operations that depends only on the type of their single result.
 
-    This is faster, as nothing else of the operation is looked at.
+    Faster than `MemoizedByKey`, as it looks up nothing else.
     """
 
     def __init__(self, function: Callable[[Operation], T]):
         self._function = function
         self.known: dict[int, T] = {}
-        """The answers, by the `id` of the type, for who has the type at hand."""
+        """Results by the `id` of the result type, for callers that have the type."""
         self._by_equality: dict[Attribute, T] = {}
-        self._met: list[Attribute] = []
+        self._alive: list[Attribute] = []
 
     def __call__(self, op: Operation) -> T:
-        """The function's answer for this operation, which is asked for so often that this is written to be fast."""
+        """Return the memoized result for `op`. This is a hot path."""
         (result,) = op.results
         try:
             return self.known[id(result._type)]
         except KeyError:
             pass
-        return self._answer_of_equal(op, result.type)
+        return self._lookup_equal(op, result.type)
 
-    def _answer_of_equal(self, op: Operation, type_: Attribute) -> T:
-        """The answer for an operation whose result's type was not met before."""
-        answer = self._by_equality[type_] if type_ in self._by_equality else self._function(op)
+    def _lookup_equal(self, op: Operation, type_: Attribute) -> T:
+        """Return the result for an operation with a new result type."""
+        value = self._by_equality[type_] if type_ in self._by_equality else self._function(op)
         if len(self._by_equality) == _MOST:
             self._by_equality.clear()
-        if len(self.known) == _MOST_MET:
+        if len(self.known) == _MAX_IDENTITIES:
             self.known.clear()
-            self._met.clear()
-        self._met.append(type_)
-        self._by_equality[type_] = self.known[id(type_)] = answer
-        return answer
+            self._alive.clear()
+        self._alive.append(type_)
+        self._by_equality[type_] = self.known[id(type_)] = value
+        return value

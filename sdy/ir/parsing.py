@@ -1,7 +1,7 @@
-"""xDSL's parsers, of which each step can be called and replaced, under its name without the underscore.
+"""xDSL's parsers with replaceable steps, under their names without the underscore.
 
 class MyParser(OpenParser):
-    def parse_block(self) -> Block:             # called wherever xDSL's parser calls `_parse_block`
+    def parse_block(self) -> Block:             # overrides xDSL's `_parse_block`
         ...
         return super().parse_block()
 """
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     Text: TypeAlias = Input[str]
     TextSpan: TypeAlias = Span[str]
     AnySpan: TypeAlias = Span[str] | Span[bytes]
-else:  # xDSL 0.73 reads nothing but text, and so does not say of what these are
+else:  # in xDSL 0.73, which only parses text, these are not generic
     Text, TextSpan, AnySpan = Input, Span, Span
 
 
 class _OpenSteps:
-    """Makes a method called like an open step replace that step, in each class below."""
+    """Installs methods of subclasses named like an open step in place of that step."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -34,14 +34,14 @@ class _OpenSteps:
 
 
 OPEN_STEPS: set[str] = set()
-"""The steps, without the underscore that xDSL's names of them begin with."""
+"""Names of the replaceable steps, without xDSL's leading underscore."""
 
 
 class OpenParser(Parser, _OpenSteps):
-    """xDSL's parser of a text."""
+    """xDSL's parser of MLIR text."""
 
     state: Any = property(attrgetter("_parser_state"))
-    """The lexer and the token that is next."""
+    """The lexer and the next token."""
 
     current_token = Parser._current_token
     consume_token = Parser._consume_token
@@ -73,7 +73,7 @@ class OpenParser(Parser, _OpenSteps):
     resume_from = Parser._resume_from
 
     def start_with(self, state: ParserState[MLIRTokenKind]) -> None:
-        """Read with the lexer of `state` from now on."""
+        """Continue parsing from `state`."""
         self._parser_state = state
 
 
@@ -95,15 +95,15 @@ OPEN_STEPS.update(
 
 
 def next_token(parser: AttrParser) -> MLIRToken:
-    """The token that any parser of attributes is at."""
+    """Return the next token of an attribute parser."""
     return parser._current_token
 
 
 def take_token(parser: AttrParser, kind: MLIRTokenKind) -> MLIRToken | None:
-    """Consume the token that any parser of attributes is at, if it is of this kind."""
+    """Consume and return the next token of an attribute parser if it has this kind."""
     return parser._parse_optional_token(kind)
 
 
 def declare_blob(interface: OpAsmDialectInterface, key: str) -> None:
-    """Say that there is a resource of this key, of which nothing has been read yet."""
+    """Declare a resource with this key whose contents follow later."""
     interface._blob_storage[key] = ""

@@ -1,4 +1,4 @@
-"""xDSL's printer, of which the steps below can be called and replaced, under names of their own."""
+"""xDSL's printer with replaceable steps, under public names."""
 
 # pyright: reportPrivateUsage=false
 
@@ -14,7 +14,7 @@ class OpenPrinter(Printer):
 
     @property
     def indentation(self) -> int:
-        """How many steps the next line is indented."""
+        """The indentation of the next line, in steps."""
         return self._indent
 
     @indentation.setter
@@ -22,7 +22,7 @@ class OpenPrinter(Printer):
         self._indent = steps
 
     def print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
-        """End a line, and indent the next one by `indent` steps, or as what is around it."""
+        """End a line, and indent the next one by `indent` steps, or by the current indentation."""
         super()._print_new_line(indent, print_message)
 
     def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:

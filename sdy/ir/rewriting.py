@@ -1,4 +1,4 @@
-"""Patterns applied where they can apply."""
+"""Pattern rewriting with a seeded worklist."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from xdsl.pattern_rewriter import PatternRewriteWalker
 
 @dataclass(eq=False, repr=False)
 class SeededWalker(PatternRewriteWalker):
-    """xDSL's walker, which begins with the operations that `seeds` finds instead of looking at all, the first last.
+    """xDSL's rewrite walker with a worklist that starts with the operations that `seeds` returns, the last one first.
 
-    Its own way of looking for operations takes the longer the deeper these are nested.
+    xDSL's own initialization visits all operations, and slows down with their nesting depth.
     """
 
     seeds: Callable[[Operation], Iterable[Operation]] = lambda root: root.walk()

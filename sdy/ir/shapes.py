@@ -1,6 +1,6 @@
-"""The shapes of values and types.
+"""Shapes of values and types.
 
-Tensors, vectors and buffers are shaped; what has no shape, such as a token, counts as a scalar.
+Tensors, vectors and buffers are shaped; values without a shape, such as tokens, count as scalars.
 """
 
 from collections.abc import Iterable
@@ -15,49 +15,49 @@ from sdy.ir.fields import type_of
 _NO_ENCODING = NoneAttr()
 
 _SHAPED = (TensorType, ShapedType)
-"""Nearly all types are tensors', which are recognized in no time; to be asked for a shape takes longer."""
+"""Shaped types; TensorType comes first, as the isinstance check of ShapedType, a base class, is slow."""
 
 
 def tensor_of(
     element_type: Attribute, sizes: Iterable[int], encoding: Attribute = _NO_ENCODING
 ) -> TensorType[Attribute]:
-    """The type of tensors of these sizes: often the same object, as to make and to check one takes long."""
-    return _remembered_tensor(element_type, tuple(sizes), encoding)
+    """Return a cached tensor type, as creating and verifying one takes long."""
+    return _cached_tensor(element_type, tuple(sizes), encoding)
 
 
 @lru_cache(maxsize=2**10)
-def _remembered_tensor(element_type: Attribute, sizes: tuple[int, ...], encoding: Attribute) -> TensorType[Attribute]:
+def _cached_tensor(element_type: Attribute, sizes: tuple[int, ...], encoding: Attribute) -> TensorType[Attribute]:
     return TensorType(element_type, sizes, encoding)
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The sizes of the dimensions of a tensor, -1 where unknown; of anything else, a vector too, those of a scalar."""
+    """Return the shape of a tensor, with -1 for dynamic dimensions; () for any other value, even a vector."""
     type_ = value.type
     return type_.get_shape() if isinstance(type_, TensorType) else ()
 
 
 def rank(type_: Attribute) -> int:
-    """The number of dimensions of a tensor type; 0 for a type that is not shaped, such as a token."""
+    """Return the rank of a tensor type; 0 for a type without a shape, such as a token."""
     return len(shape(type_))
 
 
 def shape(type_: Attribute) -> tuple[int, ...]:
-    """The sizes of the dimensions of a tensor type, -1 where unknown; none for a type that is not shaped."""
+    """Return the shape of a shaped type, with -1 for dynamic dimensions; () for other types."""
     return type_.get_shape() if isinstance(type_, _SHAPED) else ()
 
 
 def is_static_tensor(type_: Attribute) -> bool:
-    """Whether this is a shaped type all of whose dimensions are known."""
+    """Return whether this is a shaped type with a static shape."""
     return isinstance(type_, _SHAPED) and DYNAMIC_INDEX not in type_.get_shape()
 
 
 def num_elements(value: SSAValue) -> int:
-    """The size of a tensor; 0 where it is not known."""
+    """Return the number of elements of a tensor; 0 if it is unknown."""
     return num_elements_of(value.type)
 
 
 def num_elements_of(type_: Attribute) -> int:
-    """The size of a tensor of this type; 0 where it is not known."""
+    """Return the number of elements of a tensor type; 0 if it is unknown."""
     if not isinstance(type_, _SHAPED):
         return 0
     sizes = type_.get_shape()
@@ -65,8 +65,8 @@ def num_elements_of(type_: Attribute) -> int:
 
 
 def is_scalar(value: SSAValue) -> bool:
-    """Whether this is a tensor without dimensions."""
-    type_ = type_of(value)  # `type` is a call
+    """Return whether this is a tensor of rank 0."""
+    type_ = type_of(value)  # `value.type` calls a property
     if type(type_) is TensorType:
         return not type_.shape.data
     return isinstance(type_, ShapedType) and type_.get_num_dims() == 0

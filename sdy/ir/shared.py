@@ -1,4 +1,4 @@
-"""Attributes that hold a plain value, and of which equal values share one."""
+"""Interned attributes that hold a plain value."""
 
 from collections.abc import Hashable
 from functools import lru_cache
@@ -10,10 +10,10 @@ ValueT = TypeVar("ValueT", bound=Hashable, covariant=True)
 
 
 class SharedData(Data[ValueT]):
-    """An attribute around `data`, a value that can be hashed."""
+    """An attribute that holds `data`, a hashable value."""
 
     @classmethod
     @lru_cache(maxsize=2**14)
     def of(cls, value: Any) -> Self:
-        """The attribute that holds `value`: the one there is, so that operations share what they repeat."""
+        """Return the interned attribute for `value`, so that operations share repeated attributes."""
         return cls(value)

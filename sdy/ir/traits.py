@@ -1,4 +1,4 @@
-"""The traits of an operation, found once for its class: passes ask for them at every operation."""
+"""Traits of operations, cached by class, since passes look them up for every operation."""
 
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -10,21 +10,21 @@ TraitT = TypeVar("TraitT", bound=OpTrait)
 
 
 def trait_of(op: Operation, trait: type[TraitT]) -> TraitT | None:
-    """The trait of this class that `op` has; None where it has none, or is not registered."""
+    """Return the trait of this class that `op` has; None if it has none or is unregistered."""
     return cast("TraitT | None", trait_of_class(op.__class__, trait))
 
 
 def has_trait(op: Operation, trait: type[OpTrait]) -> bool:
-    """Whether `op` is registered and has a trait of this class."""
+    """Return whether `op` is registered and has a trait of this class."""
     return trait_of_class(op.__class__, trait) is not None
 
 
 def is_terminator(op: Operation) -> bool:
-    """Whether `op` ends its block."""
+    """Return whether `op` is a block terminator."""
     return trait_of_class(op.__class__, IsTerminator) is not None
 
 
 @cache
 def trait_of_class(op_class: type[Operation], trait: type[OpTrait]) -> Any:
-    """The trait of this class that operations of class `op_class` have; None where they have none."""
+    """Return the trait of this class that operations of class `op_class` have, or None."""
     return op_class.get_trait(trait)

@@ -1,4 +1,4 @@
-"""Attributes of which it is known that they are right, as whoever makes thousands of them does."""
+"""Construction of attributes without verification, for parameters known to be valid."""
 
 from typing import TypeVar
 
@@ -7,8 +7,8 @@ from xdsl.ir import Attribute
 AttributeT = TypeVar("AttributeT", bound=Attribute)
 
 
-def unchecked(attribute_class: type[AttributeT], **parts: object) -> AttributeT:
-    """An attribute of these parts, all that it has, in a tenth of the time in which xDSL makes and checks it."""
-    made = object.__new__(attribute_class)
-    object.__setattr__(made, "__dict__", parts)
-    return made
+def unchecked(attribute_class: type[AttributeT], **fields: object) -> AttributeT:
+    """Create an attribute from all its fields, in a tenth of the time of xDSL's constructor, which verifies them."""
+    attribute = object.__new__(attribute_class)
+    object.__setattr__(attribute, "__dict__", fields)
+    return attribute

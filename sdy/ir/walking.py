@@ -1,14 +1,13 @@
-"""All operations in an operation, quickly.
+"""Fast, cached walks over all operations nested in an operation.
 
-Most passes look for the few operations that concern them, and to find these is most of what such a pass costs: the
-operations of a large module lie all over memory. A list takes half the time of `Operation.walk`, which resumes a
-generator for each region around each operation; it stays as it is while the module is edited; and the operations may be
-nested as deeply as they like.
+Most passes look for the few operations that concern them, and the search is most of their cost: the operations of a
+large module are scattered in memory. A list takes half the time of `Operation.walk`, which resumes a generator for each
+enclosing region at each operation; it is a snapshot that edits do not change; and it has no limit on the nesting depth.
 
-Few passes move an operation, and what one has found, the next need not look for. In `cached_walks()`, answers are kept
-until `invalidate()`, which whoever puts an operation somewhere or takes one away has to call, as `sdy.ir.editing` does.
-Around those who do not, there is `uncached_walks()`. In `checked_walks()`, in which all tests run, each answer that was
-kept is compared with a new one, so that no edit is forgotten unseen.
+Few passes insert or move operations, so that one pass can reuse the walk of another. In `cached_walks()`, walks are
+cached until `invalidate()`, which must be called when an operation is inserted, moved or erased, as `sdy.ir.editing`
+does. `uncached_walks()` turns the cache off for code that does not call it. In `checked_walks()`, which all tests use,
+each cached walk is compared with a new one, to detect missing calls of `invalidate`.
 """
 
 from collections import defaultdict
@@ -29,34 +28,34 @@ OperationT = TypeVar("OperationT", bound=Operation)
 
 
 def operations(root: Operation) -> Sequence[Operation]:
-    """`root` and the operations in it, in the order of the text: each before what is in it."""
-    return _find(root).outside_in
+    """Return `root` and all operations nested in it, in the order of the text: each before its nested operations."""
+    return _walk(root).outside_in
 
 
 def nesting_operations(root: Operation) -> Sequence[Operation]:
-    """The operations in `root`, itself included, that have regions, in the order of the text."""
-    return _find(root).nesting
+    """Return the operations with regions in `root`, itself included, in the order of the text."""
+    return _walk(root).nesting
 
 
 def operations_inside_out(root: Operation) -> Sequence[Operation]:
-    """The operations in `root`, and `root`: each after what is in it."""
-    return _find(root).inside_out
+    """Return the operations nested in `root`, then `root`: each after its nested operations."""
+    return _walk(root).inside_out
 
 
 def operations_of(root: Operation, *classes: type[OperationT]) -> Sequence[OperationT]:
-    """The operations of these classes in `root`, itself included, in the order of the text."""
-    found = _find(root)
-    return cast(Sequence[OperationT], found.of([kind for kind in found.classes if _is_one_of(kind, classes)]))
+    """Return the operations of these classes in `root`, itself included, in the order of the text."""
+    walk = _walk(root)
+    return cast(Sequence[OperationT], walk.of([kind for kind in walk.classes if _is_one_of(kind, classes)]))
 
 
 def operations_with(root: Operation, *traits: type[OpTrait]) -> Sequence[Operation]:
-    """The operations in `root`, itself included, that have one of these traits, in the order of the text."""
-    found = _find(root)
-    return found.of([kind for kind in found.classes if any(trait_of_class(kind, trait) for trait in traits)])
+    """Return the operations in `root`, itself included, that have one of these traits, in the order of the text."""
+    walk = _walk(root)
+    return walk.of([kind for kind in walk.classes if any(trait_of_class(kind, trait) for trait in traits)])
 
 
 def innermost_first(ops: Iterable[OperationT]) -> list[OperationT]:
-    """`ops`, which are in the order of the text, each after those that are in it."""
+    """Reorder `ops`, which are in the order of the text, so that each comes after those nested in it."""
     ordered: list[OperationT] = []
     around: list[OperationT] = []
     for op in ops:
@@ -67,48 +66,48 @@ def innermost_first(ops: Iterable[OperationT]) -> list[OperationT]:
 
 
 def attributes_in(root: Operation) -> Iterable[Attribute]:
-    """The properties and attributes of the operations in `root`, itself included; each object once."""
-    found: dict[int, Attribute] = {}
+    """Return the distinct property and attribute objects of all operations in `root`, itself included."""
+    by_id: dict[int, Attribute] = {}
     for op in operations(root):
         if properties := op.properties:
             for attribute in properties.values():
-                found[id(attribute)] = attribute
+                by_id[id(attribute)] = attribute
         if attributes := op.attributes:
             for attribute in attributes.values():
-                found[id(attribute)] = attribute
-    return found.values()
+                by_id[id(attribute)] = attribute
+    return by_id.values()
 
 
 @contextmanager
 def cached_walks() -> Generator[None]:
-    """Keep what is found in the `with` block until someone calls `invalidate`, or the outermost such block ends."""
-    token = _kept.set({} if (kept := _kept.get()) is None else kept)
+    """Cache walks in the `with` block until `invalidate` is called or the outermost such block ends."""
+    token = _cache.set({} if (cache := _cache.get()) is None else cache)
     try:
         yield
     finally:
-        _kept.reset(token)
+        _cache.reset(token)
 
 
 @contextmanager
 def uncached_walks() -> Generator[None]:
-    """Keep nothing in the `with` block, which may edit operations without a word."""
+    """Disable the cache in the `with` block, which may edit operations without calling `invalidate`."""
     invalidate()
-    with _nothing_kept():
+    with _without_cache():
         yield
 
 
 @contextmanager
-def _nothing_kept() -> Generator[None]:
-    token = _kept.set(None)
+def _without_cache() -> Generator[None]:
+    token = _cache.set(None)
     try:
         yield
     finally:
-        _kept.reset(token)
+        _cache.reset(token)
 
 
 @contextmanager
 def checked_walks() -> Generator[None]:
-    """Raise AssertionError in the `with` block wherever an answer that was kept is no longer right."""
+    """Raise AssertionError in the `with` block if a cached walk is outdated."""
     token = _checked.set(True)
     try:
         yield
@@ -117,23 +116,23 @@ def checked_walks() -> Generator[None]:
 
 
 def invalidate(around: Operation | None = None) -> None:
-    """Say that operations have come, gone or moved in `around`, or somewhere; their attributes do not matter."""
-    kept = _kept.get()
-    if not kept:
+    """Drop cached walks after operations were inserted, moved or erased in `around`, or anywhere by default."""
+    cache = _cache.get()
+    if not cache:
         return
     if around is None:
-        kept.clear()
+        cache.clear()
     while around is not None:
-        kept.pop(id(around), None)
+        cache.pop(id(around), None)
         block = around.parent
         around = block and block.parent and block.parent.parent
 
 
-class _Found:
-    """What there is in `root`. Written to be fast: all that has to be known of an operation is asked at once.
+class _Walk:
+    """The walk over `root`, which collects everything needed of an operation at one visit.
 
-    An operation that was not looked at for a while is not in the processor's cache. To ask for its class then, or just
-    to put it into another list, takes several times as long as all else here.
+    An operation that has not been accessed for a while is not in the processor's cache. Reading its class again, or
+    appending it to another list, takes several times as long as everything else here.
     """
 
     def __init__(self, root: Operation):
@@ -153,7 +152,7 @@ class _Found:
                     pending.append(op.next_op)
                     pending += _first_operations(op)
                     break
-                # `next_op` is a call, which costs as much as all else here.
+                # The property `next_op` costs as much as everything else here.
                 op = op._next_op  # pyright: ignore[reportPrivateUsage]
 
     @property
@@ -165,19 +164,19 @@ class _Found:
         return _inside_out(self.root)
 
     def of(self, classes: Sequence[type[Operation]]) -> Sequence[Operation]:
-        """The operations of exactly these classes, which are among those that there are."""
+        """Return the operations of exactly these classes, which all occur."""
         if len(classes) < 2:
             return self.by_class[classes[0]] if classes else ()
         return [op for op in self.outside_in if op.__class__ in classes]
 
 
-class _FoundInModule:
-    """What there is in the module `root`: what there is in each of its functions, most of which stay the same."""
+class _ModuleWalk:
+    """The walk over the module `root`, made of the walks over its functions; an edit outdates few of them."""
 
     def __init__(self, root: ModuleOp):
         self.root = root
-        self.parts = [_find(op) for op in root.ops]
-        self._answers: dict[tuple[type[Operation], ...], Sequence[Operation]] = {}
+        self.parts = [_walk(op) for op in root.ops]
+        self._by_classes: dict[tuple[type[Operation], ...], Sequence[Operation]] = {}
 
     @cached_property
     def outside_in(self) -> list[Operation]:
@@ -196,63 +195,63 @@ class _FoundInModule:
         return {ModuleOp}.union(*(part.classes for part in self.parts))
 
     def of(self, classes: Sequence[type[Operation]]) -> Sequence[Operation]:
-        """The operations of exactly these classes, which are among those that there are."""
-        asked = tuple(classes)
-        if asked not in self._answers:
-            there = ([kind for kind in classes if kind in part.classes] for part in self.parts)
-            found = chain.from_iterable(part.of(kinds) for part, kinds in zip(self.parts, there, strict=True))
-            self._answers[asked] = [self.root, *found] if ModuleOp in classes else [*found]
-        return self._answers[asked]
+        """Return the operations of exactly these classes, which all occur."""
+        key = tuple(classes)
+        if key not in self._by_classes:
+            occurring = ([kind for kind in classes if kind in part.classes] for part in self.parts)
+            matches = chain.from_iterable(part.of(kinds) for part, kinds in zip(self.parts, occurring, strict=True))
+            self._by_classes[key] = [self.root, *matches] if ModuleOp in classes else [*matches]
+        return self._by_classes[key]
 
 
 def _inside_out(root: Operation) -> list[Operation]:
-    found = [root]
+    reversed_walk = [root]
     pending = [block.last_op for region in root.regions for block in region.blocks]
     while pending:
         op = pending.pop()
         while op is not None:
-            found.append(op)
+            reversed_walk.append(op)
             if op.regions:
                 pending.append(op.prev_op)
                 pending += [block.last_op for region in op.regions for block in region.blocks]
                 break
             op = op.prev_op
-    found.reverse()
-    return found
+    reversed_walk.reverse()
+    return reversed_walk
 
 
-_kept: ContextVar[dict[int, "_Found | _FoundInModule"] | None] = ContextVar("kept", default=None)
-"""By the address of the root in which it was found; None outside of `cached_walks()`."""
+_cache: ContextVar[dict[int, "_Walk | _ModuleWalk"] | None] = ContextVar("cache", default=None)
+"""Cached walks by the `id` of their root; None outside of `cached_walks()`."""
 
 _checked: ContextVar[bool] = ContextVar("checked", default=False)
-"""Whether what was kept is compared with what there is."""
+"""True if cached walks are compared with new ones."""
 
 
-def _find(root: Operation) -> _Found | _FoundInModule:
-    kept = _kept.get()
-    if kept is None:
-        return _find_anew(root)
-    found = kept.get(id(root))
-    if found is None:
-        found = kept[id(root)] = _find_anew(root)
+def _walk(root: Operation) -> _Walk | _ModuleWalk:
+    cache = _cache.get()
+    if cache is None:
+        return _new_walk(root)
+    walk = cache.get(id(root))
+    if walk is None:
+        walk = cache[id(root)] = _new_walk(root)
     elif _checked.get():
-        with _nothing_kept():
-            assert found.outside_in == _find_anew(root).outside_in, f"'{root.name}' was edited without `invalidate`"
-    return found
+        with _without_cache():
+            assert walk.outside_in == _new_walk(root).outside_in, f"'{root.name}' was edited without `invalidate`"
+    return walk
 
 
-def _find_anew(root: Operation) -> _Found | _FoundInModule:
-    return _FoundInModule(root) if isinstance(root, ModuleOp) and root.parent is None else _Found(root)
+def _new_walk(root: Operation) -> _Walk | _ModuleWalk:
+    return _ModuleWalk(root) if isinstance(root, ModuleOp) and root.parent is None else _Walk(root)
 
 
 @cache
 def _is_one_of(op_class: type[Operation], classes: tuple[type[Operation], ...]) -> bool:
-    # Operations' classes are abstract ones, with which issubclass and isinstance are slow to say no.
+    # issubclass and isinstance are slow for abstract classes, such as those of operations, when the answer is no.
     return issubclass(op_class, classes)
 
 
 def operations_in_block(block: Block) -> Iterator[Operation]:
-    """The operations of `block`, which are not changed meanwhile, in a third of the time that `block.ops` takes."""
+    """Yield the operations of `block`, which must not change meanwhile, in a third of the time of `block.ops`."""
     op = block._first_op  # pyright: ignore[reportPrivateUsage]
     while op is not None:
         yield op
@@ -260,17 +259,17 @@ def operations_in_block(block: Block) -> Iterator[Operation]:
 
 
 def operations_at_top(module: ModuleOp) -> list[Operation]:
-    """The operations of `module` itself, in a fifth of the time that `module.ops` takes: passes ask again and again."""
+    """Return the operations of `module` itself, in a fifth of the time of `module.ops`."""
     block = module.regions[0].first_block
     return [] if block is None else [*operations_in_block(block)]
 
 
 def _first_operations(op: Operation) -> list[Operation | None]:
-    """The first operation of each block of `op`, those of the last block first."""
-    found: list[Operation | None] = []
+    """Return the first operation of each block of `op`, in reverse order of blocks."""
+    first: list[Operation | None] = []
     for region in op.regions[::-1]:
         block = region.last_block
         while block is not None:
-            found.append(block.first_op)
+            first.append(block.first_op)
             block = block.prev_block
-    return found
+    return first

@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Operation
 from sdy.diagnostics import warn
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface
-from sdy.ir.operation_key import Remembered, RememberedByResult
+from sdy.ir.operation_key import MemoizedByKey, MemoizedByResultType
 from sdy.ir.traits import has_trait, is_terminator, trait_of
 from sdy.plugins import plugin_dialect
 from sdy.rule import OpShardingRule
@@ -175,9 +175,9 @@ class ByRule(Generic[T]):
         self._derive = derive
         self._conservative = conservative
         self._of_class: dict[type[Operation], Callable[[Operation], T | None]] = {}
-        self._by_result: dict[type[Operation], RememberedByResult[T | None]] = {}
+        self._by_result: dict[type[Operation], MemoizedByResultType[T | None]] = {}
         # To call a method is faster than to call an object.
-        self._remembered = Remembered(self._make).__call__
+        self._remembered = MemoizedByKey(self._make).__call__
         _all_by_rule.append(self)
 
     def of(self, op: Operation) -> T | None:
@@ -228,7 +228,7 @@ class ByRule(Generic[T]):
                 return self._make
             if op.name not in _by_result:
                 return self._remembered
-            remembered = self._by_result[op.__class__] = RememberedByResult(self._make_by_result)
+            remembered = self._by_result[op.__class__] = MemoizedByResultType(self._make_by_result)
             return remembered.__call__
         return self._way_without_function(op)
 

@@ -1,4 +1,4 @@
-"""The private parts of xDSL are named in `sdy/ir` alone, each is there, and it is said what breaks without it."""
+"""Only `sdy/ir` uses private members of xDSL; each exists, and the table says why it is needed."""
 
 import ast
 import inspect
@@ -38,36 +38,36 @@ PRINTER = Printer()
 WALKER = PatternRewriteWalker(GreedyRewritePatternApplier([]))
 
 PRIVATE: dict[str, tuple[object, str]] = {
-    "_blob_storage": (OpAsmDialectInterface(), "a resource that a text names means what an earlier text said of it"),
-    "_first_op": (BLOCK, "operations that are like others are not put into their block at once"),
-    "_get_known_op": (Context(), "the operations of a dialect in families are not found"),
+    "_blob_storage": (OpAsmDialectInterface(), "a resource keeps the contents that an earlier text gave it"),
+    "_first_op": (BLOCK, "appending a copied operation takes longer"),
+    "_get_known_op": (Context(), "the operations of a lazy dialect are not found"),
     "_indent": (PRINTER, "lines are not indented"),
     "_last_op": (BLOCK, "as `_first_op`"),
-    "_loaded_attrs": (Context(), "a family is loaded each time that it is named"),
-    "_loaded_dialects": (Context(), "a dialect in families is loaded whole"),
-    "_loaded_ops": (Context(), "a family is loaded each time that it is named"),
-    "_loaded_types": (Context(), "a family is loaded each time that it is named"),
-    "_next_op": (OP, "to walk through a block takes twice as long"),
-    "_next_use": (BLOCK.args[0].first_use, "to ask for a second use, and to follow a use list, takes twice as long"),
-    "_operand_uses": (OP, "operations that are like others are made with all checks"),
+    "_loaded_attrs": (Context(), "a file of a lazy dialect is loaded at every look-up"),
+    "_loaded_dialects": (Context(), "all files of a lazy dialect are loaded"),
+    "_loaded_ops": (Context(), "a file of a lazy dialect is loaded at every look-up"),
+    "_loaded_types": (Context(), "a file of a lazy dialect is loaded at every look-up"),
+    "_next_op": (OP, "a walk through a block takes twice as long"),
+    "_next_use": (BLOCK.args[0].first_use, "traversal of a use list takes twice as long"),
+    "_operand_uses": (OP, "copied operations are created with all checks"),
     "_operation": (BLOCK.args[0].first_use, "as `_next_use`"),
-    "_operands": (OP, "each reading of operands makes a view of them, and each replacement a new one"),
-    "_parser_state": (PARSER, "the text of a parser cannot be read by another lexer"),
-    "_populate_worklist": (WALKER, "all operations are looked at for each rewriting"),
+    "_operands": (OP, "each access to operands creates a view, and each replacement a new one"),
+    "_parser_state": (PARSER, "a parser cannot switch to another lexer"),
+    "_populate_worklist": (WALKER, "each rewriting visits all operations"),
     "_prev_op": (OP, "as `_first_op`"),
-    "_prev_use": (BLOCK.args[0].first_use, "a new operation is added to a use list by a call for each operand"),
+    "_prev_use": (BLOCK.args[0].first_use, "a new operation is added to use lists by a call per operand"),
     "_print_dense_list": (DenseIntOrFPElementsAttr, "0.0 and -0.0 among the elements of a constant are printed alike"),
-    "_print_new_line": (PRINTER, "lines are printed past the text that is collected"),
+    "_print_new_line": (PRINTER, "new lines bypass the collected text"),
     "_print_one_elem": (DenseIntOrFPElementsAttr, "the element of a splat is printed as a list"),
-    "_registered_dialects": (Context(), "a dialect in families is loaded whole"),
-    "_successor_uses": (OP, "operations that are like others are made with all checks"),
+    "_registered_dialects": (Context(), "all files of a lazy dialect are loaded"),
+    "_successor_uses": (OP, "copied operations are created with all checks"),
     "_successors": (OP, "as `_operands`"),
-    "_type": (BLOCK.args[0], "each reading of a type is a call"),
+    "_type": (BLOCK.args[0], "each access to a type calls a property"),
     "_worklist": (WALKER, "as `_populate_worklist`"),
 }
-"""What is named in `sdy/ir`, of what it is a part, and what is wrong or slow without it."""
+"""Private members that `sdy/ir` uses: an owner of each, and the defect or slowdown without it."""
 
-STEPS = "what this step of the parser says or reads cannot be MLIR's"
+STEPS = "this step of the parser cannot have MLIR's syntax and messages"
 
 
 @pytest.mark.parametrize("name", PRIVATE)

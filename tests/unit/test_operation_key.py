@@ -8,7 +8,7 @@ from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.test_value import create_ssa_value
 
-from sdy.ir.operation_key import Remembered
+from sdy.ir.operation_key import MemoizedByKey
 
 
 class Counted:
@@ -42,7 +42,7 @@ def vector(size: int) -> Attribute:
 
 def calls_for(*ops: Operation) -> int:
     counted = Counted()
-    remembered = Remembered(counted)
+    remembered = MemoizedByKey(counted)
     for op in ops:
         remembered(op)
     return counted.calls
@@ -80,7 +80,7 @@ def test_attributes_of_other_dialects_do_not_count():
 
 def test_an_attribute_that_takes_the_place_of_another_in_memory_is_another():
     counted = Counted()
-    remembered = Remembered(counted)
+    remembered = MemoizedByKey(counted)
     for size in range(1000):
         assert remembered(op_of((vector(size),))) == f"tensor<{size}xf32>"
         gc.collect(0)
@@ -94,7 +94,7 @@ def test_what_raises_is_asked_again():
         asked.append(op)
         raise ValueError("refused")
 
-    remembered = Remembered(refuse)
+    remembered = MemoizedByKey(refuse)
     for _ in range(2):
         with pytest.raises(ValueError, match="refused"):
             remembered(op_of())

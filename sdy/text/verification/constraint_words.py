@@ -1,7 +1,7 @@
 """MLIR's words for what the definitions of operations ask of types and attributes.
 
 An attribute that is not so is refused: `attribute 'dimension' failed to satisfy constraint: 64-bit signless integer
-attribute`. Constraints on types mostly bring their own words along, see `sdy.ir.described`.
+attribute`. Constraints on types mostly bring their own words along, see `sdy.ir.type_constraints`.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from sdy.ir.attribute_constraints import (
     POSITIVE_I32,
     POSITIVE_I64,
 )
-from sdy.ir.described import Described
+from sdy.ir.type_constraints import Described
 
 _OF_ATTRIBUTES = {
     "array": "array attribute",

@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy import gc_control
 from sdy.diagnostics import DiagnosticError, error, op_error
-from sdy.ir.operation_key import Remembered, is_verified_by_key
+from sdy.ir.operation_key import MemoizedByKey, is_verified_by_key
 from sdy.ir.walking import operations_at_top, operations_in_block
 from sdy.text.large_stack import again_on_large_stack
 from sdy.text.verification.builtin_checks import CHECKS
@@ -28,7 +28,7 @@ from sdy.text.verification.definition_checks import SINGLE_BLOCK, check_beyond_k
 from sdy.text.verification.repeated_checks import AttributeCheck, BodyCheck, is_verified_by_body
 from sdy.text.verification.visibility import check_visibility, is_isolated
 
-_known: WeakKeyDictionary[Operation, Remembered[None]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Operation, MemoizedByKey[None]] = WeakKeyDictionary()
 """What was right by its key in each module that is still there: it is verified when it is read, and after passes."""
 
 
@@ -88,14 +88,14 @@ def is_valid_as_its_like(op: Operation) -> bool:
 class _Checks:
     """What is checked of each operation in turn; what was right is remembered."""
 
-    def __init__(self, by_key: Remembered[None]) -> None:
+    def __init__(self, by_key: MemoizedByKey[None]) -> None:
         self._attributes = AttributeCheck()
         self._by_key = by_key
         self._beyond_key = BodyCheck(_check_beyond_key)
 
     @classmethod
     def of(cls, top: Operation) -> "_Checks":
-        return cls(_known.setdefault(top, Remembered(_check_by_key)))
+        return cls(_known.setdefault(top, MemoizedByKey(_check_by_key)))
 
     def __call__(self, op: Operation) -> None:
         if op.attributes or op.__class__ is FuncOp:

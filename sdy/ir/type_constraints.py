@@ -1,8 +1,8 @@
-"""Constraints on types and attributes that know MLIR's words for what they ask for.
+"""Type constraints with MLIR's description, which error messages quote.
 
     lhs = operand_def(Described("32-bit signless integer", i32.__eq__))
 
-The verifier says of another operand: `operand #0 must be 32-bit signless integer, but got 'f32'`.
+The verifier reports any other operand: `operand #0 must be 32-bit signless integer, but got 'f32'`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,23 +17,23 @@ from xdsl.utils.exceptions import VerifyException
 
 @dataclass(frozen=True)
 class Described(AttrConstraint):
-    """The types that `accepts` holds of."""
+    """Constraint to the types that the predicate `accepts`."""
 
     description: str
     accepts: Callable[[Attribute], bool]
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
-        """Refuse other types."""
+        """Raise VerifyException for other types."""
         if not self.accepts(attr):
             raise VerifyException(f"must be {self.description}, but got '{attr}'")
 
     def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]) -> "Described":
-        """There are no variables."""
+        """Return the constraint itself: it has no type variables."""
         return self
 
 
 def either(*constraints: Described) -> Described:
-    """The types that one of these accepts."""
+    """Return the union of constraints."""
     return Described(
         " or ".join(constraint.description for constraint in constraints),
         lambda type_: any(constraint.accepts(type_) for constraint in constraints),
@@ -52,7 +52,7 @@ def _is_static_tensor(type_: Attribute) -> bool:
     return isinstance(type_, TensorType) and type_.has_static_shape()
 
 
-# MLIR's tokens are no types of xDSL: there is nothing to leave out.
+# xDSL has no token types to exclude.
 SHAPED = Described("shaped of any non-token type values", _is_shaped)
 RANKED_TENSOR = Described("ranked tensor of any non-token type values", _is_ranked_tensor)
 STATIC_TENSOR = Described("statically shaped tensor of any non-token type values", _is_static_tensor)
