@@ -1,11 +1,9 @@
-"""The SDY dialect: shardings as attributes of programs, and the operations that shape and carry them out.
+"""The SDY dialect: sharding attributes, and the operations that constrain, mark and change shardings.
 
-attributes.py      the values of `sdy/*.py` as attributes; their text is in the *_syntax.py files
-ops.py             meshes, constraints, computations, data-flow edges
-collectives.py     the collectives that reshards become
-verifiers.py       what makes a program wrong, in MLIR's words; verified.py what asks them
-interfaces.py      what operations of any dialect say about themselves so that shardings propagate through them
-shardings.py       the sharding of a value, wherever it is kept
+attributes.py      the values of `sdy/*.py` as attributes; their syntax is in the *_syntax.py files ops.py
+meshes, constraints, computations, data-flow edges collectives.py     the collectives that reshards are lowered to
+verifiers.py       verifiers, with MLIR's messages; verified.py calls them interfaces.py      interfaces through which
+shardings propagate through operations of any dialect shardings.py       the sharding of a value, wherever it is stored
 meshes.py          the meshes of a module
 """
 

@@ -1,7 +1,7 @@
-"""The attributes of the dialect: each a value of `sdy/*.py` and its text.
+"""Attributes of the dialect: each wraps a value of `sdy/*.py` and has its syntax.
 
-An attribute whose text has no angle brackets of its own is written `#sdy<name...>` where it stands alone, such as
-`#sdy<axis_ref_list{"x"}>`; the others are `#sdy.name<...>`. Operations print the text alone.
+An attribute whose syntax has no angle brackets of its own is written `#sdy<name...>` where it stands alone, such as
+`#sdy<axis_ref_list{"x"}>`; the others are `#sdy.name<...>`. Operations print the value without the prefix.
 """
 
 from collections.abc import Callable
@@ -23,42 +23,42 @@ from sdy.rule import OpShardingRule, TensorMapping
 from sdy.sharding import DimSharding, TensorSharding
 
 SHARDING = "sdy.sharding"
-"""The name of the attribute in which functions' arguments and results, and operations, keep their shardings."""
+"""Attribute with the shardings of an operation's results, or of a function's argument or result."""
 SHARDING_RULE = "sdy.sharding_rule"
-"""The name of the attribute in which an operation keeps its sharding rule."""
+"""Attribute with the sharding rule of an operation."""
 OPERATOR = "sdy.operator"
-"""The name of the attribute in which an operation keeps which annotated operator it calls."""
+"""Attribute with the annotated operator that an operation calls."""
 PROPAGATION_EDGES = "sdy.propagation_edges"
-"""The name of the attribute in which an operation keeps how its shardings were propagated."""
+"""Attribute with the record of how shardings were propagated through an operation."""
 RESULT_PROPAGATION_EDGES = "sdy.result_propagation_edges"
-"""As `PROPAGATION_EDGES`, one for each result of an operation with data-flow edges."""
+"""`PROPAGATION_EDGES` for each result of an operation with data-flow edges."""
 BLOCK_ARG_PROPAGATION_EDGES = "sdy.block_arg_propagation_edges"
-"""As `PROPAGATION_EDGES`, one for each block argument of an operation with data-flow edges."""
+"""`PROPAGATION_EDGES` for each block argument of an operation with data-flow edges."""
 SHARDING_ORIGINS = "sdy.sharding_origins"
-"""The name of the attribute that tells which sharding of the user each axis of a sharding came from."""
+"""Attribute with the user sharding that each axis of a sharding came from."""
 RESULT_SHARDING_ORIGINS = "sdy.result_sharding_origins"
-"""As `SHARDING_ORIGINS`, one for each result of an operation with data-flow edges."""
+"""`SHARDING_ORIGINS` for each result of an operation with data-flow edges."""
 BLOCK_ARG_SHARDING_ORIGINS = "sdy.block_arg_sharding_origins"
-"""As `SHARDING_ORIGINS`, one for each block argument of an operation with data-flow edges."""
+"""`SHARDING_ORIGINS` for each block argument of an operation with data-flow edges."""
 SHARDING_ORIGIN_NAME = "sdy.sharding_origin_name"
-"""The name of the attribute that names a constraint or a manual computation, for the attributes above to refer to."""
+"""Attribute that names a constraint or a manual computation, for the attributes above to refer to."""
 
 
 class Syntax(NamedTuple):
-    """How a value is read and written, the name of its attribute aside."""
+    """Parser and printer of a value, without the name of its attribute."""
 
     parse: Callable[[AttrParser], Any]
     text: Callable[[Any], str]
 
 
 class ValueAttr(SharedData[ValueT]):
-    """An attribute that holds a plain value, its `data`."""
+    """An attribute that wraps a plain value, its `data`."""
 
     SYNTAX: ClassVar[Syntax]
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ValueT:
-        """Read the value, or the whole attribute or an alias of it, which may stand in its place in an operation."""
+        """Parse the value, or a standalone attribute or alias in its place."""
         return parse_value_of(parser, cls.name, cls.SYNTAX.parse)
 
     def print_parameter(self, printer: Printer) -> None:
@@ -100,7 +100,7 @@ class AxisRefAttr(ValueAttr[AxisRef], OpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class AxisRefListAttr(ValueAttr[tuple[AxisRef, ...]], OpaqueSyntaxAttribute):
-    """`#sdy<axis_ref_list{"x", "y"}>`: some axes."""
+    """`#sdy<axis_ref_list{"x", "y"}>`: a list of axes."""
 
     name = "sdy.axis_ref_list"
     SYNTAX = Syntax(axis_syntax.parse_axes, axis_syntax.axes_text)
@@ -108,7 +108,7 @@ class AxisRefListAttr(ValueAttr[tuple[AxisRef, ...]], OpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class ListOfAxisRefListsAttr(ValueAttr[tuple[tuple[AxisRef, ...], ...]], OpaqueSyntaxAttribute):
-    """`#sdy<list_of_axis_ref_lists[{"x"}, {}]>`: some axes for each dimension."""
+    """`#sdy<list_of_axis_ref_lists[{"x"}, {}]>`: a list of axes for each dimension."""
 
     name = "sdy.list_of_axis_ref_lists"
     SYNTAX = Syntax(axis_syntax.parse_axis_lists, axis_syntax.axis_lists_text)
@@ -116,7 +116,7 @@ class ListOfAxisRefListsAttr(ValueAttr[tuple[tuple[AxisRef, ...], ...]], OpaqueS
 
 @irdl_attr_definition
 class ManualAxesAttr(ValueAttr[tuple[str, ...]], OpaqueSyntaxAttribute):
-    """`#sdy<manual_axes{"x"}>`: the axes that a manual computation handles by itself."""
+    """`#sdy<manual_axes{"x"}>`: the axes over which the body of a manual computation is already partitioned."""
 
     name = "sdy.manual_axes"
     SYNTAX = Syntax(axis_syntax.parse_axis_names, axis_syntax.axis_names_text)
@@ -124,7 +124,7 @@ class ManualAxesAttr(ValueAttr[tuple[str, ...]], OpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class DimensionShardingAttr(ValueAttr[DimSharding], OpaqueSyntaxAttribute):
-    """`#sdy<dimension_sharding{"x", ?}p1>`: how one dimension is split."""
+    """`#sdy<dimension_sharding{"x", ?}p1>`: the sharding of one dimension."""
 
     name = "sdy.dimension_sharding"
     SYNTAX = Syntax(sharding_syntax.parse_dim_sharding, sharding_syntax.dim_sharding_text)
@@ -132,7 +132,7 @@ class DimensionShardingAttr(ValueAttr[DimSharding], OpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class TensorShardingAttr(ValueAttr[TensorSharding]):
-    """`#sdy.sharding<@mesh, [{"x"}, {?}]>`: how a tensor is split."""
+    """`#sdy.sharding<@mesh, [{"x"}, {?}]>`: the sharding of a tensor."""
 
     name = "sdy.sharding"
     SYNTAX = Syntax(sharding_syntax.parse_sharding, sharding_syntax.sharding_text)
@@ -140,7 +140,7 @@ class TensorShardingAttr(ValueAttr[TensorSharding]):
 
 @irdl_attr_definition
 class TensorShardingPerValueAttr(ValueAttr[tuple[TensorSharding, ...]]):
-    """`#sdy.sharding_per_value<[<@mesh, [{"x"}]>]>`: how each of several tensors is split."""
+    """`#sdy.sharding_per_value<[<@mesh, [{"x"}]>]>`: the shardings of several tensors."""
 
     name = "sdy.sharding_per_value"
     SYNTAX = Syntax(sharding_syntax.parse_sharding_per_value, sharding_syntax.sharding_per_value_text)
@@ -180,7 +180,7 @@ class AllToAllParamAttr(ValueAttr[AllToAllParam], OpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class AllToAllParamListAttr(ValueAttr[tuple[AllToAllParam, ...]], OpaqueSyntaxAttribute):
-    """`#sdy<all_to_all_param_list[{"x"}: 0->1]>`: all that moves in one all-to-all."""
+    """`#sdy<all_to_all_param_list[{"x"}: 0->1]>`: all moves of one all-to-all."""
 
     name = "sdy.all_to_all_param_list"
     SYNTAX = Syntax(collective_syntax.parse_all_to_all_params, collective_syntax.all_to_all_params_text)
@@ -196,7 +196,7 @@ class EdgeValueRefAttr(ValueAttr[EdgeValue], SpacedOpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class AxisToPropagationDetailsAttr(ValueAttr[AxisEdge], OpaqueSyntaxAttribute):
-    """`#sdy<axis_to_propagation_details{"x" = operand-0 -> [result-0]}>`: the way of one axis."""
+    """`#sdy<axis_to_propagation_details{"x" = operand-0 -> [result-0]}>`: the propagation of one axis."""
 
     name = "sdy.axis_to_propagation_details"
     SYNTAX = Syntax(propagation_edges.parse_axis_edge, propagation_edges.axis_edge_text)
@@ -204,7 +204,7 @@ class AxisToPropagationDetailsAttr(ValueAttr[AxisEdge], OpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class PropagationOneStepAttr(ValueAttr[PropagationStep], OpaqueSyntaxAttribute):
-    """`#sdy<propagation_one_step{step-0 = [...]}>`: what one step of propagation moved."""
+    """`#sdy<propagation_one_step{step-0 = [...]}>`: the axes propagated in one step."""
 
     name = "sdy.propagation_one_step"
     SYNTAX = Syntax(propagation_edges.parse_propagation_step, propagation_edges.propagation_step_text)
@@ -212,7 +212,7 @@ class PropagationOneStepAttr(ValueAttr[PropagationStep], OpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class PropagationEdgesAttr(ValueAttr[tuple[PropagationStep, ...]]):
-    """`#sdy.propagation_edges<[{step-0 = [...]}]>`: what every step of propagation moved."""
+    """`#sdy.propagation_edges<[{step-0 = [...]}]>`: the axes propagated in every step."""
 
     name = "sdy.propagation_edges"
     SYNTAX = Syntax(propagation_edges.parse_propagation_edges, propagation_edges.propagation_edges_text)

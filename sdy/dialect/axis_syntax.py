@@ -1,4 +1,4 @@
-"""The text of axes and of symbols: `"x"`, `"x":(2)4`, `{"x", "y"}`, `@mesh`."""
+"""Syntax of axes and symbols: `"x"`, `"x":(2)4`, `{"x", "y"}`, `@mesh`."""
 
 import re
 from collections.abc import Iterable
@@ -14,17 +14,17 @@ _BARE_SYMBOL = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 
 
 def symbol_text(name: str) -> str:
-    """`@name`, quoted where MLIR needs it."""
+    """Format `@name`, quoted where MLIR requires it."""
     return f"@{name}" if _BARE_SYMBOL.fullmatch(name) else f"@{quoted(name)}"
 
 
 def parse_int(parser: AttrParser) -> int:
-    """An integer of 64 bits."""
+    """Parse a 64-bit integer."""
     start = parser.pos
     number = parser.parse_optional_integer(allow_boolean=False)
     if number is None:
         if (boolean := parser.parse_optional_boolean()) is not None:
-            return -boolean  # a boolean is an integer of one bit, and that is its sign
+            return -boolean  # a boolean is an integer of one bit, its sign: true is -1
         raise parse_error(parser, "expected integer value")
     if not -_LARGEST_INT - 1 <= number <= _LARGEST_INT:
         raise parse_error(parser, "integer value too large", start)
@@ -32,7 +32,7 @@ def parse_int(parser: AttrParser) -> int:
 
 
 def parse_axis_name(parser: AttrParser) -> str:
-    """A quoted name."""
+    """Parse a quoted name."""
     name = parser.parse_optional_str_literal()
     if name is None:
         raise parse_error(parser, "expected string")
@@ -40,7 +40,7 @@ def parse_axis_name(parser: AttrParser) -> str:
 
 
 def parse_word(parser: AttrParser) -> str:
-    """A name without quotes."""
+    """Parse a bare identifier."""
     word = parser.parse_optional_identifier()
     if word is None:
         raise parse_error(parser, "expected valid keyword")
@@ -48,7 +48,7 @@ def parse_word(parser: AttrParser) -> str:
 
 
 def parse_keyword(parser: AttrParser, keyword: str) -> None:
-    """The word `keyword`."""
+    """Parse the keyword `keyword`."""
     if parser.parse_optional_keyword(keyword) is None:
         raise parse_error(parser, f"expected '{keyword}'")
 
@@ -58,7 +58,7 @@ _SIZE = Field("SubAxisInfo", "size", "int64_t", parse_int)
 
 
 def parse_sub_axis(parser: AttrParser) -> tuple[int, int]:
-    """`(pre_size)size`."""
+    """Parse `(pre_size)size`."""
     parser.parse_punctuation("(")
     pre_size = _PRE_SIZE.read(parser)
     parser.parse_punctuation(")")
@@ -66,7 +66,7 @@ def parse_sub_axis(parser: AttrParser) -> tuple[int, int]:
 
 
 def sub_axis_text(sub_axis: tuple[int, int]) -> str:
-    """`(pre_size)size`."""
+    """Format `(pre_size)size`."""
     return f"({sub_axis[0]}){sub_axis[1]}"
 
 
@@ -75,7 +75,7 @@ _SUB_AXIS = Field("AxisRef", "sub_axis_info", "SubAxisInfoAttr", parse_sub_axis,
 
 
 def parse_axis(parser: AttrParser) -> AxisRef:
-    """`"x"` or `"x":(pre_size)size`."""
+    """Parse `"x"` or `"x":(pre_size)size`."""
     name = _AXIS_NAME.read(parser)
     return AxisRef(name, *_SUB_AXIS.read(parser)) if parser.parse_optional_punctuation(":") else AxisRef(name)
 
@@ -84,13 +84,13 @@ _AXES = Field("AxisRefList", "value", "::llvm::ArrayRef<AxisRefAttr>", parse_axi
 
 
 def parse_axes(parser: AttrParser) -> tuple[AxisRef, ...]:
-    """`{"x", "y":(1)2}`."""
+    """Parse `{"x", "y":(1)2}`."""
     parser.parse_punctuation("{")
     return _AXES.read_until(parser, "}")
 
 
 def axes_text(axes: Iterable[AxisRef]) -> str:
-    """`{"x", "y":(1)2}`."""
+    """Format `{"x", "y":(1)2}`."""
     return f"{{{', '.join(map(str, axes))}}}"
 
 
@@ -98,13 +98,13 @@ _AXIS_LISTS = Field("ListOfAxisRefLists", "value", "::llvm::ArrayRef<AxisRefList
 
 
 def parse_axis_lists(parser: AttrParser) -> tuple[tuple[AxisRef, ...], ...]:
-    """`[{"x"}, {}]`."""
+    """Parse `[{"x"}, {}]`."""
     parser.parse_punctuation("[")
     return _AXIS_LISTS.read_until(parser, "]")
 
 
 def axis_lists_text(lists: Iterable[Iterable[AxisRef]]) -> str:
-    """`[{"x"}, {}]`."""
+    """Format `[{"x"}, {}]`."""
     return f"[{', '.join(map(axes_text, lists))}]"
 
 
@@ -123,11 +123,11 @@ _NAMES = Field("ManualAxes", "value", "::llvm::ArrayRef<StringAttr>", _parse_str
 
 
 def parse_axis_names(parser: AttrParser) -> tuple[str, ...]:
-    """`{"x", "y"}`, of whole axes only."""
+    """Parse `{"x", "y"}`, without sub-axes."""
     parser.parse_punctuation("{")
     return _NAMES.read_until(parser, "}")
 
 
 def axis_names_text(names: Iterable[str]) -> str:
-    """`{"x", "y"}`."""
+    """Format `{"x", "y"}`."""
     return f"{{{', '.join(map(quoted, names))}}}"

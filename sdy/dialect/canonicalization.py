@@ -1,4 +1,4 @@
-"""How operations of the dialect are simplified: the patterns of `canonicalize`, by the label that enables them."""
+"""Canonicalization patterns of the dialect, by the label that enables them."""
 
 from typing import NamedTuple
 
@@ -26,20 +26,20 @@ from sdy.sharding import equivalent
 
 
 def _replace(rewriter: PatternRewriter, op: Operation, new: Operation) -> None:
-    """Put `new`, which stands for `op` and so has its location, in the place of `op`."""
+    """Replace `op` by `new`, which gets its location."""
     new.location = op.location
     rewriter.replace(op, new)
 
 
 class ReshardOfReshard(RewritePattern):
-    """A reshard of a reshard that has no other use: only the last layout counts.
+    """Fold a reshard of a reshard without other uses: only the last sharding counts.
 
-    Not to or from a single device, which shares only whole tensors, that all devices have.
+    Does not apply to reshards to or from a maximal mesh: a single device can only exchange tensors that are replicated.
     """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshardOp, rewriter: PatternRewriter) -> None:
-        """Take the input of the inner reshard, which then has no use left."""
+        """Reshard the operand of the inner reshard directly."""
         inner = op.input.owner
         if not isinstance(inner, ReshardOp) or not inner.result.has_one_use():
             return
@@ -50,44 +50,44 @@ class ReshardOfReshard(RewritePattern):
 
 
 class CollectiveOfNothing(RewritePattern):
-    """A collective that changes nothing: its axes are empty, or the layout stays the same."""
+    """Erase an identity collective: its axes are empty, or the sharding stays the same."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        """Use the operand instead."""
+        """Replace the result by the operand."""
         match op:
             case AllGatherOp():
-                idle = not any(op.gathering_axes.data)
+                is_identity = not any(op.gathering_axes.data)
             case AllSliceOp():
-                idle = not any(op.slicing_axes.data)
+                is_identity = not any(op.slicing_axes.data)
             case ReduceScatterOp():
-                idle = not any(op.reduce_scatter_axes.data)
+                is_identity = not any(op.reduce_scatter_axes.data)
             case AllReduceOp():
-                idle = not op.reduction_axes.data
+                is_identity = not op.reduction_axes.data
             case CollectivePermuteOp():
-                idle = equivalent(get_sharding(op.tensor), op.out_sharding.data)
+                is_identity = equivalent(get_sharding(op.tensor), op.out_sharding.data)
             case _:
                 return
-        if idle:
+        if is_identity:
             rewriter.replace(op, (), (op.tensor,))
 
 
 class AllSliceOfAllGather(RewritePattern):
-    """Slicing along the axes just gathered gives back what there was."""
+    """Fold an all-slice along the axes of the all-gather before it."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: AllSliceOp, rewriter: PatternRewriter) -> None:
-        """Use what was gathered."""
+        """Replace the result by the operand of the all-gather."""
         inner = op.tensor.owner
         if isinstance(inner, AllGatherOp) and inner.gathering_axes == op.slicing_axes:
             rewriter.replace(op, (), (inner.tensor,))
 
 
 class AllReduceOfUnreduced(RewritePattern):
-    """Combining partial results that were made of whole ones or of parts just before."""
+    """Fold an all-reduce of partial results that were just created from a replicated or a sharded tensor."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: AllReduceOp, rewriter: PatternRewriter) -> None:
-        """Use what was whole, or gather the parts."""
+        """Replace the result by the replicated tensor, or by an all-gather of the sharded one."""
         inner = op.tensor.owner
         if isinstance(inner, ReplicatedToUnreducedOp) and inner.axes == op.reduction_axes:
             rewriter.replace(op, (), (inner.tensor,))
@@ -99,21 +99,21 @@ class AllReduceOfUnreduced(RewritePattern):
 
 
 class UnusedAllToAll(RewritePattern):
-    """An all-to-all that nobody uses."""
+    """Erase an all-to-all without uses."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: AllToAllOp, rewriter: PatternRewriter) -> None:
-        """Erase it."""
+        """Erase the operation."""
         if op.result.first_use is None:
             rewriter.erase(op)
 
 
 class AllToAllFusion(RewritePattern):
-    """Two all-to-alls in a row, between dimensions that are all different."""
+    """Fuse two consecutive all-to-alls between distinct dimensions."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: AllToAllOp, rewriter: PatternRewriter) -> None:
-        """Move all axes at once."""
+        """Move all axes in one all-to-all."""
         inner = op.tensor.owner
         if not isinstance(inner, AllToAllOp) or not inner.result.has_one_use():
             return
@@ -128,7 +128,7 @@ class Patterns(NamedTuple):
     """Patterns that are enabled together."""
 
     roots: tuple[type[Operation], ...]
-    """The operations that they rewrite; without any of these, none matches."""
+    """Root operations; without any of them, no pattern matches."""
     patterns: tuple[RewritePattern, ...]
 
 
@@ -147,4 +147,4 @@ PATTERNS = {
     ),
     "": Patterns((ManualComputationOp,), (RemoveUnusedInputs(), InlineIdleManualComputation())),
 }
-"""The patterns with each label; those without one are enabled when no label is asked for."""
+"""Patterns by label; those with the empty label are enabled if no label is requested."""

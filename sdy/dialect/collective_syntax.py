@@ -1,4 +1,4 @@
-"""The parameters of an all-to-all, and their text: `[{"x"}: 0->2, {"y"}: 1->3]`."""
+"""Parameters of an all-to-all, and their syntax: `[{"x"}: 0->2, {"y"}: 1->3]`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sdy.dialect.field import Field, parse_close
 
 @dataclass(frozen=True, slots=True)
 class AllToAllParam:
-    """`axes` leave the minor end of dimension `src_dim` and are appended to dimension `tgt_dim`."""
+    """Move of `axes` from the minor end of dimension `src_dim` to that of dimension `tgt_dim`."""
 
     axes: tuple[AxisRef, ...]
     src_dim: int
@@ -25,7 +25,7 @@ _TGT_DIM = Field("AllToAllParamAttr", "tgt_dim", "int64_t", parse_int)
 
 
 def parse_all_to_all_param(parser: AttrParser) -> AllToAllParam:
-    """`{"x"}: 0->2`."""
+    """Parse `{"x"}: 0->2`."""
     parser.parse_punctuation("{")
     axes = _AXES.read_several(parser)
     parse_close(parser, "}")
@@ -36,7 +36,7 @@ def parse_all_to_all_param(parser: AttrParser) -> AllToAllParam:
 
 
 def all_to_all_param_text(param: AllToAllParam) -> str:
-    """`{"x"}: 0->2`."""
+    """Format `{"x"}: 0->2`."""
     return f"{axes_text(param.axes)}: {param.src_dim}->{param.tgt_dim}"
 
 
@@ -50,11 +50,11 @@ _PARAMS = Field(
 
 
 def parse_all_to_all_params(parser: AttrParser) -> tuple[AllToAllParam, ...]:
-    """`[{"x"}: 0->2, {"y"}: 1->3]`."""
+    """Parse `[{"x"}: 0->2, {"y"}: 1->3]`."""
     parser.parse_punctuation("[")
     return _PARAMS.read_until(parser, "]")
 
 
 def all_to_all_params_text(params: Iterable[AllToAllParam]) -> str:
-    """`[{"x"}: 0->2, {"y"}: 1->3]`."""
+    """Format `[{"x"}: 0->2, {"y"}: 1->3]`."""
     return f"[{', '.join(map(all_to_all_param_text, params))}]"

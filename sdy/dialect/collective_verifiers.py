@@ -1,4 +1,7 @@
-"""What makes a collective wrong, in MLIR's words: `out_sharding` must be what it makes of its operand's sharding."""
+"""Verifiers of collectives, with MLIR's messages.
+
+`out_sharding` must be the sharding that the collective produces from its operand's sharding.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +23,7 @@ Axes = tuple[AxisRef, ...]
 
 
 def _verify_collective(op: CollectiveOp) -> None:
-    """Check a collective; DiagnosticError where it is wrong."""
+    """Raise DiagnosticError if a collective is invalid."""
     before, after = get_sharding(op.tensor), op.out_sharding.data
     if before is None and not op.ALLOWS_MISSING_SHARDING:
         raise op_error(op, "collective on operand without sharding")
@@ -41,30 +44,30 @@ def _mesh_note(mesh: Mesh) -> str:
     return f"operand mesh: #sdy.mesh{mesh_text(mesh)}"
 
 
-# What axes become
+# Effect of collectives on axes
 
 
 def _gathered(op: CollectiveOp, axes: Axes, gathered: Axes, dim: int, mesh: Mesh, kind: str) -> Axes:
-    """`axes` of dimension `dim` without `gathered` at the minor end."""
-    left = list(axes)
+    """Return `axes` of dimension `dim` without its suffix `gathered`."""
+    remaining = list(axes)
     for axis in reversed(gathered):
-        if not left or not axis.is_suffix_of(left[-1], mesh):
+        if not remaining or not axis.is_suffix_of(remaining[-1], mesh):
             raise op_error(op, f"can't apply {kind} axis {axis} to operand sharding on dimension {dim}")
-        prefix = left.pop().prefix_without_overlap(axis)
+        prefix = remaining.pop().prefix_without_overlap(axis)
         if prefix is not None:
-            left.append(prefix)
-    return tuple(left)
+            remaining.append(prefix)
+    return tuple(remaining)
 
 
 def _sliced(axes: Axes, added: Axes, mesh: Mesh) -> Axes:
-    """`axes` with `added` at the minor end."""
-    left = list(axes)
+    """Return `axes` with `added` appended."""
+    extended = list(axes)
     for axis in added:
-        if left and left[-1].can_merge(axis):
-            left[-1] = left[-1].merge(axis, mesh)
+        if extended and extended[-1].can_merge(axis):
+            extended[-1] = extended[-1].merge(axis, mesh)
         else:
-            left.append(axis)
-    return tuple(left)
+            extended.append(axis)
+    return tuple(extended)
 
 
 def _expect_dim(op: CollectiveOp, after: TensorSharding, dim: int, expected: Axes) -> None:
@@ -88,7 +91,7 @@ def _verify_per_dim(
     lists: Sequence[Axes],
     apply: Callable[[Axes, Axes, int], Axes],
 ) -> None:
-    """Check a collective that changes the axes of each dimension by the axes given for it."""
+    """Verify a collective that changes the axes of each dimension by a list of axes."""
     _check_axes(op, lists, mesh)
     if after.rank != len(lists):
         raise op_error(op, f"result sharding has rank {after.rank} but collective axes has rank {len(lists)}")
@@ -110,7 +113,7 @@ def _check_transition(
         raise op_error(op, problem)
 
 
-# The collectives
+# Collectives
 
 
 def _verify_all_gather(op: collectives.AllGatherOp, before: TensorSharding, after: TensorSharding, mesh: Mesh) -> None:
@@ -192,8 +195,8 @@ def _verify_all_to_all(op: collectives.AllToAllOp, before: TensorSharding, after
         previous = param.src_dim
     for param in params:
         source, target = before.dims[param.src_dim].axes, before.dims[param.tgt_dim].axes
-        left = _gathered(op, source, param.axes, param.src_dim, mesh, "all-to-all")
-        _expect_dim(op, after, param.src_dim, left)
+        remaining = _gathered(op, source, param.axes, param.src_dim, mesh, "all-to-all")
+        _expect_dim(op, after, param.src_dim, remaining)
         _expect_dim(op, after, param.tgt_dim, _sliced(target, param.axes, mesh))
     for dim, old in enumerate(before.dims):
         if dim not in involved:
@@ -245,4 +248,4 @@ _VERIFIERS: dict[type[CollectiveOp], Callable[[Any, TensorSharding, TensorShardi
 }
 
 COLLECTIVE_CHECKS = dict.fromkeys(_VERIFIERS, _verify_collective)
-"""What checks the operations of each class."""
+"""Verifier of each class of collectives."""

@@ -1,16 +1,16 @@
-"""The collectives of the dialect: what a reshard becomes, in terms of axes and global shapes.
+"""Collectives of the dialect, in terms of axes and global shapes; reshards are lowered to them.
 
-Each takes a tensor in the layout that it has to the layout `out_sharding`, which must be what the collective makes of
-the first:
+Each changes the sharding of a tensor to `out_sharding`, which must be the sharding that the collective produces from
+its operand's sharding:
 
     all_gather [{}, {"x"}] %0             dimension 1 loses "x" at its minor end
     all_slice [{}, {"x"}] %0              dimension 1 gains "x" at its minor end
     all_to_all [{"x"}: 0->1] %0           "x" moves from the minor end of dimension 0 to that of dimension 1
-    collective_permute %0                 other axes, the same number of parts of each dimension
-    all_reduce {"x"} %0                   the partial results along "x" are combined
-    reduce_scatter [{"x"}, {}] %0         the same, and dimension 0 gains "x"
-    sharded_to_unreduced [{"x"}, {}] %0   dimension 0 loses "x", along which the result is now a partial one
-    replicated_to_unreduced {"x"} %0      copies along "x" become partial results
+    collective_permute %0                 other axes, the same number of shards of each dimension
+    all_reduce {"x"} %0                   combines the partial results along "x"
+    reduce_scatter [{"x"}, {}] %0         all_reduce, and dimension 0 gains "x"
+    sharded_to_unreduced [{"x"}, {}] %0   dimension 0 loses "x", along which the results become partial
+    replicated_to_unreduced {"x"} %0      replicas along "x" become partial results
 """
 
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ AxesPerDim = Sequence[Sequence[AxisRef]]
 
 
 class CollectiveOp(IRDLOperation):
-    """What all collectives have: a tensor, and its layout afterwards."""
+    """Base class of collectives: a tensor, and its sharding afterwards."""
 
     ALLOWS_MISSING_SHARDING: ClassVar[bool] = False
-    """Whether the tensor may be without a sharding, which then counts as replicated."""
+    """True if the operand may lack a sharding, and is then replicated."""
     ALLOWS_OTHER_MESH: ClassVar[bool] = False
-    """Whether the two layouts may be on different meshes."""
+    """True if the shardings of operand and result may have different meshes."""
 
     tensor = operand_def(SAME_SHAPED)
     out_sharding = prop_def(TensorShardingAttr)
@@ -70,7 +70,7 @@ _OUT = "$tensor `out_sharding` `` `=` `` $out_sharding attr-dict `:` custom<Shap
 
 @irdl_op_definition
 class AllGatherOp(CollectiveOp):
-    """Gathers along some axes of each dimension."""
+    """Gathers along a list of axes of each dimension."""
 
     name = "sdy.all_gather"
     gathering_axes = prop_def(ListOfAxisRefListsAttr)
@@ -82,7 +82,7 @@ class AllGatherOp(CollectiveOp):
 
 @irdl_op_definition
 class AllSliceOp(CollectiveOp):
-    """Keeps, on each device, its part along some axes of each dimension."""
+    """Slices along a list of axes of each dimension: each device keeps its shard."""
 
     name = "sdy.all_slice"
     ALLOWS_MISSING_SHARDING: ClassVar[bool] = True
@@ -95,7 +95,7 @@ class AllSliceOp(CollectiveOp):
 
 @irdl_op_definition
 class AllToAllOp(CollectiveOp):
-    """Moves axes from some dimensions to others."""
+    """Moves axes between dimensions."""
 
     name = "sdy.all_to_all"
     params = prop_def(AllToAllParamListAttr)
@@ -107,7 +107,7 @@ class AllToAllOp(CollectiveOp):
 
 @irdl_op_definition
 class CollectivePermuteOp(CollectiveOp):
-    """Replaces axes by others, each dimension keeping its number of parts."""
+    """Permutes shards between devices; each dimension keeps its number of shards."""
 
     name = "sdy.collective_permute"
     ALLOWS_OTHER_MESH: ClassVar[bool] = True
@@ -140,13 +140,13 @@ class AllReduceOp(CollectiveOp):
 
     @property
     def reduction(self) -> Reduction:
-        """How partial results are combined."""
+        """The reduction that combines partial results."""
         return reduction_of(self.reduction_op)
 
 
 @irdl_op_definition
 class ReduceScatterOp(CollectiveOp):
-    """Combines the partial results along some axes, of which each device keeps its part."""
+    """Combines the partial results along some axes, and slices along these axes."""
 
     name = "sdy.reduce_scatter"
     ALLOWS_MISSING_SHARDING: ClassVar[bool] = True
@@ -167,13 +167,13 @@ class ReduceScatterOp(CollectiveOp):
 
     @property
     def reduction(self) -> Reduction:
-        """How partial results are combined."""
+        """The reduction that combines partial results."""
         return reduction_of(self.reduction_op)
 
 
 @irdl_op_definition
 class ShardedToUnreducedOp(CollectiveOp):
-    """Makes each part along some axes a partial result of the whole, filled up with zeros."""
+    """Converts shards along some axes to partial results of the full size, padded with zeros."""
 
     name = "sdy.sharded_to_unreduced"
     axes = prop_def(ListOfAxisRefListsAttr)
@@ -185,7 +185,7 @@ class ShardedToUnreducedOp(CollectiveOp):
 
 @irdl_op_definition
 class ReplicatedToUnreducedOp(CollectiveOp):
-    """Makes the copies along some axes partial results: one keeps the tensor, the others hold zeros."""
+    """Converts replicas along some axes to partial results: one keeps the tensor, the others become zero."""
 
     name = "sdy.replicated_to_unreduced"
     axes = prop_def(AxisRefListAttr)

@@ -1,4 +1,4 @@
-"""Values that constants define: those of any dialect that may be folded, and `sdy.constant`, which may not."""
+"""Values of constants: of `ConstantLike` operations of any dialect, and of `sdy.constant`, which is never folded."""
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -11,26 +11,26 @@ from sdy.ir.traits import has_trait
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a constant defines `value`."""
+    """Return whether a constant defines `value`."""
     owner = value.owner
     return isinstance(owner, Operation) and (isinstance(owner, ConstantOp) or has_trait(owner, ConstantLike))
 
 
 def constant_value(value: SSAValue) -> Attribute | None:
-    """What a constant says that `value` is: elements, or a number; None where no constant defines it."""
+    """Return the attribute of the constant that defines `value`: elements or a number; None without one."""
     if isinstance(value.owner, ConstantOp):
         return value.owner.value
     return ConstantLike.get_constant_value(value)
 
 
 def constant_elements(value: SSAValue) -> DenseIntOrFPElementsAttr | None:
-    """The elements that a constant gives a tensor, None where none does, or keeps them apart from the text."""
+    """Return the elements of a constant tensor; None if no constant defines it, or if it refers to a resource."""
     constant = constant_value(value)
     return constant if isa(constant, DenseIntOrFPElementsAttr) else None
 
 
 def constant_number(value: SSAValue) -> int | float | None:
-    """The number that a constant says all elements of a tensor are, None where it gives none or several."""
+    """Return the value of a splat constant; None if `value` is not a splat constant."""
     constant = constant_value(value)
     elements = None if constant is None else splat(constant)
     number = None if elements is None else next(iter(elements.iter_values()))

@@ -1,9 +1,9 @@
-"""The data-flow edges of named and of manual computations.
+"""Data-flow edges of named and manual computations.
 
-Both have an edge from each operand to the block argument of the same index, and one from each operand of the
-terminator to the result of the same index. A manual computation's body sees tensors that its manual axes have split
-already, so that these axes, which lead each dimension of its `in_shardings` and `out_shardings`, are not in the
-shardings inside: `in_shardings=[<@mesh, [{"m", "x"}]>] manual_axes={"m"}` gives the block argument `[{"x"}]`.
+Both have an edge from each operand to the block argument of the same index, and one from each operand of the terminator
+to the result of the same index. The body of a manual computation sees tensors that are already split over the manual
+axes. These axes come first in each dimension of `in_shardings` and `out_shardings`, and do not occur in the shardings
+inside: `in_shardings=[<@mesh, [{"m", "x"}]>] manual_axes={"m"}` gives the block argument `[{"x"}]`.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ OUT_SHARDINGS = "out_shardings"
 
 
 def without_manual_axes(sharding: TensorSharding, manual_axes: Sequence[str]) -> TensorSharding:
-    """`sharding` as seen inside a manual computation: no manual axes, which lead each dimension."""
+    """Return `sharding` as seen inside a manual computation: without manual axes, a prefix of each dimension."""
     if not manual_axes:
         return sharding
     return TensorSharding(
@@ -34,10 +34,10 @@ def without_manual_axes(sharding: TensorSharding, manual_axes: Sequence[str]) ->
 
 
 def with_manual_axes(outside: TensorSharding, inside: TensorSharding, manual_axes: Sequence[str]) -> TensorSharding:
-    """`outside` with its free axes, and which dimensions are open, replaced by those of `inside`.
+    """Return `outside` with its free axes, and the openness of its dimensions, replaced by those of `inside`.
 
-    Replicated and unreduced axes stay those of `outside`. What is on a single device inside has no dimensions to give;
-    those of `outside` on that device's mesh are then what the verifier refuses.
+    Replicated and unreduced axes stay those of `outside`. If `inside` is on a maximal mesh, it has no dimensions, and
+    those of `outside` remain, which the verifier then rejects.
     """
     dims = [
         replace(new, axes=old.axes[: _count_manual(old, manual_axes)] + new.axes)
@@ -51,7 +51,7 @@ def _count_manual(dim: DimSharding, manual_axes: Sequence[str]) -> int:
 
 
 class ComputationDataFlow(ShardableDataFlow):
-    """The edges of an operation that computes its single block once."""
+    """Data-flow edges of an operation that executes its single block once."""
 
     def block_argument_edge_owners(self, op: Operation) -> Sequence[BlockArgument]:
         return op.regions[0].block.args
@@ -65,43 +65,43 @@ class ComputationDataFlow(ShardableDataFlow):
         return (Use(terminator, owner.index),)
 
     def result_edge_owner_shardings(self, op: Operation) -> OptionalShardings:
-        return self._given(op, OUT_SHARDINGS) or (None,) * len(op.results)
+        return self._stored(op, OUT_SHARDINGS) or (None,) * len(op.results)
 
     def set_result_edge_owner_shardings(self, op: Operation, shardings: Sequence[TensorSharding]) -> None:
         op.properties[OUT_SHARDINGS] = TensorShardingPerValueAttr(tuple(shardings))
 
     def block_argument_edge_owner_shardings(self, op: Operation) -> OptionalShardings:
-        return self._given(op, IN_SHARDINGS) or (None,) * len(op.operands)
+        return self._stored(op, IN_SHARDINGS) or (None,) * len(op.operands)
 
     def set_block_argument_edge_owner_shardings(self, op: Operation, shardings: Sequence[TensorSharding]) -> None:
         op.properties[IN_SHARDINGS] = TensorShardingPerValueAttr(tuple(shardings))
 
     @staticmethod
-    def _given(op: Operation, name: str) -> tuple[TensorSharding, ...]:
+    def _stored(op: Operation, name: str) -> tuple[TensorSharding, ...]:
         attribute = op.properties.get(name)
         return attribute.data if isinstance(attribute, TensorShardingPerValueAttr) else ()
 
 
 class ManualComputationDataFlow(ComputationDataFlow):
-    """The edges of a manual computation, in whose body the manual axes are not seen."""
+    """Data-flow edges of a manual computation, whose body does not see the manual axes."""
 
     def block_argument_edge_owner_shardings(self, op: Operation) -> OptionalShardings:
         axes = self._manual_axes(op)
-        return tuple(without_manual_axes(sharding, axes) for sharding in self._given(op, IN_SHARDINGS))
+        return tuple(without_manual_axes(sharding, axes) for sharding in self._stored(op, IN_SHARDINGS))
 
     def set_block_argument_edge_owner_shardings(self, op: Operation, shardings: Sequence[TensorSharding]) -> None:
         axes = self._manual_axes(op)
-        pairs = zip(self._given(op, IN_SHARDINGS), shardings, strict=True)
+        pairs = zip(self._stored(op, IN_SHARDINGS), shardings, strict=True)
         outside = tuple(with_manual_axes(old, new, axes) for old, new in pairs)
         op.properties[IN_SHARDINGS] = TensorShardingPerValueAttr(outside)
 
     def sides(self, op: Operation, target: SSAValue) -> Sides:
         assert isinstance(target, BlockArgument | OpResult)
-        given = self._given(op, IN_SHARDINGS if isinstance(target, BlockArgument) else OUT_SHARDINGS)
+        stored = self._stored(op, IN_SHARDINGS if isinstance(target, BlockArgument) else OUT_SHARDINGS)
         index, axes = target.index, self._manual_axes(op)
 
         def outwards(inside: TensorSharding) -> TensorSharding:
-            return with_manual_axes(given[index], inside, axes)
+            return with_manual_axes(stored[index], inside, axes)
 
         def inwards(outside: TensorSharding) -> TensorSharding:
             return without_manual_axes(outside, axes)

@@ -1,4 +1,4 @@
-"""The parts of operations' texts that MLIR's declarative formats have no words for."""
+"""Custom directives of assembly formats, for syntax that MLIR's declarative formats cannot express."""
 
 from typing import cast
 
@@ -28,45 +28,45 @@ from sdy.parse_errors import parse_error
 
 @irdl_custom_directive
 class Shardings(CustomDirective):
-    """`[<@mesh, [{"x"}]>, <@mesh, []>]`: shardings per value without the angle brackets around them."""
+    """`[<@mesh, [{"x"}]>, <@mesh, []>]`: shardings per value, without enclosing angle brackets."""
 
     shardings: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the list."""
+        """Parse the list."""
         self.shardings.set(state, TensorShardingPerValueAttr(parse_sharding_list(parser)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the list."""
+        """Print the list."""
         attribute = self.shardings.get(op)
         assert isinstance(attribute, TensorShardingPerValueAttr)
         state.print_whitespace(printer)
         printer.print_string(sharding_list_text(attribute.data))
 
     def is_present(self, op: IRDLOperation) -> bool:
-        """Whether there are shardings."""
+        """Return whether the shardings are present."""
         return self.shardings.get(op) is not None
 
     def is_anchorable(self) -> bool:
-        """Whether an optional group can depend on them."""
+        """Return that the directive can anchor an optional group."""
         return True
 
 
 @irdl_custom_directive
 class SingleBlockRegionNoBlockId(CustomDirective):
-    """`(%arg0: tensor<8xf32>) { ... }`: a region of one block, whose arguments come before it."""
+    """`(%arg0: tensor<8xf32>) { ... }`: a region of one block, preceded by its arguments."""
 
     body: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read arguments and region."""
+        """Parse arguments and region."""
         arguments = parser.parse_comma_separated_list(
             parser.Delimiter.PAREN, parser.parse_argument, " in argument list"
         )
         self.body.set(state, parser.parse_region(arguments))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write arguments and region."""
+        """Print arguments and region."""
         region = self.body.get(op)
         state.print_whitespace(printer)
         with printer.in_parens():
@@ -77,12 +77,12 @@ class SingleBlockRegionNoBlockId(CustomDirective):
 
 @irdl_custom_directive
 class Direction(CustomDirective):
-    """`FORWARD`."""
+    """`FORWARD`: a propagation direction."""
 
     direction: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the word."""
+        """Parse the keyword."""
         start = parser.pos
         word = parser.parse_optional_str_literal() or parser.parse_optional_identifier()
         if word is None or word not in PropagationDirection.__members__:
@@ -92,15 +92,15 @@ class Direction(CustomDirective):
         self.direction.set(state, direction_attr(PropagationDirection[word]))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the word."""
+        """Print the keyword."""
         attribute = self.direction.get(op)
         assert isinstance(attribute, IntegerAttr)
         state.print_whitespace(printer)
         printer.print_string(PropagationDirection(attribute.value.data).name)
 
 
-_MOST_DIGITS = 24
-"""A longer literal does not fit in 64 bits."""
+_MAX_DIGITS = 24
+"""Maximal length of a literal that may fit in 64 bits."""
 
 
 def _parse_integer_literal(parser: Parser) -> tuple[int, int] | None:
@@ -112,7 +112,7 @@ def _parse_integer_literal(parser: Parser) -> tuple[int, int] | None:
     start = parser.pos
     if (token := take_token(parser, MLIRTokenKind.INTEGER_LIT)) is not None:
         text = token.text
-        value = int(text, 16 if text[:2] in ("0x", "0X") else 10) if len(text) <= _MOST_DIGITS else 2**64
+        value = int(text, 16 if text[:2] in ("0x", "0X") else 10) if len(text) <= _MAX_DIGITS else 2**64
         return -value if is_negative else value, start
     if take_token(parser, MLIRTokenKind.FLOAT_LIT) is not None:
         parser.raise_error("floating point value not valid for specified type", parser.pos)
@@ -123,12 +123,12 @@ def _parse_integer_literal(parser: Parser) -> tuple[int, int] | None:
 
 @irdl_custom_directive
 class GroupId(CustomDirective):
-    """`21`, an integer of 64 bits: numbers from 2^63 on wrap around to negative ones, as in MLIR."""
+    """`21`, a 64-bit integer; numbers from 2^63 on wrap around to negative ones, as in MLIR."""
 
     group_id: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the number."""
+        """Parse the number."""
         start = parser.pos
         if (literal := _parse_integer_literal(parser)) is None:
             attribute = parser.parse_attribute()
@@ -142,7 +142,7 @@ class GroupId(CustomDirective):
         self.group_id.set(state, IntegerAttr(value - 2**64 if value >= 2**63 else value, i64))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the number."""
+        """Print the number."""
         attribute = self.group_id.get(op)
         assert isinstance(attribute, IntegerAttr)
         state.print_whitespace(printer)
@@ -151,12 +151,12 @@ class GroupId(CustomDirective):
 
 @irdl_custom_directive
 class Name(CustomDirective):
-    """`"f"`, and nothing but a string."""
+    """`"f"`: a string literal."""
 
     name: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the string."""
+        """Parse the string."""
         start = parser.pos
         if (text := parser.parse_optional_str_literal()) is not None:
             self.name.set(state, StringAttr(text))
@@ -167,72 +167,72 @@ class Name(CustomDirective):
         raise parse_error(parser, "invalid kind of attribute specified", start)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the string."""
+        """Print the string."""
         state.print_whitespace(printer)
         attribute = self.name.get(op)
         assert attribute is not None
         printer.print_attribute(attribute)
 
 
-def _parse_type(parser: Parser, wanted: Described, expected: str) -> Attribute:
-    """Read a type that `wanted` accepts; otherwise the error ends with what is `expected`, if it has a name."""
+def _parse_type(parser: Parser, constraint: Described, expected: str) -> Attribute:
+    """Parse a type that `constraint` accepts; the error for other types names the `expected` type, if not empty."""
     start = parser.pos
     type_ = parser.parse_type()
-    if not wanted.accepts(type_):
-        found = f": expected {expected}, but found '{type_}'" if expected else ""
-        raise parse_error(parser, f"invalid kind of type specified{found}", start)
+    if not constraint.accepts(type_):
+        detail = f": expected {expected}, but found '{type_}'" if expected else ""
+        raise parse_error(parser, f"invalid kind of type specified{detail}", start)
     return type_
 
 
 @irdl_custom_directive
 class RankedTensorType(CustomDirective):
-    """`tensor<8xf32>`: a type that is a tensor with a rank."""
+    """`tensor<8xf32>`: a ranked tensor type."""
 
     type: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the type."""
+        """Parse the type."""
         self.type.set(state, (_parse_type(parser, RANKED_TENSOR, "builtin.tensor"),))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the type."""
+        """Print the type."""
         self.type.print(printer, state, op)
 
 
 @irdl_custom_directive
 class ShapedType(CustomDirective):
-    """`tensor<8xf32>`: a type with a shape."""
+    """`tensor<8xf32>`: a shaped type."""
 
     type: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the type."""
+        """Parse the type."""
         self.type.set(state, (_parse_type(parser, SHAPED, ""),))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the type."""
+        """Print the type."""
         self.type.print(printer, state, op)
 
 
 @irdl_custom_directive
 class FunctionalType(CustomDirective):
-    """`(tensor<8xf32>) -> tensor<8xf32>`: the types of the operands and of the results."""
+    """`(tensor<8xf32>) -> tensor<8xf32>`: the types of operands and results."""
 
     operands: TypeDirective
     results: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the type of a function."""
+        """Parse the function type."""
         start = parser.pos
         type_ = parser.parse_type()
         if not isinstance(type_, FunctionType):
-            found = f"expected builtin.function, but found '{type_}'"
-            raise parse_error(parser, f"invalid kind of type specified: {found}", start)
+            detail = f"expected builtin.function, but found '{type_}'"
+            raise parse_error(parser, f"invalid kind of type specified: {detail}", start)
         self.operands.set(state, type_.inputs.data)
         self.results.set(state, type_.outputs.data)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the type of a function."""
+        """Print the function type."""
         state.print_whitespace(printer)
         printer.print_attribute(FunctionType.from_lists(self.operands.get(op), self.results.get(op)))
 
@@ -244,11 +244,11 @@ class OptionalReduction(CustomDirective):
     reduction: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the word, if it is there."""
+        """Parse the keyword, if present."""
         self.reduction.set(state, reduction_attr(parse_optional_reduction(parser) or "sum"))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the word, if the reduction is not a sum."""
+        """Print the keyword, unless the reduction is a sum."""
         reduction = reduction_of(cast(I32Attr, self.reduction.get(op)))
         if reduction != "sum":
             state.print_whitespace(printer)

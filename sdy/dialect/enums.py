@@ -1,4 +1,4 @@
-"""The enumerations of the dialect, which operations keep as 32-bit integers and print as words."""
+"""Enumerations of the dialect: 32-bit integer attributes that print as keywords."""
 
 from enum import IntEnum
 from typing import cast
@@ -13,7 +13,7 @@ from sdy.sharding import Reduction
 
 
 class PropagationDirection(IntEnum):
-    """Between operands and results, the ways in which a sharding may go."""
+    """Directions in which shardings propagate between operands and results."""
 
     NONE = 0
     FORWARD = 1
@@ -24,14 +24,14 @@ class PropagationDirection(IntEnum):
 
 
 REDUCTIONS: tuple[Reduction, ...] = ("sum", "max", "min")
-"""The reductions in the order of their numbers."""
+"""Reductions in the order of their numbers."""
 
 I32Attr = IntegerAttr[IntegerType]
-"""The type of an enumeration's attribute."""
+"""Attribute type of an enumeration."""
 
 
 def _case_number(description: str, count: int) -> AttrConstraint[I32Attr]:
-    """The constraint on the attribute of an enumeration of `count` cases."""
+    """Return the constraint on attributes of an enumeration with `count` cases."""
 
     def is_case(attribute: Attribute) -> bool:
         return isa(attribute, I32Attr) and attribute.type == i32 and 0 <= attribute.value.data < count
@@ -44,15 +44,15 @@ REDUCTION = _case_number("reduction op enum", len(REDUCTIONS))
 
 
 def direction_attr(direction: PropagationDirection) -> I32Attr:
-    """The attribute that stands for `direction`."""
+    """Return the attribute of `direction`."""
     return IntegerAttr(int(direction), i32)
 
 
 def reduction_attr(reduction: Reduction) -> I32Attr:
-    """The attribute that stands for `reduction`."""
+    """Return the attribute of `reduction`."""
     return IntegerAttr(REDUCTIONS.index(reduction), i32)
 
 
 def reduction_of(attribute: I32Attr) -> Reduction:
-    """The reduction that `attribute` stands for."""
+    """Return the reduction of `attribute`."""
     return REDUCTIONS[attribute.value.data]

@@ -1,4 +1,4 @@
-"""A parameter of an attribute: how its text is read, and what MLIR says where it cannot be."""
+"""Parsers of attribute parameters, with MLIR's error messages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,9 +16,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Field(Generic[T]):
-    """Parameter `name` of attribute `owner`, of C++ type `cpp_type`, whose text or that of its elements `parse` reads.
+    """A parameter of an attribute, and the parser of its value or of its elements.
 
-    Where the value is that of an attribute, called `attribute`, the whole attribute or an alias of it may stand there.
+    Attributes:
+        owner: The name of the attribute in C++.
+        name: The name of the parameter.
+        cpp_type: The C++ type of the parameter, for error messages.
+        parse: Parses the value, or one element.
+        attribute: The name of the attribute that wraps the value, if any; the attribute or an alias may then stand in
+            place of the value.
     """
 
     owner: str
@@ -28,15 +34,15 @@ class Field(Generic[T]):
     attribute: str | None = None
 
     def read(self, parser: AttrParser) -> T:
-        """The value that comes next."""
+        """Parse the value."""
         return explained(parser, self._parse, self._failure)
 
     def read_several(self, parser: AttrParser) -> tuple[T, ...]:
-        """One value or more, with commas between them."""
+        """Parse one or more comma-separated values."""
         return explained(parser, self._parse_several, self._failure)
 
     def read_until(self, parser: AttrParser, close: str) -> tuple[T, ...]:
-        """Values, if any, up to the punctuation `close`, whose opening has been read."""
+        """Parse comma-separated values, possibly none, and the punctuation `close`; its opening has been parsed."""
         if parser.parse_optional_characters(close):
             return ()
         values = self.read_several(parser)
@@ -55,7 +61,7 @@ class Field(Generic[T]):
 
 
 def parse_elements(parser: AttrParser, parse: Callable[[AttrParser], T]) -> tuple[T, ...]:
-    """One element or more, with commas between them."""
+    """Parse one or more comma-separated elements."""
     elements = [parse(parser)]
     while parser.parse_optional_punctuation(","):
         elements.append(parse(parser))
@@ -63,17 +69,17 @@ def parse_elements(parser: AttrParser, parse: Callable[[AttrParser], T]) -> tupl
 
 
 def parse_value_of(parser: AttrParser, attribute: str, parse: Callable[[AttrParser], T]) -> T:
-    """The value that `parse` reads, or that of the whole attribute, or of an alias of it, that stands in its place."""
+    """Parse a value with `parse`, or the standalone attribute or alias in its place."""
     if next_token(parser).kind is not MLIRTokenKind.HASH_IDENT:
         return parse(parser)
     start = parser.pos
-    found = parser.parse_attribute()
-    if not isinstance(found, Data) or found.name != attribute:
+    wrapper = parser.parse_attribute()
+    if not isinstance(wrapper, Data) or wrapper.name != attribute:
         raise parse_error(parser, "invalid kind of attribute specified", start)
-    return cast(Data[T], found).data
+    return cast(Data[T], wrapper).data
 
 
 def parse_close(parser: AttrParser, close: str) -> None:
-    """The punctuation that ends a list."""
+    """Parse the punctuation that closes a list."""
     if not parser.parse_optional_characters(close):
         parser.raise_error(f"expected '{close}'")

@@ -1,8 +1,8 @@
-"""What an operation of any dialect can say about itself so that shardings can be propagated through it.
+"""Interfaces of operations of any dialect through which shardings propagate.
 
-An operation with regions, such as a loop, has data-flow edges. An edge binds its sources (operands of the operation,
+An operation with regions, such as a loop, has data-flow edges. An edge connects its sources (operands of the operation,
 operands of its regions' terminators) to its targets (results, block arguments): all of them hold the same tensor and
-should be sharded alike. One target of each edge is its owner, and stands for the edge.
+should have the same sharding. One target of each edge is its owner, which represents the edge.
 
     y = while (x) cond(c) { ... } do(b) { ... return r }      one edge: sources x, r; targets y (owner), c, b
     y = manual_computation(x) (b) { ... return r }            two edges: source x, target b; source r, target y
@@ -24,101 +24,103 @@ OptionalShardings = Sequence[TensorSharding | None]
 
 
 class Sides(NamedTuple):
-    """How a sharding looks from the other side of an operation; neither leads to the operation."""
+    """Translation of a sharding between the outside and the inside of an operation; the functions hold no reference to
+    it.
+    """
 
     outwards: Callable[[TensorSharding], TensorSharding]
-    """What is seen outside of the sharding that is seen inside."""
+    """Maps the sharding inside to the sharding outside."""
     inwards: Callable[[TensorSharding], TensorSharding]
-    """What is seen inside of the sharding that is seen outside."""
+    """Maps the sharding outside to the sharding inside."""
 
 
 class Elementwise(OpTrait):
-    """Each element of the results depends only on the elements of the operands at the same place.
+    """Trait: each element of the results depends only on the elements of the operands at the same index.
 
-    An operand that is broadcast, such as a scalar predicate, has its elements at all the places it is broadcast to.
+    A broadcast operand, such as a scalar predicate, has its elements at all indices to which it is broadcast.
     """
 
 
 class ShardingRuleInterface(OpTrait, ABC):
-    """The operation makes its own sharding rule."""
+    """Interface of operations that create their own sharding rule."""
 
     @abstractmethod
     def sharding_rule(self, op: Operation) -> OpShardingRule:
-        """The rule of `op`, for its current types and attributes."""
+        """Return the rule of `op`, for its current types and attributes."""
 
     def keeps_result_shardings_divisible(self, op: Operation) -> bool:
-        """Whether the axes of a result must divide its dimensions, so that no device holds padding."""
+        """Return whether the axes of a result must divide its dimensions, which avoids padding."""
         return False
 
 
 class ShardableDataFlow(OpTrait, ABC):
-    """The operation has data-flow edges.
+    """Interface of operations with data-flow edges.
 
-    By default each result owns an edge that has no other target, no block argument owns one, and the shardings of
-    results are in the attribute `sdy.sharding`.
+    By default each result owns an edge without other targets, no block argument owns one, and the shardings of results
+    are in the attribute `sdy.sharding`.
     """
 
     def result_edge_owners(self, op: Operation) -> Sequence[SSAValue]:
-        """The results that own an edge; the shardings of such results come in this order."""
+        """Return the results that own an edge, in the order of their shardings."""
         return op.results
 
     def block_argument_edge_owners(self, op: Operation) -> Sequence[BlockArgument]:
-        """The block arguments that own an edge; the shardings of such arguments come in this order."""
+        """Return the block arguments that own an edge, in the order of their shardings."""
         return ()
 
     @abstractmethod
     def edge_sources(self, op: Operation, owner: SSAValue) -> Sequence[Use]:
-        """The uses that are the sources of the edge of `owner`."""
+        """Return the uses that are the sources of the edge of `owner`."""
 
     def edge_owner_from_target(self, op: Operation, target: SSAValue) -> SSAValue:
-        """The owner of the edge that `target` belongs to."""
+        """Return the owner of the edge of `target`."""
         return target
 
     def non_owner_targets(self, op: Operation, owner: SSAValue) -> Sequence[SSAValue]:
-        """The other targets of the edge of `owner`."""
+        """Return the other targets of the edge of `owner`."""
         return ()
 
     def result_edge_owner_shardings(self, op: Operation) -> OptionalShardings:
-        """The sharding of each result that owns an edge."""
+        """Return the sharding of each result that owns an edge."""
         attribute = op.attributes.get(SHARDING)
         if isinstance(attribute, TensorShardingPerValueAttr):
             return attribute.data
         return (None,) * len(self.result_edge_owners(op))
 
     def set_result_edge_owner_shardings(self, op: Operation, shardings: Sequence[TensorSharding]) -> None:
-        """Give each result that owns an edge its sharding."""
+        """Set the sharding of each result that owns an edge."""
         op.attributes[SHARDING] = TensorShardingPerValueAttr(tuple(shardings))
 
     def block_argument_edge_owner_shardings(self, op: Operation) -> OptionalShardings:
-        """The sharding of each block argument that owns an edge."""
+        """Return the sharding of each block argument that owns an edge."""
         return (None,) * len(self.block_argument_edge_owners(op))
 
     def set_block_argument_edge_owner_shardings(self, op: Operation, shardings: Sequence[TensorSharding]) -> None:
-        """Give each block argument that owns an edge its sharding."""
-        raise NotImplementedError(f"'{op.name}' cannot keep shardings of block arguments")
+        """Set the sharding of each block argument that owns an edge."""
+        raise NotImplementedError(f"'{op.name}' cannot store shardings of block arguments")
 
     def sides(self, op: Operation, target: SSAValue) -> Sides | None:
-        """How shardings of `target` look from the other side of `op`; None where they look alike from both."""
+        """Return the translation of shardings of `target` between the two sides of `op`; None for the identity."""
         return None
 
     def outside_sharding(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
-        """`sharding` of `target` as seen outside of `op`: by the sources of a block argument, the users of a result."""
+        """Translate `sharding` of `target` outwards: to the sources of a block argument, or the users of a result."""
         sides = self.sides(op, target)
         return sharding if sides is None else sides.outwards(sharding)
 
     def inside_sharding(self, op: Operation, target: SSAValue, sharding: TensorSharding) -> TensorSharding:
-        """`sharding` of `target` as seen inside of `op`: by the users of a block argument, the sources of a result."""
+        """Translate `sharding` of `target` inwards: to the users of a block argument, or the sources of a result."""
         sides = self.sides(op, target)
         return sharding if sides is None else sides.inwards(sharding)
 
     def keeps_owner_shardings_divisible(self, op: Operation) -> bool:
-        """Whether the axes of an edge must divide the dimensions of its owner, so that no device holds padding."""
+        """Return whether the axes of an edge must divide the dimensions of its owner, which avoids padding."""
         return False
 
 
 def defining_op(value: SSAValue) -> Operation | None:
-    """The operation that `value` is a result of, or in whose region it is a block argument."""
-    # The classes of values are abstract ones, with which isinstance is slow to say no.
+    """Return the operation that `value` is a result of, or whose region it is a block argument of."""
+    # isinstance is slow for abstract classes, such as those of values, when the answer is no.
     if type(value) is OpResult:
         return value.op
     assert isinstance(value, BlockArgument)
@@ -126,5 +128,5 @@ def defining_op(value: SSAValue) -> Operation | None:
 
 
 def data_flow_of(op: Operation) -> ShardableDataFlow | None:
-    """The interface of `op` if it has data-flow edges."""
+    """Return the data-flow interface of `op`; None if it has no data-flow edges."""
     return trait_of(op, ShardableDataFlow)

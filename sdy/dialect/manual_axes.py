@@ -1,7 +1,7 @@
-"""The manual computations around an operation, and their manual axes.
+"""Manual computations around an operation, and their manual axes.
 
-In the body of `sdy.manual_computation ... manual_axes={"x"}` the program is that of one device along "x": values are
-parts along "x" already, and no sharding there may use "x", or a sub-axis of it, again.
+The body of `sdy.manual_computation ... manual_axes={"x"}` is a per-device program along "x": its values are shards
+along "x", and no sharding in it may use "x", or a sub-axis of it, again.
 """
 
 from collections.abc import Iterator
@@ -21,5 +21,5 @@ def manual_computations_around(op: Operation) -> Iterator[ManualComputationOp]:
 
 
 def manual_axes_around(op: Operation) -> dict[str, ManualComputationOp]:
-    """Return the manual axes of the computations around `op`, each with its computation."""
+    """Return the manual axes of the computations around `op`, with the computation of each."""
     return {axis: around for around in manual_computations_around(op) for axis in around.manual_axes.data}

@@ -1,4 +1,4 @@
-"""How manual computations are simplified."""
+"""Canonicalization patterns of manual computations."""
 
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
@@ -9,11 +9,11 @@ from sdy.dialect.ops import ManualComputationOp
 
 
 class RemoveUnusedInputs(RewritePattern):
-    """Inputs that the body does not use."""
+    """Remove operands that the body does not use."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ManualComputationOp, rewriter: PatternRewriter) -> None:
-        """Remove them, with their shardings."""
+        """Remove unused block arguments, their operands and their shardings."""
         arguments = op.body.block.args
         used = [index for index, argument in enumerate(arguments) if argument.first_use is not None]
         if len(used) == len(arguments):
@@ -27,11 +27,11 @@ class RemoveUnusedInputs(RewritePattern):
 
 
 class InlineIdleManualComputation(RewritePattern):
-    """A manual computation along no more than one device, or that has neither inputs, nor outputs, nor a body."""
+    """Inline a manual computation whose manual axes have size 1; erase one without operands, results and body."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ManualComputationOp, rewriter: PatternRewriter) -> None:
-        """Put its body in its place."""
+        """Inline the body."""
         shardings = (*op.in_shardings.data, *op.out_shardings.data)
         block = op.body.block
         terminator = block.last_op

@@ -1,4 +1,4 @@
-"""The text of a mesh: `<["x"=4, "y"=2], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>`."""
+"""Syntax of meshes: `<["x"=4, "y"=2], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>`."""
 
 import math
 
@@ -15,7 +15,7 @@ _AXIS_SIZE = Field("MeshAxis", "size", "int64_t", parse_int)
 
 
 def parse_mesh_axis(parser: AttrParser) -> tuple[str, int]:
-    """`"x"=4`."""
+    """Parse `"x"=4`."""
     start = parser.pos
     name = _AXIS_NAME.read(parser)
     parser.parse_punctuation("=")
@@ -26,7 +26,7 @@ def parse_mesh_axis(parser: AttrParser) -> tuple[str, int]:
 
 
 def mesh_axis_text(axis: tuple[str, int]) -> str:
-    """`"x"=4`."""
+    """Format `"x"=4`."""
     return f"{quoted(axis[0])}={axis[1]}"
 
 
@@ -35,7 +35,7 @@ _DEVICE_IDS = Field("Mesh", "device_ids", "::llvm::ArrayRef<int64_t>", parse_int
 
 
 def parse_mesh(parser: AttrParser) -> Mesh:
-    """A mesh, checked to be one."""
+    """Parse and verify a mesh."""
     start = parser.pos
     parser.parse_punctuation("<")
     parser.parse_punctuation("[")
@@ -54,13 +54,13 @@ def parse_mesh(parser: AttrParser) -> Mesh:
 
 
 def mesh_text(mesh: Mesh) -> str:
-    """The mesh as `parse_mesh` reads it."""
+    """Format a mesh for `parse_mesh`."""
     device_ids = f", device_ids=[{', '.join(map(str, mesh.device_ids))}]" if mesh.device_ids else ""
     return f"<[{', '.join(map(mesh_axis_text, mesh.axes))}]{device_ids}>"
 
 
 def mesh_problem(axes: tuple[tuple[str, int], ...], device_ids: tuple[int, ...]) -> str | None:
-    """What is wrong with a mesh of these axes and device ids, None where nothing is."""
+    """Return the error message of an invalid mesh; None for a valid one."""
     for device_id in device_ids:
         if device_id < 0:
             return f"device id must be non-negative, got: {device_id}"

@@ -1,4 +1,4 @@
-"""The meshes of a module."""
+"""Meshes of a module: symbol look-up, and the common mesh of shardings."""
 
 from collections.abc import Iterable
 
@@ -14,9 +14,9 @@ from sdy.sharding import TensorSharding
 
 
 def enclosing_module(op: Operation) -> ModuleOp | None:
-    """The innermost module that `op` is in, or is."""
+    """Return the innermost module that contains `op` or is `op`."""
     current: Operation | None = op
-    # Operations' classes are abstract ones, with which isinstance is slow to say no.
+    # isinstance is slow for abstract classes, such as those of operations, when the answer is no.
     while current is not None:
         if type(current) is ModuleOp:
             return current
@@ -25,26 +25,26 @@ def enclosing_module(op: Operation) -> ModuleOp | None:
 
 
 def named_meshes(module: ModuleOp) -> dict[str, Mesh]:
-    """The meshes of `module` by their symbol, in the order of the text."""
+    """Return the meshes of `module` by their symbol, in the order of the text."""
     return {op.sym_name.data: op.mesh.data for op in operations_at_top(module) if isinstance(op, MeshOp)}
 
 
 def main_mesh(module: ModuleOp) -> Mesh:
-    """The mesh of all devices that `module` is a program for: the first that has axes; an empty one without any."""
+    """Return the mesh of all devices of `module`, its first mesh with axes; an empty mesh if no mesh has axes."""
     return next((mesh for mesh in named_meshes(module).values() if mesh.axes), Mesh())
 
 
 def device_count(module: ModuleOp) -> int:
-    """The number of devices that `module` is a program for."""
+    """Return the number of devices of the main mesh of `module`."""
     return main_mesh(module).size
 
 
 def find_mesh(sharding: TensorSharding, anchor: Operation) -> Mesh | None:
-    """The mesh of `sharding`, its symbol looked up in the module around `anchor`; None where there is no such mesh."""
+    """Return the mesh of `sharding`, looked up by symbol in the module of `anchor`; None for an unknown symbol."""
     if isinstance(sharding.mesh, Mesh):
         return sharding.mesh
     module = enclosing_module(anchor)
-    # Asked for every sharding of every operation, and answered by one of the first operations of the module.
+    # Hot path, called for every sharding of every operation; meshes are among the first operations of a module.
     op = None if module is None else module.body.block.first_op
     while op is not None:
         if isinstance(op, MeshOp) and op.sym_name.data == sharding.mesh:
@@ -54,10 +54,10 @@ def find_mesh(sharding: TensorSharding, anchor: Operation) -> Mesh | None:
 
 
 def mesh_of(sharding: TensorSharding, anchor: Operation) -> Mesh:
-    """The mesh of `sharding`, its symbol looked up in the module around `anchor`.
+    """Return the mesh of `sharding`, looked up by symbol in the module of `anchor`.
 
     Raises:
-        DiagnosticError: the module has no mesh of that name.
+        DiagnosticError: The module has no mesh with that symbol.
     """
     mesh = find_mesh(sharding, anchor)
     if mesh is None:
@@ -67,7 +67,7 @@ def mesh_of(sharding: TensorSharding, anchor: Operation) -> Mesh:
 
 
 def common_mesh(shardings: Iterable[TensorSharding | None], anchor: Operation) -> Mesh | None:
-    """The one mesh that all `shardings` are on, empty meshes aside; None where they are on different ones."""
+    """Return the mesh shared by all `shardings`, ignoring empty meshes; None if their meshes differ."""
     common: Mesh | None = None
     for sharding in shardings:
         if sharding is None:

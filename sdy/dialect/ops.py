@@ -1,4 +1,4 @@
-"""The operations of the dialect, but for the collectives."""
+"""Operations of the dialect, except collectives."""
 
 from collections.abc import Sequence
 
@@ -64,17 +64,17 @@ from sdy.parse_errors import parse_error
 from sdy.sharding import TensorSharding
 
 SAME_TYPE = VarConstraint("T", AnyAttr())
-"""The type that the operand and the result share."""
+"""The type shared by operand and result."""
 
 SAME_SHAPED = VarConstraint("T", SHAPED)
-"""The type, with a shape, that the operand and the result share."""
+"""The shaped type shared by operand and result."""
 
 _SAME_TENSOR = VarConstraint("T", RANKED_TENSOR)
 
 
 @irdl_op_definition
 class MeshOp(IRDLOperation):
-    """A mesh with a name: `sdy.mesh @mesh = <["x"=4]>`."""
+    """A mesh with a symbol name: `sdy.mesh @mesh = <["x"=4]>`."""
 
     name = "sdy.mesh"
     sym_name = prop_def(SymbolNameConstraint())
@@ -88,7 +88,7 @@ class MeshOp(IRDLOperation):
 
 @irdl_op_definition
 class ShardingConstraintOp(IRDLOperation):
-    """What a person asks of a value: `%1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>`."""
+    """A user sharding of a value: `%1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>`."""
 
     name = "sdy.sharding_constraint"
     input = operand_def(SAME_TYPE)
@@ -104,7 +104,7 @@ class ShardingConstraintOp(IRDLOperation):
 
 @irdl_op_definition
 class ReshardOp(IRDLOperation):
-    """The same tensor in another layout: `%1 = sdy.reshard %0 <@mesh, [{"x"}]> : tensor<8xf32>`."""
+    """The operand with another sharding: `%1 = sdy.reshard %0 <@mesh, [{"x"}]> : tensor<8xf32>`."""
 
     name = "sdy.reshard"
     input = operand_def(SAME_TYPE)
@@ -120,7 +120,7 @@ class ReshardOp(IRDLOperation):
 
 @irdl_op_definition
 class ShardingGroupOp(IRDLOperation):
-    """Puts a value in a group whose members are sharded alike: `sdy.sharding_group %0 group_id=1 : tensor<8xf32>`."""
+    """Membership in a group of equally sharded values: `sdy.sharding_group %0 group_id=1 : tensor<8xf32>`."""
 
     name = "sdy.sharding_group"
     input = operand_def(RANKED_TENSOR)
@@ -136,9 +136,9 @@ class ShardingGroupOp(IRDLOperation):
 
 @irdl_op_definition
 class ConstantOp(IRDLOperation):
-    """A tensor of known elements: `sdy.constant dense<1> : tensor<8xi32>`.
+    """A constant tensor: `sdy.constant dense<1> : tensor<8xi32>`.
 
-    No rewriting makes two of them one, so that each user can have a copy of its own, with its own sharding.
+    Never merged with an equal constant, so that each user can have its own copy, with its own sharding.
     """
 
     name = "sdy.constant"
@@ -151,7 +151,7 @@ class ConstantOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> "ConstantOp":
-        """Read `{attributes} dense<...> : type`; the result has the type of the value."""
+        """Parse `{attributes} dense<...> : type`; the result has the type of the value."""
         attributes = parser.parse_optional_attr_dict()
         start = parser.pos
         value: Attribute = parser.parse_attribute()
@@ -161,7 +161,7 @@ class ConstantOp(IRDLOperation):
         return cls.create(result_types=(value.get_type(),), properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write `{attributes} dense<...> : type`."""
+        """Print `{attributes} dense<...> : type`."""
         printer.print_op_attributes(self.attributes)
         printer.print_string(" ")
         printer.print_attribute(self.value)
@@ -169,7 +169,7 @@ class ConstantOp(IRDLOperation):
 
 @irdl_op_definition
 class PropagationBarrierOp(IRDLOperation):
-    """Lets shardings through in one direction only: `sdy.propagation_barrier %0 allowed_direction=FORWARD : ...`."""
+    """Restricts propagation to one direction: `sdy.propagation_barrier %0 allowed_direction=FORWARD : ...`."""
 
     name = "sdy.propagation_barrier"
     input = operand_def(_SAME_TENSOR)
@@ -188,13 +188,13 @@ class PropagationBarrierOp(IRDLOperation):
 
     @property
     def direction(self) -> PropagationDirection:
-        """The direction that shardings may go."""
+        """The direction in which shardings may propagate."""
         return PropagationDirection(self.allowed_direction.value.data)
 
 
 @irdl_op_definition
 class DataFlowEdgeOp(IRDLOperation):
-    """Holds the sharding of a data-flow edge; its input, which has no other use, owns the edge.
+    """Holds the sharding of a data-flow edge; its operand, which has no other use, owns the edge.
 
     `%1 = sdy.data_flow_edge %0 sharding=<@mesh, [{"x"}]> : tensor<8xf32>`; see `sdy.dialect.interfaces`.
     """
@@ -209,13 +209,13 @@ class DataFlowEdgeOp(IRDLOperation):
 
     def __init__(self, value: SSAValue, sharding: TensorSharding | None = None):
         properties = {} if sharding is None else {"sharding": TensorShardingAttr.of(sharding)}
-        # There is one for each value that comes into a region or out of one; this is the quicker way to make them.
+        # Created for each value that enters or leaves a region; faster than the IRDL constructor.
         Operation.__init__(self, operands=[value], properties=properties, result_types=[value.type])
 
 
 @irdl_op_definition
 class FuncDataFlowEdgeOp(IRDLOperation):
-    """A data-flow edge between calls and the function they call, at an argument or at a call's result."""
+    """A data-flow edge between calls and their callee, at an argument of the callee or a result of a call."""
 
     name = "sdy.func_data_flow_edge"
     input = operand_def(SAME_SHAPED)
@@ -230,7 +230,7 @@ class FuncDataFlowEdgeOp(IRDLOperation):
 
 @irdl_op_definition
 class ReturnOp(IRDLOperation):
-    """Ends the body of a computation."""
+    """Terminator of the body of a computation."""
 
     name = "sdy.return"
     values = var_operand_def()
@@ -243,7 +243,7 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class NamedComputationOp(IRDLOperation):
-    """A piece of program with a name, inlined: shardings go in and out as if it were not there.
+    """A named, inlined part of the program; shardings propagate through it as if it were transparent.
 
     `%1 = sdy.named_computation<"f">(%0) in_shardings=[<@mesh, [{"x"}]>] (%arg: tensor<8xf32>) { ... } : ...`
     """
@@ -289,7 +289,7 @@ class NamedComputationOp(IRDLOperation):
 
 @irdl_op_definition
 class ManualComputationOp(IRDLOperation):
-    """A body written for one device, as far as `manual_axes` are concerned.
+    """A body that is a per-device program along the `manual_axes`.
 
     `%1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"}
     (%arg: tensor<4xf32>) { ... } : (tensor<8xf32>) -> tensor<8xf32>`: inside, tensors are split by the manual axes.

@@ -1,7 +1,7 @@
-"""Where shardings came from: the record that propagation leaves on an operation when it is asked to explain itself.
+"""Propagation edges: the record of how axes were propagated through an operation, for explanations.
 
-`<[{step-2 = [{"y" = operand-1 -> [operand-0, result-0]}]}]>`: in step 2 of propagation, axis "y" went from the sharding
-of operand 1 to those of operand 0 and result 0.
+`<[{step-2 = [{"y" = operand-1 -> [operand-0, result-0]}]}]>`: in step 2 of propagation, axis "y" was propagated from
+the sharding of operand 1 to those of operand 0 and result 0.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ class EdgeValue:
 
 @dataclass(frozen=True, slots=True)
 class AxisEdge:
-    """The way of one axis from the sharding of one value to those of others."""
+    """Propagation of one axis from the sharding of one value to those of others."""
 
     axis: AxisRef
     source: EdgeValue
@@ -37,7 +37,7 @@ class AxisEdge:
 
 @dataclass(frozen=True, slots=True)
 class PropagationStep:
-    """What moved in step `index` of propagation."""
+    """Axes propagated in step `index` of propagation."""
 
     index: int
     edges: tuple[AxisEdge, ...]
@@ -58,14 +58,14 @@ _INDEX = Field("EdgeValueRef", "index", "int64_t", parse_int)
 
 
 def parse_edge_value(parser: AttrParser) -> EdgeValue:
-    """`operand-1`."""
+    """Parse `operand-1`."""
     node = _NODE.read(parser)
     parser.parse_punctuation("-")
     return EdgeValue(node, _INDEX.read(parser))
 
 
 def edge_value_text(value: EdgeValue) -> str:
-    """`operand-1`."""
+    """Format `operand-1`."""
     return f"{value.node}-{value.index}"
 
 
@@ -83,7 +83,7 @@ _TARGETS = Field(
 
 
 def parse_axis_edge(parser: AttrParser) -> AxisEdge:
-    """`{"y" = operand-1 -> [operand-0, result-0]}`."""
+    """Parse `{"y" = operand-1 -> [operand-0, result-0]}`."""
     parser.parse_punctuation("{")
     axis = _AXIS.read(parser)
     parser.parse_punctuation("=")
@@ -97,7 +97,7 @@ def parse_axis_edge(parser: AttrParser) -> AxisEdge:
 
 
 def axis_edge_text(edge: AxisEdge) -> str:
-    """`{"y" = operand-1 -> [operand-0, result-0]}`."""
+    """Format `{"y" = operand-1 -> [operand-0, result-0]}`."""
     targets = ", ".join(map(edge_value_text, edge.targets))
     return f"{{{edge.axis} = {edge_value_text(edge.source)} -> [{targets}]}}"
 
@@ -113,7 +113,7 @@ _ENTRIES = Field(
 
 
 def parse_propagation_step(parser: AttrParser) -> PropagationStep:
-    """`{step-2 = [...]}`."""
+    """Parse `{step-2 = [...]}`."""
     parser.parse_punctuation("{")
     parse_keyword(parser, "step")
     parser.parse_punctuation("-")
@@ -127,7 +127,7 @@ def parse_propagation_step(parser: AttrParser) -> PropagationStep:
 
 
 def propagation_step_text(step: PropagationStep) -> str:
-    """`{step-2 = [...]}`."""
+    """Format `{step-2 = [...]}`."""
     return f"{{step-{step.index} = [{', '.join(map(axis_edge_text, step.edges))}]}}"
 
 
@@ -141,7 +141,7 @@ _STEPS = Field(
 
 
 def parse_propagation_edges(parser: AttrParser) -> tuple[PropagationStep, ...]:
-    """All steps in angle brackets, checked."""
+    """Parse and verify all steps, in angle brackets."""
     start = parser.pos
     parser.parse_punctuation("<")
     parser.parse_punctuation("[")
@@ -153,7 +153,7 @@ def parse_propagation_edges(parser: AttrParser) -> tuple[PropagationStep, ...]:
 
 
 def propagation_edges_text(steps: Iterable[PropagationStep]) -> str:
-    """All steps in angle brackets."""
+    """Format all steps, in angle brackets."""
     return f"<[{', '.join(map(propagation_step_text, steps))}]>"
 
 

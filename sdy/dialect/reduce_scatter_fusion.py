@@ -1,4 +1,4 @@
-"""An all-reduce whose result is only sliced becomes a reduce-scatter, which sends half as much."""
+"""Fusion of an all-reduce and the slices of its result to a reduce-scatter, which sends half as many bytes."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ Axes = tuple[AxisRef, ...]
 
 
 class ReduceScatterFusion(RewritePattern):
-    """Fuse an all-reduce and the all-slices of it, if these slice along all axes that are reduced.
+    """Fuse an all-reduce with its all-slices, if these slice along all reduced axes.
 
     Before::
 
@@ -30,7 +30,7 @@ class ReduceScatterFusion(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: AllSliceOp, rewriter: PatternRewriter) -> None:
-        """Replace all slices of the all-reduce, which are alike, where the first one stands."""
+        """Replace all slices of the all-reduce, which must be equal, at the first one."""
         reduce = op.tensor.owner
         if not isinstance(reduce, AllReduceOp):
             return
@@ -61,9 +61,10 @@ class ReduceScatterFusion(RewritePattern):
 def scattered_axes(
     reduced: Sequence[AxisRef], sliced: Sequence[Axes]
 ) -> tuple[tuple[Axes, ...], tuple[Axes, ...]] | None:
-    """The axes that begin the sliced ones of each dimension and are reduced, and the others.
+    """Split the sliced axes of each dimension into a prefix of reduced axes and the rest.
 
-    None if any of the reduced axes is not among the first, as all of them are to be scattered along.
+    Returns:
+        The prefixes and the rests; None if some reduced axis is in no prefix.
     """
     unused = set(reduced)
     scattered: list[Axes] = []

@@ -1,4 +1,4 @@
-"""What makes a sharding rule wrong for the types of an operation's operands and results, in MLIR's words."""
+"""Verification of sharding rules against the types of operands and results, with MLIR's messages."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from sdy.rule import OpShardingRule, TensorMapping
 def rule_problem(
     rule: OpShardingRule, operand_types: Sequence[Attribute], result_types: Sequence[Attribute]
 ) -> str | None:
-    """What is wrong with `rule` for an operation of these types, None where nothing is."""
+    """Return the error message of a rule that is invalid for an operation of these types; None for a valid one."""
     return (
         _mappings_problem(rule, operand_types, rule.operands, "operand")
         or _mappings_problem(rule, result_types, rule.results, "result")
@@ -38,7 +38,7 @@ def _mappings_problem(
 
 
 def _mapping_problem(rule: OpShardingRule, type_: Attribute, mapping: TensorMapping) -> str | None:
-    # Numbers that are no tensors, which operations outside of StableHLO take, are like tensors without dimensions.
+    # Scalars of other dialects than StableHLO count as tensors of rank 0.
     is_tensor = isinstance(type_, ShapedType) and type_.has_static_shape()
     if not is_tensor and not isinstance(type_, AnyFloat | IntegerType | IndexType):
         return f"expected a ranked tensor with a static shape. type: '{type_}'"

@@ -1,7 +1,7 @@
-"""The text of sharding rules: `<([i, k], [k, j])->([i, j]) {i=8, j=16, k=8} reduction={k}>`.
+"""Syntax of sharding rules: `<([i, k], [k, j])->([i, j]) {i=8, j=16, k=8} reduction={k}>`.
 
-Factors are named `i` to `z` in the order of their index, and then `z_1`, `z_2`, ... A dimension made of several
-factors has their names one after the other: `ij`, `zz_1`, `z_8z_9`.
+Factors are named `i` to `z` in the order of their index, and then `z_1`, `z_2`, ... A dimension of several factors is
+the concatenation of their names: `ij`, `zz_1`, `z_8z_9`.
 """
 
 import re
@@ -26,17 +26,17 @@ _KINDS = ("reduction", "need_replication", "permutation", "blocked_propagation")
 
 
 def factor_name(index: int) -> str:
-    """`i` for factor 0, `z` for 17, `z_1` for 18."""
+    """Return the name of a factor: `i` for factor 0, `z` for 17, `z_1` for 18."""
     return chr(ord("i") + index) if index <= _LAST_LETTER else f"z_{index - _LAST_LETTER}"
 
 
 def factor_names(indices: Iterable[int]) -> str:
-    """The names of the factors of one dimension: `ij`."""
+    """Return the names of the factors of one dimension: `ij`."""
     return "".join(map(factor_name, indices))
 
 
 def _parse_factor(parser: AttrParser, names: str) -> tuple[int, str]:
-    """The index of the first factor that `names` begins with, and the rest of `names`."""
+    """Return the index of the first factor in `names`, and the rest of `names`."""
     match = _FACTOR.match(names)
     assert match is not None, "a keyword is never empty"
     rest = names[match.end() :]
@@ -50,7 +50,7 @@ def _parse_factor(parser: AttrParser, names: str) -> tuple[int, str]:
     if number.startswith("0"):
         raise parse_error(parser, f"expecting positive integer without leading zeros. Received: '{number}'")
     if len(number) > len(str(_LARGEST_INDEX)) or int(number) > _LARGEST_INDEX:
-        # MLIR says so and goes on as if the number were 0.
+        # MLIR reports the error and continues as if the number were 0.
         message = f"expecting symbol index <=2^63-1. Received: '{number}'"
         report(Diagnostic(Severity.ERROR, place_of_next(parser), message))
         return _LAST_LETTER, rest
@@ -58,7 +58,7 @@ def _parse_factor(parser: AttrParser, names: str) -> tuple[int, str]:
 
 
 def parse_dim_mapping(parser: AttrParser) -> tuple[int, ...]:
-    """The factors of one dimension, none where no name comes next."""
+    """Parse the factors of one dimension; none if no identifier is next."""
     indices: list[int] = []
     names = parser.parse_optional_identifier() or ""
     while names:
@@ -73,13 +73,13 @@ _DIM_MAPPINGS = Field(
 
 
 def parse_tensor_mapping(parser: AttrParser) -> TensorMapping:
-    """`[i, jk]`."""
+    """Parse `[i, jk]`."""
     parser.parse_punctuation("[")
     return _DIM_MAPPINGS.read_until(parser, "]")
 
 
 def tensor_mapping_text(mapping: TensorMapping) -> str:
-    """`[i, jk]`."""
+    """Format `[i, jk]`."""
     return f"[{', '.join(map(factor_names, mapping))}]"
 
 
@@ -132,7 +132,7 @@ def _parse_factors_of_kind(parser: AttrParser, kind: str) -> tuple[int, ...]:
 
 
 def parse_rule(parser: AttrParser) -> OpShardingRule:
-    """A sharding rule in its angle brackets."""
+    """Parse a sharding rule, in angle brackets."""
     parser.parse_punctuation("<")
     operands = _parse_tensor_mappings(parser, _OPERANDS)
     parser.parse_punctuation("->")
@@ -148,7 +148,7 @@ def parse_rule(parser: AttrParser) -> OpShardingRule:
 
 @lru_cache(maxsize=4096)
 def rule_text(rule: OpShardingRule) -> str:
-    """A sharding rule as `parse_rule` reads it."""
+    """Format a sharding rule for `parse_rule`."""
     operands, results = (", ".join(map(tensor_mapping_text, mappings)) for mappings in (rule.operands, rule.results))
     text = f"({operands})->({results})"
     if rule.factor_sizes:

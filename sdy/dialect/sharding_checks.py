@@ -1,7 +1,7 @@
-"""What makes a sharding, or a list of axes, wrong on its mesh, in MLIR's words.
+"""Verification of shardings and lists of axes on a mesh, with MLIR's messages.
 
-These are functions of values alone. They return what is wrong, or None, and are remembered: the shardings of a program
-are few, however many of its values have them.
+These functions depend on values alone, return an error message or None, and are memoized: a program has few distinct
+shardings.
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from sdy.sharding import TensorSharding
 
 
 class AxisCheck:
-    """Looks at lists of axes one after the other, none of which may use an axis of another, or its own, again."""
+    """Checks lists of axes in sequence; an axis may occur only once in all lists together."""
 
     def __init__(self, mesh: Mesh):
         self._mesh = mesh
         self._seen: set[AxisRef] = set()
 
     def problem(self, axes: Sequence[AxisRef]) -> str | None:
-        """What is wrong with the next list; overlapping sub-axes are left to `sub_axes_problem`."""
+        """Return the error message of the next list; overlapping sub-axes are left to `sub_axes_problem`."""
         previous: AxisRef | None = None
         for axis in axes:
             if axis.name not in self._mesh:
@@ -39,14 +39,14 @@ class AxisCheck:
         return None
 
     def ordered_problem(self, axes: Sequence[AxisRef], name: str) -> str | None:
-        """As `problem`, of a list called `name` whose axes must be in the order of the mesh."""
+        """Check a list called `name` like `problem`; its axes must also be in mesh order."""
         known = [axis for axis in axes if axis.name in self._mesh]
         if len(known) == len(axes) and known != sorted(known, key=mesh_order(self._mesh)):
             return f"{name} axes are not ordered w.r.t. mesh"
         return self.problem(axes)
 
     def sub_axes_problem(self) -> str | None:
-        """What is wrong with the sub-axes of all lists together."""
+        """Return the error message for the sub-axes of all lists together."""
         for name, size in self._mesh.axes:
             sub_axes = [axis for axis in self._seen if axis.name == name and not axis.is_full]
             if sub_axes and AxisRef(name) in self._seen:
@@ -57,7 +57,7 @@ class AxisCheck:
 
 
 def _sub_axes_problem(sub_axes: Sequence[AxisRef], axis_size: int) -> str | None:
-    """What is wrong with sub-axes, major first, of one axis."""
+    """Return the error message for the sub-axes, major first, of one axis."""
     previous: AxisRef | None = None
     previous_end = 1
     for axis in sub_axes:
@@ -83,10 +83,13 @@ def _sub_axes_problem(sub_axes: Sequence[AxisRef], axis_size: int) -> str | None
 def sharding_problem(
     sharding: TensorSharding, type_: Attribute | None, mesh: Mesh | None, divisible: bool = False
 ) -> str | None:
-    """What is wrong with a sharding on `mesh` of a value of this type, None where nothing is.
+    """Return the error message of a sharding that is invalid for a type; None for a valid one.
 
-    A type of None is that of an operation without results. With `divisible`, each dimension must be divided by its
-    axes.
+    Args:
+        sharding: The sharding to verify.
+        type_: The type of the value; None for the sharding of an operation without results.
+        mesh: The mesh of the sharding; None if its symbol is unknown.
+        divisible: Whether the axes of each dimension must divide its size.
     """
     if mesh is None:
         assert isinstance(sharding.mesh, str)

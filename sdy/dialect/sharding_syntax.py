@@ -1,7 +1,7 @@
-"""The text of shardings: `<@mesh, [{"x", ?}, {}p1], replicated={"y"}, unreduced=max{"z"}>`.
+"""Syntax of shardings: `<@mesh, [{"x", ?}, {}p1], replicated={"y"}, unreduced=max{"z"}>`.
 
-Each dimension is a list of axes, open where it ends with `?`, with its priority after it. In place of the symbol of a
-mesh there can be a mesh itself: `<mesh<["x"=4]>, [{"x"}]>`.
+Each dimension is a list of axes, open if it ends with `?`, followed by its priority. An inlined mesh may replace the
+symbol: `<mesh<["x"=4]>, [{"x"}]>`.
 """
 
 import re
@@ -25,7 +25,7 @@ _REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
 
 
 def parse_dim_sharding(parser: AttrParser) -> DimSharding:
-    """`{"x", ?}p1`."""
+    """Parse `{"x", ?}p1`."""
     axes: list[AxisRef] = []
     is_closed = True
     parser.parse_punctuation("{")
@@ -56,7 +56,7 @@ def _parse_priority(parser: AttrParser) -> int | None:
 
 
 def dim_sharding_text(dim: DimSharding) -> str:
-    """`{"x", ?}p1`."""
+    """Format `{"x", ?}p1`."""
     parts = [*map(str, dim.axes), *(() if dim.is_closed else ("?",))]
     return f"{{{', '.join(parts)}}}{'' if dim.priority is None else f'p{dim.priority}'}"
 
@@ -71,7 +71,7 @@ _DIMS = Field(
 
 
 def parse_sharding(parser: AttrParser) -> TensorSharding:
-    """A tensor's sharding in its angle brackets."""
+    """Parse the sharding of a tensor, in angle brackets."""
     parser.parse_punctuation("<")
     mesh = _parse_mesh_or_symbol(parser)
     parser.parse_punctuation(",")
@@ -131,13 +131,13 @@ def _parse_some_axes(parser: AttrParser) -> tuple[AxisRef, ...]:
 
 
 def parse_optional_reduction(parser: AttrParser) -> Reduction | None:
-    """`sum`, `max` or `min`, where one of them comes next."""
+    """Parse `sum`, `max` or `min`, if present."""
     return next((reduction for reduction in _REDUCTIONS if parser.parse_optional_keyword(reduction)), None)
 
 
 @lru_cache(maxsize=4096)
 def sharding_text(sharding: TensorSharding) -> str:
-    """A tensor's sharding as `parse_sharding` reads it."""
+    """Format the sharding of a tensor for `parse_sharding`."""
     mesh = symbol_text(sharding.mesh) if isinstance(sharding.mesh, str) else f"mesh{mesh_text(sharding.mesh)}"
     parts = [mesh, f"[{', '.join(map(dim_sharding_text, sharding.dims))}]"]
     if sharding.replicated:
@@ -149,7 +149,7 @@ def sharding_text(sharding: TensorSharding) -> str:
 
 
 def parse_sharding_list(parser: AttrParser) -> tuple[TensorSharding, ...]:
-    """`[<@mesh, [{"x"}]>, <@mesh, []>]`."""
+    """Parse `[<@mesh, [{"x"}]>, <@mesh, []>]`."""
     parser.parse_punctuation("[")
     if parser.parse_optional_characters("]"):
         return ()
@@ -159,7 +159,7 @@ def parse_sharding_list(parser: AttrParser) -> tuple[TensorSharding, ...]:
 
 
 def sharding_list_text(shardings: tuple[TensorSharding, ...]) -> str:
-    """`[<@mesh, [{"x"}]>, <@mesh, []>]`."""
+    """Format `[<@mesh, [{"x"}]>, <@mesh, []>]`."""
     return f"[{', '.join(map(sharding_text, shardings))}]"
 
 
@@ -173,7 +173,7 @@ _SHARDINGS = Field(
 
 
 def parse_sharding_per_value(parser: AttrParser) -> tuple[TensorSharding, ...]:
-    """A list of shardings in angle brackets."""
+    """Parse a list of shardings, in angle brackets."""
     parser.parse_punctuation("<")
     parser.parse_punctuation("[")
     shardings = _SHARDINGS.read_until(parser, "]")
@@ -182,5 +182,5 @@ def parse_sharding_per_value(parser: AttrParser) -> tuple[TensorSharding, ...]:
 
 
 def sharding_per_value_text(shardings: tuple[TensorSharding, ...]) -> str:
-    """A list of shardings in angle brackets."""
+    """Format a list of shardings, in angle brackets."""
     return f"<{sharding_list_text(shardings)}>"

@@ -1,4 +1,4 @@
-"""Whether a sharding is right where it stands: for the type of its value, on its mesh, inside manual computations."""
+"""Verification of shardings in context: the type of the value, the mesh, and manual computations around it."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from sdy.sharding import TensorSharding
 
 
 def verify_sharding(op: Operation, sharding: TensorSharding, type_: Attribute | None, prefix: str = "") -> None:
-    """Check a sharding of a value of this type; an error begins with `prefix`."""
+    """Verify the sharding of a value of this type; errors begin with `prefix`."""
     if problem := sharding_problem(sharding, type_, find_mesh(sharding, op)):
         raise op_error(op, prefix + problem)
     bound = manual_axes_around(op)
@@ -22,7 +22,7 @@ def verify_sharding(op: Operation, sharding: TensorSharding, type_: Attribute | 
 
 
 def bound_axis_error(op: Operation, axis: str, parent: Operation, prefix: str = "") -> DiagnosticError:
-    """What is wrong with `op` where it uses an axis that is manual already in `parent`."""
+    """Return the error for a use of `axis` in `op`, although it is already manual in `parent`."""
     return op_error(
         op,
         f'{prefix}operates on axis "{axis}" which is already bound by a parent sdy.manual_computation op',
@@ -33,7 +33,7 @@ def bound_axis_error(op: Operation, axis: str, parent: Operation, prefix: str = 
 def verify_shardings(
     op: Operation, shardings: Sequence[TensorSharding], types: Sequence[Attribute], prefix: str
 ) -> None:
-    """Check the shardings of several values; an error begins with `prefix` and says which value."""
+    """Verify the shardings of several values; errors begin with `prefix` and the index of the value."""
     if not types and len(shardings) == 1:
         mesh = find_mesh(shardings[0], op)
         if shardings[0].is_fully_replicated or (mesh is not None and mesh.is_maximal):

@@ -1,10 +1,9 @@
-"""The sharding of a value, wherever it is kept. This is the one place that knows where that is.
+"""The sharding of a value, wherever it is stored; the only module that depends on these places.
 
-a function's argument or result       its attribute `sdy.sharding`
-a target of a data-flow edge          the edge: its `sdy.data_flow_edge` where there is one, else its owner
-the result of an sdy operation        `sharding` or `out_sharding`
-any other result                      the operation's attribute `sdy.sharding`, one sharding for each result
-any other block argument              nowhere: it has none and takes none
+a function's argument or result       its attribute `sdy.sharding` a target of a data-flow edge          the
+`sdy.data_flow_edge` of the edge, if any, else its owner the result of an sdy operation        `sharding` or
+`out_sharding` any other result                      the operation's attribute `sdy.sharding`, a list with a sharding
+per result any other block argument              nowhere: it cannot have a sharding
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +23,7 @@ from sdy.sharding import TensorSharding
 
 
 def data_flow_edge_of(target: SSAValue) -> DataFlowEdgeOp | None:
-    """The `sdy.data_flow_edge` of the data-flow edge that `target` is a target of, None where there is none."""
+    """Return the `sdy.data_flow_edge` of the edge that `target` belongs to, if any."""
     op = defining_op(target)
     if op is None or (flow := data_flow_of(op)) is None:
         return None
@@ -33,7 +32,7 @@ def data_flow_edge_of(target: SSAValue) -> DataFlowEdgeOp | None:
 
 
 def shardable_value(value: SSAValue) -> SSAValue | None:
-    """The value that the sharding of `value` is kept with, None where it can have no sharding."""
+    """Return the value that holds the sharding of `value`; None if `value` cannot have a sharding."""
     op = defining_op(value)
     if op is None:
         return None
@@ -46,38 +45,38 @@ def shardable_value(value: SSAValue) -> SSAValue | None:
 
 
 def get_sharding(value: SSAValue) -> TensorSharding | None:
-    """The sharding of `value`, None where it has none."""
-    # Most values are the result of an operation that keeps its sharding itself, and are asked about in a hurry: the
-    # classes of values and attributes are abstract ones, with which isinstance is slow to say no.
+    """Return the sharding of `value`; None if it has none."""
+    # Fast path for most values: results of operations that store their own sharding. isinstance is slow for abstract
+    # classes, such as those of values and attributes.
     if type(value) is OpResult and _accessor_of(value.op.__class__) is _RESULT:
         attribute = value.op.attributes.get(SHARDING)
         return attribute.data[value.index] if type(attribute) is TensorShardingPerValueAttr else None
-    kept_with = shardable_value(value)
-    if kept_with is None:
+    holder = shardable_value(value)
+    if holder is None:
         return None
-    op = defining_op(kept_with)
+    op = defining_op(holder)
     assert op is not None
-    return _accessor_of(op.__class__).get(op, kept_with)
+    return _accessor_of(op.__class__).get(op, holder)
 
 
 def set_sharding(value: SSAValue, sharding: TensorSharding) -> None:
-    """Give `value` this sharding; nothing happens where it can have none.
+    """Set the sharding of `value`; no effect if it cannot have one.
 
-    Where the shardings of several values are kept together and none has one yet, the others become open.
+    If the shardings of several values are stored in one list that does not exist yet, the other shardings become open.
     """
     if isinstance(value, OpResult) and _accessor_of(value.op.__class__) is _RESULT:
         _set_result(value.op, value, sharding)
         return
-    kept_with = shardable_value(value)
-    if kept_with is None:
+    holder = shardable_value(value)
+    if holder is None:
         return
-    op = defining_op(kept_with)
+    op = defining_op(holder)
     assert op is not None
-    _accessor_of(op.__class__).set(op, kept_with, sharding)
+    _accessor_of(op.__class__).set(op, holder, sharding)
 
 
 class _Accessor(NamedTuple):
-    """How an operation gets and sets the sharding of a value that it defines, or of an argument of its region."""
+    """Getter and setter of the sharding of a result or region argument of an operation."""
 
     get: Callable[[Any, SSAValue], TensorSharding | None]
     set: Callable[[Any, SSAValue, TensorSharding], None]
@@ -146,7 +145,7 @@ _RESULT = _Accessor(_get_result, _set_result)
 
 @cache
 def _accessor_of(op_class: type[Operation]) -> _Accessor:
-    """That of operations of this class: shardings are asked for too often to look for it each time."""
+    """Return the accessor of operations of this class; cached, since this is a hot path."""
     for base, accessor in _ACCESSORS.items():
         if issubclass(op_class, base):
             return accessor
@@ -154,12 +153,12 @@ def _accessor_of(op_class: type[Operation]) -> _Accessor:
 
 
 def keeps_shardings_of_results(op_class: type[Operation]) -> bool:
-    """Whether operations of this class keep the sharding of each result in `sdy.sharding`, as most do."""
+    """Return whether operations of this class store the shardings of results in `sdy.sharding`, as most do."""
     return _accessor_of(op_class) is _RESULT
 
 
 def get_sharding_behind_barriers(value: SSAValue) -> TensorSharding | None:
-    """The sharding of what `value` is behind any propagation barriers."""
+    """Return the sharding of `value`, or of the operand of the propagation barriers that define it."""
     while isinstance(value, OpResult) and value.op.__class__ is PropagationBarrierOp:
         value = value.op.operands[0]
     return get_sharding(value)
@@ -168,7 +167,7 @@ def get_sharding_behind_barriers(value: SSAValue) -> TensorSharding | None:
 def completed(
     shardings: Sequence[TensorSharding | None], types: Sequence[Attribute], new: dict[int, TensorSharding]
 ) -> tuple[TensorSharding, ...]:
-    """`shardings` of values of `types`, with those of `new` at its indices, and open ones where there are none."""
+    """Return `shardings` of values of `types`, updated with `new` by index; missing shardings become open."""
     mesh = next(iter(new.values())).mesh
     return tuple(
         new.get(index) or old or TensorSharding.replicated_open(mesh, rank(type_))
@@ -177,12 +176,12 @@ def completed(
 
 
 def has_result_shardings(op: Operation) -> bool:
-    """Whether `op` keeps shardings of its results in `sdy.sharding`."""
+    """Return whether `op` has an attribute `sdy.sharding`."""
     return SHARDING in op.attributes
 
 
 def result_shardings(op: Operation) -> tuple[TensorSharding | None, ...]:
-    """The sharding that `sdy.sharding` gives each result of `op`, None for each where there is no such attribute."""
+    """Return the shardings of the results of `op` in `sdy.sharding`; None for each if the attribute is missing."""
     attribute = op.attributes.get(SHARDING)
     if isinstance(attribute, TensorShardingPerValueAttr):
         return attribute.data
@@ -190,7 +189,7 @@ def result_shardings(op: Operation) -> tuple[TensorSharding | None, ...]:
 
 
 def set_result_shardings(op: Operation, shardings: Sequence[TensorSharding]) -> None:
-    """Keep these shardings of the results of `op` in `sdy.sharding`; none at all take the attribute away."""
+    """Set the shardings of the results of `op` in `sdy.sharding`; an empty list removes the attribute."""
     if shardings:
         op.attributes[SHARDING] = TensorShardingPerValueAttr.of(tuple(shardings))
     else:
@@ -198,42 +197,42 @@ def set_result_shardings(op: Operation, shardings: Sequence[TensorSharding]) -> 
 
 
 def func_arg_sharding(func: FuncOp, index: int) -> TensorSharding | None:
-    """The sharding of argument `index` of `func`."""
+    """Return the sharding of argument `index` of `func`."""
     return _entry(func.arg_attrs, index)
 
 
 def func_result_sharding(func: FuncOp, index: int) -> TensorSharding | None:
-    """The sharding of result `index` of `func`."""
+    """Return the sharding of result `index` of `func`."""
     return _entry(func.res_attrs, index)
 
 
 def func_arg_shardings(func: FuncOp) -> Sequence[TensorSharding | None]:
-    """The sharding of each argument of `func`."""
+    """Return the sharding of each argument of `func`."""
     return _entries(func.arg_attrs, len(func.function_type.inputs))
 
 
 def func_result_shardings(func: FuncOp) -> Sequence[TensorSharding | None]:
-    """The sharding of each result of `func`."""
+    """Return the sharding of each result of `func`."""
     return _entries(func.res_attrs, len(func.function_type.outputs))
 
 
 def set_func_arg_sharding(func: FuncOp, index: int, sharding: TensorSharding | None) -> None:
-    """Give argument `index` of `func` this sharding, or none."""
+    """Set or remove the sharding of argument `index` of `func`."""
     _change_entries(func, "arg_attrs", len(func.function_type.inputs), [(index, sharding)])
 
 
 def set_func_result_sharding(func: FuncOp, index: int, sharding: TensorSharding | None) -> None:
-    """Give result `index` of `func` this sharding, or none."""
+    """Set or remove the sharding of result `index` of `func`."""
     _change_entries(func, "res_attrs", len(func.function_type.outputs), [(index, sharding)])
 
 
 def set_func_arg_shardings(func: FuncOp, shardings: Iterable[TensorSharding | None]) -> None:
-    """Give the arguments of `func` these shardings, or none."""
+    """Set or remove the shardings of the arguments of `func`."""
     _change_entries(func, "arg_attrs", len(func.function_type.inputs), enumerate(shardings))
 
 
 def set_func_result_shardings(func: FuncOp, shardings: Iterable[TensorSharding | None]) -> None:
-    """Give the results of `func` these shardings, or none."""
+    """Set or remove the shardings of the results of `func`."""
     _change_entries(func, "res_attrs", len(func.function_type.outputs), enumerate(shardings))
 
 
@@ -250,25 +249,25 @@ def _entries(attributes: ArrayAttr[DictionaryAttr] | None, count: int) -> Sequen
 
 
 def _sharding_in(entry: DictionaryAttr) -> TensorSharding | None:
-    # The class of attributes is an abstract one, with which isinstance is slow.
+    # isinstance is slow for abstract classes, such as those of attributes.
     attribute = _attribute_in(entry)
     return attribute.data if type(attribute) is TensorShardingAttr else None
 
 
 def _attribute_in(entry: DictionaryAttr) -> Attribute | None:
-    # `get` is slow where there is nothing: it is Python, and raises.
+    # `get` is slow for missing keys: it is implemented in Python, with an exception.
     return entry.data[SHARDING] if SHARDING in entry.data else None  # noqa: SIM401
 
 
 def _change_entries(func: FuncOp, name: str, count: int, changes: Iterable[tuple[int, TensorSharding | None]]) -> None:
-    """Change the shardings in the list `name` of dictionaries, one for each of `count` arguments or results."""
-    given = cast(ArrayAttr[DictionaryAttr] | None, func.properties.get(name))
-    entries = list(given) if given is not None else [_NO_ATTRIBUTES] * count
+    """Change the shardings in the property `name`, a list of `count` dictionaries of arguments or results."""
+    existing = cast(ArrayAttr[DictionaryAttr] | None, func.properties.get(name))
+    entries = list(existing) if existing is not None else [_NO_ATTRIBUTES] * count
     for index, sharding in changes:
         new = None if sharding is None else TensorShardingAttr.of(sharding)
         if new is not _attribute_in(entries[index]):
             changed = {**entries[index].data, SHARDING: new}
-            entries[index] = DictionaryAttr({name: kept for name, kept in changed.items() if kept is not None})
+            entries[index] = DictionaryAttr({key: value for key, value in changed.items() if value is not None})
     if any(entry.data for entry in entries):
         func.properties[name] = ArrayAttr(entries)
     else:

@@ -1,4 +1,4 @@
-"""Which unreduced axes an operation may add to its results, and which of its operands it may drop."""
+"""Verification of unreduced axes: which ones an operation may introduce in its results or reduce from its operands."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,14 @@ def transition_problem(
     introduces: Reduction | None,
     removes: Reduction | None,
 ) -> str | None:
-    """What is wrong with the unreduced axes of an operation whose shardings, all over `mesh`, are these.
+    """Return the error message for invalid unreduced axes of an operation; None if they are valid.
 
-    The operation may leave partial results of the kind `introduces`, and combine those of the kind `removes`; None for
-    neither. Returns None if nothing is wrong.
+    Args:
+        operands: The shardings of the operands, all over `mesh`.
+        results: The shardings of the results, all over `mesh`.
+        mesh: The common mesh.
+        introduces: The kind of partial results that the operation may produce, None for none.
+        removes: The kind of partial results that the operation may combine, None for none.
     """
     before = [axis for sharding in operands for axis in sharding.unreduced]
     after = [axis for sharding in results for axis in sharding.unreduced]
@@ -50,7 +54,7 @@ def transition_problem(
 def _other_reduction(
     shardings: Sequence[TensorSharding], axes: Sequence[AxisRef], expected: Reduction
 ) -> Reduction | None:
-    """The reduction, other than the expected one, that some sharding names for any of `axes`."""
+    """Return the reduction, other than the expected one, of a sharding that overlaps `axes`."""
     for sharding in shardings:
         if sharding.reduction != expected and _overlap(sharding.unreduced, axes):
             return sharding.reduction

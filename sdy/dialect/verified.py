@@ -1,7 +1,7 @@
-"""Operations that are checked with what they refer to: the shardings of values, the meshes of the module.
+"""Verification of operations in context: of the shardings of their values, and the meshes of the module.
 
-To ask for the sharding of a value, one has to know the operations that keep shardings. So the checks stand above the
-operations, and come to `CHECKS` from there.
+Looking up the sharding of a value needs the operations that store shardings. The verifiers are therefore defined in
+modules above the operations, and registered in `CHECKS`.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from xdsl.ir import Operation
 from xdsl.traits import SymbolUserOpInterface
 
 CHECKS: dict[type[Operation], Callable[[Any], None]] = {}
-"""What checks the operations of each class: the package fills it, so whoever has operations has these."""
+"""Verifier of each class of operations, registered by the package, so that importing any operation registers all."""
 
 
 class Verified(SymbolUserOpInterface):
-    """The operation is checked by the entry of its class in `CHECKS`."""
+    """Trait of operations that the entry of their class in `CHECKS` verifies."""
 
     def verify(self, op: Operation) -> None:
-        """Check `op`; DiagnosticError where it is wrong."""
+        """Raise DiagnosticError if `op` is invalid."""
         CHECKS[type(op)](op)

@@ -1,4 +1,4 @@
-"""What makes the operations of the dialect, and its attributes on any operation, wrong, in MLIR's words."""
+"""Verifiers of operations of the dialect, and of its attributes on any operation, with MLIR's messages."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -37,7 +37,7 @@ from sdy.sharding import TensorSharding
 
 
 def verify_attributes(op: Operation) -> None:
-    """Check the attributes of the dialect on any operation; DiagnosticError where one is wrong."""
+    """Raise DiagnosticError if an attribute of the dialect on any operation is invalid."""
     for name, verify in _ATTRIBUTE_VERIFIERS.items():
         if (attribute := op.attributes.get(name)) is not None:
             verify(op, attribute)
@@ -47,7 +47,7 @@ def verify_attributes(op: Operation) -> None:
 
 
 def verify_module_attributes(module: Operation) -> None:
-    """Check the attributes of the dialect on all operations in `module`; DiagnosticError where one is wrong."""
+    """Raise DiagnosticError if an attribute of the dialect on any operation in `module` is invalid."""
     for op in module.walk():
         verify_attributes(op)
 
@@ -62,7 +62,7 @@ def _verify_reshard(op: ops.ShardingConstraintOp | ops.ReshardOp) -> None:
     if before is None:
         return
     mesh = find_mesh(after, op)
-    # Between different meshes there is nothing to compare.
+    # Axes of different meshes cannot be compared.
     if mesh is not None and mesh == find_mesh(before, op):
         problem = transition_problem([before], [after], mesh, introduces="sum", removes=before.reduction)
         if problem:
@@ -70,9 +70,9 @@ def _verify_reshard(op: ops.ShardingConstraintOp | ops.ReshardOp) -> None:
 
 
 def _verify_constant(op: ops.ConstantOp) -> None:
-    inferred, found = op.value.get_type(), op.output.type
-    if inferred != found:
-        raise inferred_types_error(op, [inferred], [found])
+    inferred, actual = op.value.get_type(), op.output.type
+    if inferred != actual:
+        raise inferred_types_error(op, [inferred], [actual])
 
 
 def _verify_barrier(op: ops.PropagationBarrierOp) -> None:
@@ -106,7 +106,7 @@ def _verify_data_flow_edge(op: ops.DataFlowEdgeOp) -> None:
 
 
 def verify_func_data_flow_edge(op: ops.FuncDataFlowEdgeOp) -> None:
-    """Check an edge; DiagnosticError where it belongs neither to a function nor to a call."""
+    """Raise DiagnosticError if an edge belongs neither to a function nor to a call."""
     _verify_edge_value(op, op.input, "operand")
     if isinstance(op.input, BlockArgument):
         if not isinstance(op.input.block.parent_op(), FuncOp):
@@ -166,27 +166,27 @@ def _verify_manual_computation(op: ops.ManualComputationOp) -> None:
 
 def _verify_manual_values(
     op: ops.ManualComputationOp,
-    whole_types: Sequence[Attribute],
+    global_types: Sequence[Attribute],
     local_types: Sequence[Attribute],
     shardings: Sequence[TensorSharding],
     kind: str,
 ) -> None:
-    """Check that what the body sees is what the manual axes leave of the tensors outside."""
-    if not (whole_types or local_types or shardings):
+    """Check that the types in the body are those of the tensors outside, split over the manual axes."""
+    if not (global_types or local_types or shardings):
         return
-    verify_shardings(op, shardings, whole_types, f"{kind} ")
-    if len(whole_types) != len(local_types):
+    verify_shardings(op, shardings, global_types, f"{kind} ")
+    if len(global_types) != len(local_types):
         raise op_error(
             op,
-            f"number of op {kind}s and region {kind}s must match. Op has {len(whole_types)} op {kind}s and "
+            f"number of op {kind}s and region {kind}s must match. Op has {len(global_types)} op {kind}s and "
             f"{len(local_types)} region {kind}s",
         )
     manual = set(op.manual_axes.data)
-    for index, (sharding, whole, local) in enumerate(zip(shardings, whole_types, local_types, strict=False)):
+    for index, (sharding, global_type, local) in enumerate(zip(shardings, global_types, local_types, strict=False)):
         _verify_manual_axes_lead(op, sharding, manual, f"{kind} sharding at index {index}")
-        if isinstance(whole, ShapedType):
-            shape = _manual_shape(op, whole.get_shape(), sharding, manual, kind)
-            expected = TensorType(cast(TensorType[Attribute], whole).element_type, shape)
+        if isinstance(global_type, ShapedType):
+            shape = _manual_shape(op, global_type.get_shape(), sharding, manual, kind)
+            expected = TensorType(cast(TensorType[Attribute], global_type).element_type, shape)
             if expected != local:
                 raise op_error(
                     op,
@@ -229,7 +229,7 @@ OPERATION_CHECKS: dict[type[Operation], Callable[[Any], None]] = {
     ops.NamedComputationOp: _verify_named_computation,
     ops.ManualComputationOp: _verify_manual_computation,
 }
-"""What checks the operations of each class that are no collectives."""
+"""Verifier of each class of operations except collectives."""
 
 
 # Attributes
@@ -296,7 +296,7 @@ def _sharding_of_edge_value(op: Operation, value: EdgeValue) -> TensorSharding |
 
 def _verify_edge_value_index(op: Operation, value: EdgeValue) -> None:
     count = len(_values(op, value))
-    # The operands that an edge speaks of are its sources.
+    # In the record of a data-flow edge, operand indices refer to its sources.
     if not 0 <= value.index < count and not isinstance(op, ops.DataFlowEdgeOp | ops.FuncDataFlowEdgeOp):
         article = "an" if value.node == "operand" else "a"
         raise op_error(
@@ -321,4 +321,4 @@ _ATTRIBUTE_VERIFIERS: dict[str, Callable[[Operation, Attribute], None]] = {
     SHARDING: _verify_result_shardings,
     SHARDING_RULE: _verify_rule,
 }
-"""In the order of the names, in which MLIR looks at attributes and so finds the first error."""
+"""Verifiers in the order of attribute names, as in MLIR, so that the first error is the same."""

@@ -84,7 +84,7 @@ def test_step_is_there(step: str):
 
 
 def test_the_offer_to_xdsl_names_each():
-    page = (Path(__file__).parents[2] / "docs" / "concepts" / "xdsl.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "xdsl.md").read_text()
     table = page.partition("### Private names")[2].partition("### ")[0]
     assert set(re.findall(r"`(_\w+)`", table)) == PRIVATE.keys()
 
