@@ -1,9 +1,11 @@
 """The SDY dialect: sharding attributes, and the operations that constrain, mark and change shardings.
 
-attributes.py      the values of `sdy/*.py` as attributes; their syntax is in the *_syntax.py files ops.py
-meshes, constraints, computations, data-flow edges collectives.py     the collectives that reshards are lowered to
-verifiers.py       verifiers, with MLIR's messages; verified.py calls them interfaces.py      interfaces through which
-shardings propagate through operations of any dialect shardings.py       the sharding of a value, wherever it is stored
+attributes.py      the values of `sdy/*.py` as attributes; their syntax is in the *_syntax.py files
+ops.py             meshes, constraints, computations, data-flow edges
+collectives.py     the collectives that reshards are lowered to
+verifiers.py       verifiers, with MLIR's messages; verified.py calls them
+interfaces.py      interfaces through which shardings propagate through operations of any dialect
+shardings.py       the sharding of a value, wherever it is stored
 meshes.py          the meshes of a module
 """
 

@@ -1,9 +1,10 @@
 """The sharding of a value, wherever it is stored; the only module that depends on these places.
 
-a function's argument or result       its attribute `sdy.sharding` a target of a data-flow edge          the
-`sdy.data_flow_edge` of the edge, if any, else its owner the result of an sdy operation        `sharding` or
-`out_sharding` any other result                      the operation's attribute `sdy.sharding`, a list with a sharding
-per result any other block argument              nowhere: it cannot have a sharding
+a function's argument or result       its attribute `sdy.sharding`
+a target of a data-flow edge          the `sdy.data_flow_edge` of the edge, if any, else its owner
+the result of an sdy operation        `sharding` or `out_sharding`
+any other result                      the operation's attribute `sdy.sharding`, a list with a sharding per result
+any other block argument              nowhere: it cannot have a sharding
 """
 
 from collections.abc import Callable, Iterable, Sequence
