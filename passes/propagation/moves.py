@@ -44,7 +44,7 @@ def _moves_to(
     for dim_factors in mapping:
         previous: AxisRef | None = None
         for factor in dim_factors:
-            had, has = sources[target].factors[factor].axes, new.factors[factor].axes
+            had, has = _axes(sources[target], factor), _axes(new, factor)
             if had == has:
                 continue
             axes = list(has)
@@ -62,8 +62,13 @@ def _moves_to(
     return list(moved.values())
 
 
+def _axes(tensor: TensorFactors, factor: int) -> Axes:
+    """The axes that split a factor: none behind one whose axes overflow, where a projection ends."""
+    return tensor.factors[factor].axes if factor in tensor.factors else ()
+
+
 def _first_with(axes: Axes, factor: int, tensors: Sequence[TensorFactors]) -> int | None:
     for position, tensor in enumerate(tensors):
-        if factor in tensor.factors and is_prefix(axes, tensor.factors[factor].axes):
+        if is_prefix(axes, _axes(tensor, factor)):
             return position
     return None

@@ -137,6 +137,20 @@ func.func @main(%x: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"c":(
     assert ways(merged) == ["%0 <- %arg0: stablehlo.reshape, factor j=2", "given to argument 0 of @main"]
 
 
+def test_axes_that_fit_into_no_factor_of_a_reshape_end_its_projection() -> None:
+    """The 8 parts of "c" do not fit into 3, so that the projection has no factors of size 4 and 2 of the operand."""
+    module = propagated(
+        MESH
+        + """
+func.func @main(%x: tensor<8x24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"c"}]>}) -> tensor<8x3x4x2xf32> {
+  %0 = stablehlo.reshape %x : (tensor<8x24xf32>) -> tensor<8x3x4x2xf32>
+  return %0 : tensor<8x3x4x2xf32>
+}"""
+    )
+    (rows,) = explained(module, "%0").chains
+    assert ways(rows) == ["%0 <- %arg0: stablehlo.reshape, factor i=8", "given to argument 0 of @main"]
+
+
 def test_priorities_are_given_from_the_start() -> None:
     module = propagated(MODULES["priorities"])
     origins = {chain.axis.name: chain.origin.text for chain in explained(module, "%1").chains}
