@@ -33,6 +33,7 @@ CURES = {
     "an optimizer's state on every device": 'shard the state like its parameter, as P(None, "model")',
     "a cache that lies elsewhere afterwards": "give that result the argument's sharding",
     "gradients summed in each turn": "sum over devices once after the loop",
+    "gate and up side by side": '`w.reshape(1024, 2, 4096)` sharded as P(None, None, "model")',
     "numbers one by one": "stack their operands into one tensor",
 }
 

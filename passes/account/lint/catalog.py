@@ -6,6 +6,7 @@ from sdy.diagnostics import Severity
 from sdy.passes.account.lint.rule import Rule
 from sdy.passes.account.lint.rules import (
     carry_changes_layout,
+    chunks_cross_devices,
     collective_in_loop,
     conflict_by_order,
     donated_not_reused,
@@ -26,6 +27,7 @@ _RULES = (
     Rule("optimizer-state", optimizer_state.__doc__, optimizer_state.check),
     Rule("donated-not-reused", donated_not_reused.__doc__, donated_not_reused.check),
     Rule("gather-before-custom-call", gather_before_custom_call.__doc__, gather_before_custom_call.check),
+    Rule("chunks-cross-devices", chunks_cross_devices.__doc__, chunks_cross_devices.check),
     Rule("carry-changes-layout", carry_changes_layout.__doc__, carry_changes_layout.check),
     Rule("lost-constraint", lost_constraint.__doc__, lost_constraint.check),
     Rule("conflict-by-order", conflict_by_order.__doc__, conflict_by_order.check),

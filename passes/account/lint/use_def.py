@@ -45,12 +45,16 @@ class UseDefChains:
         owner = value.owner
         if isinstance(owner, Operation):
             return owner.operands[0] if isinstance(owner, _MOVES) else None
-        around = owner.parent_op()
         assert isinstance(value, BlockArgument)
+        return self.given(value)
+
+    def given(self, argument: BlockArgument) -> SSAValue | None:
+        """Return the value that a loop carries unchanged as `argument`, or that the first call passes for it."""
+        around = argument.block.parent_op()
         match around:
             case WhileOp():
-                return carried_unchanged(around).get(value)
+                return carried_unchanged(around).get(argument)
             case FuncOp() if calls := self.calls_of(around):
-                return calls[0].operands[value.index]
+                return calls[0].operands[argument.index]
             case _:
                 return None

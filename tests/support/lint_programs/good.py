@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
+from lint_programs import projections
 from lint_programs.planted import Written, tensor
 
 WIDTH, HIDDEN = 1024, 4096
@@ -135,4 +136,5 @@ PROGRAMS: dict[str, Written] = {
         ),
         (0,),
     ),
+    **projections.GOOD,
 }

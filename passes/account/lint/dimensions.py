@@ -1,0 +1,79 @@
+"""Dimensions of tensors, followed backward through sharding rules to the arguments that have them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Block, BlockArgument, SSAValue
+
+from sdy.axes import AxisRef
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.common.call_graph import functions
+from sdy.rule import OpShardingRule, factors_in
+from sdy.rules.registry import sharding_rule
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """Dimension `index` of `tensor`."""
+
+    tensor: SSAValue
+    index: int
+    is_behind_product: bool = False
+    """Whether a product or a convolution takes the tensor, or what is made from it."""
+
+    @property
+    def axes(self) -> tuple[AxisRef, ...]:
+        """The axes that split the dimension."""
+        sharding = get_sharding(self.tensor)
+        return sharding.dims[self.index].axes if sharding else ()
+
+
+def sources(program: LintedProgram, dimension: Dimension) -> Iterator[Dimension]:
+    """Yield `dimension` and those that its major factor comes from, back to the arguments of the main function."""
+    bodies = {function.sym_name.data: function for function in functions(program.module)}
+    seen: set[Dimension] = set()
+    pending = [dimension]
+    while pending:
+        at = pending.pop()
+        if at not in seen:
+            seen.add(at)
+            yield at
+            pending += _before(program, at, bodies)
+
+
+def _before(program: LintedProgram, at: Dimension, bodies: dict[str, FuncOp]) -> Iterator[Dimension]:
+    owner = at.tensor.owner
+    if isinstance(owner, Block):
+        assert isinstance(at.tensor, BlockArgument)
+        if (given := program.use_def.given(at.tensor)) is not None:
+            yield Dimension(given, at.index, at.is_behind_product)
+        return
+    result = owner.results.index(at.tensor)
+    if isinstance(owner, CallOp):
+        end = bodies[owner.callee.root_reference.data].get_return_op()
+        if end is not None:
+            yield Dimension(end.operands[result], at.index, at.is_behind_product)
+        return
+    if isinstance(owner, ReshardOp | OptimizationBarrierOp):
+        yield Dimension(owner.operands[result], at.index, at.is_behind_product)
+        return
+    rule = sharding_rule(owner)
+    if rule is None:
+        return
+    major = rule.results[result][at.index][:1]
+    is_behind_product = at.is_behind_product or _is_product(rule)
+    for operand, mapping in zip(owner.operands, rule.operands, strict=True):
+        for index, factors in enumerate(mapping):
+            if factors[:1] == major:
+                yield Dimension(operand, index, is_behind_product)
+
+
+def _is_product(rule: OpShardingRule) -> bool:
+    """Whether two operands have a factor that is summed over."""
+    summed = [{*rule.reduction} & factors_in((mapping,)) for mapping in rule.operands]
+    return any(first & second for first, second in combinations(summed, 2))
