@@ -122,7 +122,7 @@ CASES = {
         (ROWS, {"kernel": WIDE, "bias": tensor(8192, split=P("model"))}),
         "argument 1 (params['bias']) and argument 2 (params['kernel'])",
         "`jnp.concatenate([chunk.reshape(1024, 4, -1) for chunk in jnp.split(params['kernel'], [4096, 6144], 1)], 2)` "
-        'split by P(None, "model", None)',
+        'sharded as P(None, "model", None)',
         1.5,
     ),
     "split dimension of chunks": Case(
