@@ -20,3 +20,17 @@ func.func @further(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   %1 = sdy.all_gather [{"x", "y"}] %0 out_sharding=<@mesh, [{}]> : tensor<12xf32>
   return %1 : tensor<12xf32>
 }
+
+// Of one row, padded to four, a reduce-scatter would give a device three rows; an all-reduce gives it less than two.
+// CHECK-LABEL: func.func @one_row
+// WHOLE-LABEL: func.func @one_row
+func.func @one_row(%arg0: tensor<1x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) -> tensor<1x8xf32> {
+  // CHECK-NEXT:  %[[SUM:.*]] = sdy.all_reduce {"x"} %arg0 out_sharding=<@mesh, [{}, {"y"}]> : tensor<1x8xf32>
+  // CHECK:       %[[PADDED:.*]] = stablehlo.pad %[[SUM]]
+  // CHECK-NEXT:  sdy.all_slice [{"x"}, {}] %[[PADDED]]
+  // WHOLE:       %[[PADDED:.*]] = stablehlo.pad %arg0
+  // WHOLE-NEXT:  sdy.reduce_scatter [{"x"}, {}] %[[PADDED]]
+  %0 = sdy.reduce_scatter [{"x"}, {}] %arg0 out_sharding=<@mesh, [{"x"}, {"y"}]> : tensor<1x8xf32>
+  %1 = sdy.all_gather [{"x"}, {}] %0 out_sharding=<@mesh, [{}, {"y"}]> : tensor<1x8xf32>
+  return %1 : tensor<1x8xf32>
+}

@@ -3,11 +3,12 @@
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import carries
 from sdy.stablehlo.batch_norm import BatchNormInferenceOp
+from sdy.stablehlo.chlo.creation import TopKOp
 from sdy.stablehlo.fft import FftOp
 from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
 from sdy.stablehlo.shape import BitcastConvertOp, TransposeOp
 from sdy.stablehlo.sort import SortOp
 
-_BATCHED = (BatchNormInferenceOp, BitcastConvertOp, CholeskyOp, FftOp, SortOp, TransposeOp, TriangularSolveOp)
+_BATCHED = (BatchNormInferenceOp, BitcastConvertOp, CholeskyOp, FftOp, SortOp, TopKOp, TransposeOp, TriangularSolveOp)
 
 PARTITIONING: PartitioningTable = dict.fromkeys(_BATCHED, OperationPartitioning(pad=carries))

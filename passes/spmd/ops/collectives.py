@@ -6,6 +6,7 @@ StableHLO, along a new leading dimension into which the parts of all dimensions 
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import lcm
 from typing import cast
@@ -40,9 +41,11 @@ from sdy.passes.spmd.parts import (
     take_part,
 )
 from sdy.passes.spmd.replica_groups import device_list, replica_groups
+from sdy.passes.spmd.reshards.unreduced_plan import in_mesh_order
 from sdy.passes.spmd.resplitting import resplit
 from sdy.passes.spmd.site import Site, unless_empty
 from sdy.passes.spmd.target import Target
+from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import with_shape
 from sdy.stablehlo.slicing import DynamicUpdateSliceOp, SliceOp
@@ -217,6 +220,27 @@ def _pad(padded: PaddedSite[CollectiveOp]) -> bool:
     return True
 
 
+def _pad_reduce_scatter(padded: PaddedSite[dialect.ReduceScatterOp]) -> bool:
+    """Pad what is scattered, or combine all of it without padding where a device receives fewer elements then.
+
+    Of one row over eight devices, padded to eight, a reduce-scatter gives a device seven rows, an all-reduce 2 * 7/8.
+    """
+    site, op = padded.site, padded.op
+    [before], [after] = padded.operands, padded.results
+    axes = flat(op.reduce_scatter_axes.data)
+    is_better_whole = 2 * before.local_bytes < total_size(axes, after.mesh) * after.local_bytes
+    if before.sharding is None or not (site.target.least_communication and is_better_whole):
+        return _pad(padded)
+    out_sharding = op.out_sharding.data
+    whole = TensorSharding(out_sharding.mesh, before.sharding.dims)
+    combined = dialect.AllReduceOp(op.tensor, in_mesh_order(axes, after.mesh), whole, op.reduction)
+    part = dialect.AllSliceOp(combined.result, op.reduce_scatter_axes.data, out_sharding)
+    for new in (combined, part):
+        new.location = op.location
+    Rewriter.replace_op(op, [combined, part])
+    return _pad(replace(padded, site=replace(site, op=part)))
+
+
 def _resized(
     at: Insertion, value: SSAValue, layout: Layout, shape: Sequence[int], padding: Padding, target: Target
 ) -> SSAValue:
@@ -274,7 +298,6 @@ _LOWERINGS: dict[type[CollectiveOp], Lower] = {
     dialect.AllSliceOp: _lower_all_slice,
     dialect.AllToAllOp: _lower_all_to_all,
     dialect.CollectivePermuteOp: _lower_collective_permute,
-    dialect.ReduceScatterOp: _lower_reduce_scatter,
     dialect.ReplicatedToUnreducedOp: _lower_replicated_to_unreduced,
     dialect.ShardedToUnreducedOp: _lower_sharded_to_unreduced,
 }
@@ -282,4 +305,7 @@ _LOWERINGS: dict[type[CollectiveOp], Lower] = {
 PARTITIONING: PartitioningTable = {
     hlo.CollectivePermuteOp: OperationPartitioning(pad=_pad_permute_of_devices, why_not=_why_not_permuted),
     **{op: OperationPartitioning(pad=_pad, lower=lower, always_lowered=True) for op, lower in _LOWERINGS.items()},
+    dialect.ReduceScatterOp: OperationPartitioning(
+        pad=_pad_reduce_scatter, lower=_lower_reduce_scatter, always_lowered=True
+    ),
 }

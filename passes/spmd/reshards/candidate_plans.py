@@ -47,19 +47,16 @@ def plans_of_tensors(
 ) -> Iterator[OperationShardings]:
     """The plans with the layout of one tensor, and of what that has no factors for the layout of the others.
 
-    An operation that sums over or replicates factors has none: what that costs depends on all of them. One that
-    permutes factors has some only with `permutes`, by which the caller says that it knows what an exchange costs.
+    An operation that reduces factors also has those plans in which none of them is split. One that permutes factors has
+    plans only with `permutes`, by which the caller says that it knows what an exchange costs.
     """
     rule = tensors.rule
-    if not ((rule.permutation and not permutes) or rule.reduction or rule.need_replication):
-        yield from _plans_of_sides(tensors, mesh_name, mesh)
-
-
-def plans_without_sums(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[OperationShardings]:
-    """The plans with the layout of one tensor in which factors that are summed over, or needed whole, are not split."""
-    rule = tensors.rule.with_replicated(tensors.rule.reduction)
-    if not rule.permutation:
-        yield from _plans_of_sides(replace(tensors, rule=rule), mesh_name, mesh)
+    if rule.permutation and not permutes:
+        return
+    yield from _plans_of_sides(tensors, mesh_name, mesh)
+    if rule.reduction:
+        whole_sums = replace(tensors, rule=rule.with_replicated(rule.reduction))
+        yield from _plans_of_sides(whole_sums, mesh_name, mesh)
 
 
 def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[OperationShardings]:

@@ -47,13 +47,13 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
+from sdy.passes.common.computed_whole import local_bytes
 from sdy.passes.common.num_bytes import element_bytes
 from sdy.passes.spmd.reshards.candidate_plans import (
     is_even,
     local_part,
     plans_of_reshape,
     plans_of_tensors,
-    plans_without_sums,
 )
 from sdy.passes.spmd.reshards.collective_cost import local_elements
 from sdy.passes.spmd.reshards.exchange_cost import elements_exchanged
@@ -66,12 +66,16 @@ from sdy.passes.spmd.reshards.reshard_cost import (
     iterations_of_operand,
 )
 from sdy.sharding import DimSharding, TensorSharding, equivalent
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.padding import PadOp
-from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 _WORK = 1000
 """The products of elements that a device adds up in about the time in which it receives an element."""
+
+_CONTRACTIONS = (ConvolutionOp, DotGeneralOp, DotOp)
+"""Operations whose layout has most to do with where the work is done."""
 
 
 def cheapest_operation(
@@ -97,9 +101,10 @@ def cheapest_operation(
         plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
     if same_devices:
         has_elements = 0 not in (tensors.sizes[0], tensors.sizes[-1])
-        plans += plans_of_tensors(tensors, mesh_name, mesh, isinstance(op, SliceOp | PadOp) and has_elements)
-        if isinstance(op, ScatterOp):
-            plans += plans_without_sums(tensors, mesh_name, mesh)
+        permutes = isinstance(op, SliceOp | PadOp) and has_elements
+        candidates = () if isinstance(op, _CONTRACTIONS) else plans_of_tensors(tensors, mesh_name, mesh, permutes)
+        most = _bytes_held(op, tensors, plan, mesh) if rule.reduction or rule.need_replication else math.inf
+        plans += (each for each in candidates if _bytes_held(op, tensors, each, mesh) <= most)
     if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
         plans.append(summed)
     alternatives = tuple(dict.fromkeys(plans))
@@ -162,6 +167,15 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh)
     return _received_in_reshards(op, shardings) + iterations(op) * (summed + work)
 
 
+def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> int:
+    """Return the bytes that a device holds of all tensors of `op`, one that is resharded in both layouts."""
+    return sum(
+        local_bytes(value.type, sharding, mesh)
+        for value, old, new in zip((*op.operands, *op.results), tensors.shardings, plan.shardings, strict=True)
+        for sharding in dict.fromkeys((old, new or old))
+    )
+
+
 def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | None]) -> float:
     """Return the bytes that all devices receive in reshards around `op`, over all iterations of the loops around it.
 
@@ -197,10 +211,10 @@ def _widest(op: Operation) -> int:
 
 
 def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, plan: OperationShardings, mesh: Mesh) -> float:
-    """Return the bytes that all devices receive in the all-reduce; half as many where a reduce-scatter is enough."""
+    """Return the bytes that all devices receive in the all-reduce, or in a reduce-scatter where users want a part."""
     sizes, wanted = shape(result.type), get_sharding(result)
     local = local_elements(sharding.dim_axes, sizes, mesh) if sharding else math.prod(sizes)
     needed = local_elements(wanted.dim_axes, sizes, mesh) if wanted else math.prod(sizes)
     parts = total_size(plan.reduction_axes, mesh)
-    received = (1 if needed * parts <= local else 2) * local * mesh.size * (parts - 1) / parts
-    return received * element_bytes(result.type)
+    received = (parts - 1) * min(2 * local / parts, max(needed, local / parts))
+    return received * mesh.size * element_bytes(result.type)

@@ -1,0 +1,84 @@
+"""Operations that select or order elements: the numbers of the whole, and no more received than with `jax.jit`.
+
+Most cases have dimensions that their axes do not divide, down to size 1, where one device has all of it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import Mesh
+
+from dearer.case import MESHES, Array, Case, Draft, Layout, mesh_of
+from dearer.measure import measure
+from small_scope.choices import Choices
+
+Function = Callable[..., Any]
+
+
+class _GivenLayouts(Draft):
+    """A program whose layouts of operands, then of results, are given."""
+
+    def __init__(self, mesh: Mesh, given: Sequence[Layout]):
+        super().__init__(Choices(lambda count: 0), mesh)
+        self._given = iter(given)
+
+    def layout(self, rank: int) -> Layout:
+        return next(self._given)
+
+
+def case(mesh: str, function: Function, operands: Sequence[str], results: Sequence[str]) -> Case:
+    """Return the program of `function` on operands such as "int32[9/x.y, 4]", with results such as "[4, 9/x]"."""
+    parsed = [_parsed(text) for text in (*operands, *results)]
+    draft = _GivenLayouts(mesh_of(MESHES[mesh]), [layout for _, _, layout in parsed])
+    for dtype, shape, _ in parsed[: len(operands)]:
+        draft.operand(shape, dtype, _indices(shape) if dtype == "int32" else None)
+    return draft.case("", function)
+
+
+def _parsed(text: str) -> tuple[str, tuple[int, ...], Layout]:
+    dtype, dims = text.rstrip("]").split("[")
+    split = [dim.partition("/") for dim in dims.split(", ")] if dims else []
+    return (
+        dtype,
+        tuple(int(size) for size, *_ in split),
+        tuple(tuple(axes.split(".")) if axes else () for *_, axes in split),
+    )
+
+
+def _indices(shape: Sequence[int]) -> Array:
+    """Return indices in no order, some of them several times, some negative or too large."""
+    return (np.arange(math.prod(shape)) * 7 % 31 % 12 - 2).reshape(shape)
+
+
+def top_k(k: int, chosen: slice = slice(None)) -> Function:
+    def largest(x: jax.Array) -> tuple[jax.Array, ...]:
+        return lax.top_k(x, k)[chosen]
+
+    return largest
+
+
+def take(dim: int) -> Function:
+    def taken_from(x: jax.Array, indices: jax.Array) -> jax.Array:
+        return jnp.take(x, indices, axis=dim, mode="clip")
+
+    return taken_from
+
+
+CASES: dict[str, tuple[str, Function, list[str], list[str]]] = {
+    "top_k of uneven rows": ("2x4", top_k(4, slice(1)), ["bfloat16[3, 5]"], ["[3/y, 4]"]),
+    "top_k whose results differ": ("2x4", top_k(5), ["float32[3/x.y, 8]"], ["[3/y, 5]", "[3, 5/x]"]),
+    "top_k of one row": ("2x2x2", top_k(2, slice(1)), ["bfloat16[4/y.x.z, 1, 2]"], ["[4, 1/x, 2/z.y]"]),
+    "take that keeps rows split": ("8", take(1), ["float32[8/x, 6]", "int32[1/x, 8]"], ["[8, 1, 8/x]"]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_operation_on_parts_of_any_size(name: str):
+    measured = measure(case(*CASES[name]))
+    assert not measured.problem, measured.why
