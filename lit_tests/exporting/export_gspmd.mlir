@@ -80,7 +80,7 @@ func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{has no form in GSPMD: sdy-sink-data-flow-edges is to be run before}}
+  // expected-error@+1 {{has no equivalent in GSPMD; run sdy-sink-data-flow-edges first}}
   %0 = sdy.data_flow_edge %arg0 : tensor<8xf32>
   return %0 : tensor<8xf32>
 }

@@ -7,7 +7,7 @@
 // CHECK-SAME: %arg1: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"axis_1", "axis_0"}, {}]>}
 // CHECK-SAME: %arg2: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}
 // CHECK-SAME: -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"axis_0"}, {"axis_1"}]>})
-// expected-remark@+1 {{they are brought onto the mesh <["axis_0"=2, "axis_1"=4]>}}
+// expected-remark@+1 {{are imported onto the mesh <["axis_0"=2, "axis_1"=4]>}}
 module attributes {mhlo.num_partitions = 8 : i32} {
   func.func @main(%arg0: tensor<8x16xf32> {mhlo.sharding = "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"},
                   %arg1: tensor<8x16xf32> {mhlo.sharding = "{devices=[8,1]<=[2,4]T(1,0)}"},
@@ -50,7 +50,7 @@ module {
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: #sdy.sharding<@mesh, [{"axis_0"}, {"axis_1"}]>
 // CHECK-SAME: #sdy.sharding<@mesh_0, [{"axis_0"}, {"axis_1"}]>
-// expected-remark@+1 {{they are brought onto the mesh}}
+// expected-remark@+1 {{are imported onto the mesh}}
 module {
   func.func @main(%arg0: tensor<6x6xf32> {mhlo.sharding = "{devices=[2,3]<=[6]}"},
                   %arg1: tensor<6x6xf32> {mhlo.sharding = "{devices=[3,2]<=[6]}"}) {
@@ -64,7 +64,7 @@ module {
 // CHECK: sdy.mesh @given = <["x"=8]>
 // CHECK-NEXT: func.func @on_given_mesh
 // CHECK-SAME: #sdy.sharding<@given, [{"x":(2)4}]>
-// expected-remark@+1 {{they are brought onto the mesh <["x"=8]>}}
+// expected-remark@+1 {{are imported onto the mesh <["x"=8]>}}
 module {
   sdy.mesh @given = <["x"=8]>
   func.func @on_given_mesh(%arg0: tensor<8xf32> {mhlo.sharding = "{devices=[4,2]<=[2,4]T(1,0) last_tile_dim_replicate}"}) {
@@ -82,7 +82,7 @@ module {
 // CHECK-NEXT: } : (tensor<8x16xf32>) -> tensor<4x16xf32>
 // CHECK-NEXT: return %0
 // CHECK-NOT: @body
-// expected-remark@+1 {{they are brought onto the mesh}}
+// expected-remark@+1 {{are imported onto the mesh}}
 module {
   func.func @main(%arg0: tensor<8x16xf32>) -> tensor<4x16xf32> {
     %0 = stablehlo.custom_call @Sharding(%arg0) {backend_config = "unspecified_dims=[0,1]", mhlo.sharding = "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"} : (tensor<8x16xf32>) -> tensor<8x16xf32>
@@ -226,7 +226,7 @@ module attributes {mhlo.num_partitions = 8 : i32} {
 
 // -----
 
-// expected-remark@+1 {{they are brought onto the mesh}}
+// expected-remark@+1 {{are imported onto the mesh}}
 module {
   // expected-error@+1 {{'mhlo.sharding' is not one of 'tensor<6xf32>': tiles have 2 dimensions, and the tensor has 1}}
   func.func @main(%arg0: tensor<6xf32> {mhlo.sharding = "{devices=[2,3]<=[6]}"}) {
@@ -236,9 +236,9 @@ module {
 
 // -----
 
-// expected-remark@+1 {{they are brought onto the mesh}}
+// expected-remark@+1 {{are imported onto the mesh}}
 module {
-  // expected-warning@+1 {{24 bytes are {manual}, which is a layout in a manual part alone: none is asked for}}
+  // expected-warning@+1 {{24 bytes have the sharding {manual} outside of a manual region; it is ignored}}
   func.func @main(%arg0: tensor<6xf32> {mhlo.sharding = "{manual}"}) {
     return
   }
@@ -246,7 +246,7 @@ module {
 
 // -----
 
-// expected-remark@+1 {{they are brought onto the mesh}}
+// expected-remark@+1 {{are imported onto the mesh}}
 module {
   func.func @main(%arg0: tensor<8xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> tensor<4xf32> {
     %0 = stablehlo.custom_call @SPMDFullToShardShape(%arg0) {mhlo.sharding = "{manual}"} : (tensor<8xf32>) -> tensor<4xf32>
@@ -257,7 +257,7 @@ module {
 
 // -----
 
-// expected-remark@+1 {{they are brought onto the mesh}}
+// expected-remark@+1 {{are imported onto the mesh}}
 module {
   func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<8xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> tensor<8xf32> {
     // expected-error@+1 {{a device has 'tensor<4xf32>' of 'tensor<8xf32>', and of the sharding that its operand has it would have 8: a custom call @Sharding before it says which parts it has}}

@@ -11,7 +11,7 @@ from sdy.sharding import DimSharding, TensorSharding
 
 
 class CloseShardingsPass(AnalysisPreservingPass):
-    """Close all dimensions, since propagation is over, and forget the replicated axes that guided it.
+    """Close all dimensions after propagation, and remove explicitly replicated axes, which only guide propagation.
 
     Before::
 

@@ -1,4 +1,4 @@
-"""`sdy-constant-or-scalar-merger`: constants that ended up with the same sharding are one again."""
+"""`sdy-constant-or-scalar-merger`: merge equal constants with equal shardings."""
 
 from collections.abc import Hashable
 
@@ -16,9 +16,9 @@ from sdy.stablehlo.broadcast import BroadcastInDimOp
 
 
 class ConstantOrScalarMergerPass(AnalysisPreservingPass):
-    """Merge equal constants, and equal broadcasts of one scalar, within a region where their attributes agree.
+    """Merge equal constants, and equal broadcasts of one scalar, within a region if their attributes are equal.
 
-    A `stablehlo.constant` may be merged with an equal `sdy.constant`: the first of them stays.
+    A `stablehlo.constant` may be merged with an equal `sdy.constant`: the first of them is kept.
 
     Before::
 
@@ -31,7 +31,8 @@ class ConstantOrScalarMergerPass(AnalysisPreservingPass):
         %0 = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<1.0> : tensor<8xf32>
         %1 = stablehlo.add %0, %0 : tensor<8xf32>
 
-    This takes back what `sdy-constant-or-scalar-splitter` did where propagation made no use of it.
+    The pass merges the copies that `sdy-constant-or-scalar-splitter` created, unless propagation sharded them
+    differently.
     """
 
     name = "sdy-constant-or-scalar-merger"
@@ -41,25 +42,25 @@ class ConstantOrScalarMergerPass(AnalysisPreservingPass):
         constants = operations_of(op, ConstantOp, *other_classes)
         broadcasts = [broadcast for broadcast in operations_of(op, BroadcastInDimOp) if is_scalar(broadcast.operand)]
         first_of: dict[Hashable, Operation] = {}
-        first_of_same: dict[Hashable, Operation] = {}
+        first_of_identical: dict[Hashable, Operation] = {}
         for operation in (*constants, *broadcasts):
-            # To hash attributes takes long, and most that are equal are the same.
-            same = _same(operation)
-            first = first_of_same.get(same)
+            # Hashing attributes is slow, and most equal attributes are the same object.
+            identity_key = _identity_key(operation)
+            first = first_of_identical.get(identity_key)
             if first is None:
-                first = first_of_same[same] = first_of.setdefault(_equal(operation), operation)
+                first = first_of_identical[identity_key] = first_of.setdefault(_equality_key(operation), operation)
             if first is not operation:
                 replace(operation, first.results)
 
 
-def _same(operation: Operation) -> Hashable:
-    """What two operations that are surely one have in common, as addresses."""
+def _identity_key(operation: Operation) -> Hashable:
+    """Return a key of object ids: operations with the same key are equal."""
     properties, attributes = operation.properties, operation.attributes
     objects = (operation.parent_region(), type_of(operation.results[0]), *properties.values(), *attributes.values())
     return *properties, *attributes, *map(id, operands_of(operation)), *map(id, objects)
 
 
-def _equal(operation: Operation) -> Hashable:
-    """What two operations that may be one have in common."""
+def _equality_key(operation: Operation) -> Hashable:
+    """Return a key that equal operations in the same region share."""
     attributes = frozenset({**operation.properties, **operation.attributes}.items())
     return operation.parent_region(), tuple(operation.operands), tuple(operation.result_types), attributes

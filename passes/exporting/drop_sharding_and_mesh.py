@@ -1,4 +1,4 @@
-"""`sdy-drop-sharding-and-mesh`: leave no trace of shardings or meshes."""
+"""`sdy-drop-sharding-and-mesh`: remove all shardings and meshes."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp

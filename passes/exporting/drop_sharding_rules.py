@@ -1,4 +1,4 @@
-"""`sdy-drop-sharding-rules`: drop the sharding rules that can be made again."""
+"""`sdy-drop-sharding-rules`: remove sharding rules that can be rebuilt."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -9,7 +9,7 @@ from sdy.ir.walking import operations
 
 
 class DropShardingRulesPass(AnalysisPreservingPass):
-    """Drop the sharding rule of each operation, unless it is a custom rule, which a person wrote.
+    """Remove the sharding rule of each operation, unless it is a custom rule, which the user wrote.
 
     Before::
 

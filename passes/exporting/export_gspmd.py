@@ -1,4 +1,4 @@
-"""`sdy-export-gspmd`: shardings of SDY become those of GSPMD, for tools that know no others."""
+"""`sdy-export-gspmd`: convert SDY shardings to GSPMD shardings (`mhlo.sharding`)."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i32
@@ -37,7 +37,7 @@ from sdy.stablehlo import constants
 
 
 class ExportGspmdPass(AnalysisPreservingPass):
-    """Say what SDY says in `mhlo.sharding`, and in custom calls that XLA's partitioner before Shardy knows.
+    """Convert SDY shardings and operations to `mhlo.sharding` and to the custom calls of XLA's GSPMD partitioner.
 
     Before::
 
@@ -52,17 +52,19 @@ class ExportGspmdPass(AnalysisPreservingPass):
             mhlo.sharding = "{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}"}
             : (tensor<8x16xf32>) -> tensor<8x16xf32>
 
-    A manual computation becomes what it computes, between `SPMDFullToShardShape` and `SPMDShardToFullShape`; a group a
-    custom call with `shard_as`; what reshards, a custom call `Sharding`. Meshes, priorities, sharding rules and whether
-    an argument or a result is open have no form in GSPMD and are dropped. Raises DiagnosticError where data-flow edges
-    are left, and for partial results that are no sums.
+    A manual computation is inlined between `SPMDFullToShardShape` and `SPMDShardToFullShape`. A sharding group becomes
+    a custom call with `shard_as`; constraints, reshards and collectives become custom calls `Sharding`. Meshes,
+    priorities, sharding rules and open dimensions of arguments and results have no equivalent in GSPMD and are dropped.
+
+    Raises:
+        DiagnosticError: The module has data-flow edges, or partial results of a reduction other than a sum.
     """
 
     name = "sdy-export-gspmd"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for edge in operations_of(op, DataFlowEdgeOp):
-            raise error(edge, "has no form in GSPMD: sdy-sink-data-flow-edges is to be run before")
+            raise error(edge, "has no equivalent in GSPMD; run sdy-sink-data-flow-edges first")
         ExportNamedComputationsPass().apply(ctx, op)
         DropShardingRulesPass().apply(ctx, op)
         _set_device_count(op)
@@ -86,9 +88,9 @@ def _export(op: Operation, exported: ExportedShardings) -> None:
         case FuncOp():
             _export_function(op, exported)
         case ShardingConstraintOp() | ReshardOp():
-            _put(exported.constraint(op.input, op.sharding.data, op), op)
+            _replace(op, exported.constraint(op.input, op.sharding.data, op))
         case CollectiveOp():
-            _put(exported.constraint(op.tensor, op.out_sharding.data, op), op)
+            _replace(op, exported.constraint(op.tensor, op.out_sharding.data, op))
         case ShardingGroupOp():
             text = hlo_sharding_text(HloSharding("unknown", group=ShardGroup(op.group_id.value.data)))
             call = custom_call(SHARDING_CALL, op.input, op.input.type, text, has_side_effect=True)
@@ -100,7 +102,7 @@ def _export(op: Operation, exported: ExportedShardings) -> None:
         case ConstantOp():
             constant = constants.ConstantOp.create(properties={"value": op.value}, result_types=op.result_types)
             constant.attributes = op.attributes.copy()
-            _put(constant, op)
+            _replace(op, constant)
             _export_results(constant, exported)
         case ManualComputationOp():
             pass
@@ -108,22 +110,21 @@ def _export(op: Operation, exported: ExportedShardings) -> None:
             _export_results(op, exported)
 
 
-def _put(new: Operation, op: Operation) -> None:
-    """Let `new` take the place of `op`."""
+def _replace(op: Operation, new: Operation) -> None:
     new.location = op.location
     replace(op, new)
 
 
 def _export_function(function: FuncOp, exported: ExportedShardings) -> None:
-    for name, given in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
-        if given is not None:
+    for name, attributes in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
+        if attributes is not None:
             entries: list[DictionaryAttr] = []
-            for entry in given:
-                changed = dict(entry.data)
-                sharding = changed.pop(SHARDING, None)
+            for entry in attributes:
+                new_entry = dict(entry.data)
+                sharding = new_entry.pop(SHARDING, None)
                 if isinstance(sharding, TensorShardingAttr):
-                    changed[HLO_SHARDING] = StringAttr(exported.text(sharding.data, function))
-                entries.append(DictionaryAttr(changed))
+                    new_entry[HLO_SHARDING] = StringAttr(exported.text(sharding.data, function))
+                entries.append(DictionaryAttr(new_entry))
             function.properties[name] = ArrayAttr(entries)
 
 
@@ -133,12 +134,12 @@ def _export_results(op: Operation, exported: ExportedShardings) -> None:
     texts: list[str] = []
     if shardings:
         texts = [exported.text(sharding, op) for sharding in shardings]
-    elif (around := exported.manual_part(op)) is not None and _has_to_be_told(op, around, exported):
-        texts = [exported.text_inside(type_, around) for type_ in op.result_types]
+    elif (computation := exported.manual_part(op)) is not None and _needs_manual_sharding(op, computation, exported):
+        texts = [exported.text_inside(type_, computation) for type_ in op.result_types]
     if texts:
         op.attributes[HLO_SHARDING] = StringAttr(texts[0] if len(texts) == 1 else f"{{{', '.join(texts)}}}")
 
 
-def _has_to_be_told(op: Operation, around: ManualComputationOp, exported: ExportedShardings) -> bool:
-    """Whether GSPMD is to be told that `op` is manual, and cannot find better axes for it where some are not."""
-    return exported.is_all_manual(around) or not op.operands or all(rank(type_) == 0 for type_ in op.result_types)
+def _needs_manual_sharding(op: Operation, computation: ManualComputationOp, exported: ExportedShardings) -> bool:
+    """Return whether `op` gets an explicit manual sharding, rather than one that GSPMD propagates along free axes."""
+    return exported.is_all_manual(computation) or not op.operands or all(rank(type_) == 0 for type_ in op.result_types)

@@ -1,4 +1,4 @@
-"""`sdy-export-named-computations`: a named computation becomes a function and a call of it."""
+"""`sdy-export-named-computations`: outline each named computation as a function."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -18,7 +18,7 @@ from sdy.passes.common.symbols import Symbols
 
 
 class ExportNamedComputationsPass(AnalysisPreservingPass):
-    """Move the body of each named computation to a private function, at the end of the module, and call that.
+    """Move the body of each named computation to a private function at the end of the module, and call the function.
 
     Before::
 
@@ -37,7 +37,8 @@ class ExportNamedComputationsPass(AnalysisPreservingPass):
           return %0 : tensor<8xf32>
         }
 
-    Shardings on the computation's data-flow edges become those of the arguments and of the call; the edges go away.
+    The shardings of the computation's data-flow edges become those of the arguments and of the call; the pass removes
+    the edges.
     """
 
     name = "sdy-export-named-computations"
@@ -49,10 +50,10 @@ class ExportNamedComputationsPass(AnalysisPreservingPass):
 
 
 def _export(computation: NamedComputationOp, symbols: Symbols) -> CallOp:
-    """The call that takes the place of `computation`."""
+    """Replace `computation` by a call, and return the call."""
     arguments, results = computation.body.block.args, computation.results
-    in_shardings = edge_shardings(arguments) or _given(computation.in_shardings)
-    out_shardings = edge_shardings(results) or _given(computation.out_shardings)
+    in_shardings = edge_shardings(arguments) or _own_shardings(computation.in_shardings)
+    out_shardings = edge_shardings(results) or _own_shardings(computation.out_shardings)
     remove_edges(arguments)
     remove_edges(results)
     function = _function(computation, in_shardings)
@@ -65,12 +66,12 @@ def _export(computation: NamedComputationOp, symbols: Symbols) -> CallOp:
     return call
 
 
-def _given(shardings: TensorShardingPerValueAttr | None) -> Shardings | None:
+def _own_shardings(shardings: TensorShardingPerValueAttr | None) -> Shardings | None:
     return shardings.data if shardings is not None else None
 
 
 def _function(computation: NamedComputationOp, in_shardings: Shardings | None) -> FuncOp:
-    """The body of `computation`, moved to a function."""
+    """Move the body of `computation` to a new function."""
     name = computation.computation_name.data
     types = ([argument.type for argument in computation.body.block.args], computation.result_types)
     function = FuncOp(name, types, move_body(computation.body, ReturnOp), visibility="private")

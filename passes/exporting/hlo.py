@@ -1,8 +1,8 @@
-"""HLO, XLA's own form of a program, of a module without SDY.
+"""Conversion to HLO, for modules without the SDY dialect.
 
-XLA's partitioner takes each operation of the HLO for what one device does already, so that what is run is what the
-module says. How many devices there are, the HLO itself only says as text: whoever compiles it tells XLA, as the number
-of partitions, with `use_spmd_partitioning`.
+All operations of a partitioned module are marked manual, so XLA's partitioner leaves them unchanged. Only the text form
+of HLO states the number of devices: to compile the HLO, pass it to XLA as the number of partitions, with
+`use_spmd_partitioning`.
 """
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
@@ -21,17 +21,24 @@ _SDY = "sdy"
 
 
 def to_hlo_proto(module: ModuleOp) -> bytes:
-    """The HLO of `module` as XLA's tools take it, a serialized `HloModuleProto`, with its locations.
+    """Convert `module` to HLO.
 
-    `module` is a partitioned program after `sdy-plain`, which each device runs as it is; or one whose shardings are
-    those of GSPMD, after `sdy-export-gspmd`, which XLA partitions. Raises DiagnosticError where there is SDY in it
-    still, and where the installed jaxlib makes no HLO of it.
+    Args:
+        module: A per-device program after `sdy-plain`, or a program with GSPMD shardings after `sdy-export-gspmd`,
+            which XLA partitions.
+
+    Returns:
+        The serialized `HloModuleProto`, with source locations.
+
+    Raises:
+        DiagnosticError: `module` has operations or attributes of the SDY dialect, or the installed jaxlib cannot
+            convert it.
     """
     return hlo_of(_for_xla(module), "proto")
 
 
 def to_hlo_text(module: ModuleOp) -> str:
-    """The HLO of `module` as text, which says too how many partitions there are; see `to_hlo_proto`."""
+    """Convert `module` to HLO text, which also states the number of partitions; see `to_hlo_proto`."""
     return hlo_of(_for_xla(module), "text").decode()
 
 
@@ -41,7 +48,7 @@ def _for_xla(module: ModuleOp) -> str:
     for op in operations(module):
         names = {*op.attributes, *(attribute_names(op) if isinstance(op, FuncOp) else ())}
         if op.dialect_name() == _SDY or any(name.startswith(f"{_SDY}.") for name in names):
-            raise op_error(op, "is or has what HLO has no words for: 'sdy-plain' takes SDY out")
+            raise op_error(op, "belongs to the SDY dialect or has its attributes; run 'sdy-plain' first")
         has_shardings |= HLO_SHARDING in names
     if not has_shardings:
         module = clone(module)
@@ -50,7 +57,7 @@ def _for_xla(module: ModuleOp) -> str:
 
 
 def _mark_as_manual(module: ModuleOp) -> None:
-    """Say of each operation, argument and result that it is for one device already."""
+    """Give each operation, argument and result the GSPMD sharding `{manual}`."""
     for op in operations(module):
         if op.results and not isinstance(op, ModuleOp):
             op.attributes[HLO_SHARDING] = _MANUAL
@@ -59,6 +66,6 @@ def _mark_as_manual(module: ModuleOp) -> None:
             op.res_attrs = _marked(op.res_attrs, len(op.function_type.outputs))
 
 
-def _marked(given: ArrayAttr[DictionaryAttr] | None, count: int) -> ArrayAttr[DictionaryAttr]:
-    entries = given or (DictionaryAttr({}),) * count
+def _marked(attributes: ArrayAttr[DictionaryAttr] | None, count: int) -> ArrayAttr[DictionaryAttr]:
+    entries = attributes or (DictionaryAttr({}),) * count
     return ArrayAttr([DictionaryAttr({**entry.data, HLO_SHARDING: _MANUAL}) for entry in entries])

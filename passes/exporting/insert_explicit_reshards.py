@@ -1,4 +1,4 @@
-"""`sdy-insert-explicit-reshards`: where two shardings disagree, a reshard stands between them."""
+"""`sdy-insert-explicit-reshards`: insert reshards between incompatible shardings."""
 
 from dataclasses import dataclass
 
@@ -33,10 +33,10 @@ from sdy.stablehlo.shape import ConcatenateOp
 
 @dataclass(frozen=True)
 class InsertExplicitReshardsPass(AnalysisPreservingPass):
-    """Insert reshards so that each operation has operands and results whose shardings go together.
+    """Insert reshards so that the shardings of each operation's operands and results are compatible.
 
-    An operation's tensors go together when they split each of its factors over the same axes, and no axis splits two
-    factors. Splitting a factor that is summed over leaves partial results, which an all-reduce is inserted to combine.
+    Shardings are compatible if they shard each factor of the operation along the same axes, and no axis shards two
+    factors. If a reduction factor is sharded, the results are partial sums, which an inserted all-reduce combines.
 
     Before::
 
@@ -51,17 +51,20 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
         %1 = stablehlo.dot %lhs, %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
         %2 = sdy.all_reduce {"y"} %1 out_sharding=<@mesh, [{"x"}, {}]>
 
-    Without `enable_full_version` this is done for a few kinds of operations only, for others what is unreduced is made
-    explicit, and the result of a dot product is resharded where that is cheaper than to reshard its operands.
+    Without `enable_full_version`, only a few kinds of operations get all of their reshards. For others the pass inserts
+    the reductions of unreduced axes, and reshards the result of a dot product if that is cheaper than to reshard its
+    operands.
 
-    The shardings with which operations run are those of Shardy, or with `least_communication` others where less is sent
-    with them. Operations with custom rules, which are left alone otherwise, are then split along what passes through
-    them, and whole along what does not, with a warning.
+    The compatible shardings are Shardy's, or with `least_communication` others that send less. Operations with custom
+    rules are otherwise not resharded; with `least_communication` they are sharded along their pass-through factors and
+    replicated along the others, with a warning.
     """
 
     name = "sdy-insert-explicit-reshards"
     enable_full_version: bool = False
+    """Insert all reshards, for all operations."""
     least_communication: bool = False
+    """Choose compatible shardings that minimize communication, rather than Shardy's."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
@@ -70,7 +73,7 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
         special = any(sharding.unreduced or is_on_one_device(sharding, op) for sharding in shardings_in(op))
         for function in functions(op):
             refuse_single_device(function)
-            # What is inserted around an operation is in order already, and is not to be visited.
+            # Collect the operations first: inserted operations need no visit.
             if self.enable_full_version or special:
                 visited = operations_inside_out(function)[:-1]
             else:
@@ -87,13 +90,14 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
 
 
 _NEVER_LEFT_ALONE = (func.CallOp, ConcatenateOp, DotOp, DotGeneralOp, UnregisteredOp)
-"""What may get reshards without the full version, unreduced axes or single devices."""
+"""Operations that may get reshards in a module without unreduced axes or single-device shardings, even without
+`enable_full_version`."""
 
 
 def _always_in_full(op: Operation) -> bool:
-    """Whether `op` gets all its reshards even without the full version."""
+    """Return whether `op` gets all of its reshards even without `enable_full_version`."""
     if op.__class__ is func.CallOp:
-        # Calls of one function with other shardings would otherwise need copies of it.
+        # Calls of one function with different shardings would otherwise need copies of it.
         return True
     if op.__class__ is ConcatenateOp:
         return any(get_sharding(operand) != get_sharding(op.results[0]) for operand in op.operands)
@@ -114,22 +118,22 @@ def _visit(
         _visit_call(op, symbols, in_full)
     elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
         replace(op, (op.input,))
-    elif not isinstance(op, CollectiveOp):  # which is there to do so
+    elif not isinstance(op, CollectiveOp):  # a collective is itself a reshard
         reshard_around(op, in_full, least_communication, compatible, manual_axes)
 
 
 def _visit_data_flow(op: Operation, flow: ShardableDataFlow, in_full: bool, least_communication: bool) -> None:
-    """Reshard the sources of each edge to what the owner of the edge has.
+    """Reshard the sources of each data-flow edge to the sharding of the edge's owner.
 
-    Where a value is defined, or with `least_communication` where it is used: a branch may give what was there before
-    it, and only where it is taken that has to be resharded.
+    The reshard is inserted at the definition of a value, or with `least_communication` at its use: if a branch returns
+    a value from outside, only the branch then needs the reshard.
     """
     owners = [*flow.result_edge_owners(op), *flow.block_argument_edge_owners(op)]
     shardings = [*flow.result_edge_owner_shardings(op), *flow.block_argument_edge_owner_shardings(op)]
     for owner, sharding in zip(owners, shardings, strict=True):
         if sharding is not None:
-            seen_from = flow.outside_sharding if isinstance(owner, BlockArgument) else flow.inside_sharding
-            sharding = seen_from(op, owner, sharding)
+            to_source_side = flow.outside_sharding if isinstance(owner, BlockArgument) else flow.inside_sharding
+            sharding = to_source_side(op, owner, sharding)
         for source in flow.edge_sources(op, owner):
             at = InsertPoint.before(source.operation) if least_communication else after_value(used_value(source))
             _reshard_use(source, sharding, at, in_full)
@@ -139,20 +143,20 @@ def _visit_call(call: func.CallOp, symbols: Symbols, in_full: bool) -> None:
     """Reshard the operands to the shardings of the function's arguments."""
     targets = function_argument_shardings(callee(call, symbols))
     if targets is None:
-        given = [get_sharding(operand) for operand in call.operands]
-        over_devices = [sharding for sharding in given if sharding and not mesh_of(sharding, call).is_maximal]
-        if not over_devices:
+        shardings = [get_sharding(operand) for operand in call.operands]
+        partitioned = [sharding for sharding in shardings if sharding and not mesh_of(sharding, call).is_maximal]
+        if not partitioned:
             return
-        mesh = over_devices[0].mesh
+        mesh = partitioned[0].mesh
         targets = tuple(TensorSharding.replicated_closed(mesh, rank(operand.type)) for operand in call.operands)
     for index, target in enumerate(targets):
         _reshard_use(Use(call, index), target, after_value(call.operands[index]), in_full)
 
 
 def _reshard_use(use: Use, target: TensorSharding | None, at: InsertPoint, in_full: bool) -> None:
-    """Bring the used value to `target`, None being the whole tensor on each device.
+    """Reshard the used value to `target`; None is the replicated sharding.
 
-    Without `in_full`, only as far as unreduced axes are concerned.
+    Without `in_full`, only unreduced axes are reduced.
     """
     combine_for_use(use, target, at)
     if unreduce_for_use(use, target, at) or not in_full:

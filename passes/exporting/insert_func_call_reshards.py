@@ -1,4 +1,4 @@
-"""`sdy-insert-func-call-reshards`: a call has the result shardings of the function that it calls."""
+"""`sdy-insert-func-call-reshards`: reshard the results of calls from the shardings of the called function."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -14,7 +14,7 @@ from sdy.sharding import TensorSharding, equivalent
 
 
 class InsertFuncCallReshardsPass(AnalysisPreservingPass):
-    """Give each call the result shardings of the function it calls, and reshard the results to what the call had.
+    """Give each call the result shardings of its function, and reshard its results to the call's own shardings.
 
     Before::
 
@@ -36,14 +36,14 @@ class InsertFuncCallReshardsPass(AnalysisPreservingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
         for call in tuple(calls_in(op)):
-            computed = function_result_shardings(callee(call, symbols))
-            expected = [get_sharding(result) for result in call.results]
-            if computed is None:
+            sources = function_result_shardings(callee(call, symbols))
+            targets = [get_sharding(result) for result in call.results]
+            if sources is None:
                 if not has_result_shardings(call):
                     continue
-                computed = [TensorSharding.replicated_closed(given.mesh, given.rank) for given in expected if given]
-            for result, source, target in zip(call.results, computed, expected, strict=True):
+                sources = [TensorSharding.replicated_closed(target.mesh, target.rank) for target in targets if target]
+            for result, source, target in zip(call.results, sources, targets, strict=True):
                 if not equivalent(source, target):
                     target = target or TensorSharding.replicated_closed(source.mesh, source.rank)
                     insert_for_other_uses(result, ReshardOp(result, target), InsertPoint.after(call))
-            set_result_shardings(call, computed)
+            set_result_shardings(call, sources)

@@ -1,4 +1,4 @@
-"""`sdy-propagate-to-func-results`: the result of a function is sharded as the value that it returns."""
+"""`sdy-propagate-to-func-results`: copy the shardings of returned values to function results."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -10,7 +10,7 @@ from sdy.passes.common.call_graph import functions, main_function
 
 
 class PropagateToFuncResultsPass(AnalysisPreservingPass):
-    """Copy the shardings of returned values to the results of every function but the main one.
+    """Copy the shardings of returned values to the results of every function other than the main function.
 
     Before::
 
@@ -23,8 +23,11 @@ class PropagateToFuncResultsPass(AnalysisPreservingPass):
             -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
           return %arg0 : tensor<8xf32>
 
-    A result whose value has no sharding loses its own. The main function's result shardings are the user's, and stay.
-    Raises DiagnosticError if the module has several functions and none is `@main`.
+    A result whose value has no sharding loses its own. The result shardings of the main function are the user's and are
+    kept.
+
+    Raises:
+        DiagnosticError: The module has several functions and none is `@main`.
     """
 
     name = "sdy-propagate-to-func-results"

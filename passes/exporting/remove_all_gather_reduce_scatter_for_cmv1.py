@@ -1,4 +1,4 @@
-"""`sdy-remove-all-gather-reduce-scatter-for-cmv1`: leave the collectives around dot products to XLA."""
+"""`sdy-remove-all-gather-reduce-scatter-for-cmv1`: remove the collectives around dot products that XLA inserts."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -12,7 +12,7 @@ from sdy.stablehlo.dot import DotGeneralOp, DotOp
 
 
 class RemoveAllGatherReduceScatterForCmv1Pass(ModulePass):
-    """Remove all-gathers right before a dot product, and a reduce-scatter right after one that has none before it.
+    """Remove the all-gathers before a dot product, or, if it has none, the reduce-scatter after it.
 
     Before::
 
@@ -23,9 +23,9 @@ class RemoveAllGatherReduceScatterForCmv1Pass(ModulePass):
 
         %0 = stablehlo.dot %arg0, %arg1 : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
 
-    The first version of XLA's collective matmul (CMv1) wants to insert these itself, so that it can overlap them with
-    the multiplication. Only collectives between which and the dot product nothing else looks are removed, and a
-    reduce-scatter only if the dot product is not declared unreduced.
+    The first version of XLA's collective matmul (CMv1) inserts these collectives itself, to overlap them with the
+    multiplication. An all-gather is removed only if the dot product is its only user; a reduce-scatter only if it is
+    the only user of the dot product, and the dot product has no unreduced axes.
     """
 
     name = "sdy-remove-all-gather-reduce-scatter-for-cmv1"
@@ -37,7 +37,7 @@ class RemoveAllGatherReduceScatterForCmv1Pass(ModulePass):
 
 
 def _remove_all_gathers(dot: DotOp | DotGeneralOp) -> bool:
-    """Remove the all-gathers of operands that only `dot` uses; whether there was one."""
+    """Remove the all-gathers of operands that only `dot` uses, and return whether there were any."""
     gathers = [value.owner for value in dot.operands if isinstance(value.owner, AllGatherOp) and value.has_one_use()]
     for gather in gathers:
         Rewriter.replace_op(gather, (), (gather.operands[0],))
@@ -45,7 +45,7 @@ def _remove_all_gathers(dot: DotOp | DotGeneralOp) -> bool:
 
 
 def _remove_reduce_scatter(dot: DotOp | DotGeneralOp) -> None:
-    """Remove the only user of `dot` if it is a reduce-scatter, whose sharding `dot` then has."""
+    """Remove the only user of `dot` if it is a reduce-scatter, and give its sharding to `dot`."""
     scatter = dot.results[0].get_user_of_unique_use()
     sharding = get_sharding(dot.results[0])
     if isinstance(scatter, ReduceScatterOp) and not (sharding and sharding.unreduced):

@@ -1,4 +1,4 @@
-"""`sdy-remove-propagation-debug-info`: drop the record of where each sharding came from."""
+"""`sdy-remove-propagation-debug-info`: remove the attributes of propagation's debug options."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -27,7 +27,7 @@ _DEBUG_ATTRIBUTES = {
 
 
 class RemovePropagationDebugInfoPass(AnalysisPreservingPass):
-    """Remove the attributes that propagation leaves when asked for the origins and edges of shardings.
+    """Remove the attributes that `debug-sharding-origins` and `debug-propagation-edge-sharding` add.
 
     Before::
 

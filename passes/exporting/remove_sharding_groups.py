@@ -1,4 +1,4 @@
-"""`sdy-remove-sharding-groups`: drop the groups that told propagation which values to shard alike."""
+"""`sdy-remove-sharding-groups`: remove the sharding groups, which only guide propagation."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp

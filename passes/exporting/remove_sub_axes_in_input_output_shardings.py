@@ -1,4 +1,4 @@
-"""`sdy-remove-sub-axes-in-input-output-shardings`: only whole axes where a program meets the world."""
+"""`sdy-remove-sub-axes-in-input-output-shardings`: remove sub-axes from the shardings of inputs and outputs."""
 
 from dataclasses import replace
 from itertools import takewhile
@@ -13,7 +13,7 @@ from sdy.sharding import DimSharding
 
 
 class RemoveSubAxesInInputOutputShardingsPass(AnalysisPreservingPass):
-    """Cut each open dimension of the main function's inputs and outputs at its first sub-axis.
+    """Truncate each open dimension of the main function's inputs and outputs before its first sub-axis.
 
     Before::
 
@@ -23,17 +23,19 @@ class RemoveSubAxesInInputOutputShardingsPass(AnalysisPreservingPass):
 
         func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {"z":(1)2}]>})
 
-    Closed dimensions are what the user asked for, and stay. Raises DiagnosticError if the module has several functions
-    and none is `@main`.
+    Closed dimensions are the user's and are kept.
+
+    Raises:
+        DiagnosticError: The module has several functions and none is `@main`.
     """
 
     name = "sdy-remove-sub-axes-in-input-output-shardings"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        change_input_output_shardings(main_function(op), lambda sharding, _: sharding.map_dims(_cut_at_sub_axis))
+        change_input_output_shardings(main_function(op), lambda sharding, _: sharding.map_dims(_truncate_at_sub_axis))
 
 
-def _cut_at_sub_axis(dim: DimSharding) -> DimSharding:
+def _truncate_at_sub_axis(dim: DimSharding) -> DimSharding:
     if dim.is_closed or all(axis.is_full for axis in dim.axes):
         return dim
     return replace(dim, axes=tuple(takewhile(lambda axis: axis.is_full, dim.axes)))

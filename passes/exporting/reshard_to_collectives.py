@@ -1,4 +1,4 @@
-"""`sdy-reshard-to-collectives`: each reshard becomes the collectives that carry it out."""
+"""`sdy-reshard-to-collectives`: lower reshards to collectives."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,15 +27,15 @@ from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllTo
 from sdy.passes.spmd.reshards.rematerialize import rematerialize
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 
-Made: TypeAlias = dict[tuple[Block | None, SSAValue, TensorSharding], SSAValue]
-"""Values by the block in which they were resharded, what they were resharded from, and their layout."""
+ReshardedValues: TypeAlias = dict[tuple[Block | None, SSAValue, TensorSharding], SSAValue]
+"""Resharded values, by the block of the reshard, the original value, and the target sharding."""
 
 Planner = Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh, bool], tuple[Collective, ...]]
 
 
 @dataclass(frozen=True)
 class ReshardToCollectivesPass(ModulePass):
-    """Replace reshards by all-slices, collective-permutes, all-to-alls and all-gathers, as few as possible.
+    """Replace each reshard by the fewest all-slices, collective-permutes, all-to-alls and all-gathers.
 
     Before::
 
@@ -47,57 +47,61 @@ class ReshardToCollectivesPass(ModulePass):
 
         %0 = sdy.all_gather [{"y"}, {}] %arg0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<16x8xf32>
 
-    Reshards that change nothing are removed, or kept if `keep_redundant_reshards`. A reshard to or from a single
-    device, or between meshes with different axes, is left as it is.
+    Redundant reshards are removed, or kept with `keep_redundant_reshards`. Reshards to or from a single device, and
+    between meshes with different axes, are not lowered.
 
-    The collectives are those of Shardy, or with `least_communication` those of several plans that send the fewest
-    elements. Then a value is rematerialized where its operands are cheaper to reshard: every device makes an iota, and
-    a value that is cast to a wider type is resharded before the cast. A second reshard of a value to a layout uses the
-    result of the first.
+    The collectives are Shardy's, or with `least_communication` the plan that sends the fewest elements. With
+    `least_communication`, a value is also rematerialized if its operands are cheaper to reshard: each device computes
+    its shard of an iota, and a value that is cast to a wider type is resharded before the cast. A second reshard of a
+    value to the same sharding uses the result of the first.
     """
 
     name = "sdy-reshard-to-collectives"
     keep_redundant_reshards: bool = False
+    """Keep reshards between equivalent shardings."""
     least_communication: bool = False
+    """Minimize communication, rather than choose Shardy's collectives."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        made: Made = {}
+        resharded: ReshardedValues = {}
         for reshard in operations_of(op, ReshardOp):
             source = get_sharding(before_barriers(reshard.input))
             if self.keep_redundant_reshards and equivalent(source, reshard.sharding.data):
                 continue
             if self.least_communication:
-                value = _cheapest(reshard, source, made)
+                value = _cheapest(reshard, source, resharded)
             else:
                 value = _by_collectives(reshard, source, plan_collectives)
             if value is not None:
                 Rewriter.replace_op(reshard, (), (value,))
 
 
-def _cheapest(reshard: ReshardOp, source: TensorSharding | None, made: Made) -> SSAValue | None:
-    """Insert what sends the fewest bytes before `reshard` and return its value; None if the reshard has to stay."""
+def _cheapest(reshard: ReshardOp, source: TensorSharding | None, resharded: ReshardedValues) -> SSAValue | None:
+    """Insert the cheapest lowering of `reshard`, and return its value; None if it cannot be lowered."""
     key = (reshard.parent, reshard.input, reshard.sharding.data)
-    if key in made:
-        return made[key]
+    if key in resharded:
+        return resharded[key]
     ends = [sharding for sharding in (source, reshard.sharding.data) if sharding is not None]
     value = None
     if not any(sharding.unreduced or mesh_of(sharding, reshard).is_maximal for sharding in ends):
-        value = rematerialize(reshard, partial(_operand_resharded, reshard, made))
+        value = rematerialize(reshard, partial(_reshard_operand, reshard, resharded))
     value = value or _by_collectives(reshard, source, cheapest_plan)
     if value is not None:
-        made[key] = value
+        resharded[key] = value
     return value
 
 
-def _operand_resharded(before: ReshardOp, made: Made, operand: SSAValue, target: TensorSharding) -> SSAValue:
-    """Return `operand` in the layout `target`, by collectives inserted before the reshard `before`."""
+def _reshard_operand(
+    before: ReshardOp, resharded: ReshardedValues, operand: SSAValue, target: TensorSharding
+) -> SSAValue:
+    """Reshard `operand` to `target` by collectives inserted before the reshard `before`."""
     source = get_sharding(before_barriers(operand))
     if equivalent(source, target):
         return operand
     reshard = ReshardOp(operand, target)
     reshard.location = before.location
     Rewriter.insert_op(reshard, InsertPoint.before(before))
-    value = _cheapest(reshard, source, made)
+    value = _cheapest(reshard, source, resharded)
     if value is None:
         return reshard.result
     Rewriter.erase_op(reshard)
@@ -105,7 +109,10 @@ def _operand_resharded(before: ReshardOp, made: Made, operand: SSAValue, target:
 
 
 def _by_collectives(reshard: ReshardOp, source: TensorSharding | None, plan: Planner) -> SSAValue | None:
-    """The value that collectives make of the one that is resharded; None to or from one device or other axes."""
+    """Insert the planned collectives, and return the resharded value.
+
+    Returns None for reshards to or from a single device, or between meshes with different axes.
+    """
     target = reshard.sharding.data
     source = source or TensorSharding.replicated_open(target.mesh, target.rank)
     source_mesh, target_mesh = mesh_of(source, reshard), mesh_of(target, reshard)

@@ -1,4 +1,4 @@
-"""`sdy-sharding-constraint-to-reshard`: what was a wish for propagation becomes a change of sharding."""
+"""`sdy-sharding-constraint-to-reshard`: replace sharding constraints by reshards."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp

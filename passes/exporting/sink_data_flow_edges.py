@@ -1,4 +1,4 @@
-"""`sdy-sink-data-flow-edges`: the shardings of data-flow edges go back to the values that own the edges."""
+"""`sdy-sink-data-flow-edges`: move the shardings of data-flow edges to their owners, and remove the edges."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from sdy.passes.common.data_flow_edges import edge_of, edge_shardings
 
 @dataclass(frozen=True)
 class SinkDataFlowEdgesPass(AnalysisPreservingPass):
-    """Remove every `sdy.data_flow_edge`, moving its sharding to its input.
+    """Remove every `sdy.data_flow_edge`, and move its sharding to its input.
 
     Before::
 
@@ -41,9 +41,9 @@ class SinkDataFlowEdgesPass(AnalysisPreservingPass):
 
     name = "sdy-sink-data-flow-edges"
     sink_debug_sharding_origins: bool = False
-    """Keep what the edges tell of the origins of their shardings."""
+    """Move the edges' `sdy.sharding_origins` attributes to the operation."""
     sink_debug_propagation_edge_sharding: bool = False
-    """Keep what the edges tell of the steps that moved their axes."""
+    """Move the edges' `sdy.propagation_edges` attributes to the operation."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for operation in operations_with(op, ShardableDataFlow):
@@ -76,6 +76,6 @@ class SinkDataFlowEdgesPass(AnalysisPreservingPass):
 
 
 def _of_edges(owners: Sequence[SSAValue], name: str) -> ArrayAttr[Attribute]:
-    """The attributes `name` of the edges of `owners`, where they have it."""
+    """Return the attributes `name` of the edges of `owners` that have it."""
     edges = [edge for owner in owners if (edge := edge_of(owner)) is not None]
     return ArrayAttr([edge.attributes[name] for edge in edges if name in edge.attributes])

@@ -1,4 +1,4 @@
-"""`sdy-sink-func-data-flow-edges`: the shardings of function data-flow edges go back to the values before them."""
+"""`sdy-sink-func-data-flow-edges`: move the shardings of function data-flow edges to their inputs, and remove them."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,7 +11,7 @@ from sdy.sharding import TensorSharding
 
 
 class SinkFuncDataFlowEdgesPass(AnalysisPreservingPass):
-    """Remove every `sdy.func_data_flow_edge`, moving its sharding to its input.
+    """Remove every `sdy.func_data_flow_edge`, and move its sharding to its input.
 
     Before::
 
@@ -25,7 +25,7 @@ class SinkFuncDataFlowEdgesPass(AnalysisPreservingPass):
             : (tensor<8xf32>) -> tensor<8xf32>
         return %0 : tensor<8xf32>
 
-    Where the edge has no sharding but its input has, the input's becomes open, without axes.
+    If the edge has no sharding but its input has one, the input's sharding becomes open and empty.
     """
 
     name = "sdy-sink-func-data-flow-edges"

@@ -1,4 +1,4 @@
-"""`sdy-unflatten-call-graph`: calls of functions that were copied for nothing share one of them again."""
+"""`sdy-unflatten-call-graph`: deduplicate copies of functions with equal shardings."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -15,12 +15,12 @@ from sdy.passes.common.function_shardings import function_argument_shardings, fu
 from sdy.passes.common.symbols import Symbols
 
 MANUAL_AXES = "sdy.func_manual_axes"
-"""The attribute of a function made from a manual computation that holds the computation's manual axes."""
+"""The attribute of a function outlined from a manual computation that holds the computation's manual axes."""
 
 
 @dataclass(frozen=True)
 class UnflattenCallGraphPass(AnalysisPreservingPass):
-    """Let calls of copies of one function that got the same shardings all call the first of the copies.
+    """Redirect the calls of copies of one function that have equal shardings to the first of the copies.
 
     Before::
 
@@ -38,12 +38,13 @@ class UnflattenCallGraphPass(AnalysisPreservingPass):
         func.func private @f(...) { ... }
         func.func private @f_0(...) { ... }
 
-    With `dedup_functions_fully`, copies with different shardings are merged too, into the one with the shardings that
-    most calls have; its callers reshard. Functions that are no longer called are left for `symbol-dce`.
+    With `dedup_functions_fully`, copies with different shardings are merged too, into the copy whose shardings most
+    calls have; the other callers reshard. `symbol-dce` removes the functions without calls.
     """
 
     name = "sdy-unflatten-call-graph"
     dedup_functions_fully: bool = False
+    """Merge copies with different shardings too."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = Symbols(op)
@@ -51,23 +52,23 @@ class UnflattenCallGraphPass(AnalysisPreservingPass):
         called = [callee(call, symbols) for call in calls]
         exact = {function: _key(function, with_shardings=True) for function in called}
         merged = {function: _key(function, with_shardings=not self.dedup_functions_fully) for function in called}
-        chosen: dict[Hashable, FuncOp] = {}
+        representatives: dict[Hashable, FuncOp] = {}
         for function in called:
-            chosen.setdefault(merged[function], function)
+            representatives.setdefault(merged[function], function)
         if self.dedup_functions_fully:
             counts: Counter[Hashable] = Counter()
             for function in called:
                 counts[exact[function]] += 1
-                if counts[exact[function]] > counts[exact[chosen[merged[function]]]]:
-                    chosen[merged[function]] = function
+                if counts[exact[function]] > counts[exact[representatives[merged[function]]]]:
+                    representatives[merged[function]] = function
         for call, function in zip(calls, called, strict=True):
-            set_callee(call, chosen[merged[function]].sym_name.data)
+            set_callee(call, representatives[merged[function]].sym_name.data)
         for function in operations_of(op, FuncOp):
             function.attributes.pop(ORIGINAL_NAME, None)
             function.attributes.pop(MANUAL_AXES, None)
 
 
 def _key(function: FuncOp, with_shardings: bool) -> Hashable:
-    """What two functions must have in common for one to do the other's work."""
+    """Return a key that functions share if one can replace the other."""
     shardings = (function_argument_shardings(function), function_result_shardings(function)) if with_shardings else None
     return original_name(function), function.attributes.get(MANUAL_AXES), shardings

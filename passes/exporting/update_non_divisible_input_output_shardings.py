@@ -1,4 +1,4 @@
-"""`sdy-update-non-divisible-input-output-shardings`: no padding where a program meets the world."""
+"""`sdy-update-non-divisible-input-output-shardings`: make the shardings of inputs and outputs even."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from sdy.sharding import DimSharding, TensorSharding
 
 
 class UpdateNonDivisibleInputOutputShardingsPass(AnalysisPreservingPass):
-    """Shorten the shardings of inputs and outputs so far that they divide the dimensions that they split.
+    """Truncate the shardings of inputs and outputs so that their axes divide the dimension sizes.
 
     Before::
 
@@ -37,8 +37,8 @@ class UpdateNonDivisibleInputOutputShardingsPass(AnalysisPreservingPass):
         func.func @main(%arg0: tensor<4x2x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {}]>},
                         %arg1: tensor<2x4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {}, {}]>})
 
-    The inputs and outputs are those of functions, calls and manual computations. What is inside a program may be
-    padded; what users hand in and get back is not. What one device holds alone is not divided.
+    The inputs and outputs are those of functions, calls and manual computations. Values inside of a program may be
+    padded, but inputs and outputs are not. Single-device shardings are not changed.
     """
 
     name = "sdy-update-non-divisible-input-output-shardings"
@@ -81,7 +81,13 @@ def _divide_all(
 
 
 def divisible_part(sharding: TensorSharding, type_: Attribute, anchor: Operation) -> TensorSharding:
-    """The largest part of `sharding`, whose mesh is looked up from `anchor`, that divides a tensor of this type."""
+    """Return the longest prefixes of `sharding` that divide a tensor of type `type_`.
+
+    Args:
+        sharding: The sharding.
+        type_: The type of the value; other types than static tensors leave the sharding unchanged.
+        anchor: The operation from which the mesh is looked up.
+    """
     if sharding.is_fully_replicated or not isinstance(type_, ShapedType) or not is_static_tensor(type_):
         return sharding
     return divisible_part_on(mesh_of(sharding, anchor), sharding, type_.get_shape())
@@ -89,7 +95,7 @@ def divisible_part(sharding: TensorSharding, type_: Attribute, anchor: Operation
 
 @lru_cache(maxsize=2**12)
 def divisible_part_on(mesh: Mesh, sharding: TensorSharding, shape: tuple[int, ...]) -> TensorSharding:
-    """The largest part of `sharding` that divides a tensor of this shape."""
+    """Return the longest prefixes of `sharding` on `mesh` that divide a tensor of shape `shape`."""
     if mesh.is_maximal:
         return sharding
     dims = zip(sharding.dims, shape, strict=True)

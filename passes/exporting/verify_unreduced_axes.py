@@ -1,4 +1,4 @@
-"""`sdy-verify-unreduced-axes`: no partial result is taken for a whole one."""
+"""`sdy-verify-unreduced-axes`: verify that partial results are reduced explicitly."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -31,10 +31,11 @@ RESHARDS = (ops.ReshardOp, ops.ShardingConstraintOp)
 
 
 class VerifyUnreducedAxesPass(AnalysisPreservingPass):
-    """Check that unreduced axes, along which devices hold partial results, are neither lost nor made up.
+    """Verify that only suitable operations add or drop unreduced axes, along which devices hold partial results.
 
-    An operation passes the unreduced axes of its operands on to its results. A dot product or a reduction may add some,
-    a reshard or an all-reduce may drop some. Anything else is an error, the first of each function being told::
+    The results of an operation have the unreduced axes of its operands. Dot products and reductions may add unreduced
+    axes; reshards and all-reduces may drop them. Anything else is an error; the pass reports the first error of each
+    function::
 
         func.func @f(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) {
           %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : tensor<8xf32>
@@ -82,7 +83,7 @@ def _verify_shardings(
     introduces: Reduction | None = None,
     removes: Reduction | None = None,
 ) -> None:
-    """Check `op`, all of whose shardings have one mesh; where they have several, nothing is known."""
+    """Verify the unreduced axes of `op`; shardings on several meshes are not verified."""
     before = [sharding for sharding in operands if sharding is not None]
     after = [sharding for sharding in results if sharding is not None]
     if not any(sharding.unreduced for sharding in (*before, *after)):
@@ -96,11 +97,11 @@ def _verify_call(call: func.CallOp, symbols: Symbols) -> None:
     function = callee(call, symbols)
     for index, operand in enumerate(call.arguments):
         if not _is_resharded(operand):
-            given = get_sharding(before_barriers(operand))
-            _verify_equal(call, given, func_arg_sharding(function, index), f"at call argument {index}.")
+            sharding = get_sharding(before_barriers(operand))
+            _verify_equal(call, sharding, func_arg_sharding(function, index), f"at call argument {index}.")
     for index, result in enumerate(call.results):
-        given = func_result_sharding(function, index)
-        _verify_equal(call, given, get_sharding(result), f"at call result {index}.")
+        sharding = func_result_sharding(function, index)
+        _verify_equal(call, sharding, get_sharding(result), f"at call result {index}.")
 
 
 def _verify_return(op: Operation, symbols: Symbols) -> None:
@@ -133,7 +134,7 @@ def _unreduced(sharding: TensorSharding | None) -> set[AxisRef]:
 
 
 def _is_resharded(value: SSAValue) -> bool:
-    """Whether `value` comes from an operation whose purpose is to change shardings."""
+    """Return whether `value` is the result of a reshard or a sharding constraint."""
     value = before_barriers(value)
     return not isinstance(value, BlockArgument) and isinstance(value.owner, RESHARDS)
 
@@ -162,7 +163,7 @@ def _verify_any(op: Operation, symbols: Symbols) -> None:
 
 
 _SUSPECTS = (collectives.AllReduceOp, collectives.ReduceScatterOp, func.CallOp)
-"""What can be wrong without any unreduced axes."""
+"""The operations to verify in a module without unreduced axes."""
 
 _VERIFIERS: dict[type[Operation], Callable[[Any, Symbols], None]] = {
     ops.ReshardOp: _verify_nothing,
@@ -176,4 +177,4 @@ _VERIFIERS: dict[type[Operation], Callable[[Any, Symbols], None]] = {
     reducing_collectives.AllReduceOp: _verify_collective,
     reducing_collectives.ReduceScatterOp: _verify_collective,
 }
-"""What is checked of operations that are not like any other."""
+"""The verifiers of operations with their own conditions; all others use `_verify_any`."""

@@ -1,4 +1,4 @@
-"""`sdy-add-data-flow-edges`: make the data flow into and out of regions explicit."""
+"""`sdy-add-data-flow-edges`: insert data-flow edges at the boundaries of regions."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -10,7 +10,7 @@ from sdy.passes.common.data_flow_edges import add_edges
 
 
 class AddDataFlowEdgesPass(AnalysisPreservingPass):
-    """Put an `sdy.data_flow_edge` after every value that owns a data-flow edge, to carry the edge's sharding.
+    """Insert an `sdy.data_flow_edge` after every value that owns a data-flow edge, to hold the edge's sharding.
 
     Before::
 
@@ -25,8 +25,8 @@ class AddDataFlowEdgesPass(AnalysisPreservingPass):
         %1 = sdy.data_flow_edge %0 sharding=<@mesh, [{"x"}]> : tensor<8xf32>
         %2 = stablehlo.negate %1 : tensor<8xf32>
 
-    The operations that have such edges are those with the ShardableDataFlow interface: loops, conditionals, manual
-    and named computations, optimization barriers. `sdy-sink-data-flow-edges` undoes this.
+    Operations with the `ShardableDataFlow` interface have data-flow edges: loops, conditionals, manual and named
+    computations, and optimization barriers. `sdy-sink-data-flow-edges` is the inverse.
     """
 
     name = "sdy-add-data-flow-edges"

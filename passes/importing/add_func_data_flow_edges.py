@@ -1,4 +1,4 @@
-"""`sdy-add-func-data-flow-edges`: make the data flow into and out of functions explicit."""
+"""`sdy-add-func-data-flow-edges`: insert data-flow edges at the boundaries of called functions."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from sdy.passes.common.call_graph import calls_in, functions, main_function
 
 
 class AddFuncDataFlowEdgesPass(AnalysisPreservingPass):
-    """Put an `sdy.func_data_flow_edge` after every argument of a called function and every result of a call.
+    """Insert an `sdy.func_data_flow_edge` after every argument of a called function and every result of a call.
 
     Before::
 
@@ -34,8 +34,10 @@ class AddFuncDataFlowEdgesPass(AnalysisPreservingPass):
           %0 = sdy.func_data_flow_edge %arg0 : tensor<8xf32>
           return %0 : tensor<8xf32>
 
-    Propagation then goes through functions that stay one for all of their calls. `sdy-sink-func-data-flow-edges`
-    undoes this. Raises DiagnosticError if the module has several functions and none is `@main`.
+    Propagation then goes through functions that several calls share. `sdy-sink-func-data-flow-edges` is the inverse.
+
+    Raises:
+        DiagnosticError: The module has several functions and none is `@main`.
     """
 
     name = "sdy-add-func-data-flow-edges"

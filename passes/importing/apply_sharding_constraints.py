@@ -1,4 +1,4 @@
-"""`sdy-apply-sharding-constraints`: let a constraint decide the sharding of what it constrains."""
+"""`sdy-apply-sharding-constraints`: copy the sharding of a constraint to its input."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from sdy.sharding import TensorSharding
 
 @dataclass(frozen=True)
 class ApplyShardingConstraintsPass(AnalysisPreservingPass):
-    """Copy the sharding of a constraint to its input where nothing else has a say in it.
+    """Copy the sharding of a constraint to its input, unless the input has another sharding or constraint.
 
     Before::
 
@@ -35,21 +35,21 @@ class ApplyShardingConstraintsPass(AnalysisPreservingPass):
         %0 = stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
         %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>
 
-    That is where the input has no sharding yet, or one that tells nothing, as `[{?}, {?}]`; the constraint is closed in
-    all dimensions; and no other constraint of the input differs. The `in_shardings` of a manual computation are
-    constraints on its operands. Propagation alone would give the input the same axes, but not keep it from getting
-    more.
+    A constraint applies if its input has no sharding, or an empty open one such as `[{?}, {?}]`; if the constraint is
+    closed in all dimensions; and if the input has no other constraint that differs. The `in_shardings` of a manual
+    computation are constraints on its operands. Propagation alone would give the input the same axes, but could add
+    others.
 
-    Where the input is a target of a data-flow edge, the other targets should not be bound too: its uses are replaced
-    by the constraint instead. And where an input without other constraints begins a chain of constraints, its uses
-    after the chain take the chain's end.
+    If the input is a target of a data-flow edge, its sharding would also constrain the edge's other targets: the pass
+    replaces the uses of the input by the constraint instead. If an input without other constraints begins a chain of
+    constraints, its uses after the chain are replaced by the end of the chain.
     """
 
     name = "sdy-apply-sharding-constraints"
     debug_sharding_origins: bool = False
-    """Record in the module which sharding each axis comes from."""
+    """Record in the module from which of the user's shardings each axis comes."""
     debug_propagation_edge_sharding: bool = False
-    """Record in the module which step brought each axis."""
+    """Record in the module which step propagated each axis, and along which edge."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         debug_info = DebugInfo(op, self.debug_sharding_origins, self.debug_propagation_edge_sharding)
@@ -71,9 +71,15 @@ class ApplyShardingConstraintsPass(AnalysisPreservingPass):
 
 
 def _apply(value: SSAValue, sharding: TensorSharding, constraint_after: Callable[[], ShardingConstraintOp]) -> bool:
-    """Make `value` have this sharding if it should, and say whether it was given to the value itself.
+    """Apply `sharding` to `value` if the conditions hold.
 
-    `constraint_after` makes a constraint right after `value`, for its uses.
+    Args:
+        value: The constrained value.
+        sharding: The sharding of the constraint.
+        constraint_after: Inserts a constraint after `value`, to replace its uses if it has a data-flow edge.
+
+    Returns:
+        Whether the sharding of `value` itself was set.
     """
     if not _should_apply(value, sharding):
         return False
@@ -83,21 +89,21 @@ def _apply(value: SSAValue, sharding: TensorSharding, constraint_after: Callable
     constraint = constraint_after()
     value.replace_uses_with_if(constraint.result, lambda use: use.operation is not constraint)
     if sharding.unreduced:
-        # Unreduced axes do not propagate, so that the constraint cannot give them to its input.
+        # Unreduced axes do not propagate from the constraint to its input.
         current = get_sharding(value) or TensorSharding.replicated_open(sharding.mesh, rank(value.type))
         set_sharding(value, replace(current, unreduced=sharding.unreduced, reduction=sharding.reduction))
     return False
 
 
 def _keep_rule(constraint: ShardingConstraintOp) -> None:
-    """Note the sharding rule that took the sharding from the constraint to its input, as propagation does."""
+    """Attach the sharding rule of the constraint, as propagation does for each operation that it visits."""
     rule = sharding_rule(constraint)
     if rule is not None:
         constraint.attributes[SHARDING_RULE] = OpShardingRuleAttr(rule)
 
 
 def _record(constraint: ShardingConstraintOp, debug_info: DebugInfo) -> None:
-    """Tell of the axes that went from the constraint to its input."""
+    """Record the moves of axes from the constraint to its input."""
     dims = constraint.sharding.data.dims
     moves = [Move(axis, source=1, target=0, factor=dim) for dim in range(len(dims)) for axis in dims[dim].axes]
     debug_info.add(constraint, 1, [[constraint.input], [constraint.result]], moves)
@@ -118,7 +124,7 @@ def _is_sharded(value: SSAValue) -> bool:
 
 
 def _constraint_by(use: Use) -> TensorSharding | None:
-    """The sharding that this use asks for, None if it does not constrain its value."""
+    """Return the sharding that `use` constrains its value to; None if it is no constraint."""
     match use.operation:
         case ShardingConstraintOp():
             return use.operation.sharding.data
@@ -143,7 +149,7 @@ def _constrain(value: SSAValue, sharding: TensorSharding, computation: ManualCom
 
 
 def _use_end_of_chain(head: ShardingConstraintOp) -> None:
-    """If `head` begins a chain of constraints, let uses of its input after the chain use the chain's end instead."""
+    """If `head` begins a chain of constraints, replace the uses of its input after the chain by the chain's end."""
     tail = _end_of_chain(head)
     if tail is None:
         return

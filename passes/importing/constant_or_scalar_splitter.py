@@ -1,4 +1,4 @@
-"""`sdy-constant-or-scalar-splitter`: a copy of each constant for each of its uses."""
+"""`sdy-constant-or-scalar-splitter`: copy each constant for each of its uses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ _MOVES_ELEMENTS = {BroadcastInDimOp, ReshapeOp, SliceOp}
 
 
 class ConstantOrScalarSplitterPass(AnalysisPreservingPass):
-    """Copy constants, and broadcasts of scalars, until each has one user, so that each use is sharded on its own.
+    """Copy constants, and broadcasts of scalars, so that each has one user and is sharded independently.
 
     Before::
 
@@ -44,10 +44,10 @@ class ConstantOrScalarSplitterPass(AnalysisPreservingPass):
         %0 = stablehlo.add %arg0, %c0 : tensor<8x8xf32>
         %1 = stablehlo.multiply %0, %c1 : tensor<8x8xf32>
 
-    A constant is also what is computed from constants alone: by an elementwise operation, a broadcast, a reshape, a
-    slice, or a call or named computation that does only such things. The whole computation is then copied, called
-    functions included. Scalars are shared as before, since they cannot be split over devices. `stablehlo.constant`
-    becomes `sdy.constant`, which folding does not merge again.
+    Constant expressions count as constants: elementwise operations, broadcasts, reshapes and slices of constants, and
+    calls and named computations that contain only these. The entire expression is copied, called functions included.
+    Scalars stay shared, since they cannot be sharded. `stablehlo.constant` becomes `sdy.constant`, which
+    canonicalization does not merge again.
     """
 
     name = "sdy-constant-or-scalar-splitter"
@@ -66,20 +66,26 @@ class ConstantOrScalarSplitterPass(AnalysisPreservingPass):
 class _Splitter:
     symbols: Symbols
     varying_computations: set[str] = field(default_factory=set[str])
-    """Names of named computations that do more than compute constants from constants."""
+    """Names of named computations whose results are not constant even if their operands are."""
     varying_functions: set[str] = field(default_factory=set[str])
-    """Original names of functions that do more than compute constants from constants."""
+    """Original names of functions whose results are not constant even if their arguments are."""
     keeping_classes: dict[type[Operation], bool] = field(default_factory=dict[type[Operation], bool])
-    """Whether the operations of a class make constants of constants, for classes where all or none of them do."""
+    """Memoized `keeps_constants` of the classes for which it depends only on the class."""
     last_copies: dict[Operation, Operation] = field(default_factory=dict[Operation, Operation])
-    """The copy made last of an operation with which nothing else is copied; first itself, kept by its first user."""
+    """The latest copy of each operation that is copied without its operands; at first the operation itself, which its
+    first user keeps."""
 
     def split(self, root: FuncOp | NamedComputationOp, function: FuncOp) -> None:
-        """Copy the constants in the body of `root`, which is in `function` or is it, until each has one user."""
+        """Copy the constants in the body of `root`, so that each has one user.
+
+        Args:
+            root: The function, or a named computation in it.
+            function: The function.
+        """
         constants: list[Operation] = []
         expansions: list[Operation] = []
         constant_values: set[int] = set()
-        """The addresses of the results of `constants`: most operations use none of them, which is soon seen so."""
+        """The `id`s of the results of `constants`, for a fast check: most operations use none of them."""
         copied_values: set[int] = set()
         varies = False
         for operation in _outside_named_computations(root):
@@ -111,7 +117,7 @@ class _Splitter:
         self.keep_for_scalars(constants)
 
     def keeps_constants(self, operation: Operation) -> bool:
-        """Whether the results of `operation` are constants if its operands are."""
+        """Return whether the results of `operation` are constants if its operands are."""
         if isinstance(operation, CallOp):
             return original_name(callee(operation, self.symbols)) not in self.varying_functions
         if isinstance(operation, NamedComputationOp):
@@ -128,7 +134,7 @@ class _Splitter:
         self.varying_functions.add(original_name(function))
 
     def copy_of(self, value: OpResult) -> SSAValue:
-        """`value` computed for one more user."""
+        """Return a copy of `value` for one more user."""
         if value.op.__class__ in _CONSTANTS and value.has_one_use():
             return value
         copies: dict[SSAValue, SSAValue] = {}
@@ -158,7 +164,7 @@ class _Splitter:
                 self.last_copies[original] = copy
 
     def keep_for_scalars(self, constants: Sequence[Operation]) -> None:
-        """Compute anew the constants that became the copy of a user, for scalars computed from them: those stay."""
+        """Copy each constant that a user keeps and that scalar constants also read: these scalars are not copied."""
         expressions = set(constants)
         for original in constants:
             last = self.last_copies.get(original)
@@ -173,17 +179,17 @@ class _Splitter:
 
 
 def _outside_named_computations(root: Operation) -> Sequence[Operation]:
-    """The operations in `root`, outer ones first, without what is in a named computation in it."""
-    found = operations(root)[1:]
+    """Return the operations in `root` in pre-order, without those nested in named computations."""
+    nested = operations(root)[1:]
     inside: set[Operation] = set()
-    for op in found:
+    for op in nested:
         if op.__class__ is NamedComputationOp and op not in inside:
             inside.update(operations(op)[1:])
-    return [op for op in found if op not in inside] if inside else found
+    return [op for op in nested if op not in inside] if inside else nested
 
 
 def _erase_unused(constants: Sequence[Operation]) -> None:
-    """Erase those that nothing uses but sharding groups, and those groups."""
+    """Erase the constants that only sharding groups use, with these groups."""
     for constant in constants:
         users = [use.operation for result in constant.results for use in result.uses]
         if all(user.__class__ is ShardingGroupOp for user in users):

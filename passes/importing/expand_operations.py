@@ -1,4 +1,4 @@
-"""`sdy-expand-operations`: operations that no sharding rule describes, but that are made of others, become these."""
+"""`sdy-expand-operations`: decompose operations without a sharding rule into operations that have one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,9 +21,9 @@ from sdy.stablehlo.composite import CompositeOp
 
 
 class ExpandOperationsPass(AnalysisPreservingPass):
-    """Let composites be calls of their decompositions, and batch normalisations the sums that they are made of.
+    """Replace composites by calls of their decompositions, and batch normalizations by reductions.
 
-    So a sharding passes through them, and each device computes its part. Before::
+    Shardings then propagate through them, and each device computes its shard. Before::
 
         %0 = stablehlo.composite "my.f" %arg0 {decomposition = @f} : (tensor<8xf32>) -> tensor<8xf32>
 
@@ -31,7 +31,8 @@ class ExpandOperationsPass(AnalysisPreservingPass):
 
         %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
 
-    What carries a sharding rule of its own stays, as does a batch normalisation of quantized numbers or dynamic shapes.
+    Operations with a sharding rule attribute are kept, as are batch normalizations with quantized elements or dynamic
+    shapes.
     """
 
     name = "sdy-expand-operations"
@@ -50,16 +51,15 @@ class ExpandOperationsPass(AnalysisPreservingPass):
 
 
 def expandable_operations(module: ModuleOp) -> Sequence[Operation]:
-    """The operations that `sdy-expand-operations` replaces."""
+    """Return the operations that `sdy-expand-operations` replaces."""
     return [
         op
         for op in operations_of(module, *_EXPANSIONS)
-        if SHARDING_RULE not in op.attributes and (isinstance(op, CompositeOp) or _has_known_numbers(op))
+        if SHARDING_RULE not in op.attributes and (isinstance(op, CompositeOp) or _has_static_float_operands(op))
     ]
 
 
-def _has_known_numbers(op: Operation) -> bool:
-    """Whether the operands are floats, as many as the types say."""
+def _has_static_float_operands(op: Operation) -> bool:
     types = map(tensor_type, op.operands)
     return all(type_.has_static_shape() and isinstance(type_.element_type, AnyFloat) for type_ in types)
 
@@ -76,4 +76,4 @@ _EXPANSIONS: dict[type[Operation], Callable[[Any], list[SSAValue]]] = {
     BatchNormTrainingOp: expand_training,
     CompositeOp: _call,
 }
-"""What computes the results of an operation, in front of it."""
+"""Functions that insert the decomposition before an operation and return the values of its results."""

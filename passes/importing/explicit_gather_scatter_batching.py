@@ -1,4 +1,4 @@
-"""`sdy-explicit-gather-scatter-batching`: name the batch dimension of gathers and scatters that have one."""
+"""`sdy-explicit-gather-scatter-batching`: make implicit batching dimensions of gathers and scatters explicit."""
 
 from dataclasses import dataclass, replace
 
@@ -24,9 +24,9 @@ from sdy.stablehlo.slicing import SliceOp
 
 
 class ExplicitGatherScatterBatchingPass(ModulePass):
-    """Where the rows of an operand are indexed by their own number, make them a batching dimension.
+    """Turn dimension 0 of an operand that is indexed by an iota into a batching dimension.
 
-    Before, as `x[jnp.arange(4), columns]` is lowered::
+    Before, the lowering of `x[jnp.arange(4), columns]`::
 
         %rows = stablehlo.iota dim = 0 : tensor<4x1xi32>
         %indices = stablehlo.concatenate %rows, %columns, dim = 1
@@ -39,9 +39,9 @@ class ExplicitGatherScatterBatchingPass(ModulePass):
             collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0],
             start_index_map = [1], index_vector_dim = 1>, ...}>
 
-    Operand and result can then be sharded alike along that dimension. It is looked for in dimension 0 of operand and
-    indices. Row numbers are recognized through reshapes, broadcasts, limits that include all of them, and the choice
-    by which JAX makes negative indices count from the end.
+    Shardings then propagate between operand and result along that dimension. The pass examines only dimension 0 of the
+    operand and of the indices. It recognizes an iota through reshapes, broadcasts, clamps that have no effect, and the
+    select by which JAX normalizes negative indices.
     """
 
     name = "sdy-explicit-gather-scatter-batching"
@@ -99,14 +99,14 @@ def _without_rows(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _Indices:
-    """Index vectors, which lie along dimension `vector_dim` of `value`, and their component that indexes rows."""
+    """Index vectors along dimension `vector_dim` of `value`, and their component that indexes operand dimension 0."""
 
     value: SSAValue
     vector_dim: int
     component: int
 
     def count_rows_of(self, operand: SSAValue) -> bool:
-        """Whether index vector i of dimension 0 always chooses row i of `operand`, and chooses more than that."""
+        """Return whether index vector i along dimension 0 selects row i of `operand`, and has further components."""
         sizes, (num_rows, *_) = shape(self.value.type), shape(operand.type)
         return (
             0 < self.vector_dim < len(sizes)
@@ -116,7 +116,7 @@ class _Indices:
         )
 
     def without_component(self, user: Operation) -> SSAValue:
-        """The indices without the component; what is needed to make them stands before `user`."""
+        """Return the indices without the component, computed by operations inserted before `user`."""
         parts, part = self._parts(), self._part_of_component()
         if self._width(parts[part]) == 1:
             kept = [*parts[:part], *parts[part + 1 :]]
@@ -126,21 +126,21 @@ class _Indices:
         return kept[0] if len(kept) == 1 else self._concatenate(kept, user)
 
     def _parts(self) -> tuple[SSAValue, ...]:
-        """The values that `value` is put together from along the index vectors."""
+        """Return the values that are concatenated along the index vectors to form `value`."""
         owner = self.value.owner
         if isinstance(owner, ConcatenateOp) and owner.dimension.value.data == self.vector_dim:
             return tuple(owner.inputs)
         return (self.value,)
 
     def _part_of_component(self) -> int:
-        """The place of the part that the component is in."""
+        """Return the index of the part that contains the component."""
         return [i for i, part in enumerate(self._parts()) for _ in range(self._width(part))][self.component]
 
     def _width(self, value: SSAValue) -> int:
         return shape(value.type)[self.vector_dim]
 
     def _slice(self, start: int, limit: int, user: Operation) -> SSAValue:
-        """The components from `start` to `limit`, this one excluded."""
+        """Return the components from `start` to `limit`, exclusive."""
         starts, limits = [0] * len(shape(self.value.type)), list(shape(self.value.type))
         starts[self.vector_dim], limits[self.vector_dim] = start, limit
         ranges = {

@@ -1,4 +1,4 @@
-"""`sdy-flatten-call-graph`: a function for each call."""
+"""`sdy-flatten-call-graph`: copy functions so that each call has its own."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -9,7 +9,7 @@ from sdy.passes.common.symbols import Symbols
 
 
 class FlattenCallGraphPass(AnalysisPreservingPass):
-    """Copy functions until each is called at most once, so that every call can be sharded in its own way.
+    """Copy functions until each is called at most once, so that every call can be sharded independently.
 
     Before::
 
@@ -23,7 +23,7 @@ class FlattenCallGraphPass(AnalysisPreservingPass):
         ...
         func.func private @f_0(...) attributes {sdy.original_func_name = "f"} { ... }
 
-    `sdy-unflatten-call-graph` undoes this after propagation where the copies turned out alike.
+    After propagation, `sdy-unflatten-call-graph` merges copies with equal shardings.
     """
 
     name = "sdy-flatten-call-graph"

@@ -1,4 +1,4 @@
-"""`sdy-import-func-calls`: a call becomes a named computation that has the function's body."""
+"""`sdy-import-func-calls`: inline each call as a named computation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ from sdy.passes.common.symbols import Symbols
 
 @dataclass(frozen=True)
 class ImportFuncCallsPass(AnalysisPreservingPass):
-    """Inline each call as a named computation, so that propagation sees one program.
+    """Inline each call as a named computation, so that propagation works on a single function.
 
     Before::
 
@@ -50,18 +50,20 @@ class ImportFuncCallsPass(AnalysisPreservingPass):
           sdy.return %1 : tensor<8xf32>
         } : (tensor<8xf32>) -> tensor<8xf32>
 
-    A body moves to the first call of its function; further calls get copies of it. The first copy comes with a
-    warning, since `sdy-flatten-call-graph` should have given each call a function of its own. Named computations then
-    get their data-flow edges, unless `add_data_flow_edges_on_named_computations` is off. Refused is the call of a
-    function that calls itself, or that has no body of a single block.
+    The body of a function moves to its first call; further calls get copies of it. The first copy emits a warning,
+    since `sdy-flatten-call-graph` should have given each call its own function.
+
+    Raises:
+        DiagnosticError: A called function is recursive, or its body is not a single block.
     """
 
     name = "sdy-import-func-calls"
     add_data_flow_edges_on_named_computations: bool = True
+    """Insert the data-flow edges of the named computations."""
 
     @cached_property
     def copies(self) -> Iterator[int]:
-        """Counts the copies, those for all modules together, as there is one warning for all of them."""
+        """The counter of copies in all modules, which share one warning."""
         return count()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -85,19 +87,19 @@ class _Importer:
     symbols: Symbols
     copies: Iterator[int]
     bodies: dict[str, Region] = field(default_factory=dict[str, Region])
-    """The region that the body of each called function has moved to."""
+    """The region to which the body of each called function was moved, by the function's name."""
     finished: set[FuncOp] = field(default_factory=set[FuncOp])
-    """The functions that have no calls any more."""
+    """The functions without remaining calls in their bodies."""
 
     def inline(self, call: CallOp) -> None:
         function = callee(call, self.symbols)
         name = function.sym_name.data
         body = self.bodies.get(name, function.body)
         if len(body.blocks) != 1:
-            message = f"'@{name}' has no body of a single block that could stand in the place of the call"
+            message = f"'@{name}' cannot be inlined: its body is not a single block"
             raise error(call, message, (function, "this is the function"))
         if function not in self.finished:
-            raise recursion_error(call, function, "a computation in the place of each of its calls")
+            raise recursion_error(call, function, "inlined at each of its calls")
         if name in self.bodies:
             if next(self.copies) == 0:
                 warn(call, f"function @{name} has multiple call ops, we need to clone the function body for each call")

@@ -1,4 +1,4 @@
-"""`sdy-import-gspmd`: shardings of GSPMD, XLA's partitioner before Shardy, become those of SDY."""
+"""`sdy-import-gspmd`: convert GSPMD shardings (`mhlo.sharding`) to shardings of the SDY dialect."""
 
 from collections.abc import Mapping
 
@@ -37,7 +37,7 @@ from sdy.warning_categories import LostShardingWarning
 
 
 class ImportGspmdPass(AnalysisPreservingPass):
-    """Bring `mhlo.sharding`, and what XLA keeps in `mhlo.frontend_attributes`, to SDY, with a mesh found for it.
+    """Convert `mhlo.sharding`, and the shardings that XLA stores in `mhlo.frontend_attributes`, to SDY on a new mesh.
 
     Before::
 
@@ -51,13 +51,14 @@ class ImportGspmdPass(AnalysisPreservingPass):
         ... %arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"axis_0"}, {}]>} ...
         %0 = sdy.sharding_constraint %arg0 <@mesh, [{"axis_1"}, {"axis_0"}]> : tensor<8x16xf32>
 
-    The mesh is cut where any of the shardings is. Those that no one mesh has, as tiles of 2 x 3 and of 3 x 2 devices,
-    get several, which `sdy-unify-meshes` tells of. Where the module has meshes, they are taken, and their sub-axes.
-    Groups (`shard_as`, `shard_like`) become `sdy.sharding_group`, and what is between `SPMDFullToShardShape` and
-    `SPMDShardToFullShape` an `sdy.manual_computation`. Where a module has both, what XLA keeps in frontend attributes
-    counts, of which `mhlo.sharding` says less.
+    The axes of the mesh are a common refinement of all shardings. Shardings without one, for example tiles of 2 x 3 and
+    of 3 x 2 devices, get several meshes, which `sdy-unify-meshes` reports. If the module has meshes, the pass uses them
+    and their sub-axes. Groups (`shard_as`, `shard_like`) become `sdy.sharding_group`. The operations between
+    `SPMDFullToShardShape` and `SPMDShardToFullShape` become an `sdy.manual_computation`. Frontend attributes take
+    precedence over `mhlo.sharding`, which is less precise.
 
-    Raises DiagnosticError for a text that is no sharding, and a manual part that cannot be outlined.
+    Raises:
+        DiagnosticError: A sharding cannot be parsed, or a manual region cannot be outlined.
     """
 
     name = "sdy-import-gspmd"
@@ -68,7 +69,7 @@ class ImportGspmdPass(AnalysisPreservingPass):
             return
         named = NamedShardings(op, Texts())
         meshes = ", ".join(map(mesh_text, named.meshes))
-        remark(op, f"its shardings are those of GSPMD, in mhlo.sharding: they are brought onto the mesh {meshes}")
+        remark(op, f"GSPMD shardings (mhlo.sharding) are imported onto the mesh {meshes}")
         outline_manual_parts(op, named)
         for each in list(operations(op)):
             if isinstance(each, FuncOp):
@@ -76,25 +77,25 @@ class ImportGspmdPass(AnalysisPreservingPass):
             elif is_call(each, SHARDING_CALL):
                 _import_constraint(each, named)
             elif is_call(each, FULL_TO_SHARD) or is_call(each, SHARD_TO_FULL):
-                raise error(each, f"@{each.call_target_name.data} is in no manual part that can be outlined")
+                raise error(each, f"@{each.call_target_name.data} is not part of a manual region that can be outlined")
             elif text_in(each.attributes) is not None:
                 _import_results(each, named)
 
 
 def has_texts_of_sdy(module: ModuleOp) -> bool:
-    """Whether XLA keeps the meshes and shardings of SDY in `module` as texts."""
+    """Return whether `module` has SDY meshes as text in its frontend attributes, where XLA stores them."""
     return text_in(module.attributes, MESHES) is not None
 
 
 def has_gspmd_shardings(module: ModuleOp) -> bool:
-    """Whether something in `module` has a sharding of GSPMD."""
-    return any(text_in(found) is not None for _, found in attributes_with_texts(module))
+    """Return whether anything in `module` has a GSPMD sharding."""
+    return any(text_in(attributes) is not None for _, attributes in attributes_with_texts(module))
 
 
 def has_gspmd_calls(module: ModuleOp) -> bool:
-    """Whether something in `module` is a custom call that is there for its sharding of GSPMD.
+    """Return whether `module` has a custom call that exists only for its GSPMD sharding.
 
-    It is in what jax lowers for Shardy where that calls a program that was exported for GSPMD.
+    JAX lowers a program for Shardy with such calls if it calls a program that was exported for GSPMD.
     """
     targets = (SHARDING_CALL, FULL_TO_SHARD, SHARD_TO_FULL)
     calls = (call for call in operations_of(module, CustomCallOp) if call.call_target_name.data in targets)
@@ -103,12 +104,12 @@ def has_gspmd_calls(module: ModuleOp) -> bool:
 
 def _import_function(function: FuncOp, named: NamedShardings) -> None:
     types = function.function_type
-    for name, given, kinds in (
+    for name, attributes, value_types in (
         ("arg_attrs", function.arg_attrs, types.inputs),
         ("res_attrs", function.res_attrs, types.outputs),
     ):
-        if given is not None:
-            pairs = zip(given, kinds, strict=True)
+        if attributes is not None:
+            pairs = zip(attributes, value_types, strict=True)
             entries = [_entry(entry.data, type_, function, named) for entry, type_ in pairs]
             function.properties[name] = ArrayAttr(map(DictionaryAttr, entries))
             if not any(entries):
@@ -121,10 +122,10 @@ def _entry(
     sharding = named.texts.one_in(attributes, function)
     if sharding is None:
         return attributes
-    left = without_text(attributes)
-    if _says_nothing(sharding, type_, function):
-        return left
-    return {**left, SHARDING: TensorShardingAttr.of(named.sharding(sharding, type_, function))}
+    others = without_text(attributes)
+    if _is_unspecified(sharding, type_, function):
+        return others
+    return {**others, SHARDING: TensorShardingAttr.of(named.sharding(sharding, type_, function))}
 
 
 def _import_results(op: Operation, named: NamedShardings) -> None:
@@ -138,11 +139,11 @@ def _import_results(op: Operation, named: NamedShardings) -> None:
         raise error(op, f"'mhlo.sharding' has {len(each)} shardings, and '{op.name}' {count} results")
     op.attributes = without_text(op.attributes)
     pairs = [(one, result.type) for one, result in zip(each, op.results, strict=True)]
-    found = [None if _says_nothing(one, type_, op) else named.sharding(one, type_, op) for one, type_ in pairs]
-    if any(found):
+    converted = [None if _is_unspecified(one, type_, op) else named.sharding(one, type_, op) for one, type_ in pairs]
+    if any(converted):
         types = op.result_types
-        each_one = [one or named.nothing_said(type_) for one, type_ in zip(found, types, strict=True)]
-        set_result_shardings(op, each_one)
+        shardings = [one or named.nothing_said(type_) for one, type_ in zip(converted, types, strict=True)]
+        set_result_shardings(op, shardings)
 
 
 def _import_constraint(call: CustomCallOp, named: NamedShardings) -> None:
@@ -152,24 +153,24 @@ def _import_constraint(call: CustomCallOp, named: NamedShardings) -> None:
         group = ShardingGroupOp(value, sharding.group.number)
         group.location = call.location
         insert(group, InsertPoint.before(call))
-    if sharding is None or _says_nothing(sharding, value.type, call):
+    if sharding is None or _is_unspecified(sharding, value.type, call):
         replace(call, [value])
         return
-    found = named.sharding(sharding, value.type, call, open_dims(call))
-    if found.tells_nothing or (sharding.is_manual and not found.dims):
+    converted = named.sharding(sharding, value.type, call, open_dims(call))
+    if converted.tells_nothing or (sharding.is_manual and not converted.dims):
         replace(call, [value])
         return
-    constraint = ShardingConstraintOp(value, found)
+    constraint = ShardingConstraintOp(value, converted)
     constraint.location = call.location
     replace(call, constraint)
 
 
-def _says_nothing(sharding: HloSharding, type_: Attribute, where: Operation) -> bool:
-    """Whether `sharding` says nothing of the layout; a warning tells where it cannot be said."""
+def _is_unspecified(sharding: HloSharding, type_: Attribute, where: Operation) -> bool:
+    """Return whether `sharding` specifies no layout; warn of a manual sharding outside of a manual computation."""
     if sharding.kind == "manual" and not _is_in_manual_computation(where):
         warn(
             where,
-            f"{num_bytes(type_):,} bytes are {{manual}}, which is a layout in a manual part alone: none is asked for",
+            f"{num_bytes(type_):,} bytes have the sharding {{manual}} outside of a manual region; it is ignored",
             category=LostShardingWarning,
         )
     return sharding.kind in ("manual", "unknown")

@@ -1,4 +1,4 @@
-"""`sdy-lift-inlined-meshes`: give every mesh a name, and each name a mesh of its own."""
+"""`sdy-lift-inlined-meshes`: replace inline meshes by named ones, and deduplicate named meshes."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -23,7 +23,7 @@ from sdy.passes.common.symbols import Symbols
 
 
 class LiftInlinedMeshesPass(AnalysisPreservingPass):
-    """Replace meshes written inside attributes by references to `sdy.mesh` operations, one for each different mesh.
+    """Replace inline meshes in attributes by references to `sdy.mesh` operations, one for each distinct mesh.
 
     Before::
 
@@ -39,9 +39,9 @@ class LiftInlinedMeshesPass(AnalysisPreservingPass):
         func.func @main(%0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}]>},
                         %1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) { ... }
 
-    The attributes are shardings and the replica groups of StableHLO's collectives. A new mesh is called `mesh`,
-    `empty_mesh`, or `maximal_mesh_N` for the single device N, with a suffix where that name is taken. Every mesh
-    operation also gets the attribute `stablehlo.mesh`, the same mesh in StableHLO's terms.
+    The attributes are shardings and the replica groups of StableHLO's collectives. A new mesh is named `mesh`,
+    `empty_mesh`, or `maximal_mesh_N` for the single device N, with a suffix if that name is in use. Every mesh
+    operation also gets the attribute `stablehlo.mesh`, the same mesh in StableHLO's format.
     """
 
     name = "sdy-lift-inlined-meshes"

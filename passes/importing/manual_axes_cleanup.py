@@ -1,4 +1,4 @@
-"""`sdy-manual-axes-cleanup`: every sharding of a manual computation names every manual axis."""
+"""`sdy-manual-axes-cleanup`: make every sharding of a manual computation refer to every manual axis."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from sdy.sharding import TensorSharding
 
 
 class ManualAxesCleanupPass(AnalysisPreservingPass):
-    """Sort the manual axes of each manual computation, and make those that a sharding does not use replicated in it.
+    """Sort the manual axes of each manual computation, and add those that a sharding lacks to its replicated axes.
 
     Before::
 
@@ -48,28 +48,28 @@ def _clean_up(computation: ManualComputationOp) -> None:
             raise op_error(
                 computation,
                 "op has manual_axes when there are no in/out shardings and the body is not empty, "
-                "so that nothing says which mesh the axes are of",
+                "so the mesh of the axes is unknown",
             )
         return
     reference, mesh = _common_mesh(shardings, computation)
     axes = sorted(computation.manual_axes.data, key=mesh.axis_index)
     manual = [AxisRef(name) for name in axes]
     computation.properties["manual_axes"] = ManualAxesAttr(tuple(axes))
-    for name, given, types in (
+    for name, per_value, types in (
         ("in_shardings", computation.in_shardings, computation.operand_types),
         ("out_shardings", computation.out_shardings, computation.result_types),
     ):
-        completed = _naming_all(given.data, types, manual, reference, mesh)
+        completed = _add_unused_axes(per_value.data, types, manual, reference, mesh)
         computation.properties[name] = TensorShardingPerValueAttr(tuple(completed))
 
 
 def _common_mesh(shardings: Sequence[TensorSharding], computation: ManualComputationOp) -> tuple[str | Mesh, Mesh]:
-    """The first mesh that is not the empty placeholder, as the sharding refers to it and itself."""
+    """Return the first nonempty mesh of the shardings: the reference to it and the mesh."""
     meshes = [(sharding.mesh, mesh_of(sharding, computation)) for sharding in shardings]
-    return next((found for found in meshes if not found[1].is_empty), meshes[0])
+    return next(((reference, mesh) for reference, mesh in meshes if not mesh.is_empty), meshes[0])
 
 
-def _naming_all(
+def _add_unused_axes(
     shardings: Iterable[TensorSharding],
     types: Iterable[Attribute],
     manual: Sequence[AxisRef],

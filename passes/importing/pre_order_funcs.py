@@ -1,4 +1,4 @@
-"""`sdy-pre-order-funcs`: put each function after the functions that call it."""
+"""`sdy-pre-order-funcs`: move each function after the functions that call it."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -10,7 +10,7 @@ from sdy.passes.common.call_graph import callers_first
 
 
 class PreOrderFuncsPass(AnalysisPreservingPass):
-    """Order the functions of the module from callers to callees, the order in which propagation should see them.
+    """Sort the functions of the module from callers to callees, the order in which propagation visits them.
 
     Before::
 

@@ -1,4 +1,4 @@
-"""`sdy-propagate-sharding-from-func-to-call`: a call without shardings takes those of the function it calls."""
+"""`sdy-propagate-sharding-from-func-to-call`: copy result shardings from functions to their calls."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,7 +11,7 @@ from sdy.passes.common.symbols import Symbols
 
 
 class PropagateShardingFromFuncToCallPass(AnalysisPreservingPass):
-    """Give each call that has no result shardings the result shardings of the function that it calls.
+    """Copy the result shardings of each called function to its calls that have none.
 
     Before::
 

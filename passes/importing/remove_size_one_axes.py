@@ -1,4 +1,4 @@
-"""`sdy-remove-size-one-axes`: drop from shardings the axes that split nothing."""
+"""`sdy-remove-size-one-axes`: remove axes of size 1 from shardings."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from sdy.sharding import TensorSharding
 
 
 class RemoveSizeOneAxesPass(AnalysisPreservingPass):
-    """Remove axes of size one from shardings, where they could only cause conflicts.
+    """Remove axes of size 1 from shardings: they shard nothing, but can cause conflicts in propagation.
 
     Before::
 

@@ -1,4 +1,4 @@
-"""`sdy-rewrite-as-hlo`: the program in the form in which XLA has it when it asks Shardy for shardings."""
+"""`sdy-rewrite-as-hlo`: rewrite a program to the form that it has after a round trip through XLA's HLO."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,11 +23,12 @@ from sdy.stablehlo.types.quantized import UniformQuantizedType
 
 
 class RewriteAsHloPass(AnalysisPreservingPass):
-    """Let dimensions of size 1 come and go by reshapes, and loops carry only what changes, as in XLA's HLO.
+    """Rewrite broadcasts, transposes and loops to the form that they have in XLA's HLO.
 
-    Between the text that JAX lowers a program to and the program that Shardy sees within XLA lies HLO, where some
-    operations are written otherwise. What is computed stays the same; how shardings propagate does not: an axis enters
-    a `broadcast_in_dim` before it enters a `reshape`, and so wins over others. Before::
+    XLA converts the program that JAX lowers to HLO before it runs Shardy. HLO adds and removes dimensions of size 1 by
+    reshapes, and its loops carry no loop-invariant values. The program computes the same, but shardings propagate
+    differently: an axis propagates through a `broadcast_in_dim` in another stage than through a `reshape`, and so wins
+    over others. Before::
 
         %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<8x4xf32>) -> tensor<8x4x1xf32>
         %1 = stablehlo.broadcast_in_dim %0, dims = [0, 1, 2] : (tensor<8x4x1xf32>) -> tensor<8x4x16xf32>
@@ -38,7 +39,7 @@ class RewriteAsHloPass(AnalysisPreservingPass):
         %1 = stablehlo.reshape %0 : (tensor<8x4x1xf32>) -> tensor<8x4xf32>
         %2 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<8x4xf32>) -> tensor<8x4x16xf32>
 
-    Operations stay that carry a sharding or a sharding rule, and those of dynamic shapes or quantized elements.
+    Operations with a sharding or a sharding rule are kept, as are those with dynamic shapes or quantized elements.
     """
 
     name = "sdy-rewrite-as-hlo"
@@ -50,12 +51,12 @@ class RewriteAsHloPass(AnalysisPreservingPass):
 
 
 def _may_be_rewritten(op: Operation) -> bool:
-    """Whether nothing is said about `op` in particular."""
+    """Return whether `op` has neither a sharding nor a sharding rule."""
     return op.attributes.keys().isdisjoint((SHARDING, SHARDING_RULE))
 
 
 def _broadcast(op: BroadcastInDimOp) -> None:
-    """A `reshape` where nothing is repeated; where dimensions of size 1 are, a `reshape` without them before."""
+    """Replace by a `reshape` if no dimension is expanded; else remove expanded dimensions by a `reshape` before."""
     old, new = _sizes(op.operand), _sizes(op.result)
     dims = op.broadcast_dimensions.get_values()
     if old is None or new is None:
@@ -70,7 +71,7 @@ def _broadcast(op: BroadcastInDimOp) -> None:
 
 
 def _transpose(op: TransposeOp) -> None:
-    """One `transpose` in place of two; a `reshape` where only dimensions of size 1 move."""
+    """Compose two transposes into one; use a `reshape` if only dimensions of size 1 move."""
     old, new = _sizes(op.operand), _sizes(op.result)
     if old is None or new is None:
         return
@@ -91,7 +92,7 @@ def _transpose(op: TransposeOp) -> None:
 
 
 def _while(op: WhileOp) -> None:
-    """What a loop carries but does not change is used as it was before the loop, where it may be split otherwise."""
+    """Remove loop-invariant values from the carried values, and use the values before the loop instead."""
     body = op.body.block
     assert body.last_op is not None
     pairs = zip(body.last_op.operands, body.args, strict=True)
@@ -123,7 +124,7 @@ def _while(op: WhileOp) -> None:
 
 
 def _constrained(value: SSAValue, loop: WhileOp) -> SSAValue:
-    """`value` in front of `loop`, free to be split otherwise than it is said to be where it is made."""
+    """Return `value` behind an open sharding constraint before `loop`, so that its uses can be sharded differently."""
     sharding = get_sharding(value)
     if sharding is None:
         return value
@@ -138,7 +139,7 @@ def _is_tensor(value: SSAValue) -> bool:
 
 
 def _sizes(value: SSAValue) -> Sequence[int] | None:
-    """The sizes of the dimensions of a tensor that may be reshaped at will."""
+    """Return the shape of a static tensor without quantized elements; None for others, which are not reshaped."""
     type_ = tensor_type(value)
     return (
         None

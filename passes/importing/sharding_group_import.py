@@ -1,4 +1,4 @@
-"""`sdy-sharding-group-import`: check the sharding groups, and make groups that share a value one."""
+"""`sdy-sharding-group-import`: verify sharding groups, and merge those that share a value."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,8 @@ class ShardingGroupImportPass(AnalysisPreservingPass):
         sdy.sharding_group %b group_id=0 : tensor<8xf32>
         sdy.sharding_group %c group_id=0 : tensor<8xf32>
 
-    Raises DiagnosticError if a group has values of different shapes, or values in different manual computations.
+    Raises:
+        DiagnosticError: A group has values of different shapes, or values in different manual computations.
     """
 
     name = "sdy-sharding-group-import"
@@ -67,7 +68,7 @@ def _check(memberships: Sequence[ShardingGroupOp]) -> None:
 
 
 def _number(same_groups: list[list[int]]) -> dict[int, int]:
-    """A number for each group id, the same for all ids in one of the lists, counting up as the groups are met."""
+    """Number the group ids from 0 in order of appearance; ids that occur in one list get the same number."""
     leader: dict[int, int] = {}
     for first, *others in same_groups:
         leader.setdefault(first, first)

@@ -1,4 +1,4 @@
-"""`sdy-split-triangular-solves`: the columns of a triangular solve's right side are solved apart, so may be split."""
+"""`sdy-split-triangular-solves`: shard triangular solves along the independent columns of the right-hand side."""
 
 from dataclasses import replace
 
@@ -17,10 +17,11 @@ from sdy.stablehlo.linear_algebra import TriangularSolveOp
 
 
 class SplitTriangularSolvesPass(AnalysisPreservingPass):
-    """Let the columns of the right side pass through triangular solves; the rows, where the matrix is on the right.
+    """Make the columns of the right-hand side a pass-through factor of triangular solves.
 
-    Neither Shardy's rule for the operation nor JAX's for the call of LAPACK lets them, so that each device receives the
-    whole right side. Before::
+    If the triangular matrix is on the right, the rows are the independent dimension. Neither Shardy's rule for the
+    operation nor JAX's rule for the LAPACK call has this factor, so each device would gather the full right-hand side.
+    Before::
 
         %0 = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {sdy.sharding_rule =
           #sdy.op_sharding_rule<([i, j], [k, l])->([m, n]) {i=8, j=8, k=8, l=4, m=8, n=4}, custom>, ...}
@@ -31,7 +32,7 @@ class SplitTriangularSolvesPass(AnalysisPreservingPass):
           #sdy.op_sharding_rule<([j, k], [l, i])->([m, i]) {i=4, j=8, k=8, l=8, m=8}
           need_replication={j, k, l, m}, custom>, ...}
 
-    An operation to which a rule was given keeps it.
+    Operations with a sharding rule attribute keep it.
     """
 
     name = "sdy-split-triangular-solves"
@@ -46,13 +47,13 @@ class SplitTriangularSolvesPass(AnalysisPreservingPass):
 
 
 def _rule(op: TriangularSolveOp | CustomCallOp, is_left: bool) -> OpShardingRuleAttr:
-    """Batches and what is solved apart pass through; the rest is needed whole, and nothing is propagated along it."""
+    """Build a rule with pass-through batch and independent dimensions; all others need replication."""
     shape = shape_of(op.results[0])
     rows, columns = len(shape) - 2, len(shape) - 1
-    solved, apart = (rows, columns) if is_left else (columns, rows)
+    solved, independent = (rows, columns) if is_left else (columns, rows)
     rule = RuleBuilder.of(op)
     rule.add_pointwise(shape[:rows])
-    rule.add(shape[apart], {1: apart}, {0: apart})
+    rule.add(shape[independent], {1: independent}, {0: independent})
     for operands, results in (({0: rows}, {}), ({0: columns}, {}), ({1: solved}, {}), ({}, {0: solved})):
         rule.add(shape[solved], operands, results, NEED_REPLICATION)
     return OpShardingRuleAttr(replace(rule.build(), is_custom=True))

@@ -1,4 +1,4 @@
-"""`sdy-unify-meshes`: several meshes over the same devices become one."""
+"""`sdy-unify-meshes`: convert shardings on several meshes over the same devices to one common mesh."""
 
 from collections.abc import Container, Mapping
 from itertools import repeat
@@ -29,7 +29,7 @@ from sdy.warning_categories import LostShardingWarning
 
 
 class UnifyMeshesPass(AnalysisPreservingPass):
-    """Bring shardings on meshes that cut the same devices in other ways onto one mesh, through which they propagate.
+    """Convert shardings on different meshes over the same devices to a common mesh, on which they propagate.
 
     Before::
 
@@ -46,11 +46,10 @@ class UnifyMeshesPass(AnalysisPreservingPass):
         ... %arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@common_mesh, [{"x:(1)2", "x:(2)2"}]>}
         %0 = sdy.sharding_constraint %arg0 <@common_mesh, [{"x:(2)2", "y"}]> : tensor<8xf32>
 
-    The meshes themselves stay, as the ones that a person knows. Where one of them is as finely cut as all, it is the
-    common one. A dimension that cannot be split so on the common mesh, as where the axes are of 2 x 3 and of 3 x 2
-    devices, is left open, with a warning. What is on a mesh whose devices are in an unlike order stays there, and what
-    is on one of more devices than a program can be made for. A module with collectives of SDY, which say how its
-    shardings were decided, stays as it is.
+    The original meshes are kept: the user knows them. If one of them refines all others, it is the common mesh. A
+    dimension whose sharding has no equivalent on the common mesh, for example with axes of 2 x 3 and of 3 x 2 devices,
+    is left open, with a warning. Shardings are not converted if their mesh has an incompatible device order or too many
+    devices. A module with SDY collectives is not changed: its reshards have been decided already.
     """
 
     name = "sdy-unify-meshes"
@@ -60,69 +59,71 @@ class UnifyMeshesPass(AnalysisPreservingPass):
         used: dict[TensorSharding, Mesh] = {}
 
         def note(sharding: TensorSharding) -> TensorSharding:
-            # Attributes that are not SDY's may speak of a mesh that is not there.
+            # Attributes of other dialects may refer to a mesh that does not exist.
             mesh = sharding.mesh if isinstance(sharding.mesh, Mesh) else meshes.get(sharding.mesh)
             if mesh is not None and 1 < mesh.size <= MOST_DEVICES:
                 used[sharding] = mesh
             return sharding
 
         transform_shardings(op, note)
-        there = dict.fromkeys(used.values())
-        if len(there) < 2 or any(isinstance(each, CollectiveOp) for each in operations(op)):
+        used_meshes = dict.fromkeys(used.values())
+        if len(used_meshes) < 2 or any(isinstance(each, CollectiveOp) for each in operations(op)):
             return
-        from sdy.common_mesh import CommonMesh  # numbers of devices are arrays there, for which few programs ask
+        from sdy.common_mesh import CommonMesh  # imports NumPy, which few programs need
 
-        common = CommonMesh.of([mesh for mesh in (*meshes.values(), *there) if mesh in there])
+        common = CommonMesh.of([mesh for mesh in (*meshes.values(), *used_meshes) if mesh in used_meshes])
         computations = [(each, _mesh_of_body(each, used)) for each in operations_of(op, ManualComputationOp)]
-        # What is written for one device names the axes of its mesh, all of which must be there.
-        stay = {mesh for _, mesh in computations if mesh is not None and mesh not in common}
+        # The body of a manual computation refers to axes of its mesh: the common mesh must have them all.
+        kept = {mesh for _, mesh in computations if mesh is not None and mesh not in common}
         name = _name_of(common.mesh, op)
-        moved = {sharding: common.sharding(sharding, mesh, name) for sharding, mesh in used.items() if mesh not in stay}
+        unified = {
+            sharding: common.sharding(sharding, mesh, name) for sharding, mesh in used.items() if mesh not in kept
+        }
         loosened = {
             sharding: loose
-            for sharding, new in moved.items()
+            for sharding, new in unified.items()
             if new is None and (loose := common.loosened(sharding, used[sharding], name))
         }
         if loosened:
-            _tell(op, loosened, common.mesh)
-        transform_shardings(op, lambda sharding: moved.get(sharding) or loosened.get(sharding) or sharding)
+            _warn(op, loosened, common.mesh)
+        transform_shardings(op, lambda sharding: unified.get(sharding) or loosened.get(sharding) or sharding)
         for computation, mesh in computations:
-            if mesh is not None and mesh not in stay:
+            if mesh is not None and mesh not in kept:
                 axes = common.axes(map(AxisRef, computation.manual_axes.data), mesh) or ()
                 in_order = sorted((axis.name for axis in axes), key=common.mesh.axis_index)
                 computation.manual_axes = ManualAxesAttr(tuple(in_order))
 
 
-def _tell(module: ModuleOp, loosened: Container[TensorSharding], mesh: Mesh) -> None:
-    """Warn of each value whose sharding is one of those that are `loosened`."""
-    given: list[tuple[Where, Attribute, TensorSharding | None]] = []
+def _warn(module: ModuleOp, loosened: Container[TensorSharding], mesh: Mesh) -> None:
+    """Warn of each value whose sharding is in `loosened`."""
+    places: list[tuple[Where, Attribute, TensorSharding | None]] = []
     for op in operations(module):
         arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
-        given += [(value, value.type, get_sharding(value)) for value in (*arguments, *op.results)]
+        places += [(value, value.type, get_sharding(value)) for value in (*arguments, *op.results)]
         if isinstance(op, FuncOp):
-            given += zip(repeat(op), op.function_type.outputs, func_result_shardings(op))
-    for where, type_, sharding in given:
+            places += zip(repeat(op), op.function_type.outputs, func_result_shardings(op))
+    for where, type_, sharding in places:
         if sharding is not None and sharding in loosened:
             warn(
                 where,
-                f"the mesh {mesh_text(mesh)} cannot be cut as the sharding {sharding_text(sharding)} of "
-                f"{num_bytes(type_):,} bytes asks: these dimensions are left open",
+                f"the sharding {sharding_text(sharding)} of {num_bytes(type_):,} bytes has no equivalent on the "
+                f"common mesh {mesh_text(mesh)}; the affected dimensions are left open",
                 category=LostShardingWarning,
             )
 
 
 def _name_of(mesh: Mesh, module: ModuleOp) -> str:
-    """The name of `mesh`, which is added to `module` if it is not there."""
-    symbols, there = Symbols(module), [op for op in operations_at_top(module) if isinstance(op, MeshOp)]
-    for op in there:
+    """Return the name of `mesh` in `module`, adding the mesh if it does not exist."""
+    symbols, mesh_ops = Symbols(module), [op for op in operations_at_top(module) if isinstance(op, MeshOp)]
+    for op in mesh_ops:
         if op.mesh.data == mesh:
             return op.sym_name.data
     added = MeshOp("common_mesh", mesh)
-    insert(added, InsertPoint.after(there[-1]) if there else InsertPoint.at_start(module.body.block))
+    insert(added, InsertPoint.after(mesh_ops[-1]) if mesh_ops else InsertPoint.at_start(module.body.block))
     return symbols.insert(added)
 
 
 def _mesh_of_body(computation: ManualComputationOp, meshes: Mapping[TensorSharding, Mesh]) -> Mesh | None:
-    """The mesh whose axes are manual in `computation`; None where it has neither inputs nor outputs."""
+    """Return the mesh of the manual axes of `computation`; None if it has neither inputs nor outputs."""
     shardings = (*computation.in_shardings.data, *computation.out_shardings.data)
     return next((meshes[sharding] for sharding in shardings if sharding in meshes), None)

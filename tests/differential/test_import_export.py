@@ -204,7 +204,7 @@ NO_MAIN = """
         (MAIN_CALLS_ITSELF, "sdy-import-func-calls", 3, "'@main' calls itself"),
         (CALL_EACH_OTHER, "sdy-import-func-calls", 11, "'@f' calls itself, directly or through others"),
         (CALL_EACH_OTHER, "sdy-propagation-pipeline", 11, "'@f' calls itself, directly or through others"),
-        (CALLS_A_DECLARATION, "sdy-import-func-calls", 3, "'@f' has no body of a single block"),
+        (CALLS_A_DECLARATION, "sdy-import-func-calls", 3, "'@f' cannot be inlined: its body is not a single block"),
         (NO_MAIN, "sdy-propagate-to-func-results", None, "expected a function named @main, or a single function"),
         (NO_MAIN, "sdy-save-module{dump-directory=/nowhere/at/all}", None, "cannot save the module"),
     ],
