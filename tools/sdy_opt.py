@@ -204,10 +204,10 @@ def _pass(name: str, options: str) -> ModulePass:
 
 
 def _known_jaxlib(version: str) -> str:
-    from sdy.text.printing.versions import forms_of
+    from sdy.text.printing.versions import syntax_of
 
     try:
-        forms_of(version)
+        syntax_of(version)
     except ValueError as unknown:
         raise error(None, str(unknown)) from None
     return version

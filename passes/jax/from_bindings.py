@@ -17,7 +17,7 @@ from sdy.ir.building import append, make
 from sdy.ir.locations import call_site, file_range, named
 from sdy.text import Parser, context, parse_verified
 from sdy.text.large_stack import again_on_large_stack
-from sdy.text.reading.generic_form import complete, inherent_and_other
+from sdy.text.reading.generic_form import normalize, split_inherent
 
 _MOST = 2**14
 """So many attributes are remembered before all are forgotten, so that a process that lives long does not grow."""
@@ -68,7 +68,7 @@ class _Reader:
         op_class = self._class_of(op.name)
         if len(op.successors):
             raise _InTextOnlyError
-        properties, attributes = inherent_and_other(op_class, self._attributes_of(op))
+        properties, attributes = split_inherent(op_class, self._attributes_of(op))
         results = op.results
         made = make(
             op_class,
@@ -79,7 +79,7 @@ class _Reader:
             [self._region(region) for region in op.regions],
             self._location(op.location),
         )
-        complete(made)
+        normalize(made)
         self._values.update(zip(results, made.results, strict=True))
         return made
 

@@ -1,27 +1,28 @@
-"""MLIR text in and out.
+"""The parser, printer and verifier of MLIR text.
 
-`parse` and `format` are MLIR's own parser and printer as far as a reader can tell: what they accept, where they say an
-error is, and each byte they print.
+`parse` and `format` behave as MLIR's own: they accept the same programs, report errors at the same places and print
+the same bytes.
 
-bytecode/          MLIR bytecode in and out, and HLO out, by jaxlib
-reading/           parser.py reads operations and regions; with values.py for the scopes of names, generic_form.py for
-                   operations that nest none, memory.py for what was read before, other_formats.py for what is no MLIR
-  tokens           lexer.py finds them, tokens.py takes them one by one, wording.py says what is missing
+bytecode/          MLIR bytecode and HLO, by jaxlib in a subprocess
+reading/           the parser: parser.py for operations and regions, values.py for the scopes of value names,
+                   generic_form.py for the generic form, memory.py and line_cache.py for the parse caches,
+                   other_formats.py for input that is not MLIR text
+  tokens           lexer.py, tokens.py for the primitives of the parser, wording.py for its messages
   attributes       dialect_symbols.py, dictionaries.py, numbers.py; dense.py and sparse_elements.py for constants,
-                   affine_parser.py for maps, builtin_syntax.py for resources and what types leave unsaid,
-                   locations.py for where operations stand
+                   affine_parser.py for maps and sets, builtin_syntax.py for resources and defaults of builtin types,
+                   locations.py
   types            builtin_types.py
-printing/          the same way back: printer.py for operations, assembly_formats.py for modules and functions,
-                   names.py for how values are called; attribute_printer.py for attributes and types, aliases.py for
-                   their short names, location_text.py and floats.py for what they contain; versions.py for what each
-                   version of jaxlib prints in its own way
-verification/      verifier.py; with visibility.py for the uses of values, definition_checks.py and constraint_words.py
-                   for what definitions ask, builtin_checks.py for modules, functions and calls
+printing/          the printer: printer.py for operations, assembly_formats.py for modules and functions, names.py for
+                   the names of values; attribute_printer.py for attributes and types, aliases.py, location_text.py,
+                   floats.py; versions.py for the differences between versions of jaxlib
+verification/      verifier.py; visibility.py for dominance, definition_checks.py and constraint_words.py for IRDL
+                   definitions, builtin_checks.py for modules, functions and calls
 
-dialects.py        the dialects that programs are written in
-lines.py           in which line and column a text is
-affine.py          affine expressions; encoding.py what a tensor's encoding has to say
-large_stack.py     a stack that is large enough for what nests deeply
+dialects.py        the registered dialects
+lines.py           lines and columns of offsets
+affine.py          affine expressions
+encoding.py        the interface of verifiable tensor encodings
+large_stack.py     recursion beyond Python's limit
 """
 
 import math
@@ -43,11 +44,19 @@ __all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "parse
 
 
 def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = None) -> ModuleOp:
-    """The verified module that `text` is, or one around the operations that it is.
+    """Parse and verify a module.
 
-    Bytes are those of a file: of text, or of MLIR bytecode, a portable artifact of StableHLO or what `jax.export`
-    saves, which jaxlib reads in a process of its own. `filename` is how diagnostics call the text. Raises
-    DiagnosticError where the text is not MLIR, uses what `ctx` does not know, or makes a module that is not valid.
+    Args:
+        text: MLIR text, or the bytes of a file: text, MLIR bytecode, a portable artifact of StableHLO or an artifact of
+            `jax.export`. jaxlib converts the binary forms, in a subprocess.
+        filename: The name of the text in diagnostics.
+        ctx: The registered dialects, by default those of `context()`.
+
+    Returns:
+        The module, or an implicit one around the operations of a text without a module.
+
+    Raises:
+        DiagnosticError: If the text is not MLIR, uses an unregistered dialect, or its module is invalid.
     """
     if isinstance(text, bytes):
         text = decoded(text, filename)
@@ -57,7 +66,7 @@ def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = No
 
 
 def parse_verified(text: str, filename: str) -> ModuleOp:
-    """As `parse`, of a text that MLIR has printed of a module that it has verified: it is not verified again."""
+    """Parse text that MLIR printed from a verified module, without verifying it again."""
     gc_control.collect_if_grown()
     with gc_control.paused():
         return parse_module(text, filename, context())
@@ -74,12 +83,18 @@ def format(  # noqa: A001
     most_elements: float = math.inf,
     for_jaxlib: str | None = None,
 ) -> str:
-    """The text of `op` as MLIR prints it, a newline at the end.
+    """Return the text of an operation as MLIR prints it, with a newline at the end.
 
-    `generic` prints no operation in its own form; `debuginfo` prints locations; `local_scope` prints everything where
-    it stands, without aliases; constants of more than `most_elements` different elements are left out, so that the
-    text is for reading only. `for_jaxlib`, as `"0.11"`, prints what the MLIR of that version of jaxlib prints and
-    reads, by default the installed one. Raises ValueError for a version whose syntax is not known.
+    Args:
+        op: The operation, for example a module.
+        generic: Whether all operations are printed in the generic form.
+        debuginfo: Whether locations are printed.
+        local_scope: Whether attributes, types and locations are printed inline, without aliases.
+        most_elements: Elide non-splat constants with more elements; such text cannot be parsed again.
+        for_jaxlib: The version of jaxlib, as `"0.11"`, whose syntax is printed; by default the installed one.
+
+    Raises:
+        ValueError: If the syntax of that version is unknown.
     """
     printer = Printer(
         generic=generic,
@@ -93,11 +108,16 @@ def format(  # noqa: A001
 
 
 def to_bytecode(module: ModuleOp, target_version: str | None = None) -> bytes:
-    """`module` as MLIR bytecode, which the installed jaxlib and newer ones read, with its locations.
+    """Serialize a module to MLIR bytecode, with its locations.
 
-    For `target_version`, as `"1.13.0"`, it is StableHLO's portable artifact of that version, which any later StableHLO
-    reads too. Operations of SDY and CHLO, and shardings, are part of that as they are, as with `jax.export`. Raises
-    DiagnosticError where the program has what that version does not know, and where jaxlib does not write it.
+    Args:
+        module: The module.
+        target_version: A version of StableHLO, as `"1.13.0"`. The result is then StableHLO's portable artifact of that
+            version, which any later StableHLO reads; SDY and CHLO operations and shardings are kept in it, as with
+            `jax.export`. By default the result is bytecode for the installed and newer versions of jaxlib.
+
+    Raises:
+        DiagnosticError: If the version lacks an operation of the module, or jaxlib does not write that version.
     """
     from sdy.text.bytecode.conversion import bytecode_of, check_known
 

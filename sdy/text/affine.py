@@ -1,6 +1,6 @@
-"""Affine expressions, simplified as they are made and printed the way MLIR does both: `d0 * 2 + s0 - 1`.
+"""Affine expressions, simplified on construction and printed as MLIR does: `d0 * 2 + s0 - 1`.
 
-xDSL's own constructors simplify other sums than MLIR's and refuse to multiply or divide by a symbol.
+xDSL's constructors simplify sums differently and cannot multiply or divide by a symbol.
 """
 
 from collections.abc import Callable
@@ -23,21 +23,21 @@ _ZERO = AffineConstantExpr(0)
 _MINUS_ONE = AffineConstantExpr(-1)
 
 
-# Making
+# Construction
 
 
-def combined(kind: Kind, lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr:
-    """`lhs` and `rhs` under an operator, in a simpler form where MLIR sees one."""
+def combine(kind: Kind, lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr:
+    """Apply an operator to two expressions, with MLIR's simplifications."""
     return _simplified(kind, lhs, rhs) or AffineBinaryOpExpr(kind, lhs, rhs)
 
 
-def negated(expression: AffineExpr) -> AffineExpr:
-    """`-expression`."""
-    return combined(Kind.Mul, expression, _MINUS_ONE)
+def negate(expression: AffineExpr) -> AffineExpr:
+    """Return `-expression`."""
+    return combine(Kind.Mul, expression, _MINUS_ONE)
 
 
 def is_symbolic(expression: AffineExpr) -> bool:
-    """Whether no dimension is in the expression."""
+    """Return whether the expression contains no dimension, only symbols and constants."""
     match expression:
         case AffineBinaryOpExpr():
             return is_symbolic(expression.lhs) and is_symbolic(expression.rhs)
@@ -50,14 +50,14 @@ def _simplified(kind: Kind, lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | No
         case (AffineDimExpr(), AffineDimExpr()) | (AffineSymExpr(), AffineSymExpr()) if (
             kind in (Kind.Add, Kind.Mul) and lhs.position > rhs.position
         ):
-            return combined(kind, rhs, lhs)
+            return combine(kind, rhs, lhs)
         case _:
             pass
     if kind is Kind.Add:
         return _simplified_sum(lhs, rhs)
     if kind is Kind.Mul:
         return _simplified_product(lhs, rhs)
-    # What division by zero means is left open, and what the remainder of one by a negative number is.
+    # Division by zero and the remainder by a negative number are not folded.
     is_constant = isinstance(rhs, AffineConstantExpr)
     if is_constant and (rhs.value == 0 or (kind is Kind.Mod and rhs.value < 0)):
         return None
@@ -71,22 +71,22 @@ def _simplified_sum(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
         case AffineConstantExpr(), AffineConstantExpr():
             return AffineConstantExpr(lhs.value + rhs.value)
         case AffineConstantExpr(), _:
-            return combined(Kind.Add, rhs, lhs)
+            return combine(Kind.Add, rhs, lhs)
         case _ if is_symbolic(lhs) and not is_symbolic(rhs):
-            return combined(Kind.Add, rhs, lhs)
+            return combine(Kind.Add, rhs, lhs)
         case _, AffineConstantExpr(value=0):
             return lhs
         case AffineBinaryOpExpr(kind=Kind.Add, rhs=AffineConstantExpr() as first), AffineConstantExpr():
-            return combined(Kind.Add, lhs.lhs, AffineConstantExpr(first.value + rhs.value))
+            return combine(Kind.Add, lhs.lhs, AffineConstantExpr(first.value + rhs.value))
         case _:
             pass
     left_factor, left = _scaled(lhs)
     right_factor, right = _scaled(rhs)
     if left == right:
-        return combined(Kind.Mul, left, AffineConstantExpr(left_factor + right_factor))
+        return combine(Kind.Mul, left, AffineConstantExpr(left_factor + right_factor))
     match lhs:
         case AffineBinaryOpExpr(kind=Kind.Add, rhs=AffineConstantExpr() as constant):
-            return combined(Kind.Add, combined(Kind.Add, lhs.lhs, rhs), constant)
+            return combine(Kind.Add, combine(Kind.Add, lhs.lhs, rhs), constant)
         case _:
             return _remainder(lhs, rhs)
 
@@ -100,25 +100,25 @@ def _scaled(expression: AffineExpr) -> tuple[int, AffineExpr]:
 
 
 def _remainder(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
-    """`e mod q` for `e` + `(e floordiv q) * -q`, where `q` may be a symbol.
+    """Fold `e + (e floordiv q) * -q` to `e mod q`, where `q` may be a symbol.
 
-    Where `lhs` is a sum, only its last term is combined with another quotient, or changes places with it.
+    If `lhs` is a sum, only its last term is tried, or swapped with `rhs`.
     """
     match rhs:
         case AffineBinaryOpExpr(
             lhs=AffineBinaryOpExpr(kind=Kind.Mul, lhs=AffineBinaryOpExpr(kind=Kind.FloorDiv) as quotient, rhs=divisor),
             rhs=AffineConstantExpr(value=-1),
         ) if quotient.rhs == divisor and quotient.lhs == lhs:
-            return combined(Kind.Mod, lhs, divisor)
+            return combine(Kind.Mod, lhs, divisor)
         case AffineBinaryOpExpr(kind=Kind.Mul, lhs=AffineBinaryOpExpr(kind=Kind.FloorDiv) as quotient):
-            if quotient.lhs == lhs and quotient.rhs == negated(rhs.rhs):
-                return combined(Kind.Mod, lhs, quotient.rhs)
+            if quotient.lhs == lhs and quotient.rhs == negate(rhs.rhs):
+                return combine(Kind.Mod, lhs, quotient.rhs)
         case _:
             return None
     if not isinstance(lhs, AffineBinaryOpExpr) or lhs.kind is not Kind.Add:
         return None
     simpler = _simplified(Kind.Add, lhs.rhs, rhs)
-    return None if simpler is None else combined(Kind.Add, lhs.lhs, simpler)
+    return None if simpler is None else combine(Kind.Add, lhs.lhs, simpler)
 
 
 def _simplified_product(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
@@ -126,17 +126,17 @@ def _simplified_product(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
         case AffineConstantExpr(), AffineConstantExpr():
             return AffineConstantExpr(lhs.value * rhs.value)
         case AffineConstantExpr(), _:
-            return combined(Kind.Mul, rhs, lhs)
+            return combine(Kind.Mul, rhs, lhs)
         case _ if not is_symbolic(rhs):
-            return combined(Kind.Mul, rhs, lhs)
+            return combine(Kind.Mul, rhs, lhs)
         case _, AffineConstantExpr(value=1):
             return lhs
         case _, AffineConstantExpr(value=0):
             return rhs
         case AffineBinaryOpExpr(kind=Kind.Mul, rhs=AffineConstantExpr() as first), AffineConstantExpr():
-            return combined(Kind.Mul, lhs.lhs, AffineConstantExpr(first.value * rhs.value))
+            return combine(Kind.Mul, lhs.lhs, AffineConstantExpr(first.value * rhs.value))
         case AffineBinaryOpExpr(kind=Kind.Mul, rhs=AffineConstantExpr() as constant), _:
-            return combined(Kind.Mul, combined(Kind.Mul, lhs.lhs, rhs), constant)
+            return combine(Kind.Mul, combine(Kind.Mul, lhs.lhs, rhs), constant)
         case _:
             return None
 
@@ -149,7 +149,7 @@ def _simplified_floordiv(lhs: AffineExpr, rhs: AffineConstantExpr) -> AffineExpr
         case AffineBinaryOpExpr(kind=Kind.Add) if any(
             _known_divisor(part) % rhs.value == 0 for part in (lhs.lhs, lhs.rhs)
         ):
-            return combined(Kind.Add, combined(Kind.FloorDiv, lhs.lhs, rhs), combined(Kind.FloorDiv, lhs.rhs, rhs))
+            return combine(Kind.Add, combine(Kind.FloorDiv, lhs.lhs, rhs), combine(Kind.FloorDiv, lhs.rhs, rhs))
         case _:
             return None
 
@@ -165,7 +165,7 @@ def _simplified_quotient(lhs: AffineExpr, rhs: AffineConstantExpr, of_constants:
         case _ if rhs.value == 1:
             return lhs
         case AffineBinaryOpExpr(kind=Kind.Mul, rhs=AffineConstantExpr() as factor) if factor.value % rhs.value == 0:
-            return combined(Kind.Mul, lhs.lhs, AffineConstantExpr(factor.value // rhs.value))
+            return combine(Kind.Mul, lhs.lhs, AffineConstantExpr(factor.value // rhs.value))
         case _:
             return None
 
@@ -177,13 +177,13 @@ def _simplified_mod(lhs: AffineExpr, rhs: AffineConstantExpr) -> AffineExpr | No
         case _ if _known_divisor(lhs) % rhs.value == 0:
             return _ZERO
         case AffineBinaryOpExpr(kind=Kind.Add) if _known_divisor(lhs.lhs) % rhs.value == 0:
-            return combined(Kind.Mod, lhs.rhs, rhs)
+            return combine(Kind.Mod, lhs.rhs, rhs)
         case AffineBinaryOpExpr(kind=Kind.Add) if _known_divisor(lhs.rhs) % rhs.value == 0:
-            return combined(Kind.Mod, lhs.lhs, rhs)
+            return combine(Kind.Mod, lhs.lhs, rhs)
         case AffineBinaryOpExpr(kind=Kind.Mod, rhs=AffineConstantExpr() as inner) if (
             inner.value >= 1 and inner.value % rhs.value == 0
         ):
-            return combined(Kind.Mod, lhs.lhs, rhs)
+            return combine(Kind.Mod, lhs.lhs, rhs)
         case _:
             return None
 
@@ -196,7 +196,7 @@ _SIMPLIFIED_DIVISIONS: dict[Kind, Callable[[AffineExpr, AffineConstantExpr], Aff
 
 
 def _known_divisor(expression: AffineExpr) -> int:
-    """A number that divides the expression whatever its dimensions and symbols are; 0 divides only 0."""
+    """Return an integer that divides the expression for all values of its dimensions and symbols; 0 if it is 0."""
     match expression:
         case AffineConstantExpr():
             return abs(expression.value)
@@ -216,13 +216,13 @@ def _known_divisor(expression: AffineExpr) -> int:
 
 
 def map_text(affine_map: AffineMap) -> str:
-    """`(d0, d1)[s0] -> (d0 + s0, d1)`."""
+    """Return the text of a map: `(d0, d1)[s0] -> (d0 + s0, d1)`."""
     results = ", ".join(map(expression_text, affine_map.results))
     return f"{_space_text(affine_map)} -> ({results})"
 
 
 def set_text(affine_set: AffineSet) -> str:
-    """`(d0) : (d0 - 4 == 0, d0 + 3 >= 0)`."""
+    """Return the text of a set: `(d0) : (d0 - 4 == 0, d0 + 3 >= 0)`."""
     constraints = (f"{expression_text(each.lhs)} {each.kind.value} 0" for each in affine_set.constraints)
     return f"{_space_text(affine_set)} : ({', '.join(constraints)})"
 
@@ -237,7 +237,7 @@ def _numbered(letter: str, count: int) -> str:
 
 
 def expression_text(expression: AffineExpr) -> str:
-    """`d0 * 2 + s0 - 1`, with no more parentheses than needed."""
+    """Return the text of an expression, `d0 * 2 + s0 - 1`, with the fewest parentheses."""
     match expression:
         case AffineDimExpr():
             return f"d{expression.position}"
@@ -252,7 +252,7 @@ def expression_text(expression: AffineExpr) -> str:
         case AffineBinaryOpExpr():
             return f"{_tight_text(expression.lhs)} {expression.kind.get_token()} {_tight_text(expression.rhs)}"
         case _:
-            raise TypeError(f"no affine expression: {expression}")
+            raise TypeError(f"not an affine expression: {expression}")
 
 
 def _tight_text(expression: AffineExpr) -> str:

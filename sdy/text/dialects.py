@@ -1,4 +1,4 @@
-"""The dialects that programs are written in, each loaded when something of it is first read."""
+"""The registered dialects, each loaded lazily when the parser first meets it."""
 
 from collections.abc import Callable
 from functools import cache
@@ -24,20 +24,25 @@ _DIALECTS = {
 
 
 def context(*, allow_unregistered: bool = False) -> FamilyContext:
-    """A context that knows the dialects; with `allow_unregistered`, what belongs to no dialect is kept as it is."""
-    made = _prototype().clone()
-    made.allow_unregistered = allow_unregistered
-    return made
+    """Return a context with the registered dialects.
+
+    Args:
+        allow_unregistered: Whether operations, attributes and types of unregistered dialects are accepted and kept as
+            text.
+    """
+    new = _prototype().clone()
+    new.allow_unregistered = allow_unregistered
+    return new
 
 
 @cache
 def _prototype() -> FamilyContext:
-    """The context of which all are copies: to make one takes many times as long."""
-    made = FamilyContext()
-    made.load_dialect(Builtin)
+    """Return the context that `context` clones: cloning is many times faster than registering the dialects."""
+    prototype = FamilyContext()
+    prototype.load_dialect(Builtin)
     for name, (module, attribute) in _DIALECTS.items():
-        made.register_dialect(name, _loader(module, attribute))
-    return made
+        prototype.register_dialect(name, _loader(module, attribute))
+    return prototype
 
 
 def _loader(module: str, attribute: str) -> Callable[[], Dialect]:

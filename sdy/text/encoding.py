@@ -1,6 +1,6 @@
-"""Encodings of tensor types that say which tensors they are for, as `#stablehlo.bounds<3, ?>` is for `tensor<?x4xf32>`.
+"""Verifiable encodings of tensor types, such as `#stablehlo.bounds<3, ?>`, which is valid for `tensor<?x4xf32>`.
 
-MLIR asks an encoding when a tensor type with it is made. Here it is asked where the text of one is read.
+MLIR verifies an encoding when the tensor type is built; here the parser does.
 """
 
 from abc import ABC, abstractmethod
@@ -10,8 +10,8 @@ from xdsl.ir import Attribute
 
 
 class TensorEncoding(ABC):
-    """An attribute that is not the encoding of any tensor."""
+    """An attribute that is a valid encoding of some tensors only."""
 
     @abstractmethod
     def verify_encoding(self, tensor: TensorType[Attribute]) -> None:
-        """Raise VerifyException if it is not for tensors like `tensor`, which has no encoding."""
+        """Raise VerifyException if this encoding is invalid for `tensor`, which is passed without an encoding."""

@@ -1,8 +1,7 @@
-"""A large stack for what nests deeply.
+"""A large stack for deeply nested programs.
 
-The parser, the verifier and the printer call themselves once for each region, array or parenthesis that a text nests.
-Python stops at a thousand calls within calls; a program may well nest more. What finds its stack too small is then done
-in a thread that has a larger one.
+The parser, the verifier and the printer recurse once per nested region, array or parenthesis. Python's recursion limit
+is a thousand calls, which programs may exceed; the work is then repeated in a thread with a larger stack.
 """
 
 import sys
@@ -22,25 +21,25 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _STACK_BYTES = 1 << 29
-_MOST_CALLS = 400_000
-"""Of calls within calls: few enough for the stack whatever they are, enough for tens of thousands of regions."""
+_RECURSION_LIMIT = 400_000
+"""Fits in the stack whatever the frames are, and suffices for tens of thousands of nested regions."""
 
-_SHALLOW = 50
-"""So many regions in regions need no larger stack, whatever is done to them."""
+_SHALLOW_DEPTH = 50
+"""Regions nested up to this depth never need the large stack."""
 
-_SECONDS_BETWEEN_LOOKS = 0.1
+_POLL_SECONDS = 0.1
 
 _one_at_a_time = threading.Lock()
 _here = threading.local()
 
 
 def has_large_stack() -> bool:
-    """Whether the caller already runs on the large stack."""
+    """Return whether the caller already runs on the large stack."""
     return getattr(_here, "has_large_stack", False)
 
 
 def on_large_stack(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function on a large stack, and wait for it; an interrupt of the wait interrupts the function."""
+    """Call a function on a large stack and wait for it; a KeyboardInterrupt is passed on to the function."""
     if has_large_stack():
         return function(*args, **kwargs)
     context = copy_context()
@@ -57,12 +56,12 @@ def on_large_stack(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
         finally:
             finished.set()
 
-    with _one_at_a_time:  # what is changed here holds for all threads
+    with _one_at_a_time:  # the recursion limit and the stack size are global
         calls = sys.getrecursionlimit()
         stack_bytes = threading.stack_size(_STACK_BYTES)
         worker = threading.Thread(target=work, daemon=True)
         try:
-            sys.setrecursionlimit(max(calls, _MOST_CALLS))
+            sys.setrecursionlimit(max(calls, _RECURSION_LIMIT))
             _run(worker, finished)
         finally:
             threading.stack_size(stack_bytes)
@@ -77,8 +76,8 @@ def _run(worker: threading.Thread, finished: threading.Event) -> None:
         try:
             if worker.ident is None:
                 worker.start()
-            # Python does not see an interrupt that comes just before it begins to wait until it has waited.
-            while not finished.wait(_SECONDS_BETWEEN_LOOKS):
+            # Python notices an interrupt that arrives just before the wait only after it: hence the polling.
+            while not finished.wait(_POLL_SECONDS):
                 pass
             return
         except KeyboardInterrupt:
@@ -88,9 +87,9 @@ def _run(worker: threading.Thread, finished: threading.Event) -> None:
 
 
 def again_on_large_stack(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function whose stack is too small start again on a large one. It must not have changed anything.
+    """Decorate a function to run again on a large stack if its own overflows; it must be free of side effects.
 
-    It raises DiagnosticError where even that is not enough.
+    The decorated function raises DiagnosticError if the large stack overflows too.
     """
 
     @wraps(function)
@@ -109,9 +108,10 @@ def again_on_large_stack(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def on_large_stack_if_deep(top: Operation, function: Callable[[], T]) -> T:
-    """Call a function that works on what `top` nests, on a large stack if that is deep.
+    """Call a function that processes `top`, on a large stack if `top` is deeply nested.
 
-    Raises DiagnosticError where even that is not enough.
+    Raises:
+        DiagnosticError: If the large stack overflows.
     """
     try:
         return on_large_stack(function) if _is_deep(top) else function()
@@ -127,6 +127,6 @@ def _is_deep(top: Operation) -> bool:
     depths = {id(top.parent_op()): 0}
     for op in nesting_operations(top):
         depth = depths[id(op)] = depths[id(op.parent_op())] + 1
-        if depth > _SHALLOW:
+        if depth > _SHALLOW_DEPTH:
             return True
     return False

@@ -1,4 +1,4 @@
-"""Lines and columns: where in its file an offset of a text stands."""
+"""Lines and columns of offsets in a text."""
 
 import re
 from bisect import bisect_left
@@ -10,37 +10,37 @@ from sdy.ir.unchecked import unchecked
 
 
 class _Numbers(dict[int, IntAttr]):
-    """The attribute of each number that was asked for."""
+    """Interned integer attributes."""
 
     def __missing__(self, number: int) -> IntAttr:
-        made = self[number] = object.__new__(IntAttr)
-        # Set by itself, it needs a third of the memory of `unchecked`, as no dictionary is made for it.
-        object.__setattr__(made, "data", number)
-        return made
+        attribute = self[number] = object.__new__(IntAttr)
+        # `unchecked` would create a `__dict__`; setting the single field takes a third of the memory.
+        object.__setattr__(attribute, "data", number)
+        return attribute
 
 
 class LineTable:
-    """Turns offsets in a text into lines and columns."""
+    """Map from offsets in a text to lines and columns."""
 
     def __init__(self, text: str, filename: str):
         self._filename = filename
         self._filename_attr = StringAttr(filename)
         self._before_lines = [-1, *(match.start() for match in re.finditer("\n", text))]
-        """The offset before each line."""
+        """The offset of the newline before each line."""
         self._numbers = _Numbers()
 
     @property
     def whole(self) -> FileLineColLoc:
-        """The text as a whole, for the module around operations that stand in none."""
+        """The location of the implicit module around top-level operations."""
         return FileLineColLoc(self._filename_attr, IntAttr(0), IntAttr(0))
 
     def place(self, offset: int) -> Location:
-        """The line and column of an offset, for a diagnostic."""
+        """Return the line and column of an offset, for a diagnostic."""
         line, column = self._line_and_column(offset)
         return Location(self._filename, line, column)
 
     def attribute(self, offset: int) -> FileLineColLoc:
-        """The line and column of an offset, for an operation to carry: each has one, so that this is made fast."""
+        """Return the line and column of an offset as an operation's location."""
         numbers = self._numbers
         line, column = self._line_and_column(offset)
         return unchecked(FileLineColLoc, filename=self._filename_attr, line=numbers[line], column=numbers[column])
@@ -51,9 +51,9 @@ class LineTable:
 
 
 def end_of_code(text: str, offset: int) -> int:
-    """Where the code before an offset ends, without the spaces, line ends and comments after it.
+    """Return the end of the code before an offset, without trailing whitespace and comments.
 
-    The offset itself where there is no code before it.
+    If no code precedes the offset, it is returned unchanged.
     """
     end = offset
     while True:

@@ -5,14 +5,14 @@ import pytest
 import sdy
 from corpus import PROGRAMS
 from samples import sample
-from sdy.text.bytecode import by_jaxlib, conversion
+from sdy.text.bytecode import conversion, jaxlib_converter
 
 VERSIONS = ("1.9.0", "1.10.0", "1.13.0")
 """Of StableHLO, as they were released."""
 
 
 def _in_this_process(data: bytes, what: str, *options: str) -> bytes:
-    status, written = by_jaxlib.answer(what, options, data)
+    status, written = jaxlib_converter.run_command(what, options, data)
     assert status == 0, written
     return written
 
@@ -20,7 +20,7 @@ def _in_this_process(data: bytes, what: str, *options: str) -> bytes:
 @pytest.fixture(autouse=True)
 def no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Convert in this process, which has jaxlib already."""
-    monkeypatch.setattr(conversion, "asked", _in_this_process)
+    monkeypatch.setattr(conversion, "run_jaxlib", _in_this_process)
 
 
 @pytest.mark.parametrize("name", sample(PROGRAMS))

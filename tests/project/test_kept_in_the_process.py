@@ -42,12 +42,12 @@ UNBOUNDED_CACHES = {
     "sdy.passes.spmd.ops._tables": "a call without arguments",
     "sdy.stablehlo.checks.reducers.scalar": "an entry for each element type",
     "sdy.text.dialects._prototype": "a call without arguments",
-    "sdy.text.printing.versions.installed_forms": "a call without arguments",
+    "sdy.text.printing.versions.installed_syntax": "a call without arguments",
     "sdy.text.reading.generic_form._default_properties": CLASSES,
-    "sdy.text.verification.repeated_checks.is_verified_by_body": CLASSES,
+    "sdy.text.verification.memoized_checks.is_verified_by_body": CLASSES,
     "sdy.text.verification.verifier._checks": CLASSES,
-    "sdy.text.verification.verifier._ends_block": CLASSES,
-    "sdy.text.verification.verifier._looks_around": CLASSES,
+    "sdy.text.verification.verifier._may_be_terminator": CLASSES,
+    "sdy.text.verification.verifier._needs_more_than_key": CLASSES,
 }
 """The caches that hold any number of entries, and why these do not become many."""
 
@@ -73,9 +73,9 @@ STATE = {
     "sdy.rules.registry._movements": REGISTRY,
     "sdy.rules.registry._warned": "the names of operations without a rule",
     "sdy.rules.registry._without_rule": REGISTRY,
-    "sdy.text.bytecode.by_jaxlib._told": "what jaxlib says of one file, in a process of its own",
+    "sdy.text.bytecode.jaxlib_converter._diagnostics": "what jaxlib says of one file, in a process of its own",
     "sdy.text.printing.names._names_of_type": CLASSES,
-    "sdy.text.reading.memory._tensor_types": "so many types, then all are forgotten",
+    "sdy.text.reading.attribute_cache._tensor_types": "so many types, then all are forgotten",
 }
 """The containers of modules that change, and what bounds each."""
 

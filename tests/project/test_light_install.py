@@ -82,5 +82,5 @@ def test_bytecode_says_what_it_takes(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
     assert done.returncode == 1
-    assert "that takes jaxlib, which is not installed: pip install 'sdy[jax]'" in done.stderr
+    assert "this requires jaxlib, which is not installed: pip install 'sdy[jax]'" in done.stderr
     assert "Traceback" not in done.stderr

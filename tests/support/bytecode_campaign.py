@@ -3,7 +3,7 @@
     python tests/support/bytecode_campaign.py --count 10000 --seed 0
 
 Each is what `sdy.to_bytecode` or `jax.export` makes of a program, damaged. A process forked for it asks jaxlib for the
-text, as that of `by_jaxlib.py` does, and our parser reads it. What comes of them is counted and printed as JSON: how
+text, as `jaxlib_converter.py` does, and our parser reads it. The outcomes are counted and printed as JSON: how
 many are "read" and "refused", at how many jaxlib "dies" or "hangs", and what else our own code raises, which is wrong.
 """
 
@@ -25,7 +25,7 @@ from jax import export
 import sdy
 from forked import said
 from sdy.diagnostics import DiagnosticError, capture
-from sdy.text.bytecode import by_jaxlib, conversion
+from sdy.text.bytecode import conversion, jaxlib_converter
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 5
@@ -67,7 +67,7 @@ def damaged(data: bytes, choices: random.Random) -> bytes:
 def _in_this_process(data: bytes, what: str, *options: str) -> bytes | conversion.Refusal:
     """What jaxlib makes of `data`, in this process."""
     signal.alarm(SECONDS)
-    status, answer = by_jaxlib.answer(what, options, data)
+    status, answer = jaxlib_converter.run_command(what, options, data)
     signal.alarm(0)
     if status == 0:
         return answer
@@ -79,7 +79,7 @@ def _in_this_process(data: bytes, what: str, *options: str) -> bytes | conversio
 
 def _fare(data: bytes) -> str:
     """What comes of `data`, in a process that ends with it."""
-    conversion.asked = _in_this_process
+    conversion.run_jaxlib = _in_this_process
     try:
         with capture():
             sdy.parse(data, NAME)

@@ -26,7 +26,7 @@ from sdy.diagnostics import DiagnosticError, capture
 from sdy.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.passes.driver import read
 from sdy.text import context
-from sdy.text.bytecode import by_jaxlib, conversion
+from sdy.text.bytecode import conversion, jaxlib_converter
 from sdy.tools.split_input import split
 
 SECONDS = 60
@@ -48,7 +48,7 @@ OUTCOMES = (
 
 
 def _in_this_process(data: bytes, what: str, *options: str) -> bytes:
-    status, written = by_jaxlib.answer(what, options, data)
+    status, written = jaxlib_converter.run_command(what, options, data)
     if status:
         raise RefusedByJaxlibError(written.decode())
     return written
@@ -62,7 +62,7 @@ def there_and_back(text: str, name: str) -> str:
     """What comes of one part, given as text."""
     if re.search(r"expected-error|expected-\w+-re", text):
         return "meant to fail"
-    conversion.asked = _in_this_process
+    conversion.run_jaxlib = _in_this_process
     signal.alarm(SECONDS)
     ctx = _context()
     with capture():
@@ -90,7 +90,7 @@ def _context() -> Context:
 
 def of_release(data: bytes, text: str, name: str) -> str:
     """What comes of an artifact that a release of StableHLO wrote of `text`."""
-    conversion.asked = _in_this_process
+    conversion.run_jaxlib = _in_this_process
     signal.alarm(SECONDS)
     with capture():
         try:

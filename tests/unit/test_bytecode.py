@@ -15,7 +15,7 @@ import sdy
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
 from sdy.text.bytecode import conversion
-from sdy.text.printing.versions import FORMS
+from sdy.text.printing.versions import SYNTAX
 from sdy.tools import sdy_lint, sdy_opt, sdy_report
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
@@ -82,8 +82,8 @@ def test_what_jax_export_saves_cut_off_is_an_error(size: int, tmp_path: Path, ca
     for main, status in ((sdy_opt.main, 1), (sdy_report.main, 1), (sdy_lint.main, 2)):
         assert main([str(path)]) == status
         assert capsys.readouterr().err == (
-            f"{path}:1:1: error: this begins as what jax.export saves does, but cannot be read: "
-            "its bytes are damaged or cut off\n"
+            f"{path}:1:1: error: this looks like an artifact of jax.export but cannot be read: "
+            "its bytes are damaged or truncated\n"
         )
 
 
@@ -113,7 +113,7 @@ def test_quantized_types_are_written():
 
 
 def test_what_jaxlib_would_leave_out_is_an_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(conversion, "installed_forms", lambda: FORMS[0, 10])
+    monkeypatch.setattr(conversion, "installed_syntax", lambda: SYNTAX[0, 10])
     module = sdy.parse(
         'sdy.mesh @mesh = <["x"=2]>\n'
         "func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {\n"
@@ -128,7 +128,7 @@ def test_what_jaxlib_would_leave_out_is_an_error(monkeypatch: pytest.MonkeyPatch
 def test_an_artifact_of_a_version_to_come_says_so():
     later = sdy.to_bytecode(sdy.parse(TEXT), "1.9.0").replace(b"StableHLO_v1.9.0", b"StableHLO_v9.9.9")
     with pytest.raises(
-        sdy.DiagnosticError, match=r"it is of StableHLO 9.9.9, and this jaxlib reads versions up to 1\."
+        sdy.DiagnosticError, match=r"it requires StableHLO 9.9.9, but the installed jaxlib supports up to 1\."
     ):
         sdy.parse(later[:200], "later.mlirbc")
 
@@ -138,7 +138,7 @@ def test_an_artifact_of_a_version_to_come_says_so():
     [
         (["--emit-bytecode", "--split-input-file"], "'--split-input-file' is for MLIR text, but bytecode is written"),
         (["--target-version=1.9.0", "--sdy-explain=0"], "'--sdy-explain' is for MLIR text, but bytecode is written"),
-        (["--target-version=newest"], "a version of StableHLO is written as 1.13.0, not 'newest'"),
+        (["--target-version=newest"], "expected a version of StableHLO such as 1.13.0, got 'newest'"),
         (["--emit-hlo", "--sdy-model-explorer"], "'--sdy-model-explorer' is for MLIR text, but HLO as text is written"),
         (["--emit-hlo-proto", "--emit-bytecode"], "one form is written, but HLO as a proto and bytecode are asked for"),
         (["--target-version"], "'--target-version' needs a value after it"),
@@ -152,8 +152,8 @@ def test_flags_that_do_not_fit(flags: list[str], problem: str, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("body", "version", "problem"),
     [
-        ("", "99.0.0", "StableHLO 99.0.0: this jaxlib writes the versions 0.9.0 to "),
-        ("%1 = arith.addi %0, %0 : i32", "1.9.0", "in.mlir:2:8: error: .* there is no form for 'arith.addi'"),
+        ("", "99.0.0", "StableHLO 99.0.0: the installed jaxlib writes versions 0.9.0 to "),
+        ("%1 = arith.addi %0, %0 : i32", "1.9.0", "in.mlir:2:8: error: .* 'arith.addi' has no portable form"),
         ("%1 = stablehlo.constant dense<0.0> : tensor<f4E2M1FN>", "1.0.0", "failed to legalize operation"),
     ],
     ids=["version", "dialect", "type"],
@@ -173,7 +173,7 @@ def test_damaged_bytecode_is_an_error_that_names_the_file(
     for main, status in ((sdy_opt.main, 1), (sdy_report.main, 1), (sdy_lint.main, 2)):
         assert main([str(path)]) == status
         told = capsys.readouterr().err
-        assert told.startswith(f"{path}:1:1: error: this begins as MLIR bytecode does, but cannot be read: ")
+        assert told.startswith(f"{path}:1:1: error: this looks like MLIR bytecode but cannot be read: ")
         assert "Traceback" not in told
     assert sdy_opt.main([str(path), "-o", str(output)]) == 1
     assert not output.exists()
@@ -182,9 +182,9 @@ def test_damaged_bytecode_is_an_error_that_names_the_file(
 @pytest.mark.parametrize(
     ("program", "problem"),
     [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "jaxlib was ended by SIGSEGV"),
-        ("import sys; sys.exit(9)", "jaxlib ended with the status 9"),
-        ("import time; time.sleep(100)", "jaxlib comes to no end with it within 1 seconds"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "jaxlib was terminated by SIGSEGV"),
+        ("import sys; sys.exit(9)", "jaxlib exited with status 9"),
+        ("import time; time.sleep(100)", "jaxlib did not finish within 1 seconds"),
         ("import sys; sys.stdout.buffer.write(b'module {\\xff}')", "'utf-8' codec can't decode byte 0xff"),
     ],
     ids=["crash", "exit", "hang", "no text"],
@@ -194,9 +194,9 @@ def test_what_jaxlib_does_not_survive_is_an_error(
 ):
     path = tmp_path / "program.py"
     path.write_text(program)
-    monkeypatch.setattr(conversion, "_PROGRAM", path)
-    monkeypatch.setattr(conversion, "_SECONDS", 1)
-    with pytest.raises(sdy.DiagnosticError, match=f"in.mlirbc:1:1: error: this begins as MLIR bytecode .*: {problem}"):
+    monkeypatch.setattr(conversion, "_CONVERTER", path)
+    monkeypatch.setattr(conversion, "_TIMEOUT", 1)
+    with pytest.raises(sdy.DiagnosticError, match=f"in.mlirbc:1:1: error: this looks like MLIR bytecode .*: {problem}"):
         sdy.parse(b"ML\xefR", "in.mlirbc")
 
 

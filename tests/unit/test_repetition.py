@@ -10,8 +10,8 @@ from sdy.diagnostics import DiagnosticError
 from sdy.ir.operation_key import OperationKey
 from sdy.passes.driver import Source
 from sdy.text import format, parse
-from sdy.text.printing.repeated_texts import RepeatedTexts
-from sdy.text.reading.repeated_lines import Line, RepeatedLineParser
+from sdy.text.printing.text_cache import TextCache
+from sdy.text.reading.line_cache import Line, LineCacheParser
 from sdy.tools.split_input import split
 
 ROOT = Path(__file__).parents[2]
@@ -70,14 +70,14 @@ def outcome(source: Source) -> str:
 def recognise_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on read every line and print every operation as if it were the first."""
 
-    def no_line(parser: RepeatedLineParser, offset: int) -> None:
+    def no_line(parser: LineCacheParser, offset: int) -> None:
         pass
 
-    def no_text(texts: RepeatedTexts, *asked: object) -> None:
+    def no_text(texts: TextCache, *asked: object) -> None:
         pass
 
-    monkeypatch.setattr(RepeatedLineParser, "line_at", no_line)
-    monkeypatch.setattr(RepeatedTexts, "find", no_text)
+    monkeypatch.setattr(LineCacheParser, "line_at", no_line)
+    monkeypatch.setattr(TextCache, "find", no_text)
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
@@ -91,20 +91,20 @@ def test_a_repeated_line(line: str, monkeypatch: pytest.MonkeyPatch):
 def test_most_of_a_model_is_recognised(monkeypatch: pytest.MonkeyPatch):
     read: list[bool] = []
     printed: list[bool] = []
-    read_again, find = RepeatedLineParser.read_again, RepeatedTexts.find
+    cached_operation, find = LineCacheParser.cached_operation, TextCache.find
 
-    def reading(parser: RepeatedLineParser, line: Line) -> Operation | None:
-        op = read_again(parser, line)
+    def reading(parser: LineCacheParser, line: Line) -> Operation | None:
+        op = cached_operation(parser, line)
         read.append(op is not None)
         return op
 
-    def finding(texts: RepeatedTexts, key: OperationKey, op: Operation, names: Mapping[SSAValue, str]) -> str | None:
+    def finding(texts: TextCache, key: OperationKey, op: Operation, names: Mapping[SSAValue, str]) -> str | None:
         text = find(texts, key, op, names)
         printed.append(text is not None)
         return text
 
-    monkeypatch.setattr(RepeatedLineParser, "read_again", reading)
-    monkeypatch.setattr(RepeatedTexts, "find", finding)
+    monkeypatch.setattr(LineCacheParser, "cached_operation", reading)
+    monkeypatch.setattr(TextCache, "find", finding)
     text = PATHS[0].read_text()
     assert format(parse(text)) == text
     assert sum(read) > 400

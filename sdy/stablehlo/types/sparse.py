@@ -15,7 +15,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.text.encoding import TensorEncoding
-from sdy.text.printing.aliases import give_alias
+from sdy.text.printing.aliases import register_alias_prefix
 
 FORMATS = ("dense", "batch", "compressed", "loose_compressed", "singleton", "structured")
 PROPERTIES = ("nonunique", "nonordered", "soa")
@@ -114,6 +114,6 @@ def _parse_level(parser: AttrParser, names: list[str]) -> Level:
     return Level(names.index(dimension), part, form, tuple(properties))
 
 
-give_alias(SparseEncodingAttr, "sparse")
+register_alias_prefix(SparseEncodingAttr, "sparse")
 
 SPARSE_TENSOR = Dialect("sparse_tensor", [], [SparseEncodingAttr])

@@ -1,8 +1,8 @@
-"""MLIR bytecode in and out, and HLO out, which jaxlib reads and writes, in a process of its own.
+"""Conversion between MLIR text and bytecode, and from text to HLO, by jaxlib in a subprocess.
 
-conversion.py   what this process asks: the text of a file of bytecode, and the bytecode or the HLO of a text
-by_jaxlib.py    what the other process answers; it alone has jaxlib, and shares nothing with this package
+conversion.py          the caller: starts the subprocess and reports its errors
+jaxlib_converter.py    the subprocess: it imports jaxlib, and nothing of this package
 
-jaxlib ends the process that it is in where it meets damaged bytes. That should be an error that names the file, so it
-is another process, started for files of bytecode alone.
+jaxlib aborts its process on damaged bytes. A subprocess turns that into an error that names the file; it is started
+only for bytecode and HLO.
 """

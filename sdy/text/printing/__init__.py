@@ -1,1 +1,1 @@
-"""xDSL operations -> MLIR text: `printer.py`, and what it is made of."""
+"""The printer of MLIR text: `printer.py` and its parts."""

@@ -1,8 +1,9 @@
-"""The short names of what a text says again and again: `#map = affine_map<(d0) -> (d0)>`, `#loc3 = loc("f.py":10:7)`.
+"""Aliases of attributes and types: `#map = affine_map<(d0) -> (d0)>`, `#loc3 = loc("f.py":10:7)`.
 
-MLIR names affine maps and sets, locations, and tuples of many types. It numbers them from those that contain no other
-upwards, types before attributes, in the order in which the text meets them. Locations that only operations need stand
-after the program, everything else before it. So a name is known when all of the text is: until then, a mark is there.
+MLIR gives aliases to affine maps and sets, locations, and tuples of many types. It numbers them by nesting depth, types
+before attributes, then in the order of their first use. Aliases of locations that only operations use are deferred:
+they are defined after the program, all others before it. The numbers are thus known only at the end of the text; until
+then a mark stands for the alias.
 """
 
 import re
@@ -30,7 +31,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 
 from sdy.ir.locations import FileRange, fused_parts
 
-_WORDS: dict[type[Attribute], str] = {
+_PREFIXES: dict[type[Attribute], str] = {
     AffineMapAttr: "map",
     AffineSetAttr: "set",
     CallSiteLoc: "loc",
@@ -42,29 +43,29 @@ _WORDS: dict[type[Attribute], str] = {
 }
 
 _MARK = re.compile("\0(\\d+)\0")
-"""What stands for the alias of this number; no text has the character 0, which is escaped in strings."""
+"""The mark of the alias with this number; the character NUL, escaped in strings, occurs nowhere else in the text."""
 
 _MOST_UNNAMED_TYPES = 16
-"""A tuple of more types than this gets a name."""
+"""A tuple of more types than this gets an alias."""
 
 
-def give_alias(kind: type[Attribute], word: str) -> None:
-    """Let attributes of a dialect have aliases that begin with `word`."""
-    _WORDS[kind] = word
+def register_alias_prefix(kind: type[Attribute], prefix: str) -> None:
+    """Register the prefix of the aliases of a dialect's attribute class."""
+    _PREFIXES[kind] = prefix
 
 
-def _word(attribute: Attribute) -> str | None:
-    """What the alias of an attribute begins with; None where it has none."""
-    word = _WORDS.get(type(attribute))
-    if word is not None and isinstance(attribute, TupleType) and len(attribute.types) <= _MOST_UNNAMED_TYPES:
+def _prefix(attribute: Attribute) -> str | None:
+    """Return the prefix of an attribute's alias, None if it gets no alias."""
+    prefix = _PREFIXES.get(type(attribute))
+    if prefix is not None and isinstance(attribute, TupleType) and len(attribute.types) <= _MOST_UNNAMED_TYPES:
         return None
-    return word
+    return prefix
 
 
 @dataclass
 class _Alias:
     attribute: Attribute
-    word: str
+    prefix: str
     mark: str
     deferred: bool
     depth: int = 1
@@ -76,79 +77,84 @@ class _Alias:
 
     @property
     def order(self) -> tuple[int, bool, str]:
-        return self.depth, not self.is_type, self.word
+        return self.depth, not self.is_type, self.prefix
 
 
 @dataclass
 class Aliases:
-    """The aliases of what has been printed. Unless they are `used`, everything is printed where it stands."""
+    """The aliases used in a printed text; with `enabled` false everything is printed inline."""
 
-    used: bool = False
+    enabled: bool = False
 
     _aliases: dict[Attribute, _Alias] = field(default_factory=dict[Attribute, _Alias])
-    _found: dict[int, tuple[Attribute, _Alias]] = field(default_factory=dict[int, tuple[Attribute, _Alias]])
-    """The same by the identity of attributes: to hash a location takes long, as it hashes those that it is made of."""
+    _by_id: dict[int, tuple[Attribute, _Alias]] = field(default_factory=dict[int, tuple[Attribute, _Alias]])
+    """Aliases by attribute identity: hashing a location is slow, as it hashes the nested ones."""
     _in_order: list[_Alias] = field(default_factory=list[_Alias])
-    """In the order in which they were met."""
-    _met: dict[int, tuple[Attribute, int]] = field(default_factory=dict[int, tuple[Attribute, int]])
-    """By the identity of attributes without an alias whose parts have been met: how deep they nest aliases."""
+    """In the order of first use."""
+    _depths: dict[int, tuple[Attribute, int]] = field(default_factory=dict[int, tuple[Attribute, int]])
+    """The nesting depth of aliases in visited attributes without an alias, by attribute identity."""
 
-    def meet(self, attribute: Attribute, *, deferred: bool = False) -> int:
-        """Note that the text needs an attribute, after the program if `deferred`. Returns how deep it nests aliases."""
-        if not self.used:
+    def visit(self, attribute: Attribute, *, deferred: bool = False) -> int:
+        """Add an attribute's aliases, defined after the program if `deferred`; return their nesting depth."""
+        if not self.enabled:
             return 0
-        word = _word(attribute)
-        if word is None:
-            met = self._met.get(id(attribute))
-            if met is not None:
-                return met[1]
-            deepest = self._meet_parts(attribute, deferred)
+        prefix = _prefix(attribute)
+        if prefix is None:
+            known = self._depths.get(id(attribute))
+            if known is not None:
+                return known[1]
+            deepest = self._visit_parts(attribute, deferred)
             depth = deepest + 1 if deepest else 0
             if not deferred:
-                self._met[id(attribute)] = attribute, depth
+                self._depths[id(attribute)] = attribute, depth
             return depth
         alias = self._find(attribute)
         if alias is None:
-            alias = self._aliases[attribute] = _Alias(attribute, word, f"\0{len(self._in_order)}\0", deferred)
+            alias = self._aliases[attribute] = _Alias(attribute, prefix, f"\0{len(self._in_order)}\0", deferred)
             self._in_order.append(alias)
         elif deferred or not alias.deferred:
             return alias.depth
         alias.deferred = deferred
-        alias.depth = self._meet_parts(attribute, deferred) + 1
+        alias.depth = self._visit_parts(attribute, deferred) + 1
         return alias.depth
 
-    def _meet_parts(self, attribute: Attribute, deferred: bool) -> int:
+    def _visit_parts(self, attribute: Attribute, deferred: bool) -> int:
         parts = _parts(attribute)
-        return max([self.meet(part, deferred=deferred) for part in parts]) if parts else 0
+        return max([self.visit(part, deferred=deferred) for part in parts]) if parts else 0
 
     def mark(self, attribute: Attribute) -> str:
-        """What to print instead of an attribute that has been met; empty where it is to be printed itself."""
-        if not self.used or _word(attribute) is None:
+        """Return the mark of a visited attribute's alias; an empty string if it has none."""
+        if not self.enabled or _prefix(attribute) is None:
             return ""
         alias = self._find(attribute)
         return "" if alias is None else alias.mark
 
     def _find(self, attribute: Attribute) -> _Alias | None:
-        """The alias of an attribute that has been met."""
-        found = self._found.get(id(attribute))
-        if found is not None:
-            return found[1]
+        """Return the alias of a visited attribute."""
+        known = self._by_id.get(id(attribute))
+        if known is not None:
+            return known[1]
         alias = self._aliases.get(attribute)
         if alias is not None:
-            self._found[id(attribute)] = attribute, alias
+            self._by_id[id(attribute)] = attribute, alias
         return alias
 
     def define(self, program: str, in_full: Callable[[Attribute], str]) -> str:
-        """A program with names in the place of the marks, among the definitions of what these stand for."""
-        if not self.used:
+        """Replace the marks in a program by the names of the aliases, and add their definitions.
+
+        Args:
+            program: The text with marks.
+            in_full: Returns the text of an attribute without its own alias.
+        """
+        if not self.enabled:
             return program
-        # To print one in full may meet others, which are then defined as well.
+        # Printing a definition may add aliases to the list, which the loop then reaches.
         definitions = [(alias, in_full(alias.attribute)) for alias in self._in_order]
         definitions.sort(key=lambda definition: definition[0].order)
         count = Counter[str]()
         for alias, _ in definitions:
-            alias.name = f"{'!' if alias.is_type else '#'}{alias.word}{count[alias.word] or ''}"
-            count[alias.word] += 1
+            alias.name = f"{'!' if alias.is_type else '#'}{alias.prefix}{count[alias.prefix] or ''}"
+            count[alias.prefix] += 1
         before, after = (
             "".join([f"{alias.name} = {text}\n" for alias, text in definitions if alias.deferred is deferred])
             for deferred in (False, True)
@@ -191,7 +197,7 @@ _PARTS: dict[type[Attribute], Callable[[Any], Sequence[Attribute]]] = {
     NameLoc: _named_location,
     TensorType: lambda tensor: (tensor.element_type, tensor.encoding),
 }
-"""What is printed as part of an attribute of each type that has been met, in the order of the print."""
+"""Functions that return the nested attributes in print order, by attribute class; filled on first use."""
 
 
 def _parts(attribute: Attribute) -> Sequence[Attribute]:

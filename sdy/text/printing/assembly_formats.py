@@ -1,7 +1,6 @@
-"""MLIR's assembly format of the operations that xDSL defines with another one.
+"""MLIR's assembly formats of the modules, functions, calls and returns that xDSL prints differently.
 
-Operations of this project have theirs in their own `parse` and `print`; what is in the table here takes the place of
-xDSL's.
+The operations of this project define their formats in `parse` and `print`; this table overrides xDSL's.
 """
 
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser, UnresolvedOperand
 
 from sdy.parse_errors import parse_error
-from sdy.text.printing.inherent import Inherent, parse_set_apart, print_attributes, print_with_last
+from sdy.text.printing.inherent import Inherent, parse_inherent, print_attributes, print_with_inherent_last
 
 if TYPE_CHECKING:
     from sdy.text.printing.printer import Printer
@@ -38,7 +37,7 @@ _CALL_INHERENT: Inherent = {"arg_attrs": ArrayAttr, "res_attrs": ArrayAttr, "no_
 
 def _parse_module(parser: Parser) -> ModuleOp:
     name = parser.parse_optional_symbol_name()
-    inherent = parse_set_apart(parser, _MODULE_INHERENT)
+    inherent = parse_inherent(parser, _MODULE_INHERENT)
     attributes = parser.parse_optional_attr_dict_with_keyword()
     region = parser.parse_region()
     if not region.blocks:
@@ -115,7 +114,7 @@ def _print_func(func: FuncOp, printer: "Printer") -> None:
     printer.print_symbol_name(func.sym_name.data)
     _print_arguments(func, printer)
     _print_results(func.function_type, func.res_attrs, printer)
-    print_with_last(func, _FUNC_INHERENT, printer)
+    print_with_inherent_last(func, _FUNC_INHERENT, printer)
     if func.body.blocks:
         printer.print_string(" ")
         printer.print_region(func.body, print_entry_block_args=False, print_empty_block=False)
@@ -169,15 +168,15 @@ def _parse_call(parser: Parser) -> CallOp:
     start = parser.pos
     operands = _parse_operands(parser)
     parser.parse_punctuation(")")
-    attributes = {**parse_set_apart(parser, _CALL_INHERENT), **parser.parse_optional_attr_dict()}
+    attributes = {**parse_inherent(parser, _CALL_INHERENT), **parser.parse_optional_attr_dict()}
     parser.parse_punctuation(":")
     type_start = parser.pos
-    given = parser.parse_type()
-    if not isinstance(given, FunctionType):
-        found = f"expected builtin.function, but found '{given}'"
-        raise parse_error(parser, f"invalid kind of type specified: {found}", type_start)
-    arguments = parser.resolve_operands(operands, given.inputs.data, start)
-    call = CallOp(callee, arguments, given.outputs.data)
+    function_type = parser.parse_type()
+    if not isinstance(function_type, FunctionType):
+        problem = f"expected builtin.function, but found '{function_type}'"
+        raise parse_error(parser, f"invalid kind of type specified: {problem}", type_start)
+    arguments = parser.resolve_operands(operands, function_type.inputs.data, start)
+    call = CallOp(callee, arguments, function_type.outputs.data)
     call.attributes.update(attributes)
     return call
 
@@ -213,13 +212,13 @@ def _parse_operands(parser: Parser) -> list[UnresolvedOperand]:
 
 @dataclass(frozen=True, slots=True)
 class AssemblyFormat:
-    """How an operation is read and written after its name."""
+    """The parser and printer of an operation's assembly format, after its name."""
 
     parse: Callable[[Parser], Operation]
     print: Callable[[Any, "Printer"], None]
 
     inherent: tuple[str, ...] = ()
-    """Attributes that are among the properties in MLIR's generic form, and unknown to xDSL's definition."""
+    """Attributes that are properties in MLIR's generic form but missing from xDSL's definition."""
 
 
 ASSEMBLY_FORMATS: dict[type[Operation], AssemblyFormat] = {
@@ -232,4 +231,6 @@ ASSEMBLY_FORMATS: dict[type[Operation], AssemblyFormat] = {
 WITHOUT_ATTRIBUTES = frozenset(
     ("arith.cmpf", "arith.cmpi", "linalg.broadcast", "linalg.reduce", "linalg.transpose", "tensor.empty")
 )
-"""Operations whose form in xDSL leaves out the attributes, such as shardings: with any, they have the generic form."""
+"""Operations whose assembly format in xDSL drops discardable attributes, such as shardings.
+
+With attributes they are printed in the generic form."""

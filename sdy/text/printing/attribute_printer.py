@@ -1,6 +1,6 @@
-"""xDSL attributes and types -> MLIR text: numbers, constants, dictionaries, aliases, resources.
+"""The printer of attributes and types: numbers, constants, dictionaries, aliases, resources.
 
-`AttributePrinter` is xDSL's printer, so that the attributes of any dialect print. It collects its text in memory.
+`AttributePrinter` extends xDSL's printer, so that the attributes of any dialect print. It buffers its text.
 """
 
 import math
@@ -42,31 +42,31 @@ from sdy.text.affine import map_text, set_text
 from sdy.text.printing.aliases import Aliases
 from sdy.text.printing.floats import float_text
 from sdy.text.printing.location_text import location_text
-from sdy.text.printing.versions import Forms, forms_of, installed_forms
+from sdy.text.printing.versions import Syntax, installed_syntax, syntax_of
 
 T = TypeVar("T")
 
 INDENT = "  "
-_NOT_PRINTED = re.compile(rb"[^\x20-\x7e\n\t]")
-_NOT_PLAIN = re.compile(rb'[^\x20-\x7e]|["\\]')
-_LONGEST_REMEMBERED = 1 << 14
-"""Characters; of attributes that nest thousands of others, what each level says would fill the memory."""
+_UNPRINTABLE = re.compile(rb"[^\x20-\x7e\n\t]")
+_ESCAPED = re.compile(rb'[^\x20-\x7e]|["\\]')
+_LONGEST_CACHED = 1 << 14
+"""The longest cached text, in characters: caching every level of a deeply nested attribute would fill the memory."""
 
-_LISTED = {i32, i64}
-"""Of what types dense arrays are, nearly all of them."""
+_USUAL_ARRAY_TYPES = {i32, i64}
+"""The element types of nearly all dense arrays."""
 
 _DEVICE_LISTS = {"replica_groups", "source_target_pairs"}
-"""The attributes of collectives that list devices."""
+"""Attributes of collectives that list devices, printed without hexadecimal."""
 
 
 class AttributePrinter(OpenPrinter):
-    """Collects the text of what it prints; `text()` is all of it."""
+    """Printer of attributes and types into a buffer, which `text` returns."""
 
     def __init__(
         self, *, generic: bool, debuginfo: bool, most_elements: float, with_aliases: bool, for_jaxlib: str | None
     ):
         super().__init__(print_generic_format=generic, print_debuginfo=debuginfo)
-        self._asked_forms = None if for_jaxlib is None else forms_of(for_jaxlib)
+        self._requested_syntax = None if for_jaxlib is None else syntax_of(for_jaxlib)
         self.aliases = Aliases(with_aliases)
         self._most_elements = most_elements
         self._parts: list[str] = []
@@ -75,19 +75,19 @@ class AttributePrinter(OpenPrinter):
         self._resources: dict[str, None] = {}
 
     @cached_property
-    def forms(self) -> Forms:
-        """What the version of jaxlib that is printed for prints in its own way."""
-        return self._asked_forms or installed_forms()
+    def syntax(self) -> Syntax:
+        """The syntax of the version of jaxlib to print for."""
+        return self._requested_syntax or installed_syntax()
 
     def text(self) -> str:
-        """Everything printed so far, and a newline, among the definitions of the aliases that it uses."""
+        """Return everything printed so far, with the definitions of its aliases and resources."""
         program = "".join([*self._parts, "\n"])
         return self.aliases.define(program, partial(self._captured, self._print_in_full)) + self._resource_section()
 
     # Text
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
-        """Add text; its lines are indented as what is around them, or by `indent` steps."""
+        """Print text, with its lines indented at the current level or at the level `indent`."""
         if "\n" in text:
             text = text.replace("\n", "\n" + INDENT * (self.indentation if indent is None else indent))
         self._parts.append(text)
@@ -96,23 +96,23 @@ class AttributePrinter(OpenPrinter):
         self._parts.append("\n" + INDENT * (self.indentation if indent is None else indent))
 
     def print_bytes_literal(self, bytestring: bytes) -> None:
-        """A string with what is not plain ASCII escaped as MLIR does."""
-        escaped = _NOT_PLAIN.sub(_escaped, bytestring)
+        """Print a string literal, with MLIR's escapes."""
+        escaped = _ESCAPED.sub(_escaped, bytestring)
         self._parts.append(f'"{escaped.decode()}"')
 
     def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002
-        """A number as MLIR prints it, without its type."""
+        """Print a floating-point number without its type."""
         self._parts.append(float_text(value, math.copysign(1.0, value) < 0, type))
 
     # Attributes
 
     def print_attribute(self, attribute: Attribute) -> None:
-        """An attribute or a type; its text is made once for each object."""
+        """Print an attribute or a type; texts are cached per object."""
         known = self._attribute_texts.get(id(attribute))
         if known is not None:
             self._parts.append(known[1])
             return
-        self.aliases.meet(attribute)
+        self.aliases.visit(attribute)
         start = len(self._parts)
         if mark := self.aliases.mark(attribute):
             self._parts.append(mark)
@@ -120,7 +120,7 @@ class AttributePrinter(OpenPrinter):
             self._print_in_full(attribute)
         text = "".join(self._parts[start:])
         self._parts[start:] = [text]
-        if "\n" not in text and len(text) <= _LONGEST_REMEMBERED:
+        if "\n" not in text and len(text) <= _LONGEST_CACHED:
             self._attribute_texts[id(attribute)] = (attribute, text)
 
     def _print_in_full(self, attribute: Attribute) -> None:
@@ -144,13 +144,13 @@ class AttributePrinter(OpenPrinter):
         self.print_string(f"loc({location_text(location, self._location_part)})")
 
     def _location_part(self, part: Attribute) -> str:
-        """What stands for a part of a location: where it is a location itself, its alias or what it says."""
+        """Return the text of a part of a location; a nested location is printed as its alias if it has one."""
         if not isinstance(part, LocationAttr):
             return self.text_of(part)
         return self.aliases.mark(part) or location_text(part, self._location_part)
 
     def _print_element(self, attribute: Attribute) -> None:
-        """An element of an array, where the types i64 and f64 go without saying."""
+        """Print an element of an array, without the default types i64 and f64."""
         match attribute:
             case IntegerAttr() if attribute.type == i64:
                 self.print_int(attribute.value.data)
@@ -177,31 +177,31 @@ class AttributePrinter(OpenPrinter):
         self._parts.append(f"tensor<{''.join(sizes)}{self.text_of(tensor.element_type)}{encoding}>")
 
     def _print_dense_array(self, array: DenseArrayBase) -> None:
-        if array.elt_type in _LISTED:
+        if array.elt_type in _USUAL_ARRAY_TYPES:
             values = ", ".join(map(str, cast(DenseArrayBase[IntegerType], array).get_values()))
             self._parts.append(f"array<{self.text_of(array.elt_type)}{': ' if values else ''}{values}>")
         else:
             super().print_attribute(array)
 
     def _print_unregistered(self, attribute: UnregisteredAttr) -> None:
-        """`!foo.bar<1>`, or `!foo<1>` where what is inside does not begin with a name."""
+        """Print `!foo.bar<1>`, or `!foo<1>` if the body does not begin with a name."""
         if not attribute.is_opaque.data:
             super().print_attribute(attribute)
             return
         dialect, _, name = attribute.attr_name.data.partition(".")
-        # What is not printed can only stand in its strings, where it may as well be escaped.
-        rest = _NOT_PRINTED.sub(_escaped, attribute.value.data.encode()).decode()
+        # Unprintable characters occur only in its strings, where they can be escaped.
+        rest = _UNPRINTABLE.sub(_escaped, attribute.value.data.encode()).decode()
         is_pretty = name and (not rest or (rest.startswith("<") and rest.endswith(">")))
         sigil = "!" if attribute.is_type.data else "#"
         self._parts.append(f"{sigil}{dialect}.{name}{rest}" if is_pretty else f"{sigil}{dialect}<{name}{rest}>")
 
     def print_resource_handle(self, dialect: str, handle: str) -> None:
-        """The key of a resource, which is printed after the program."""
+        """Print the key of a resource; its blob is printed after the program."""
         self._resources[handle] = None
         self.print_identifier_or_string_literal(handle)
 
     def _resource_section(self) -> str:
-        """What the resources are that the program mentions, as far as it is known."""
+        """Return the section with the blobs of the resources used in the program."""
         storage = Builtin.get_interface(OpAsmDialectInterface)
         entries = [
             f'      {self._key_text(key)}: "{blob}"'
@@ -223,7 +223,7 @@ class AttributePrinter(OpenPrinter):
         self.print_attribute(attribute.get_type())
 
     def _print_elements(self, attribute: DenseIntOrFPElementsAttr, most_listed: float) -> None:
-        """The elements, in hexadecimal if they are more than `most_listed` different ones."""
+        """Print the elements, in hexadecimal if they are not a splat and more than `most_listed`."""
         if not len(attribute):
             return
         if is_splat(attribute):
@@ -231,7 +231,7 @@ class AttributePrinter(OpenPrinter):
             [element] = element_type.unpack(attribute.data.data[: element_type.compile_time_size], 1)
             print_element(attribute, element, self)
         elif len(attribute) <= most_listed:
-            # xDSL's `print_builtin` takes 0.0 and -0.0 for the same.
+            # xDSL's `print_builtin` prints -0.0 as 0.0.
             print_elements(attribute, attribute.get_values(), self)
         else:
             self.print_string(f'"{_hexadecimal(attribute)}"')
@@ -246,7 +246,7 @@ class AttributePrinter(OpenPrinter):
         self.print_attribute(attribute.type)
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute], last: Container[str] = ()) -> None:
-        """A dictionary, in the order of its keys, those that are `last` behind the others."""
+        """Print a dictionary sorted by key, the keys in `last` after all others."""
         in_order = sorted(attr_dict.items(), key=lambda entry: (entry[0] in last, entry[0]))
         entries = [self._entry_text(key, value) for key, value in in_order]
         self._parts.append(f"{{{', '.join(entries)}}}")
@@ -255,7 +255,7 @@ class AttributePrinter(OpenPrinter):
         if isinstance(value, UnitAttr):
             return self._key_text(key)
         if key in _DEVICE_LISTS and type(value) is DenseIntOrFPElementsAttr and id(value) not in self._attribute_texts:
-            # For a person to read: MLIR, which reads it as well, writes hexadecimal from some fifty pairs on.
+            # More readable than MLIR's own text, which is hexadecimal from some fifty pairs on; MLIR parses both.
             self._attribute_texts[id(value)] = (
                 value,
                 self._captured(partial(self._print_dense, most_listed=math.inf), value),
@@ -263,7 +263,7 @@ class AttributePrinter(OpenPrinter):
         return f"{self._key_text(key)} = {self.text_of(value)}"
 
     def print_function_type(self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]) -> None:
-        """`(f32, f32) -> f32`: a single output has no parentheses, unless it is a function type itself."""
+        """Print `(f32, f32) -> f32`: a single output has no parentheses, unless it is a function type itself."""
         self._parts.append(self._function_type_text(input_types, output_types))
 
     def _function_type_text(self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]) -> str:
@@ -274,7 +274,7 @@ class AttributePrinter(OpenPrinter):
         return f"({inputs}) -> {results}"
 
     def text_of(self, attribute: Attribute) -> str:
-        """The text that `print_attribute` would print. What is printed for each operation is put together from it."""
+        """Return the text that `print_attribute` would print."""
         known = self._attribute_texts.get(id(attribute))
         return known[1] if known is not None else self._captured(self.print_attribute, attribute)
 
@@ -304,12 +304,12 @@ class AttributePrinter(OpenPrinter):
         UnregisteredAttr: _print_unregistered,
         **dict.fromkeys(get_args(LocationAttr), _print_location),
     }
-    """What is printed otherwise than by xDSL, or for each operation, and so faster."""
+    """Methods that override xDSL's printing, because MLIR's text differs or for speed."""
 
 
 @lru_cache(maxsize=2**10)
 def _printer_of(attribute_class: type[Attribute]) -> Callable[..., None] | None:
-    # Attributes' classes are abstract ones, with which isinstance is slow to say no.
+    # Cached: `isinstance` is slow on abstract classes when the answer is no.
     return next(
         (print_it for each, print_it in AttributePrinter.printers.items() if issubclass(attribute_class, each)), None
     )
@@ -320,7 +320,7 @@ def _escaped(character: re.Match[bytes]) -> bytes:
 
 
 def _hexadecimal(attribute: DenseIntOrFPElementsAttr) -> str:
-    """The bytes of a constant as MLIR prints them, without quotes."""
+    """Return the hexadecimal form of a constant, without quotes."""
     data = attribute.data.data
     element_type = attribute.get_element_type()
     if isinstance(element_type, IntegerType) and element_type.bitwidth < 8:

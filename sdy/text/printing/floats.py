@@ -1,7 +1,7 @@
 """Floating-point numbers as MLIR prints them: `1.000000e+00`, `9.99999997E-7`, `0xFF800000`.
 
-A number is printed with six digits where reading them back gives the same number; else with as many digits as tell
-the numbers of its type apart, the way LLVM's APFloat writes them; else, and for infinities and NaNs, as its bits.
+A number is printed with six digits if these round-trip; otherwise with as many digits as its type needs, as LLVM's
+APFloat does; otherwise, and for infinities and NaNs, as its bits.
 """
 
 import math
@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import AnyFloat
 
 _SHORT_DIGITS = 6
 _LONGEST_PADDING = 3
-"""How many zeros may stand between the digits and the decimal point before an exponent is written instead."""
+"""The most zeros between the digits and the decimal point; beyond that the number is printed with an exponent."""
 
 _SIGNIFICAND_BITS = {
     "f16": 11,
@@ -35,7 +35,7 @@ _SIGNIFICAND_BITS = {
 
 @lru_cache(maxsize=4096)
 def float_text(value: float, negative: bool, of: AnyFloat) -> str:
-    """The text of `value`, a number of the type `of`. `negative` is its sign, which tells the two zeros apart."""
+    """Return the text of a number of the type `of`; `negative` distinguishes -0.0 from 0.0."""
     if math.isfinite(value):
         text = _short_text(value, negative)
         if _read(text, of) == value:
@@ -47,7 +47,7 @@ def float_text(value: float, negative: bool, of: AnyFloat) -> str:
 
 
 def bits_text(value: float, of: AnyFloat) -> str:
-    """The bits of `value` in hexadecimal."""
+    """Return the bits of `value` in hexadecimal."""
     return f"0x{int.from_bytes(of.pack((value,)), 'little'):X}"
 
 
@@ -80,9 +80,10 @@ def _long_text(value: float, significand_bits: int) -> str:
 
 
 def _decimal(value: float, precision: int) -> tuple[str, int]:
-    """`value` > 0 as decimal digits, at most `precision` of them and no zeros at the end, times a power of ten.
+    """Return at most `precision` significant digits of `value` > 0, without trailing zeros, and the power of ten.
 
-    APFloat drops digits in two steps: first all that are surely not needed, towards zero, then the rest, half up.
+    As in APFloat, digits are dropped in two steps: the surely surplus ones are truncated, then the rest is rounded half
+    up.
     """
     significand, denominator = value.as_integer_ratio()
     exponent = 1 - denominator.bit_length()

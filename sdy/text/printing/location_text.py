@@ -1,4 +1,4 @@
-"""How locations are printed between the parentheses of `loc(...)`."""
+"""The text of locations, between the parentheses of `loc(...)`."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -12,7 +12,7 @@ _TextOf = Callable[[Attribute], str]
 
 
 def location_text(location: Attribute, text_of: _TextOf) -> str:
-    """A location in full, what it contains as `text_of` has it."""
+    """Return the text of a location, with its parts printed by `text_of`."""
     text = _TEXTS.get(type(location))
     return "unknown" if text is None else text(location, text_of)
 
@@ -45,4 +45,4 @@ _TEXTS: dict[type[Attribute], Callable[[Any, _TextOf], str]] = {
     FusedLoc: _fusion_text,
     NameLoc: _name_text,
 }
-"""How to print a location of each type but the unknown one."""
+"""Printers by location class, except for unknown locations."""

@@ -1,7 +1,7 @@
 """The names MLIR prints for values and blocks: `%arg0`, `%0`, `%0:2`, `%cst_0`, `^bb1`.
 
-An operation takes part through the trait `AsmNames`, a subclass of which says how its results and the arguments of
-its regions are called; what it leaves unnamed is numbered:
+A subclass of the trait `AsmNames` suggests names for an operation's results and for the arguments of its regions, as
+MLIR's `OpAsmOpInterface` does; unnamed values are numbered:
 
     class ConstantNames(AsmNames):
         def result_names(self, op):
@@ -11,8 +11,8 @@ its regions are called; what it leaves unnamed is numbered:
     class ConstantOp(IRDLOperation):
         traits = traits_def(ConstantNames())
 
-A name that is taken gets a suffix, `%cst_0`, counted together for all names as MLIR does. Values are numbered region
-by region: first everything directly inside a region, then the regions nested in it, each going on from there.
+A name already in use gets a suffix, `%cst_0`, from one counter for all names, as in MLIR. Values are numbered region by
+region: first everything directly inside a region, then each nested region, continuing from there.
 """
 
 from collections.abc import Mapping
@@ -29,25 +29,25 @@ from sdy.ir.walking import operations_in_block
 
 @dataclass(frozen=True)
 class AsmNames(OpTrait):
-    """How MLIR calls what an operation defines. A subclass overrides what it has to say."""
+    """Suggested names of the values that an operation defines, as MLIR's `OpAsmOpInterface`."""
 
     default_dialect: str = ""
-    """Operations of this dialect are written without its name inside the operation's regions."""
+    """The dialect whose prefix is omitted inside the operation's regions."""
 
     def result_names(self, op: Operation) -> Mapping[int, str]:
-        """Names by result number, without `%`. A name begins a group: results up to the next are `%name:2`."""
+        """Return names by result number, without `%`. Each name starts a group up to the next one, as `%name:2`."""
         return {}
 
     def block_argument_names(self, region: Region) -> Mapping[int, str]:
-        """Names of the arguments of a region's entry block by number, without `%`."""
+        """Return names of the arguments of a region's entry block by number, without `%`."""
         return {}
 
 
 class ArithConstantNames(AsmNames):
-    """`%c5`, `%c5_i32`, `%true`, `%cst`: the value of an integer is in its name."""
+    """Names of constants: `%c5`, `%c5_i32`, `%true`, `%cst`."""
 
     def result_names(self, op: Operation) -> Mapping[int, str]:
-        """The name by the value."""
+        """Return the name, which contains the value of an integer."""
         value = op.properties.get("value")
         if not isinstance(value, IntegerAttr):
             return {0: "f" if value is None else "cst"}
@@ -61,33 +61,33 @@ class ArithConstantNames(AsmNames):
 
 @dataclass(frozen=True)
 class ResultName(AsmNames):
-    """`%extracted`: the name of the first result."""
+    """A fixed name of the first result, such as `%extracted`."""
 
     name: str = ""
 
     def result_names(self, op: Operation) -> Mapping[int, str]:
-        """The name."""
+        """Return the name of the first result."""
         return {0: self.name}
 
 
 @dataclass(frozen=True)
 class StructuredNames(ResultName):
-    """`%in`, `%out`: the elements of inputs and outputs that a structured operation's body combines."""
+    """Names `%in` and `%out` of the arguments of a structured operation's body."""
 
     output: str = "out"
 
     def result_names(self, op: Operation) -> Mapping[int, str]:
-        """The name of the first result, if there are results."""
+        """Return the name of the first result, if there are results."""
         return {0: self.name} if self.name and op.results else {}
 
     def block_argument_names(self, region: Region) -> Mapping[int, str]:
-        """The name of each argument."""
-        # xDSL's linalg.reduce takes a single input, which is called otherwise.
+        """Return the name of each argument."""
+        # xDSL's linalg.reduce has a single input, in a field with another name.
         inputs = len(getattr(region.parent, "inputs", ("input",)))
         return {number: "in" if number < inputs else self.output for number in range(len(region.block.args))}
 
 
-_OF_OTHER_DIALECTS: dict[str, AsmNames] = {
+_XDSL_OPERATIONS: dict[str, AsmNames] = {
     "builtin.module": AsmNames("builtin"),
     "func.func": AsmNames("func"),
     "arith.constant": ArithConstantNames(),
@@ -109,7 +109,7 @@ _OF_OTHER_DIALECTS: dict[str, AsmNames] = {
     "tensor.reshape": ResultName(name="reshape"),
     "tensor.splat": ResultName(name="splat"),
 }
-"""The names of operations that xDSL defines, so that they cannot carry the trait."""
+"""Suggested names for operations that xDSL defines, which cannot carry the trait."""
 
 _NO_NAMES = AsmNames()
 _NO_HINTS: Mapping[int, str] = {}
@@ -117,32 +117,32 @@ _names_of_type: dict[type[Operation], AsmNames] = {}
 
 
 def asm_names(op_type: type[Operation]) -> AsmNames:
-    """How operations of a type call what they define."""
+    """Return the suggested names of an operation class."""
     names = _names_of_type.get(op_type)
     if names is None:
         own = op_type.get_trait(AsmNames) if hasattr(op_type, "traits") else None
-        names = own or _OF_OTHER_DIALECTS.get(op_type.name, _NO_NAMES)
+        names = own or _XDSL_OPERATIONS.get(op_type.name, _NO_NAMES)
         _names_of_type[op_type] = names
     return names
 
 
 @dataclass
 class Names:
-    """The names of all values and blocks under an operation, without `%` and `^`."""
+    """The names of all values and blocks in an operation, without `%` and `^`."""
 
     generic: bool
-    """In the generic form an operation has no say: entry arguments are `%arg0`, everything else is numbered."""
+    """In the generic form no names are suggested: entry arguments are `%arg0`, all other values are numbered."""
 
     values: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
-    """By value: the name to use it by, such as `arg0`, `3` or `3#1`."""
+    """The name of each value at its uses, such as `arg0`, `3` or `3#1`."""
 
     results: dict[Operation, str] = field(default_factory=dict[Operation, str])
-    """By operation with results: the left side of its definition, such as `%3:2`."""
+    """The left-hand side of each operation with results, such as `%3:2`."""
 
     blocks: dict[Block, str] = field(default_factory=dict[Block, str])
 
     def add(self, top: Operation) -> None:
-        """Name everything that `top` defines, its results and what is in its regions."""
+        """Name the results of `top` and all values and blocks in its regions."""
         _Numbering(self).operations(top)
 
 
@@ -158,7 +158,7 @@ class _Numbering:
         self.names = names
         self.value = self.argument = self.conflict = 0
         self.scopes: tuple[set[str], ...] = (set(),)
-        """The names that are taken in the region and in those around it, which may hold many: none is copied."""
+        """The names used in the region and in each enclosing one; the sets may be large and are not copied."""
 
     def operations(self, top: Operation) -> None:
         self._operation(top)
@@ -225,13 +225,13 @@ class _Numbering:
                 self.names.values[results[start + offset]] = name if size == 1 else f"{name}#{offset}"
         self.names.results[op] = ", ".join(groups)
 
-    def _name(self, wanted: str) -> str:
-        if not wanted:
+    def _name(self, suggested: str) -> str:
+        if not suggested:
             self.value += 1
             return str(self.value - 1)
-        name = wanted
-        while any(name in taken for taken in self.scopes):
-            name = f"{wanted}_{self.conflict}"
+        name = suggested
+        while any(name in names for names in self.scopes):
+            name = f"{suggested}_{self.conflict}"
             self.conflict += 1
         self.scopes[-1].add(name)
         return name

@@ -1,7 +1,7 @@
-"""xDSL operations -> MLIR text, byte for byte what MLIR prints.
+"""The printer of operations, byte for byte as MLIR prints.
 
-`Printer` is xDSL's, so that the operations of any dialect print. It differs where MLIR does: in the names of values,
-in the order of dictionaries, in numbers, in what follows a block's label.
+`Printer` extends xDSL's printer, so that the operations of any dialect print. It differs from xDSL's in the names of
+values, the order of dictionaries, numbers and the comments after block labels.
 """
 
 import math
@@ -16,15 +16,23 @@ from sdy.text.printing.assembly_formats import ASSEMBLY_FORMATS, WITHOUT_ATTRIBU
 from sdy.text.printing.attribute_printer import INDENT, AttributePrinter
 from sdy.text.printing.location_text import location_text
 from sdy.text.printing.names import Names, asm_names
-from sdy.text.printing.repeated_texts import RepeatedTexts
+from sdy.text.printing.text_cache import TextCache
 
 _UNKNOWN_VALUE = "<<UNKNOWN SSA VALUE>>"
 
 
 class Printer(AttributePrinter):
-    """Prints operations as the version `for_jaxlib` does, by default the installed one.
+    """Printer of operations.
 
-    Constants of more than `most_elements` different elements are left out. Raises ValueError for an unknown version.
+    Args:
+        generic: Whether all operations are printed in the generic form.
+        debuginfo: Whether locations are printed.
+        most_elements: Elide non-splat constants with more elements.
+        with_aliases: Whether attributes, types and locations are printed as aliases.
+        for_jaxlib: The version of jaxlib whose syntax is printed; by default the installed one.
+
+    Raises:
+        ValueError: If the syntax of that version is unknown.
     """
 
     def __init__(
@@ -44,7 +52,7 @@ class Printer(AttributePrinter):
             for_jaxlib=for_jaxlib,
         )
         self._names = Names(generic)
-        self._repeated = RepeatedTexts()
+        self._text_cache = TextCache()
         self._named_parts: dict[int, SSAValue] = {}
         self._default_dialects = ["builtin"]
         self._named = False
@@ -52,29 +60,29 @@ class Printer(AttributePrinter):
     # Values and blocks
 
     def print_ssa_value(self, value: SSAValue) -> str:
-        """The name by which a value is used. Returns it without `%`."""
+        """Print the name of a value at a use; return it without `%`."""
         name = self._names.values.get(value, _UNKNOWN_VALUE)
         self._named_parts[len(self._parts)] = value
         self._parts.append(f"%{name}" if name is not _UNKNOWN_VALUE else name)
         return name
 
     def print_operand(self, operand: SSAValue) -> None:
-        """The name by which a value is used."""
+        """Print the name of a value at a use."""
         self.print_ssa_value(operand)
 
     def print_operands(self, operands: Iterable[SSAValue]) -> None:
-        """The names by which values are used, in parentheses."""
+        """Print the names of values in parentheses."""
         with self.in_parens():
             self.print_list(operands, self.print_ssa_value)
 
     def print_block_name(self, block: Block) -> str:
-        """A block's label. Returns it without `^`."""
+        """Print a block's label; return it without `^`."""
         name = self._names.blocks.get(block, "<<UNKNOWN BLOCK>>")
         self._parts.append(f"^{name}")
         return name
 
     def print_block_argument(self, arg: BlockArgument, print_type: bool = True) -> None:
-        """A block argument, with its type and, where asked for, its location."""
+        """Print a block argument with its type and, with `debuginfo`, its location."""
         self.print_ssa_value(arg)
         if print_type:
             self.print_string(": ")
@@ -83,8 +91,8 @@ class Printer(AttributePrinter):
                 self.print_block_argument_location(arg)
 
     def print_block_argument_location(self, argument: BlockArgument) -> None:
-        """` loc(...)`: unlike an operation's, never an alias."""
-        self.aliases.meet(argument.location)
+        """Print ` loc(...)`, which is never an alias, unlike an operation's."""
+        self.aliases.visit(argument.location)
         self.print_string(f" loc({location_text(argument.location, self._location_part)})")
 
     # Regions
@@ -96,7 +104,7 @@ class Printer(AttributePrinter):
         print_empty_block: bool = True,
         print_block_terminators: bool = True,
     ) -> None:
-        """`{ ... }`; the entry block has a label when its arguments are to be printed or it would vanish otherwise."""
+        """Print a region; the entry block has a label if its arguments are printed or it is empty."""
         parent = region.parent
         self._default_dialects.append(asm_names(type(parent)).default_dialect if parent else "")
         self.print_string("{")
@@ -113,7 +121,7 @@ class Printer(AttributePrinter):
         self._default_dialects.pop()
 
     def print_block(self, block: Block, print_block_args: bool = True, print_block_terminator: bool = True) -> None:
-        """A block's operations, below its label if `print_block_args`."""
+        """Print a block's operations, below its label if `print_block_args`."""
         if print_block_args:
             self.print_new_line()
             self.print_block_name(block)
@@ -147,37 +155,37 @@ class Printer(AttributePrinter):
     # Operations
 
     def print_op(self, op: Operation) -> None:
-        """An operation with its results, in its own form or the generic one."""
+        """Print an operation with its results, in its assembly format or the generic form."""
         if not self._named:
             self._named = True
             self._names.add(op)
         if self.print_debuginfo:
-            self.aliases.meet(op.location, deferred=True)
+            self.aliases.visit(op.location, deferred=True)
         if op.results:
             self._parts.append(f"{self._names.results[op]} = ")
         if op.regions or op.successors:
-            self._print_new(op)
+            self._print_uncached(op)
         else:
-            self._print_repeated(op)
+            self._print_cached(op)
         if self.print_debuginfo:
             self.print_string(f" loc({self._location_part(op.location)})")
 
-    def _print_repeated(self, op: Operation) -> None:
-        """What follows the results, if it was printed before for other values, or else as if it was not."""
-        key = self._repeated.key(op, self._default_dialects[-1])
-        text = self._repeated.find(key, op, self._names.values)
+    def _print_cached(self, op: Operation) -> None:
+        """Print the text after the results, from the cache if an equal operation has been printed."""
+        key = self._text_cache.key(op, self._default_dialects[-1])
+        text = self._text_cache.find(key, op, self._names.values)
         if text is not None:
             self._parts.append(text)
             return
         self._parts, before = [], self._parts
         self._named_parts = {}
-        self._print_new(op)
-        self._repeated.add(key, op, self._parts, self._named_parts)
+        self._print_uncached(op)
+        self._text_cache.add(key, op, self._parts, self._named_parts)
         before += self._parts
         self._parts = before
 
-    def _print_new(self, op: Operation) -> None:
-        """What follows the results."""
+    def _print_uncached(self, op: Operation) -> None:
+        """Print the text after the results."""
         assembly_format = ASSEMBLY_FORMATS.get(type(op))
         is_lossy = op.attributes and op.name in WITHOUT_ATTRIBUTES
         custom = assembly_format is not None or (type(op).print is not Operation.print and not is_lossy)
@@ -198,7 +206,7 @@ class Printer(AttributePrinter):
         self._print_generic_body(op, hidden, inherent)
 
     def print_op_with_default_format(self, op: Operation) -> None:
-        """What follows the name of an operation in the generic form."""
+        """Print the text after the name of an operation in the generic form."""
         self._print_generic_body(op)
 
     def _print_generic_body(self, op: Operation, hidden: tuple[str, ...] = (), inherent: tuple[str, ...] = ()) -> None:
@@ -208,11 +216,11 @@ class Printer(AttributePrinter):
             with self.in_square_brackets():
                 self.print_list(op.successors, self.print_block_name)
         properties = op.properties
-        if unknown := self.forms.unknown_properties.get(op.name):
+        if unknown := self.syntax.unknown_properties.get(op.name):
             properties = {name: value for name, value in properties.items() if (name, value) != unknown}
         if inherent:
             properties = properties | {key: op.attributes[key] for key in inherent if key in op.attributes}
-        # Aliases are numbered as if regions and types came first, then all attributes by their names.
+        # MLIR numbers aliases as if regions and types came first, then all attributes sorted by name.
         place_of_properties = len(self._parts)
         self._parts.append("")
         if op.regions:
@@ -221,19 +229,19 @@ class Printer(AttributePrinter):
             [operand.type for operand in operands], [result.type for result in op.results]
         )
         if properties and op.attributes:
-            self._meet_by_name(properties | op.attributes)
+            self._visit_by_name(properties | op.attributes)
         if properties:
             self._parts[place_of_properties] = f" <{self._captured(self.print_attr_dict, properties)}>"
         if op.attributes:
             self.print_op_attributes(op.attributes, reserved_attr_names=(*hidden, *inherent))
         self._parts.append(f" : {operation_type}")
 
-    def _meet_by_name(self, attributes: Mapping[str, Attribute]) -> None:
+    def _visit_by_name(self, attributes: Mapping[str, Attribute]) -> None:
         known = self._attribute_texts
         if any(id(attribute) not in known for attribute in attributes.values()):
             for name in sorted(attributes):
-                self.aliases.meet(attributes[name])
+                self.aliases.visit(attributes[name])
 
     def print_operation_type(self, op: Operation) -> None:
-        """An operation's type: those of its operands and results."""
+        """Print the function type of an operation's operands and results."""
         self.print_function_type(op.operand_types, op.result_types)

@@ -1,7 +1,7 @@
-"""What the MLIR of each version of jaxlib prints in its own way: the one table of the differences.
+"""The differences in syntax between the MLIR of each version of jaxlib.
 
-What any of them prints is read, whichever is installed. Where no version is asked for, a module is printed as the
-installed one prints it, which reads that text.
+The parser accepts all of them. By default a module is printed in the syntax of the installed version, which can then
+parse it.
 """
 
 from collections.abc import Mapping
@@ -14,53 +14,53 @@ from xdsl.ir import Attribute
 from sdy.extras import installed_version
 
 Version = tuple[int, int]
-"""The first two numbers of a version of jaxlib: of 0.12.0.1, 0 and 12."""
+"""The first two numbers of a version of jaxlib: (0, 12) of 0.12.0.1."""
 
 
 @dataclass(frozen=True)
-class Forms:
-    """How one version prints what others print differently."""
+class Syntax:
+    """The syntax of one version, where versions differ."""
 
     unknown_properties: Mapping[str, tuple[str, Attribute]]
-    """Of operations: a property that they did not have yet, and the value that went without saying."""
+    """By operation: a property that the version lacks, and the property's default value."""
 
-    lists_properties_last: bool
-    """Whether a function's properties stand behind its other attributes, `attributes {z, no_inline}`, or among them."""
+    prints_properties_last: bool
+    """True if a function's properties are printed last, `attributes {z, no_inline}`; false if among its attributes."""
 
-    sets_properties_apart: bool
-    """Whether properties that an operation's own form has no words for are printed in angle brackets,
-    `call @f() <no_inline> {a}`, or among the attributes, `call @f() {a, no_inline}`."""
+    prints_properties_in_brackets: bool
+    """True if properties outside the assembly format are printed in angle brackets, `call @f() <no_inline> {a}`;
+    false if among the attributes, `call @f() {a, no_inline}`."""
 
 
 _SUM = ("reduction_op", IntegerAttr(0, i32))
 _NO_TILINGS = ("result_tilings", ArrayAttr[Attribute](()))
 
-FORMS: dict[Version, Forms] = {
-    (0, 10): Forms(
+SYNTAX: dict[Version, Syntax] = {
+    (0, 10): Syntax(
         {"sdy.all_reduce": _SUM, "sdy.reduce_scatter": _SUM, "stablehlo.custom_call": _NO_TILINGS},
-        lists_properties_last=False,
-        sets_properties_apart=False,
+        prints_properties_last=False,
+        prints_properties_in_brackets=False,
     ),
-    (0, 11): Forms({}, lists_properties_last=True, sets_properties_apart=False),
-    (0, 12): Forms({}, lists_properties_last=True, sets_properties_apart=True),
+    (0, 11): Syntax({}, prints_properties_last=True, prints_properties_in_brackets=False),
+    (0, 12): Syntax({}, prints_properties_last=True, prints_properties_in_brackets=True),
 }
 
 
-def forms_of(jaxlib: str) -> Forms:
-    """How a version of jaxlib prints, `"0.11"` or `"0.11.2"`. Raises ValueError for one that is not in the table."""
-    forms = FORMS.get(_version(jaxlib))
-    if forms is None:
-        known = ", ".join(f"{major}.{minor}" for major, minor in FORMS)
-        raise ValueError(f"how jaxlib {jaxlib!r} prints is not known; it is of {known}")
-    return forms
+def syntax_of(jaxlib: str) -> Syntax:
+    """Return the syntax of a version of jaxlib, `"0.11"` or `"0.11.2"`. Raises ValueError if it is unknown."""
+    syntax = SYNTAX.get(_version(jaxlib))
+    if syntax is None:
+        known = ", ".join(f"{major}.{minor}" for major, minor in SYNTAX)
+        raise ValueError(f"the syntax of jaxlib {jaxlib!r} is unknown; known versions: {known}")
+    return syntax
 
 
 @cache
-def installed_forms() -> Forms:
-    """How the installed jaxlib prints, or the version in the table that is nearest to it; without any, the newest."""
-    oldest, newest = min(FORMS), max(FORMS)
+def installed_syntax() -> Syntax:
+    """Return the syntax of the installed jaxlib or of the nearest known version; without jaxlib, of the newest."""
+    oldest, newest = min(SYNTAX), max(SYNTAX)
     installed = installed_version("jaxlib")
-    return FORMS[newest if installed is None else max(oldest, min(_version(installed), newest))]
+    return SYNTAX[newest if installed is None else max(oldest, min(_version(installed), newest))]
 
 
 def _version(text: str) -> Version:

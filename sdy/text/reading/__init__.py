@@ -1,1 +1,1 @@
-"""MLIR text -> xDSL operations: `parser.py`, and what it is made of."""
+"""The parser of MLIR text: `parser.py` and its mixins."""

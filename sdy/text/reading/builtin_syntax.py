@@ -1,8 +1,8 @@
-"""Reading the builtin types and attributes that xDSL reads in another way than MLIR, or not at all.
+"""The parser of the builtin types and attributes that xDSL parses differently from MLIR.
 
-memref<4xf32, affine_map<(d0) -> (d0)>, 0>    is memref<4xf32>
-dense_resource<"a b">                         keys that are no identifiers
-tensor<?xf32, #stablehlo.bounds<4>>           encodings that are not for all tensors
+memref<4xf32, affine_map<(d0) -> (d0)>, 0>    default layout and memory space, dropped: memref<4xf32>
+dense_resource<"a b">                         quoted keys
+tensor<?xf32, #stablehlo.bounds<4>>           verified encodings
 """
 
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
@@ -30,10 +30,10 @@ _DEFAULT_MEMORY_SPACE = IntegerAttr(0, i64)
 
 
 class BuiltinSyntaxParser(SparseElementsParser):
-    """The part of the parser that reads builtin types and attributes."""
+    """Mixin of the parser for builtin types and attributes."""
 
     def parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:
-        """A memref, without the layout and the memory space that go without saying."""
+        """Parse a memref's parameters; the default layout and memory space are dropped."""
         memref = super().parse_memref_attrs()
         space = NoneAttr() if memref.memory_space == _DEFAULT_MEMORY_SPACE else memref.memory_space
         if isinstance(memref, UnrankedMemRefType):
@@ -42,7 +42,7 @@ class BuiltinSyntaxParser(SparseElementsParser):
         return MemRefType(memref.element_type, memref.shape, NoneAttr() if is_identity else memref.layout, space)
 
     def parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
-        """A tensor, if its encoding is for such tensors."""
+        """Parse a tensor's parameters and verify the encoding."""
         tensor: TensorType[Attribute] | UnrankedTensorType[Attribute] = super().parse_tensor_attrs()
         if isinstance(tensor, TensorType) and isinstance(tensor.encoding, TensorEncoding):
             try:
@@ -62,7 +62,7 @@ class BuiltinSyntaxParser(SparseElementsParser):
         return ArrayAttr(elements)
 
     def parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
-        """A key of a resource. What it is for is what this text says of it, not one that was read before."""
+        """Parse the key of a resource and reset its blob, which another text may have defined."""
         key = self.parse_identifier_or_str_literal(" for resource handle")
         if (dialect_name, key) not in self.dialect_resources:
             self.dialect_resources.add((dialect_name, key))
@@ -70,7 +70,7 @@ class BuiltinSyntaxParser(SparseElementsParser):
         return key
 
     def parse_external_resources(self) -> None:
-        """What other tools keep in the file, for each of which there is a warning."""
+        """Skip the resources of external tools, with a warning for each."""
 
         def parse_of_one_tool() -> None:
             start = self.pos

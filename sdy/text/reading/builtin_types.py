@@ -1,4 +1,4 @@
-"""The builtin types that have parameters: `tensor<2x?xf32>`, `complex<f32>`, `tuple<i32, f32>`, `(f32) -> f32`."""
+"""The parser of parametrized builtin types: `tensor<2x?xf32>`, `complex<f32>`, `tuple<i32, f32>`, `(f32) -> f32`."""
 
 import re
 from typing import Any, cast
@@ -25,17 +25,17 @@ from sdy.text.reading.tokens import TokenParser
 AnyInteger = IntegerType[Any, Any]
 _INTEGER_TYPE = re.compile(r"[su]?i([0-9]+)", re.ASCII)
 _LARGEST_WIDTH = 2**24 - 1
-"""In bits, of an integer type."""
+"""The largest width of an integer type, in bits."""
 _MOST_WIDTH_DIGITS = 10
 _LARGEST_DIMENSION = (1 << 63) - 1
 _NEVER_IN_TENSORS = (FunctionType, MemRefType, NoneType, TensorType, TupleType, UnrankedMemRefType, UnrankedTensorType)
 
 
 class TypeParser(TokenParser):
-    """The part of the parser that reads builtin types."""
+    """Mixin of the parser for builtin types."""
 
     def parse_optional_function_type(self) -> FunctionType | None:
-        """`(inputs) -> outputs`, if it starts here."""
+        """Parse `(inputs) -> outputs`, if it starts here."""
         if self.current_token.kind is not MLIRTokenKind.L_PAREN:
             return None
         inputs = self.parse_comma_separated_list(self.Delimiter.PAREN, self.parse_type)
@@ -44,15 +44,15 @@ class TypeParser(TokenParser):
         return FunctionType.from_lists(inputs, [self.parse_type()] if outputs is None else outputs)
 
     def parse_function_type(self) -> FunctionType:
-        """`(inputs) -> outputs`. Raises ParseError where something else is next."""
+        """Parse `(inputs) -> outputs`. Raises ParseError for any other type."""
         start = self.pos
-        given = self.parse_type()
-        if not isinstance(given, FunctionType):
+        function_type = self.parse_type()
+        if not isinstance(function_type, FunctionType):
             self.raise_error("expected function type", start)
-        return given
+        return function_type
 
     def parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
-        """A number's type, if one starts here. Raises ParseError for an integer that is too wide."""
+        """Parse an integer or float type, if one starts here. Raises ParseError if an integer type is too wide."""
         if (match := _INTEGER_TYPE.fullmatch(self.current_token.text)) is not None:
             digits = match[1]
             if len(digits) > _MOST_WIDTH_DIGITS or int(digits) >= 1 << 32:
@@ -132,7 +132,7 @@ class TypeParser(TokenParser):
         return UnrankedTensorType(element_type)
 
     def parse_dimensions(self) -> list[int]:
-        """`2x?x`: dimensions, an `x` after each."""
+        """Parse dimensions, each followed by an `x`: `2x?x`."""
         dimensions: list[int] = []
         while self.current_token.kind in (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.QUESTION):
             dimensions.append(self.parse_shape_dimension())
@@ -140,7 +140,7 @@ class TypeParser(TokenParser):
         return dimensions
 
     def parse_shape_dimension(self, allow_dynamic: bool = True) -> int:
-        """The size of a dimension, or what stands for `?`. Raises ParseError where it is too large."""
+        """Parse the size of a dimension, DYNAMIC_INDEX for `?`. Raises ParseError for a size over 63 bits."""
         start = self.pos
         size = super().parse_shape_dimension(allow_dynamic)
         if size > _LARGEST_DIMENSION:
@@ -148,6 +148,6 @@ class TypeParser(TokenParser):
         return size
 
     def parse_shape_delimiter(self) -> None:
-        """The `x` after a dimension. Raises ParseError where something else is next."""
+        """Parse the `x` after a dimension. Raises ParseError if another token is next."""
         if self.parse_optional_shape_delimiter() is None:
             self.raise_error("expected 'x' in dimension list")

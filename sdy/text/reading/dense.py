@@ -1,7 +1,7 @@
-"""Dense constants: `dense<[[1, 2], [3, 4]]> : tensor<2x2xi32>`, one value for all, or bytes in hexadecimal.
+"""The parser of dense constants: elements, `dense<[[1, 2], [3, 4]]> : tensor<2x2xi32>`, a splat, or hexadecimal bytes.
 
-In the hexadecimal form, which MLIR prints past a hundred elements, each element takes whole bytes, the lowest first.
-An integer narrower than a byte is extended with zeros there, and with its sign in memory.
+In the hexadecimal form, which MLIR prints for more than a hundred elements, each element takes a whole number of bytes,
+little-endian. An integer narrower than a byte is zero-extended there, and sign-extended in memory.
 """
 
 import math
@@ -29,48 +29,48 @@ from sdy.text.reading.numbers import Literal, NumberParser, is_unsigned
 
 
 class DenseParser(NumberParser):
-    """The part of the parser that reads dense constants."""
+    """Mixin of the parser for dense constants."""
 
     def parse_dense_int_or_fp_elements_attr(self, type: DenseType | None) -> DenseIntOrFPElementsAttr:  # noqa: A002
-        """A constant from its `<` on, with its type unless that is given."""
+        """Parse a constant from its `<` on, including its type unless `type` is passed."""
         literal_start = self._literal_start()
         self.parse_punctuation("<", " after 'dense'")
         match self.current_token.kind:
             case MLIRTokenKind.STRING_LIT:
-                read = self._bytes_reader(literal_start)
+                build = self._bytes_builder(literal_start)
             case MLIRTokenKind.GREATER:
-                read = self._elements_reader([], [], literal_start)
+                build = self._elements_builder([], [], literal_start)
             case _:
                 elements: list[Literal] = []
                 shape = self._parse_elements(elements)
-                read = self._elements_reader(elements, shape, literal_start)
+                build = self._elements_builder(elements, shape, literal_start)
         self.parse_punctuation(">")
         if type is None:
             self.parse_punctuation(":")
             type = self._dense_type(literal_start)  # noqa: A001
-        return read(type)
+        return build(type)
 
     def _literal_start(self) -> int:
-        """Where the word `dense` starts, which is behind us."""
+        """Return the offset of the preceding word `dense`."""
         return self.lexer.input.content.rfind("dense", 0, self.pos)
 
     def _dense_type(self, start: int) -> DenseType:
-        given = self.parse_type()
-        if not isinstance(given, TensorType | VectorType | MemRefType | UnrankedTensorType):
+        shaped_type = self.parse_type()
+        if not isinstance(shaped_type, TensorType | VectorType | MemRefType | UnrankedTensorType):
             self.raise_error("elements literal must be a shaped type", start)
-        if isinstance(given, UnrankedTensorType) or DYNAMIC_INDEX in given.get_shape():
+        if isinstance(shaped_type, UnrankedTensorType) or DYNAMIC_INDEX in shaped_type.get_shape():
             self.raise_error("elements literal type must have static shape", start)
-        element_type = cast(TensorType[Attribute], given).element_type
+        element_type = cast(TensorType[Attribute], shaped_type).element_type
         if not isinstance(element_type, IntegerType | IndexType | AnyFloat | ComplexType):
-            self.raise_error(f"elements of the type {element_type} cannot be given as numbers", start)
-        return cast(DenseType, given)
+            self.raise_error(f"elements of type '{element_type}' cannot be written as numbers", start)
+        return cast(DenseType, shaped_type)
 
-    def _bytes_reader(self, start: int) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
+    def _bytes_builder(self, start: int) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
         text_start = self.pos
         text = self.current_token.text[1:-1]
         self.consume_token()
 
-        def read(dense_type: DenseType) -> DenseIntOrFPElementsAttr:
+        def build(dense_type: DenseType) -> DenseIntOrFPElementsAttr:
             data = None
             if text.startswith("0x"):
                 with suppress(ValueError):
@@ -85,10 +85,10 @@ class DenseParser(NumberParser):
                 data = data.translate(_sign_extended(element_type.bitwidth))
             return dense(dense_type, data)
 
-        return read
+        return build
 
     def _parse_elements(self, elements: list[Literal]) -> list[int]:
-        """Add what is written to `elements`. Returns the shape that the brackets tell."""
+        """Append the literals to `elements` and return the shape given by the brackets."""
         if self.current_token.kind is not MLIRTokenKind.L_SQUARE:
             self._parse_element(elements)
             return []
@@ -115,12 +115,12 @@ class DenseParser(NumberParser):
             self.raise_error("expected element literal of primitive type", self.pos)
         elements.append(literal)
 
-    def _elements_reader(
+    def _elements_builder(
         self, elements: list[Literal], shape: list[int], start: int
     ) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:
-        """`shape` is the one that the brackets tell: none for one value, which then stands for all elements."""
+        """Return a function that builds the constant; `shape` is given by the brackets, empty for a splat."""
 
-        def read(dense_type: DenseType) -> DenseIntOrFPElementsAttr:
+        def build(dense_type: DenseType) -> DenseIntOrFPElementsAttr:
             self._check_number(elements, shape, dense_type, start)
             element_type = dense_type.element_type
             values: Any
@@ -131,15 +131,15 @@ class DenseParser(NumberParser):
                 values = [self._value(element, element_type) for element in elements]
             return dense(dense_type, cast(Any, element_type).pack(values))
 
-        return read
+        return build
 
     def _check_number(self, elements: list[Literal], shape: list[int], dense_type: DenseType, start: int) -> None:
-        wanted = list(dense_type.get_shape())
-        count = math.prod(wanted)
-        if shape and shape != wanted:
+        type_shape = list(dense_type.get_shape())
+        count = math.prod(type_shape)
+        if shape and shape != type_shape:
             self.raise_error(
                 f"inferred shape of elements literal ({_dimensions(shape)}) "
-                f"does not match type ({_dimensions(wanted)})",
+                f"does not match type ({_dimensions(type_shape)})",
                 start,
             )
         if not elements and count:
@@ -168,7 +168,7 @@ class DenseParser(NumberParser):
 
 
 def _sign_extended(bits: int) -> bytes:
-    """For each byte, the byte whose lowest `bits` are extended with their sign."""
+    """Return a translation table of bytes that sign-extends their lowest `bits`."""
     sign, mask = 1 << (bits - 1), (1 << bits) - 1
     return bytes((((byte & mask) ^ sign) - sign) & 0xFF for byte in range(256))
 

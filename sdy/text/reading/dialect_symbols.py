@@ -1,4 +1,4 @@
-"""Attributes and types of dialects, `#sdy.mesh<["x"=2]>`, and aliases of attributes and types, `#map`."""
+"""The parser of dialect attributes and types, `#sdy.mesh<["x"=2]>`, and of aliases, `#map`."""
 
 import re
 
@@ -27,7 +27,7 @@ _UNKNOWN_TYPE = {
 
 
 class DialectSymbolParser(TokenParser):
-    """The part of the parser that reads what begins with `#` or `!`."""
+    """Mixin of the parser for symbols that begin with `#` or `!`."""
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
@@ -36,9 +36,9 @@ class DialectSymbolParser(TokenParser):
     def parse_extended_type_or_attribute(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_or_dialect_name: str, is_type: bool
     ) -> Attribute:
-        """Parse the attribute or type behind `!` or `#`; one of an unknown dialect is kept as text.
+        """Parse the attribute or type after `#` or `!`; one of an unregistered dialect is kept as text.
 
-        As in MLIR, a dialect reads as much of the text as it likes, and what follows the symbol is read next.
+        As in MLIR, the dialect's parser need not consume the whole body: parsing continues after its closing bracket.
         """
         dialect, dot, _ = attr_or_dialect_name.partition(".")
         start = self.pos
@@ -59,12 +59,12 @@ class DialectSymbolParser(TokenParser):
         name_start = self.pos
         if (name := self.parse_optional_identifier()) is None:
             self.raise_error("expected valid keyword", name_start)
-        found = self._parse_known(f"{dialect}.{name}", is_type, name_start)
+        parsed = self._parse_known(f"{dialect}.{name}", is_type, name_start)
         self.go_to(end)
-        return found
+        return parsed
 
     def _pass_over_type(self) -> None:
-        """Read the type that any attribute may say it has, and none that is known has use for."""
+        """Skip a trailing type, which the syntax allows for any attribute but no known one uses."""
         if self.parse_optional_punctuation(":") is not None:
             self.parse_type()
 
@@ -80,9 +80,9 @@ class DialectSymbolParser(TokenParser):
         known = self.ctx.get_optional_type(full_name) if is_type else self.ctx.get_optional_attr(full_name)
         if known is None or not issubclass(known, UnregisteredAttr):
             symbol = f'"{dialect}"<"{text}">'
-            described = f"`!{symbol}` type" if is_type else f"#{symbol} : 'none' attribute"
+            symbol_text = f"`!{symbol}` type" if is_type else f"#{symbol} : 'none' attribute"
             self.raise_error(
-                f"{described} created with unregistered dialect. If this is intended, please call "
+                f"{symbol_text} created with unregistered dialect. If this is intended, please call "
                 "allowUnregisteredDialects() on the MLIRContext, or use -allow-unregistered-dialect with the MLIR opt "
                 "tool used",
                 start,
@@ -90,40 +90,40 @@ class DialectSymbolParser(TokenParser):
         return known(full_name, is_type, True, text.removeprefix(match[0] if match else ""))
 
     def _end_of_body(self, start: int) -> int:
-        """Return the end of the brackets that open at `start`. Raises ParseError where they do not match."""
+        """Return the end of the bracket that opens at `start`. Raises ParseError if brackets do not match."""
         if (known := self._ends.get(start)) is not None:
             return known
         last_string = start
         open_brackets: list[tuple[str, int]] = []
         for match in _BRACKET.finditer(self.lexer.input.content, start):
-            found = match[0]
-            if found in _CLOSED_BY:
+            bracket = match[0]
+            if bracket in _CLOSED_BY:
                 opening, opened_at = open_brackets[-1]
-                if opening != _CLOSED_BY[found]:
+                if opening != _CLOSED_BY[bracket]:
                     break
                 self._ends[opened_at] = match.end()
                 open_brackets.pop()
                 if not open_brackets:
                     return match.end()
-            elif found[0] == '"':
+            elif bracket[0] == '"':
                 last_string = match.start()
-            elif found != "->":
-                open_brackets.append((found, match.start()))
+            elif bracket != "->":
+                open_brackets.append((bracket, match.start()))
         opening, _ = open_brackets[-1]
         return self.raise_error(f"unbalanced '{opening}' character in pretty dialect name", last_string)
 
     def _parse_known(self, attr_name: str, is_type: bool, start: int) -> Attribute:
-        """Parse an attribute or a type of a known dialect behind its name, which begins at `start`."""
-        # A parameter may be a whole attribute, `<#sdy.mesh<...>>`, but never without the brackets around it.
+        """Parse an attribute or type of a registered dialect after its name, which begins at `start`."""
+        # A parameter may be a full attribute, `<#sdy.mesh<...>>`, but only inside brackets.
         if self.current_token.kind is MLIRTokenKind.HASH_IDENT:
             self.raise_error("expected '<'")
         known = (self.ctx.get_optional_type if is_type else self.ctx.get_optional_attr)(attr_name)
         dialect, _, name = attr_name.partition(".")
-        said = (_UNKNOWN_TYPE if is_type else _UNKNOWN_ATTRIBUTE).get(dialect)
-        # What is allowed not to be registered is a dialect: all is known of these.
-        if known is None or (said is not None and issubclass(known, UnregisteredAttr)):
-            said = said or "'{dialect}.{name}' is not registered"
-            self.raise_error(said.format(dialect=dialect, name=name), start)
+        message = (_UNKNOWN_TYPE if is_type else _UNKNOWN_ATTRIBUTE).get(dialect)
+        # Only dialects may be unregistered: unknown symbols of these registered ones are errors.
+        if known is None or (message is not None and issubclass(known, UnregisteredAttr)):
+            message = message or "'{dialect}.{name}' is not registered"
+            self.raise_error(message.format(dialect=dialect, name=name), start)
         if is_type and issubclass(known, ParametrizedAttribute) and not known.get_irdl_definition().parameters:
             return known.new(())
         try:

@@ -1,4 +1,4 @@
-"""Dictionaries: `{name = value, "another name" = value, unit}`."""
+"""The parser of dictionaries: `{name = value, "another name" = value, unit}`."""
 
 from xdsl.dialects.builtin import DictionaryAttr, UnitAttr
 from xdsl.ir import Attribute
@@ -8,14 +8,14 @@ from sdy.text.reading.tokens import TokenParser
 
 
 class DictionaryParser(TokenParser):
-    """The part of the parser that reads dictionaries."""
+    """Mixin of the parser for dictionaries."""
 
     def parse_optional_dictionary_attr_dict(self) -> dict[str, Attribute]:
-        """A dictionary, an empty one where none starts here."""
+        """Parse a dictionary, if one starts here; otherwise return an empty one."""
         return self.parse_dictionary() if self.current_token.kind is MLIRTokenKind.L_BRACE else {}
 
     def parse_optional_properties_dict(self) -> dict[str, Attribute]:
-        """The properties of an operation, `<{...}>`, empty where there are none."""
+        """Parse the properties of an operation, `<{...}>`, if they start here."""
         if self.parse_optional_punctuation("<") is None:
             return {}
         start = self.pos
@@ -29,7 +29,7 @@ class DictionaryParser(TokenParser):
         return DictionaryAttr(self.parse_dictionary())
 
     def parse_dictionary(self) -> dict[str, Attribute]:
-        """A dictionary. Raises ParseError where none starts here."""
+        """Parse a dictionary. Raises ParseError if none starts here."""
         entries: dict[str, Attribute] = {}
 
         def parse_entry() -> None:

@@ -1,4 +1,4 @@
-"""The generic form of operations: `%0 = "foo.op"(%a, %b) <{key = 1}> {other} : (i32, i32) -> i32`."""
+"""The parser of the generic form of operations: `"foo.op"(%a, %b) <{key = 1}> {other} : (i32, i32) -> i32`."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -8,8 +8,8 @@ from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import IRDLOperation, OptPropertyDef
 
 from sdy.text.printing.assembly_formats import ASSEMBLY_FORMATS
+from sdy.text.reading.attribute_cache import AttributeCacheParser
 from sdy.text.reading.dictionaries import DictionaryParser
-from sdy.text.reading.memory import RememberingParser
 from sdy.text.reading.property_storage import check_storage
 from sdy.text.reading.values import ValueParser
 
@@ -18,7 +18,7 @@ _Dictionary = dict[str, Attribute]
 
 @cache
 def _default_properties(op_type: type[Operation]) -> tuple[tuple[str, Attribute], ...]:
-    """The properties that an operation of this type always has, with their values where a text does not give them."""
+    """Return the default values of an operation class's required properties."""
     if not issubclass(op_type, IRDLOperation):
         return ()
     properties = op_type.get_irdl_definition().properties.items()
@@ -29,10 +29,10 @@ def _default_properties(op_type: type[Operation]) -> tuple[tuple[str, Attribute]
     )
 
 
-def inherent_and_other(op_type: type[Operation], attributes: _Dictionary) -> tuple[_Dictionary, _Dictionary]:
-    """The properties of an operation, and its other attributes, where all were given as attributes.
+def split_inherent(op_type: type[Operation], attributes: _Dictionary) -> tuple[_Dictionary, _Dictionary]:
+    """Split a dictionary of attributes into inherent ones, the operation's properties, and discardable ones.
 
-    They were written so before MLIR had properties.
+    MLIR's older generic form, from before it had properties, puts both into one dictionary.
     """
     if not attributes or not issubclass(op_type, IRDLOperation):
         return {}, attributes
@@ -40,11 +40,10 @@ def inherent_and_other(op_type: type[Operation], attributes: _Dictionary) -> tup
     return {name: attributes.pop(name) for name in inherent}, attributes
 
 
-def complete(op: Operation) -> None:
-    """Let `op`, which is as the generic form says, have what its own form would give it.
+def normalize(op: Operation) -> None:
+    """Normalize an operation parsed in the generic form to the result of its assembly format.
 
-    That is the properties that it always has; and where MLIR has more properties than xDSL's definition, these are
-    among the attributes.
+    Missing properties get their default values; properties of MLIR that xDSL's definition lacks become attributes.
     """
     for name, value in _default_properties(op.__class__):
         op.properties.setdefault(name, value)
@@ -52,13 +51,13 @@ def complete(op: Operation) -> None:
         op.attributes.update({key: op.properties.pop(key) for key in assembly_format.inherent if key in op.properties})
 
 
-class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
-    """The part of the parser that reads operations in the generic form."""
+class GenericFormParser(AttributeCacheParser, DictionaryParser, ValueParser):
+    """Mixin of the parser for operations in the generic form."""
 
     def parse_generic_operation(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, op_type: type[Operation], start: int
     ) -> Operation:
-        """What follows the name of an operation, which stands at `start`."""
+        """Parse an operation after its name, which begins at `start`."""
         self.parse_punctuation("(", " to start operand list")
         uses = self.parse_optional_undelimited_comma_separated_list(
             self.parse_optional_unresolved_operand, self.parse_unresolved_operand
@@ -77,8 +76,8 @@ class GenericFormParser(RememberingParser, DictionaryParser, ValueParser):
         location = self.parse_optional_location()
         types = self._types_of(uses or (), function_type, type_start)
         check_storage(op_type, properties)
-        # Properties may also be written among the attributes, as they were before MLIR had them apart.
-        inherent, attributes = inherent_and_other(op_type, attributes)
+        # The older syntax has properties among the attributes.
+        inherent, attributes = split_inherent(op_type, attributes)
         properties = {**inherent, **properties}
         return op_type.create(
             operands=[self.resolve_operand(use, type_) for use, type_ in zip(uses or (), types, strict=True)],

@@ -1,4 +1,4 @@
-"""MLIR's tokens, one compiled expression deep: each token is one match, and nothing is done per character."""
+"""The lexer: each token is one match of a compiled regular expression."""
 
 import re
 
@@ -16,7 +16,7 @@ from sdy.ir.parsing import Text, TextSpan
 
 
 class LazyToken(MLIRToken):
-    """A token that holds its text and makes its span only when someone asks where it stands."""
+    """A token with its text and offsets; the span is built on access."""
 
     __slots__ = ("_source", "end", "kind", "start", "text")
 
@@ -29,7 +29,7 @@ class LazyToken(MLIRToken):
 
     @property
     def span(self) -> TextSpan:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Where the token stands."""
+        """The token's place in the source."""
         return Span(self.start, self.end, self._source)
 
 
@@ -37,7 +37,7 @@ VALUE_NAME = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
 BARE_NAME = r"[a-zA-Z_][a-zA-Z0-9_$.]*+"
 _STRING = r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
 
-# The order decides ties: `0x1F` before `0`, `1.5` before `1`, `->` before `-`.
+# The order of alternatives matters: `0x1F` before `0`, `1.5` before `1`, `->` before `-`.
 _KINDS: tuple[tuple[MLIRTokenKind | None, str], ...] = (
     (MLIRTokenKind.BARE_IDENT, BARE_NAME),
     (MLIRTokenKind.PERCENT_IDENT, "%" + VALUE_NAME),
@@ -54,18 +54,18 @@ _KINDS: tuple[tuple[MLIRTokenKind | None, str], ...] = (
 SKIPPED = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
 _TOKEN = re.compile(SKIPPED + "(?:" + "|".join(f"({pattern})" for _, pattern in _KINDS) + ")")
 _SPACE = re.compile(SKIPPED)
-_STRING_BEGUN = re.compile(r'@?"(?:[^"\\\n\v\f]|\\["\\nt]|\\[0-9a-fA-F]{2})*')
-"""A string up to where it ends, or to what cannot be in it."""
-# By the number of the matched group; None is punctuation, whose kind is found by its spelling.
+_STRING_BEGINNING = re.compile(r'@?"(?:[^"\\\n\v\f]|\\["\\nt]|\\[0-9a-fA-F]{2})*')
+"""The valid beginning of an unterminated or malformed string."""
+# Indexed by the number of the matched group; None is punctuation, whose kind depends on its spelling.
 _KIND_OF_GROUP = (None, *(kind for kind, _ in _KINDS))
 KIND_OF_PUNCTUATION: dict[str, MLIRTokenKind] = {**KIND_BY_PUNCTUATION_SPELLING}
 
 
 class Lexer(MLIRLexer):
-    """xDSL's lexer with the same tokens, found by one expression."""
+    """xDSL's lexer with the same tokens, matched by one regular expression."""
 
     def lex(self) -> LazyToken:
-        """The next token. Raises ParseError where no token begins."""
+        """Return the next token. Raises ParseError if the text has none here."""
         match = _TOKEN.match(self.input.content, self.pos)
         if match is None:
             raise self._no_token()
@@ -81,11 +81,11 @@ class Lexer(MLIRLexer):
     def _no_token(self) -> ParseError:
         skipped = _SPACE.match(self.input.content, self.pos)
         start = skipped.end() if skipped else self.pos
-        found = self.input.content[start]
+        character = self.input.content[start]
         span = Span(start, start + 1, self.input)
-        if (begun := _STRING_BEGUN.match(self.input.content, start)) is None:
-            return ParseError(span, f"unexpected character '{found}'")
-        end = begun.end()
+        if (beginning := _STRING_BEGINNING.match(self.input.content, start)) is None:
+            return ParseError(span, f"unexpected character '{character}'")
+        end = beginning.end()
         if self.input.content.startswith("\\", end):
             return ParseError(Span(end, end + 1, self.input), "unknown escape in string literal")
         return ParseError(span, "expected '\"' in string literal")

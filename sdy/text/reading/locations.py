@@ -1,6 +1,7 @@
-"""The locations that operations and block arguments carry: where their text stands, or what `loc(...)` says instead.
+"""The parser of the locations of operations and block arguments: `loc(...)`, or else the place in the text.
 
-An operation stands where its name does. `sdy.diagnostics.location_of` turns a location back into a place in a file.
+The default location of an operation is that of its name. `sdy.diagnostics.location_of` converts a location to a file
+position.
 """
 
 import re
@@ -21,49 +22,51 @@ _ALIAS = r"(#[\w$.-]+)"
 _NUMBER = r"(\d{1,9})"
 
 ALIASED = re.compile(rf"loc\({_ALIAS}\)")
-"""What most operations have: the alias of a location."""
+"""A location alias, the form that most operations use."""
 
 _ALIAS_DEFINITION = re.compile(rf"^[ \t]*{_ALIAS}[ \t]*=", re.MULTILINE)
 
-_USUAL = re.compile(
+_COMMON_LOCATION = re.compile(
     r' loc\((?:"([^"\\\n\v\f]*+)"'
     rf"(?:\({_ALIAS}\)|:{_NUMBER}:{_NUMBER}(?: to {_NUMBER}?:{_NUMBER})?)?"
     rf"|callsite\({_ALIAS} at {_ALIAS}\))\)(?=\n)"
 )
-"""What nearly all aliases stand for, as MLIR prints it: `"f"`, `"f"(#loc1)`, `"f.py":1:2 to :3`, a call of an alias."""
+"""The definitions of nearly all location aliases, as MLIR prints them.
+
+`"f"`, `"f"(#loc1)`, `"f.py":1:2 to :3`, `callsite(#loc1 at #loc2)`."""
 
 
 class LocationParser(TokenParser):
-    """The part of the parser that reads locations."""
+    """Mixin of the parser for locations."""
 
     _later_aliases: dict[str, re.Match[str]] | None = None
-    """The beginnings of the definitions of aliases below the first one that was needed early."""
+    """The alias definitions after the first forward reference, by name; None before there is one."""
 
-    _read_early: dict[int, int]
-    """Where the definitions that were read early begin -> where they end."""
+    _parsed_early: dict[int, int]
+    """The end offset of each definition that was parsed at a forward reference, by start offset."""
 
     def parse_optional_location(self) -> LocationAttr | None:
-        """`loc(...)`, if it starts here; that of an alias, which each operation of jax has, without its tokens."""
+        """Parse `loc(...)`, if it starts here; an alias is matched without lexing its tokens."""
         if self.current_token.text != "loc":
             return None
-        if aliased := ALIASED.match(self.lexer.input.content, self.pos):
-            location = self.aliased_location(aliased[1])
+        if match := ALIASED.match(self.lexer.input.content, self.pos):
+            location = self.aliased_location(match[1])
             if location is not None:
-                self.go_to(aliased.end())
+                self.go_to(match.end())
                 return location
         return super().parse_optional_location()
 
     def parse_optional_argument(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, expect_type: bool = True
     ) -> XDSLParser.UnresolvedArgument | XDSLParser.Argument | None:
-        """A block argument and its location, if they start here."""
+        """Parse a block argument and its location, if they start here."""
         argument = super().parse_optional_argument(expect_type)
         if isinstance(argument, XDSLParser.Argument):
             argument.location = self.parse_optional_location()
         return argument
 
     def aliased_location(self, name: str) -> LocationAttr | None:
-        """The location of an alias, which may be defined further down; None where that is not so, or is no location."""
+        """Return the location of an alias, which may be defined later; None if it is undefined or not a location."""
         if name not in self.attribute_aliases and name in self._definitions_below():
             self._read_definition(name)
         location = self.attribute_aliases.get(name)
@@ -102,7 +105,7 @@ class LocationParser(TokenParser):
         return named(text, child)
 
     def _file_location(self, filename: str) -> LocationAttr:
-        """A line, a line and column, or all from there to another one."""
+        """Parse a line, a line and column, or a range."""
         line, column = self.parse_integer(False, False), 0
         if self.parse_optional_punctuation(":") is not None:
             column = self.parse_integer(False, False)
@@ -114,7 +117,7 @@ class LocationParser(TokenParser):
         return file_range(filename, line, column, line if end_line is None else end_line, end_column)
 
     def _location_alias(self) -> LocationAttr:
-        """A location by its alias, which may be defined further down: MLIR prints them at the end."""
+        """Parse an alias of a location, which may be defined later: MLIR prints deferred aliases at the end."""
         token = self.current_token
         name = token.text
         if name not in self.attribute_aliases:
@@ -129,7 +132,7 @@ class LocationParser(TokenParser):
         if self._later_aliases is None:
             content = self.lexer.input.content
             self._later_aliases = {m[1]: m for m in _ALIAS_DEFINITION.finditer(content, self.pos)}
-            self._read_early = {}
+            self._parsed_early = {}
         return self._later_aliases
 
     def _read_definition(self, name: str) -> None:
@@ -137,15 +140,15 @@ class LocationParser(TokenParser):
         if definition is None:
             self.raise_error(f"operation location alias was never defined: '{name}'")
         begin = definition.end()
-        read = self._usual_location(begin) or self._any_attribute(begin)
-        self.attribute_aliases[name], self._read_early[definition.start(1)] = read
+        parsed = self._common_location(begin) or self._any_attribute(begin)
+        self.attribute_aliases[name], self._parsed_early[definition.start(1)] = parsed
 
-    def _usual_location(self, begin: int) -> tuple[LocationAttr, int] | None:
-        """The location that begins there, and where it ends, if it is a usual one of aliases of locations."""
-        usual = _USUAL.match(self.lexer.input.content, begin)
-        if usual is None:
+    def _common_location(self, begin: int) -> tuple[LocationAttr, int] | None:
+        """Match a common form of location at `begin`; return it and its end."""
+        match = _COMMON_LOCATION.match(self.lexer.input.content, begin)
+        if match is None:
             return None
-        text, child, line, column, end_line, end_column, callee, caller = usual.groups()
+        text, child, line, column, end_line, end_column, callee, caller = match.groups()
         location: LocationAttr | None = None
         if callee is not None:
             called, calling = self.aliased_location(callee), self.aliased_location(caller)
@@ -157,10 +160,10 @@ class LocationParser(TokenParser):
             location = named(text, NoneAttr())
         elif (inner := self.aliased_location(child)) is not None:
             location = named(text, inner)
-        return None if location is None else (location, usual.end())
+        return None if location is None else (location, match.end())
 
     def _any_attribute(self, begin: int) -> tuple[Attribute, int]:
-        """The location or other attribute that begins there, and where it ends; the parser stays where it is."""
+        """Parse any attribute at `begin` without moving the parser; return it and its end."""
         here = self.pos
         self.resume_from(begin)
         attribute, end = self.parse_optional_location() or self.parse_attribute(), self.pos
@@ -168,7 +171,7 @@ class LocationParser(TokenParser):
         return attribute, end
 
     def parse_alias_def(self) -> None:
-        end = self._read_early.pop(self.pos, None) if self._later_aliases is not None else None
+        end = self._parsed_early.pop(self.pos, None) if self._later_aliases is not None else None
         if end is None:
             super().parse_alias_def()
         else:

@@ -1,4 +1,4 @@
-"""Numbers as attributes, `1 : i32`, `0x7FC00000 : f32`, `true`, and arrays of them, `array<i64: 1, 2>`."""
+"""The parser of numbers, `1 : i32`, `0x7FC00000 : f32`, `true`, and of dense arrays, `array<i64: 1, 2>`."""
 
 import math
 import struct
@@ -27,7 +27,7 @@ from sdy.text.reading.tokens import TokenParser, integer_value
 
 
 class Literal(NamedTuple):
-    """A number or a boolean as it is written, and where it starts, behind its sign."""
+    """A literal number or boolean, with the offset after its sign."""
 
     text: str
     is_negative: bool
@@ -35,12 +35,12 @@ class Literal(NamedTuple):
 
     @property
     def is_boolean(self) -> bool:
-        """Whether it is `true` or `false`."""
+        """True for the literals `true` and `false`."""
         return self.text in _BOOLEANS
 
     @property
     def is_float(self) -> bool:
-        """Whether it is written with a point."""
+        """True if the literal has a decimal point."""
         return "." in self.text
 
 
@@ -51,21 +51,22 @@ _ROUNDED_TO_INFINITY: dict[type[Attribute], float] = {
     Float16Type: float.fromhex("0x1.ffep15"),
     Float32Type: float.fromhex("0x1.ffffffp127"),
 }
-"""The least number that is nearer to infinity than to the greatest of a type, of those that Python does not round."""
+"""The least value that rounds to infinity, by the types that `struct.pack` refuses to round."""
 
 _STEPS_BETWEEN_MIDDLES = 1 << 53 - 25
-"""From a number of 25 bits to the next, in steps of 53-bit numbers."""
+"""The distance of adjacent numbers with 25 significant bits, in units in the last place of a double."""
 
 
 def is_unsigned(type_: IntegerType | IndexType) -> bool:
-    """Whether all values of a type are at least zero, as its name says."""
+    """Return whether a type is an unsigned integer type, such as `ui8`."""
     return isinstance(type_, IntegerType) and type_.signedness.data is Signedness.UNSIGNED
 
 
 def _to_be_rounded(text: str) -> float:
-    """A number that is rounded to 24 bits or fewer as the number that is written would be, which may have any digits.
+    """Return a double that rounds to 24 bits or fewer exactly as the decimal number `text` does.
 
-    That is the nearest of 53 bits, but where this lies just in the middle between two of fewer and the text beside it.
+    It is the nearest double, unless that lies exactly midway between two narrower numbers and the decimal number does
+    not; then it is the next double towards the decimal number. This avoids double rounding.
     """
     nearest = float(text)
     (bits,) = struct.unpack("<Q", struct.pack("<d", nearest))
@@ -76,10 +77,10 @@ def _to_be_rounded(text: str) -> float:
 
 
 class NumberParser(TokenParser):
-    """The part of the parser that reads numbers."""
+    """Mixin of the parser for numbers."""
 
     def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
-        """A number with its type, or a boolean, if one starts here."""
+        """Parse a number with its type, or a boolean, if one starts here."""
         literal = self.parse_optional_literal()
         if literal is None:
             return None
@@ -102,7 +103,7 @@ class NumberParser(TokenParser):
     def parse_optional_literal(
         self, after_minus: str = "expected constant integer or floating point value"
     ) -> Literal | None:
-        """A number or a boolean, if one starts here. Raises ParseError where a minus stands before something else."""
+        """Parse a number or a boolean, if one starts here. Raises ParseError if no number follows a minus."""
         is_negative = self.parse_optional_punctuation("-") is not None
         token = cast(LazyToken, self.current_token)
         if token.kind in _NUMBERS or (not is_negative and token.text in _BOOLEANS):
@@ -113,14 +114,14 @@ class NumberParser(TokenParser):
         return None
 
     def integer_of(self, literal: Literal, type_: IntegerType | IndexType, what: str) -> int:
-        """The value of an integer without a point. Raises ParseError where the type cannot hold it."""
+        """Return the value of an integer literal. Raises ParseError if it is out of the type's range."""
         value = self.fitting(literal, type_)
         if value is None:
             self.raise_error(f"integer constant out of range {what}", literal.start)
         return value
 
     def fitting(self, literal: Literal, type_: IntegerType | IndexType) -> int | None:
-        """The value of an integer without a point; None where the type cannot hold it."""
+        """Return the value of an integer literal, None if it is out of the type's range."""
         value = integer_value(literal.text)
         bits = _INDEX_BITS if isinstance(type_, IndexType) else type_.bitwidth
         has_sign = isinstance(type_, IndexType) or type_.signedness.data is Signedness.SIGNED
@@ -129,7 +130,10 @@ class NumberParser(TokenParser):
         return value if value < 1 << (bits - has_sign) else None
 
     def float_of(self, literal: Literal, type_: AnyFloat) -> float:
-        """The value of a number: with a point, or its bits in hexadecimal. Raises ParseError where it is neither."""
+        """Return the value of a decimal literal with a point, or of the hexadecimal bits of a float.
+
+        Raises ParseError for other literals.
+        """
         if literal.is_float:
             value = float(literal.text) if type_ == f64 else _to_be_rounded(literal.text)
             value = math.inf if value >= _ROUNDED_TO_INFINITY.get(type_.__class__, math.inf) else value

@@ -1,21 +1,22 @@
-"""What is given for MLIR text and is none, told by how it begins: bytecode, which is read, and what is refused."""
+"""Detection of input that is not MLIR text: bytecode is converted, HLO and other formats are refused."""
 
 from sdy.diagnostics import DiagnosticError, Location, error
 
 _BYTECODE = b"ML\xefR"
-"""How MLIR bytecode begins, which what `jax.export` saves has further in. No text in UTF-8 has it."""
+"""The magic number of MLIR bytecode, which artifacts of `jax.export` contain further in. It is not valid UTF-8."""
 
 _EXPORTED = slice(1, 4), b"\0\0\0"
-"""Which bytes of what `jax.export` saves are which: it begins with a small number of four bytes. No text has them."""
+"""The bytes 1 to 3 of artifacts of `jax.export`, which start with a small 32-bit number; no text contains NUL bytes."""
 
 _HLO = "HloModule"
 _WANTED = "a program is read as StableHLO in MLIR text, such as jax.jit(f).lower(...).as_text() gives"
 
 
 def decoded(data: bytes, name: str) -> str:
-    """The text that the bytes of the file `name` are, or that of the program in them.
+    """Return the MLIR text of a file's bytes, converting bytecode.
 
-    Raises DiagnosticError where they are none.
+    Raises:
+        DiagnosticError: If the bytes are neither UTF-8 nor bytecode.
     """
     where, begins = _EXPORTED
     if _BYTECODE in data or data[where] == begins:
@@ -32,7 +33,7 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def refuse_other_formats(text: str, name: str) -> None:
-    """Raise DiagnosticError where `text`, of the file `name`, cannot have been meant as MLIR."""
+    """Raise DiagnosticError if the text is empty or HLO."""
     start = text.lstrip()
     if not start:
         raise _not_read(Location(name, 1, 1), "the file is empty")

@@ -1,8 +1,8 @@
-"""MLIR text -> xDSL operations.
+"""The parser of MLIR text.
 
-`Parser` is xDSL's, so that the operations of any registered dialect parse. It differs where MLIR does: names have
-their scope, a value that is never defined is found where it is used, operations know where they stand, locations may
-refer to aliases that come later, and a type, an attribute or a line seen before is recognised by its text.
+`Parser` extends xDSL's parser, so that the operations of any registered dialect parse. As in MLIR, and unlike xDSL's,
+value names are scoped by region, undefined values are reported at their use, operations carry locations and location
+aliases may be defined later. Types, attributes and lines are cached by their text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,36 +29,36 @@ from sdy.text.printing.names import asm_names
 from sdy.text.reading.affine_parser import AffineParser
 from sdy.text.reading.builtin_syntax import BuiltinSyntaxParser
 from sdy.text.reading.dialect_symbols import DialectSymbolParser
-from sdy.text.reading.generic_form import GenericFormParser, complete
+from sdy.text.reading.generic_form import GenericFormParser, normalize
 from sdy.text.reading.lexer import LazyToken
+from sdy.text.reading.line_cache import LineCacheParser
 from sdy.text.reading.other_formats import refuse_other_formats
 from sdy.text.reading.property_storage import NoPlaceError
-from sdy.text.reading.repeated_lines import RepeatedLineParser
 from sdy.text.reading.tokens import integer_value
 from sdy.text.verification.verifier import verify_parts
 
 _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError)
-"""What attributes and operations raise when they are built from what the text says."""
+"""The exceptions of constructors of attributes and operations for invalid arguments."""
 
 
 class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
-    BuiltinSyntaxParser, AffineParser, DialectSymbolParser, GenericFormParser, RepeatedLineParser
+    BuiltinSyntaxParser, AffineParser, DialectSymbolParser, GenericFormParser, LineCacheParser
 ):
-    """Parses one text. Raises ParseError or DiagnosticError where it is wrong."""
+    """Parser of one text. Its methods raise ParseError or DiagnosticError."""
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
         self._op_types: dict[tuple[str, str], type[Operation]] = {}
-        self._regions_read: set[Region] = set()
+        self._parsed_regions: set[Region] = set()
 
     # Regions
 
     def parse_optional_region(self, arguments: Iterable[XDSLParser.Argument] | None = None) -> Region | None:
-        """A region, if one starts here. `arguments` are those of its entry block, which then has no label."""
+        """Parse a region, if one starts here; `arguments` are those of an entry block without a label."""
         if self.parse_optional_punctuation("{") is None:
             return None
         region = Region()
-        self._regions_read.add(region)
+        self._parsed_regions.add(region)
         with self.scope():
             if arguments is not None and not self._is_empty_region(arguments):
                 region.add_block(self._entry_block(arguments))
@@ -91,7 +91,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def parse_block_body(self, block: Block) -> None:
         while True:
-            self.read_lines_again(block)
+            self.parse_cached_lines(block)
             op = self.parse_optional_operation()
             if op is None:
                 return
@@ -134,7 +134,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
     # Operations
 
     def parse_whole_module(self) -> ModuleOp:
-        """The module that the text is, or one around the operations that it is."""
+        """Parse the text; operations without a module around them get an implicit one."""
         operations: list[Operation] = []
         while (kind := self.current_token.kind) is not MLIRTokenKind.EOF:
             if kind is MLIRTokenKind.HASH_IDENT or kind is MLIRTokenKind.EXCLAMATION_IDENT:
@@ -151,26 +151,26 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         return module
 
     def verify(self, module: ModuleOp) -> None:
-        """Raises DiagnosticError where `module`, which was read here, is not valid."""
+        """Verify a module that this parser returned. Raises DiagnosticError if it is invalid."""
         parts = [*self.to_verify]
         for op in self.to_verify:
-            # What an operation's own form leaves out was not read, as the body of a reduction that `applies` another.
-            left_out = [region for region in op.regions if region not in self._regions_read]
-            parts += [nested for region in left_out for nested in region.walk()]
+            # Assembly formats may imply regions, such as the body of a reduction that `applies` an operation.
+            implied = [region for region in op.regions if region not in self._parsed_regions]
+            parts += [nested for region in implied for nested in region.walk()]
         verify_parts(module, parts, self.uses_follow_definitions)
 
     def parse_operation(self) -> Operation:
-        """One operation, in its own form or the generic one."""
+        """Parse an operation, in its assembly format or the generic form."""
         line = self.line_at(self.pos)
         op = self._parse_new_operation()
         self.to_verify.append(op)
         if line is not None:
-            self.remember(line, op)
+            self.cache_line(line, op)
         return op
 
     def _parse_new_operation(self) -> Operation:
         start = self.pos
-        bound = self._parse_bound_names()
+        names = self._parse_result_names()
         token = cast(LazyToken, self.current_token)
         stack = self.state.dialect_stack
         op_type = self._op_types.get((token.text, stack[-1]))
@@ -187,21 +187,21 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
             if isinstance(op.location, UnknownLoc):
                 op.location = self.parse_optional_location() or self.lines.attribute(token.start)
 
-        if bound:
-            self._bind_results(op, bound, start)
+        if names:
+            self._bind_results(op, names, start)
         return op
 
-    def _parse_bound_names(self) -> list[tuple[LazyToken, int]]:
-        """What stands before `=`: names, each with how many results it is for."""
-        bound: list[tuple[LazyToken, int]] = []
+    def _parse_result_names(self) -> list[tuple[LazyToken, int]]:
+        """Parse the left-hand side of an operation: names with their numbers of results."""
+        names: list[tuple[LazyToken, int]] = []
         if self.current_token.kind is not MLIRTokenKind.PERCENT_IDENT:
-            return bound
+            return names
         while True:
             name = self.parse_token(MLIRTokenKind.PERCENT_IDENT, "expected valid ssa identifier")
-            bound.append((cast(LazyToken, name), self._parse_number_of_results()))
+            names.append((cast(LazyToken, name), self._parse_number_of_results()))
             if self.parse_optional_punctuation(",") is None:
                 self.parse_punctuation("=", " after SSA name")
-                return bound
+                return names
 
     def _parse_number_of_results(self) -> int:
         if self.parse_optional_punctuation(":") is None:
@@ -221,7 +221,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         except IndexError:
             if not op_type.__module__.startswith("xdsl.dialects.linalg"):
                 raise
-            # It writes the body that the text leaves out before anyone has counted the operands.
+            # xDSL's linalg operations build an implied body before checking the number of operands.
             raise self.error_at(start, f"custom op '{op_type.name}' has too few operands for its body") from None
 
     def _parse_operation_generically(self, op_type: type[Operation], start: int) -> Operation:
@@ -231,22 +231,22 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
             raise problem.close() from None
         except NoPlaceError as problem:
             raise self.error_at(start, str(problem)) from None
-        complete(op)
+        normalize(op)
         return op
 
-    def _bind_results(self, op: Operation, bound: Sequence[tuple[LazyToken, int]], start: int) -> None:
-        count = sum(size for _, size in bound)
+    def _bind_results(self, op: Operation, names: Sequence[tuple[LazyToken, int]], start: int) -> None:
+        count = sum(size for _, size in names)
         if not op.results:
             raise self.error_at(start, "cannot name an operation with no results")
         if count != len(op.results):
             raise self.error_at(start, f"operation defines {len(op.results)} results but was provided {count} to bind")
         first = 0
-        for name, size in bound:
+        for name, size in names:
             self.define(name.text[1:], op.results[first : first + size], name.start)
             first += size
 
     def _op_type(self, token: LazyToken, default_dialect: str) -> type[Operation]:
-        """The operation that a name is for. Raises DiagnosticError where it is for none."""
+        """Return the operation class of a name. Raises DiagnosticError if it is unregistered."""
         quoted = token.kind is MLIRTokenKind.STRING_LIT
         if not quoted and token.kind is not MLIRTokenKind.BARE_IDENT:
             self.raise_error("expected operation name in quotes")
@@ -285,20 +285,20 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 def parse_module(text: str, filename: str, context: Context) -> ModuleOp:
-    """The module that `text` is, or one around the operations that it is, not yet verified. Raises DiagnosticError."""
-    module, _ = _parsed(text, filename, context)
+    """Parse a module without verifying it. Raises DiagnosticError if the text is invalid."""
+    module, _ = _parse(text, filename, context)
     return module
 
 
 def parse_valid_module(text: str, filename: str, context: Context) -> ModuleOp:
-    """As `parse_module`, of what is valid; Raises DiagnosticError for what is not."""
-    module, parser = _parsed(text, filename, context)
+    """Parse and verify a module. Raises DiagnosticError if it is invalid."""
+    module, parser = _parse(text, filename, context)
     parser.verify(module)
     return module
 
 
 @again_on_large_stack
-def _parsed(text: str, filename: str, context: Context) -> tuple[ModuleOp, Parser]:
+def _parse(text: str, filename: str, context: Context) -> tuple[ModuleOp, Parser]:
     register_source(filename, text)
     refuse_other_formats(text, filename)
     try:
@@ -312,10 +312,12 @@ def _parsed(text: str, filename: str, context: Context) -> tuple[ModuleOp, Parse
         notes = [(parser.lines.place(span.start), note or "here") for span, note in problem.refs]
         raise parser.error_at(problem.span.start, problem.msg, *notes) from problem
     except ChainedParseError as problem:
-        said = [parser.error_at(statement.offset, statement.message).diagnostic for statement in problem.statements]
-        raise DiagnosticError(*said) from problem
+        diagnostics = [
+            parser.error_at(statement.offset, statement.message).diagnostic for statement in problem.statements
+        ]
+        raise DiagnosticError(*diagnostics) from problem
     except ParseError as problem:
-        raise parser.error_at(problem.span.start, _sentence(problem.msg)) from problem
+        raise parser.error_at(problem.span.start, _mlir_message(problem.msg)) from problem
     except RecursionError:
         if not has_large_stack():
             raise
@@ -324,6 +326,6 @@ def _parsed(text: str, filename: str, context: Context) -> tuple[ModuleOp, Parse
         raise parser.error_at(parser.pos, str(problem) or "not valid here") from problem
 
 
-def _sentence(message: str) -> str:
-    """A message of xDSL's parser in MLIR's manner: it begins with a small letter."""
+def _mlir_message(message: str) -> str:
+    """Return an error message of xDSL's parser in MLIR's style, with a lower-case initial."""
     return message[:1].lower() + message[1:] if message.startswith(("Expect", "Duplicate")) else message

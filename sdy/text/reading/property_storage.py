@@ -1,7 +1,7 @@
-"""What can stand between `<{` and `}>` after an operation's name: properties that have a place to be stored in.
+"""Checks that the properties `<{...}>` of an operation can be stored.
 
-MLIR keeps each property as an attribute of the kind that the operation's definition names, and says of another kind
-that it cannot be converted. What the definition asks of an attribute beyond its kind is for the verifier.
+MLIR stores each property as an attribute of the class in the operation's definition, and the parser reports an
+attribute of another class. Further constraints are checked by the verifier.
 """
 
 from typing import cast
@@ -21,43 +21,45 @@ from xdsl.irdl import AnyOf, AttrConstraint, AttrSizedSegments, IRDLOperation, P
 
 from sdy.ir.attribute_constraints import I64_ELEMENTS
 from sdy.text.printing.printer import Printer
-from sdy.text.verification.constraint_words import words
+from sdy.text.verification.constraint_words import describe_constraint
 
 _BOOLEAN = "bool attribute"
 
 
 class NoPlaceError(Exception):
-    """An operation has no place for a property; its text says so."""
+    """An operation cannot store a property."""
 
 
-def check_storage(op_type: type[Operation], given: dict[str, Attribute]) -> None:
-    """Raises NoPlaceError where operations of this type cannot keep the properties in a text.
+def check_storage(op_type: type[Operation], properties: dict[str, Attribute]) -> None:
+    """Raise NoPlaceError if operations of this class cannot store these properties.
 
-    One that the definition does not know passes: definitions of xDSL's know fewer than MLIR's.
+    Unknown properties are accepted, as xDSL's definitions lack some of MLIR's.
     """
-    if not given or not issubclass(op_type, IRDLOperation):
+    if not properties or not issubclass(op_type, IRDLOperation):
         return
     definition = op_type.get_irdl_definition()
     if not definition.properties and not definition.attributes:
-        raise NoPlaceError(f"{_invalid(op_type, given)}this operation has empty properties")
+        raise NoPlaceError(f"{_invalid(op_type, properties)}this operation has empty properties")
     segments = {option.attribute_name for option in definition.options if isinstance(option, AttrSizedSegments)}
-    for name, attribute in sorted(given.items()):
+    for name, attribute in sorted(properties.items()):
         if (property_ := definition.properties.get(name)) is None:
             continue
         if name in segments:
             if not isinstance(attribute, DenseArrayBase):
-                raise NoPlaceError(f"{_invalid(op_type, given)}for `{name}`: expected DenseI32ArrayAttr")
+                raise NoPlaceError(f"{_invalid(op_type, properties)}for `{name}`: expected DenseI32ArrayAttr")
         elif not can_store(property_.constr, attribute):
             failure = f"Invalid attribute `{name}` in property conversion: {_text(attribute)}"
-            raise NoPlaceError(_invalid(op_type, given) + failure)
+            raise NoPlaceError(_invalid(op_type, properties) + failure)
 
 
 def can_store(constraint: AttrConstraint, attribute: Attribute) -> bool:
-    """Whether an attribute is of a kind that a property with this constraint is stored as."""
+    """Return whether a property with this constraint can store an attribute."""
     match constraint:
         case AnyOf(attr_constrs=parts):
-            # Alternatives that MLIR has one name for are one kind; others are stored as any attribute.
-            return len({words(part) for part in parts}) > 1 or any(can_store(part, attribute) for part in parts)
+            # Alternatives with the same description share a storage class; others are stored as any attribute.
+            return len({describe_constraint(part) for part in parts}) > 1 or any(
+                can_store(part, attribute) for part in parts
+            )
         case ArrayOfConstraint():
             return isinstance(attribute, ArrayAttr)
         case ParamAttrConstraint() if constraint == I64_ELEMENTS:
@@ -66,7 +68,7 @@ def can_store(constraint: AttrConstraint, attribute: Attribute) -> bool:
             )
         case ParamAttrConstraint(base_attr=kind) if kind is IntegerAttr:
             return isinstance(attribute, IntegerAttr) and (
-                words(constraint) != _BOOLEAN or _is_boolean(cast(IntegerAttr, attribute))
+                describe_constraint(constraint) != _BOOLEAN or _is_boolean(cast(IntegerAttr, attribute))
             )
         case _:
             return constraint.verifies(attribute)
@@ -76,8 +78,8 @@ def _is_boolean(attribute: IntegerAttr) -> bool:
     return attribute.type == i1
 
 
-def _invalid(op_type: type[Operation], given: dict[str, Attribute]) -> str:
-    return f"invalid properties {_text(DictionaryAttr(given))} for op {op_type.name}: "
+def _invalid(op_type: type[Operation], properties: dict[str, Attribute]) -> str:
+    return f"invalid properties {_text(DictionaryAttr(properties))} for op {op_type.name}: "
 
 
 def _text(attribute: Attribute) -> str:

@@ -1,6 +1,6 @@
-"""Sparse constants: `sparse<[[0, 1], [2, 3]], [1.0, 2.0]> : tensor<3x4xf32>`, the places of some elements and these.
+"""The parser of sparse constants: `sparse<[[0, 1], [2, 3]], [1.0, 2.0]> : tensor<3x4xf32>`, indices and their values.
 
-All other elements are zero. One index may stand for all places, and one value for all elements.
+All other elements are zero. Both the indices and the values may be splats.
 """
 
 import math
@@ -16,7 +16,7 @@ from sdy.text.reading.numbers import Literal
 
 
 class SparseElementsParser(DenseParser):
-    """The part of the parser that reads sparse constants."""
+    """Mixin of the parser for sparse constants."""
 
     def parse_optional_builtin_parametrized_attr(self) -> Attribute | None:
         if self.current_token.text != "sparse":
@@ -43,9 +43,9 @@ class SparseElementsParser(DenseParser):
         indices_type = TensorType(i64, indices_shape or [1, len(shape)])
         values_type = TensorType(type_.element_type, values_shape or indices_type.get_shape()[:1])
         self._check_shapes(type_, indices_type.get_shape(), values_type.get_shape(), start)
-        places = self._elements_reader(indices, indices_shape, start)(indices_type)
+        places = self._elements_builder(indices, indices_shape, start)(indices_type)
         self._check_places(places, type_, start)
-        return SparseElementsAttr(places, self._elements_reader(values, values_shape, start)(values_type), type_)
+        return SparseElementsAttr(places, self._elements_builder(values, values_shape, start)(values_type), type_)
 
     def _check_shapes(self, type_: DenseType, indices: tuple[int, ...], values: tuple[int, ...], start: int) -> None:
         rank = type_.get_num_dims()

@@ -1,4 +1,4 @@
-"""The names of values while a text is read: what they stand for, and where that ends."""
+"""The names of values during parsing: scopes, definitions and forward references."""
 
 from collections import defaultdict
 from collections.abc import Generator, Sequence
@@ -18,29 +18,29 @@ _AttributeT = TypeVar("_AttributeT", bound=Attribute)
 
 
 class ValueParser(TokenParser):
-    """The part of the parser that knows names."""
+    """Mixin of the parser for value names."""
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
         self._defined_here: list[str] = []
         self._uses: dict[tuple[str, int], int] = {}
-        """Where values were first used that were not defined yet."""
+        """The offset of the first use of each forward reference, by name and result number."""
 
     def resolve_operand(self, operand: UnresolvedOperand, type: _AttributeT) -> SSAValue[_AttributeT]:  # noqa: A002
-        """The value that an operand names, or a placeholder when it is defined further down."""
+        """Return the value of an operand, or a placeholder if it is a forward reference."""
         return self.use(operand.operand_name, operand.index, type, operand.span.start)
 
     def resolve_operands(
         self, args: Sequence[UnresolvedOperand], input_types: Sequence[Attribute], error_pos: int
     ) -> Sequence[SSAValue]:
-        """The values that operands name. Raises ParseError where there are more or fewer types than operands."""
+        """Return the values of operands. Raises ParseError if the numbers of operands and types differ."""
         if len(args) != len(input_types):
             counts = f"got {len(args)} operands and {len(input_types)} types"
             raise parse_error(self, f"number of operands and types do not match: {counts}", error_pos)
         return [self.resolve_operand(operand, type_) for operand, type_ in zip(args, input_types, strict=True)]
 
     def use(self, name: str, index: int, type: _AttributeT, offset: int) -> SSAValue[_AttributeT]:  # noqa: A002
-        """The result number `index` of what is called `name`, used at an offset of the text where its type is told."""
+        """Return the value of a use: result `index` of `name`, at an offset of the text, of the type `type`."""
         values = self.ssa_values.get(name)
         if values is None:
             references = self.forward_ssa_references.setdefault(name, {})
@@ -70,7 +70,7 @@ class ValueParser(TokenParser):
         return self.lines.place(min(self._uses[name, index] for index in self.forward_ssa_references[name]))
 
     def check_unused(self, argument: Span) -> None:
-        """Raises DiagnosticError where the argument of a region has a name that is taken already."""
+        """Raise DiagnosticError if the name of a region's argument is already in use."""
         name = argument.text[1:]
         if name in self.ssa_values:
             earlier = self._place_of(name, self.ssa_values[name][0])
@@ -85,7 +85,7 @@ class ValueParser(TokenParser):
         self.define(name, values, span.start)
 
     def define(self, name: str, values: Sequence[SSAValue], offset: int) -> None:
-        """Call `values` by a name that stands at an offset of the text."""
+        """Define a name, at an offset of the text, as `values`."""
         if name in self.ssa_values:
             raise self.error_at(
                 offset,
@@ -99,7 +99,7 @@ class ValueParser(TokenParser):
         references = self.forward_ssa_references.pop(name)
         for index, forward in references.items():
             if index >= len(values):
-                # It stays undefined, as is told at the end.
+                # It stays undefined; `check_all_defined` reports it.
                 self.forward_ssa_references.setdefault(name, {})[index] = forward
                 continue
             use = self._uses[name, index]
@@ -113,12 +113,12 @@ class ValueParser(TokenParser):
 
     @property
     def uses_follow_definitions(self) -> bool:
-        """Whether each value that was used had been defined by then, in the same region or around it."""
+        """True if the text so far has no forward references."""
         return not self._uses
 
     @contextmanager
     def scope(self) -> Generator[None]:
-        """The names of a region, which end with it."""
+        """Open the scope of a region: names defined in it are removed at its end."""
         outer_defined = self._defined_here
         outer_blocks, outer_forward_blocks = self.blocks, self.forward_block_references
         self._defined_here = []
@@ -130,7 +130,7 @@ class ValueParser(TokenParser):
         self.blocks, self.forward_block_references = outer_blocks, outer_forward_blocks
 
     def check_all_defined(self) -> None:
-        """Raises DiagnosticError where a value is used that has not been defined."""
+        """Raise DiagnosticError if a used value has not been defined."""
         undefined = [self._uses[name, index] for name, uses in self.forward_ssa_references.items() for index in uses]
         if undefined:
             raise self.error_at(min(undefined), "use of undeclared SSA value name")

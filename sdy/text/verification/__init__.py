@@ -1,1 +1,1 @@
-"""Whether what was read is a valid program: `verifier.py`, and what it is made of."""
+"""Verification of programs, with MLIR's messages: `verifier.py` and its checks."""

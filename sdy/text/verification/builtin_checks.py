@@ -1,4 +1,4 @@
-"""What MLIR's own operations must be, in its words, where xDSL's verifiers use others or ask less."""
+"""Verifiers of builtin, func and linalg operations, where xDSL's check less than MLIR's or word it differently."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -31,13 +31,13 @@ def _check_call(call: CallOp) -> None:
     callee = SymbolTable.lookup_symbol(call, call.callee)
     if not isinstance(callee, FuncOp):
         raise op_error(call, f"'{call.callee.string_value()}' does not reference a valid function")
-    for kind, given, wanted in (
+    for kind, actual, expected_types in (
         ("operand", call.operand_types, callee.function_type.inputs.data),
         ("result", call.result_types, callee.function_type.outputs.data),
     ):
-        if len(given) != len(wanted):
+        if len(actual) != len(expected_types):
             raise op_error(call, f"incorrect number of {kind}s for callee")
-        for number, (one, other) in enumerate(zip(given, wanted, strict=True)):
+        for number, (one, other) in enumerate(zip(actual, expected_types, strict=True)):
             if one != other:
                 expected = f"expected {kind} type '{other}', but provided '{one}' for {kind} number {number}"
                 raise op_error(call, f"{kind} type mismatch: {expected}")
@@ -47,17 +47,17 @@ def _check_return(op: ReturnOp) -> None:
     func = op.parent_op()
     if not isinstance(func, FuncOp):
         raise op_error(op, "expects parent op 'func.func'")
-    wanted = func.function_type.outputs.data
-    if len(op.operands) != len(wanted):
+    expected = func.function_type.outputs.data
+    if len(op.operands) != len(expected):
         raise op_error(
             op,
-            f"has {len(op.operands)} operands, but enclosing function (@{func.sym_name.data}) returns {len(wanted)}",
+            f"has {len(op.operands)} operands, but enclosing function (@{func.sym_name.data}) returns {len(expected)}",
         )
-    for number, (given, result) in enumerate(zip(op.operand_types, wanted, strict=True)):
-        if given != result:
+    for number, (actual, result) in enumerate(zip(op.operand_types, expected, strict=True)):
+        if actual != result:
             raise error(
                 op,
-                f"type of return operand {number} ('{given}') doesn't match function result type ('{result}') "
+                f"type of return operand {number} ('{actual}') doesn't match function result type ('{result}') "
                 f"in function @{func.sym_name.data}",
             )
 
@@ -70,10 +70,10 @@ def _check_linalg_reduce(op: Operation) -> None:
 
 
 def _check_linalg_index(op: Operation) -> None:
-    around, dim = op.parent_op(), op.properties["dim"]
-    iterators = around.properties.get("iterator_types") if around else None
+    parent, dim = op.parent_op(), op.properties["dim"]
+    iterators = parent.properties.get("iterator_types") if parent else None
     if not isinstance(iterators, ArrayAttr) or not isinstance(dim, IntegerAttr):
-        return  # which xDSL refuses
+        return  # xDSL's verifier reports it
     number, loops = dim.value.data, len(cast(ArrayAttr[Attribute], iterators))
     if not 0 <= number < loops:
         bound = f"lower than the number of loops ({loops}) of the enclosing LinalgOp"
@@ -87,4 +87,4 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "linalg.index": _check_linalg_index,
     "linalg.reduce": _check_linalg_reduce,
 }
-"""What to check before an operation's own verifier runs, by the operation's name."""
+"""Checks that run before an operation's own verifier, by operation name."""

@@ -1,7 +1,7 @@
-"""MLIR's words for what the definitions of operations ask of types and attributes.
+"""MLIR's descriptions of the constraints on types and attributes, for error messages.
 
-An attribute that is not so is refused: `attribute 'dimension' failed to satisfy constraint: 64-bit signless integer
-attribute`. Constraints on types mostly bring their own words along, see `sdy.ir.type_constraints`.
+An attribute that violates its constraint is reported as `attribute 'dimension' failed to satisfy constraint: 64-bit
+signless integer attribute`. Most type constraints carry their own description, see `sdy.ir.type_constraints`.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ from sdy.ir.attribute_constraints import (
 )
 from sdy.ir.type_constraints import Described
 
-_OF_ATTRIBUTES = {
+_ATTRIBUTE_DESCRIPTIONS = {
     "array": "array attribute",
     "dense": "constant vector/tensor attribute",
     "dense_resource": "constant vector/tensor attribute",
@@ -62,16 +62,16 @@ _OF_ATTRIBUTES = {
     "stablehlo.scatter": "Attribute that models the dimension information for scatter",
     "stablehlo.transpose": "Transpose options",
 }
-"""By the names of attributes: what MLIR's dialects call attributes of that kind."""
+"""Descriptions of attribute classes, by attribute name."""
 
-_OF_ARRAYS = {
+_ARRAY_DESCRIPTIONS = {
     "chlo.precision": "Precision Config attribute",
     "stablehlo.output_operand_alias": "Aliasing attribute for outputs and operands of CustomCall",
     "stablehlo.precision": "Precision Config attribute",
 }
-"""By the names of attributes: arrays of them."""
+"""Descriptions of arrays, by the name of the element attribute."""
 
-_OF_CONSTRAINTS: tuple[tuple[IRDLAttrConstraint, str], ...] = (
+_DESCRIBED_CONSTRAINTS: tuple[tuple[IRDLAttrConstraint, str], ...] = (
     (IntegerAttr[I32], "32-bit signless integer attribute"),
     (IntegerAttr[I64], "64-bit signless integer attribute"),
     (IntegerAttr[IndexType], "index attribute"),
@@ -86,26 +86,26 @@ _OF_CONSTRAINTS: tuple[tuple[IRDLAttrConstraint, str], ...] = (
     (POSITIVE_I32, "32-bit signless integer attribute whose value is positive"),
     (POSITIVE_I64, "64-bit signless integer attribute whose value is positive"),
 )
-_TABLE: dict[AttrConstraint, str] = {
-    irdl_to_attr_constraint(constraint): described for constraint, described in _OF_CONSTRAINTS
+_CONSTRAINT_DESCRIPTIONS: dict[AttrConstraint, str] = {
+    irdl_to_attr_constraint(constraint): description for constraint, description in _DESCRIBED_CONSTRAINTS
 }
 
 
-def words(constraint: AttrConstraint) -> str | None:
-    """What MLIR calls what the constraint accepts; None where it is not known."""
+def describe_constraint(constraint: AttrConstraint) -> str | None:
+    """Return MLIR's description of a constraint, None if it is unknown."""
     match constraint:
         case Described():
             return constraint.description
         case BaseAttr(attr=kind):
-            return _OF_ATTRIBUTES.get(getattr(kind, "name", ""))
+            return _ATTRIBUTE_DESCRIPTIONS.get(getattr(kind, "name", ""))
         case ArrayOfConstraint(elem_range_constraint=RangeOf(constr=BaseAttr(attr=kind))):
-            return _OF_ARRAYS.get(getattr(kind, "name", ""))
+            return _ARRAY_DESCRIPTIONS.get(getattr(kind, "name", ""))
         case AnyOf(attr_constrs=parts):
-            return _joined(words(part) for part in parts)
+            return _joined(describe_constraint(part) for part in parts)
         case _:
-            return _TABLE.get(constraint)
+            return _CONSTRAINT_DESCRIPTIONS.get(constraint)
 
 
-def _joined(described: Iterable[str | None]) -> str | None:
-    parts = dict.fromkeys(described)
+def _joined(descriptions: Iterable[str | None]) -> str | None:
+    parts = dict.fromkeys(descriptions)
     return None if None in parts else " or ".join(part for part in parts if part is not None)

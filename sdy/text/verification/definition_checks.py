@@ -1,7 +1,7 @@
-"""Whether an operation has the operands, results, attributes and regions that its definition gives it, in MLIR's words.
+"""Verification of an operation against its IRDL definition, with MLIR's messages.
 
-xDSL checks the same in other words. What is looked at comes in MLIR's order: how many there are of each, the
-attributes, the types of operands and then of results, the regions; the first mistake is the one that is told.
+xDSL checks the same with other messages. The checks run in MLIR's order, and the first failure is reported: the numbers
+of operands, results, successors and regions; the attributes; the operand types; the result types; the regions.
 """
 
 from collections.abc import Generator, Sequence
@@ -40,7 +40,7 @@ from xdsl.traits import SingleBlockImplicitTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import op_error
-from sdy.text.verification.constraint_words import words
+from sdy.text.verification.constraint_words import describe_constraint
 
 _Definitions = Sequence[tuple[str, OperandDef | ResultDef | RegionDef | SuccessorDef]]
 _ONE = {"operand": "a single operand", "result": "one result", "region": "one region", "successor": "1 successor"}
@@ -49,7 +49,11 @@ SINGLE_BLOCK = (SingleBlockRegionDef, VarSingleBlockRegionDef, OptSingleBlockReg
 
 
 def check_definition(op: Operation, definition: OpDef) -> None:
-    """Raises DiagnosticError where `op` is not what its definition says, as far as its key tells."""
+    """Check the part of an operation's definition that depends only on its key (see `sdy.ir.operation_key`).
+
+    Raises:
+        DiagnosticError: If a count, an attribute or a type violates the definition.
+    """
     _check_count(op, "region", definition.regions, len(op.regions))
     _check_count(op, "result", definition.results, len(op.results))
     _check_count(op, "successor", definition.successors, len(op.successors))
@@ -88,7 +92,7 @@ def _groups(
     values: Sequence[SSAValue],
     segments: AttrSizedSegments | None,
 ) -> list[Sequence[SSAValue]]:
-    """The values that belong to each definition."""
+    """Return the values of each operand or result definition."""
     sizes = _group_sizes(definitions, len(values)) if segments is None else _segments(op, kind, segments, len(values))
     groups: list[Sequence[SSAValue]] = []
     start = 0
@@ -134,11 +138,11 @@ def _check_attributes(op: Operation, definition: OpDef) -> None:
 
 
 def attribute_problem(name: str, definition: PropertyDef | AttributeDef, given: Attribute) -> str | None:
-    """What is wrong with what is given as the attribute `name` of an operation, None where nothing is."""
+    """Return the error message for an attribute that violates its constraint, None if it is valid."""
     try:
         definition.constr.verify(given, VerificationContext())
     except VerifyException as problem:
-        return f"attribute '{name}' failed to satisfy constraint: {words(definition.constr) or problem}"
+        return f"attribute '{name}' failed to satisfy constraint: {describe_constraint(definition.constr) or problem}"
     return None
 
 
@@ -150,7 +154,7 @@ def _check_types(
     context: VerificationContext,
     same: dict[str, list[SSAValue]],
 ) -> None:
-    """Adds to `same` the values whose definitions share a variable."""
+    """Check the types; collect in `same` the values whose definitions share a constraint variable."""
     number = 0
     for (_, definition), values in zip(definitions, groups, strict=False):
         constraint = _constraint_of_each(definition.constr)
@@ -164,7 +168,7 @@ def _check_types(
 
 
 def _constraint_of_each(constraint: RangeConstraint) -> AttrConstraint:
-    """What a constraint of several types says of each; what else it says is left to xDSL."""
+    """Return the element constraint of a range constraint; xDSL checks the rest."""
     if isinstance(constraint, RangeLengthConstraint):
         return _constraint_of_each(constraint.constraint)
     return constraint.constr if isinstance(constraint, RangeOf) else AnyAttr()
@@ -181,16 +185,19 @@ def _check_type(
     try:
         constraint.verify(type_, context)
     except VerifyException as problem:
-        if (wanted := words(constraint)) is None:
+        if (description := describe_constraint(constraint)) is None:
             raise op_error(op, f"{place} is of a wrong type: {problem}") from problem
         group = "variadic of " if is_one_of_several else ""
-        raise op_error(op, f"{place} must be {group}{wanted}, but got '{type_}'") from problem
+        raise op_error(op, f"{place} must be {group}{description}, but got '{type_}'") from problem
 
 
 def check_beyond_key(op: Operation, definition: OpDef) -> None:
-    """Raises DiagnosticError where what the key of `op` does not tell is not what its definition says.
+    """Check the part of an operation's definition that its key does not determine.
 
-    These are the attributes with a dialect's prefix, and the regions, but not how many there are.
+    These are the dialect-prefixed attributes and the contents of the regions.
+
+    Raises:
+        DiagnosticError: If an attribute or a region violates the definition.
     """
     if any("." in name for name in definition.attributes):
         _check_attributes(op, definition)
@@ -202,7 +209,7 @@ def check_beyond_key(op: Operation, definition: OpDef) -> None:
         if isinstance(region_definition, SINGLE_BLOCK) and len(region.blocks) != 1:
             raise op_error(op, f"region #{number} ('{name}') failed to verify constraint: region with 1 blocks")
     if any(region_definition.entry_args != _ANY_ARGUMENTS for _, region_definition in definition.regions):
-        with _in_words_of_xdsl(op):
+        with _xdsl_diagnostics(op):
             irdl_op_verify_regions(op, definition, VerificationContext())
 
 
@@ -215,15 +222,15 @@ def _check_single_blocks(op: Operation) -> None:
 
 
 def _check_values_together(op: Operation, definition: OpDef) -> None:
-    """Check what definitions say of several values together, which xDSL alone can say."""
-    with _in_words_of_xdsl(op):
+    """Check constraints that relate several values, with xDSL's messages."""
+    with _xdsl_diagnostics(op):
         context = VerificationContext()
         irdl_op_verify_arg_list(op, definition, VarIRConstruct.OPERAND, context)
         irdl_op_verify_arg_list(op, definition, VarIRConstruct.RESULT, context)
 
 
 @contextmanager
-def _in_words_of_xdsl(op: Operation) -> Generator[None]:
+def _xdsl_diagnostics(op: Operation) -> Generator[None]:
     try:
         yield
     except VerifyException as problem:

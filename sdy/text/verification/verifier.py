@@ -1,9 +1,9 @@
-"""Whether a module is what its operations say it must be.
+"""The verifier, with MLIR's messages.
 
-xDSL's `Operation.verify` says what is wrong but not where; here the operation is named and pointed at. What each
-operation says of itself is in its definition and its own `verify_`; of most operations that depends on their key
-alone, so that it is asked once for all that share it. The rest holds for all operations: blocks end in a terminator,
-branches stay in their region, and a value is defined where it can be seen, before it is used.
+xDSL's `Operation.verify` reports an error without its place; this verifier names the operation and its location.
+Operation-specific checks come from the definition and from `verify_`. For most operations they depend on the key alone
+(see `sdy.ir.operation_key`), so that they run once per key. The structural checks apply to all operations: a block ends
+with a terminator, a branch stays in its region, and a definition dominates its uses.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,23 +25,25 @@ from sdy.ir.walking import operations_at_top, operations_in_block
 from sdy.text.large_stack import again_on_large_stack
 from sdy.text.verification.builtin_checks import CHECKS
 from sdy.text.verification.definition_checks import SINGLE_BLOCK, check_beyond_key, check_definition
-from sdy.text.verification.repeated_checks import AttributeCheck, BodyCheck, is_verified_by_body
+from sdy.text.verification.memoized_checks import AttributeCheck, BodyCheck, is_verified_by_body
 from sdy.text.verification.visibility import check_visibility, is_isolated
 
-_known: WeakKeyDictionary[Operation, MemoizedByKey[None]] = WeakKeyDictionary()
-"""What was right by its key in each module that is still there: it is verified when it is read, and after passes."""
+_verified_keys: WeakKeyDictionary[Operation, MemoizedByKey[None]] = WeakKeyDictionary()
+"""Keys already verified, per live module: a module is verified when it is parsed and again after passes."""
 
 
-_CHECKED_BY_OTHERS = (CallOpSymbolUserOpInterface, IsolatedFromAbove, IsTerminator, SingleBlockImplicitTerminator)
-"""Traits of whose checks there are others here, in MLIR's words."""
+_CHECKED_ELSEWHERE = (CallOpSymbolUserOpInterface, IsolatedFromAbove, IsTerminator, SingleBlockImplicitTerminator)
+"""Traits that this package checks itself, with MLIR's messages."""
 
 
 @gc_control.paused()
 @again_on_large_stack
 def verify(top: Operation) -> None:
-    """Raises DiagnosticError for `top`, or for the first operation that is not valid of each function that it has.
+    """Verify an operation and everything nested in it.
 
-    What holds for functions holds for all operations that are isolated from above, as in MLIR.
+    Raises:
+        DiagnosticError: With the first error of each function and of each other operation isolated from above, as in
+            MLIR.
     """
     checks = _Checks.of(top)
     problems: list[DiagnosticError] = []
@@ -58,9 +60,16 @@ def verify(top: Operation) -> None:
 @gc_control.paused()
 @again_on_large_stack
 def verify_parts(module: ModuleOp, parts: Iterable[Operation], uses_follow_definitions: bool) -> None:
-    """As `verify`, of a `module` in which all but `parts` are valid as their like is, which is among these.
+    """Verify a parsed module in which only `parts` may be invalid.
 
-    `uses_follow_definitions` says of all values that they were defined, in the same region or around it, when used.
+    Args:
+        module: The module.
+        parts: The operations to check. Every other operation has its key in common with one of these.
+        uses_follow_definitions: Whether the parser has seen each value's definition before its first use, in the same
+            region or one around it, so that dominance need not be checked.
+
+    Raises:
+        DiagnosticError: As `verify` does.
     """
     checks = _Checks.of(module)
     is_flat = True
@@ -76,17 +85,17 @@ def verify_parts(module: ModuleOp, parts: Iterable[Operation], uses_follow_defin
         verify(module)
 
 
-def is_valid_as_its_like(op: Operation) -> bool:
-    """Whether `op` is valid wherever it stands if an operation is that differs but in its operands.
+def is_valid_with_other_operands(op: Operation) -> bool:
+    """Return whether a copy of a valid `op` with other operands of the same types is valid anywhere.
 
-    Its regions, if any, are to use nothing from outside.
+    The regions of `op`, if any, must not capture values.
     """
-    of_itself = is_verified_by_key(op.__class__) or is_verified_by_body(op.__class__)
-    return of_itself and not op.attributes and not _ends_block(op.__class__)
+    is_local = is_verified_by_key(op.__class__) or is_verified_by_body(op.__class__)
+    return is_local and not op.attributes and not _may_be_terminator(op.__class__)
 
 
 class _Checks:
-    """What is checked of each operation in turn; what was right is remembered."""
+    """The memoized checks of a single operation."""
 
     def __init__(self, by_key: MemoizedByKey[None]) -> None:
         self._attributes = AttributeCheck()
@@ -95,29 +104,29 @@ class _Checks:
 
     @classmethod
     def of(cls, top: Operation) -> "_Checks":
-        return cls(_known.setdefault(top, MemoizedByKey(_check_by_key)))
+        return cls(_verified_keys.setdefault(top, MemoizedByKey(_check_by_key)))
 
     def __call__(self, op: Operation) -> None:
         if op.attributes or op.__class__ is FuncOp:
             self._attributes(op)
         self._by_key(op)
-        if _looks_around(op.__class__):
+        if _needs_more_than_key(op.__class__):
             self._beyond_key(op)
-        if _ends_block(op.__class__):
-            _check_place(op)
+        if _may_be_terminator(op.__class__):
+            _check_terminator_position(op)
 
 
 def _verify_part(part: Operation, check: _Checks) -> list[Operation]:
-    """Verify `part` but for the isolated operations in it, and return these."""
+    """Verify `part` except for the isolated operations nested in it, which are returned."""
     isolated: list[Operation] = []
-    for op in _with_nested(part, isolated):
+    for op in _walk_part(part, isolated):
         check(op)
     check_visibility(part)
     return isolated
 
 
-def _with_nested(top: Operation, isolated: list[Operation]) -> Iterator[Operation]:
-    """All operations in `top`, each before what it contains; those in it that are isolated are put aside."""
+def _walk_part(top: Operation, isolated: list[Operation]) -> Iterator[Operation]:
+    """Yield the operations of `top` in pre-order; nested isolated operations are added to `isolated` instead."""
     waiting = [iter((top,))]
     while waiting:
         for op in waiting[-1]:
@@ -135,35 +144,35 @@ def _with_nested(top: Operation, isolated: list[Operation]) -> Iterator[Operatio
 
 
 def _check_by_key(op: Operation) -> None:
-    """Check what depends on the key of an operation alone."""
+    """Run the checks that depend only on the operation's key."""
     op_class = op.__class__
     if issubclass(op_class, IRDLOperation):
         check_definition(op, op_class.get_irdl_definition())
-    if not _looks_around(op_class):
-        _check_itself(op)
+    if not _needs_more_than_key(op_class):
+        _check_own(op)
 
 
 def _check_beyond_key(op: Operation) -> None:
     if isinstance(op, IRDLOperation):
         check_beyond_key(op, op.get_irdl_definition())
-    _check_itself(op)
+    _check_own(op)
     _check_blocks(op)
 
 
 @cache
-def _looks_around(op_class: type[Operation]) -> bool:
+def _needs_more_than_key(op_class: type[Operation]) -> bool:
     return not is_verified_by_key(op_class)
 
 
 @cache
-def _ends_block(op_class: type[Operation]) -> bool:
-    """Whether operations of a class may have a place where alone they can stand."""
+def _may_be_terminator(op_class: type[Operation]) -> bool:
+    """Return whether a class's operations may be terminators, which must be last in their block."""
     may_branch = not issubclass(op_class, IRDLOperation) or bool(op_class.get_irdl_definition().successors)
     return may_branch or op_class.has_trait(IsTerminator)
 
 
-def _check_itself(op: Operation) -> None:
-    """Check what an operation says of itself beyond its definition: by its own verifier, by its traits."""
+def _check_own(op: Operation) -> None:
+    """Run the operation's own verifier and those of its traits."""
     try:
         for check in _checks(op.__class__):
             check(op)
@@ -173,23 +182,23 @@ def _check_itself(op: Operation) -> None:
 
 @cache
 def _checks(op_class: type[Operation]) -> tuple[Callable[[Operation], None], ...]:
-    """Checks of an operation in MLIR's order: those that look into its regions come last.
+    """Return the checks of an operation class in MLIR's order: those of its regions come last.
 
-    What is visible, and which operation is the last of a block, is checked for all operations in the same way.
+    Dominance and the position of terminators are checked elsewhere, for all classes alike.
     """
     traits = sorted(
         (
             trait
             for trait in op_class.get_traits_of_type(OpTrait)
-            if type(trait).verify is not OpTrait.verify and not isinstance(trait, _CHECKED_BY_OTHERS)
+            if type(trait).verify is not OpTrait.verify and not isinstance(trait, _CHECKED_ELSEWHERE)
         ),
         key=str,
     )
-    of_traits = [partial(_check_parent, trait) if isinstance(trait, HasParent) else trait.verify for trait in traits]
-    in_words_of_mlir = [CHECKS[op_class.name]] if op_class.name in CHECKS else []
+    trait_checks = [partial(_check_parent, trait) if isinstance(trait, HasParent) else trait.verify for trait in traits]
+    builtin_checks = [CHECKS[op_class.name]] if op_class.name in CHECKS else []
     terminator = _terminator_of(op_class)
-    of_regions = [] if terminator is None else [partial(_check_terminators, terminator)]
-    return (*in_words_of_mlir, *of_traits, _own_verifier(op_class), *of_regions)
+    region_checks = [] if terminator is None else [partial(_check_terminators, terminator)]
+    return (*builtin_checks, *trait_checks, _own_verifier(op_class), *region_checks)
 
 
 def _check_parent(trait: HasParent, op: Operation) -> None:
@@ -200,17 +209,17 @@ def _check_parent(trait: HasParent, op: Operation) -> None:
 
 
 def _check_terminators(terminator: str, op: Operation) -> None:
-    """Refuse a region that ends with another operation than the one named `terminator`."""
+    """Raise DiagnosticError if a region ends with an operation other than `terminator`."""
     for region in op.regions:
         for block in region.blocks:
             if block.last_op is not None and block.last_op.name != terminator:
                 _check_blocks(op)
-                _verify_first(operations_in_block(block))
+                _verify_nested(operations_in_block(block))
                 raise op_error(op, f"expects regions to end with '{terminator}', found '{block.last_op.name}'")
 
 
 def _terminator_of(op_class: type[Operation]) -> str | None:
-    """The name of the operation that ends every region of operations of this class."""
+    """Return the name of the only terminator that a class allows in its regions, None if any is allowed."""
     if op_class.name.startswith("stablehlo.") and issubclass(op_class, IRDLOperation):
         regions = op_class.get_irdl_definition().regions
         return "stablehlo.return" if any(isinstance(region, SINGLE_BLOCK) for _, region in regions) else None
@@ -219,14 +228,14 @@ def _terminator_of(op_class: type[Operation]) -> str | None:
 
 
 def _own_verifier(op_class: type[Operation]) -> Callable[[Operation], None]:
-    """`verify_` as it was written for a class, without the checks of the definition that xDSL adds to it."""
+    """Return the class's `verify_` without the checks of the definition that xDSL wraps around it."""
     verifier = op_class.verify_
     while (written := getclosurevars(verifier).nonlocals.get("custom_verify")) is not None:
         verifier = written
     return verifier
 
 
-def _check_place(op: Operation) -> None:
+def _check_terminator_position(op: Operation) -> None:
     if op.next_op is not None:
         if op.successors:
             raise op_error(op, "with block successors must terminate its parent block")
@@ -237,8 +246,8 @@ def _check_place(op: Operation) -> None:
             raise op_error(op, "branching to block of a different region")
 
 
-def _verify_first(nested: Iterable[Operation]) -> None:
-    """Verify operations of a block that is wrong itself, which MLIR finds after their mistakes."""
+def _verify_nested(nested: Iterable[Operation]) -> None:
+    """Verify the operations of an invalid block: MLIR reports their errors before the block's."""
     for op in nested:
         verify(op)
 
@@ -251,5 +260,5 @@ def _check_blocks(op: Operation) -> None:
             if (last := block.last_op) is None:
                 raise error(op, "empty block: expect at least a terminator")
             if not last.has_trait(IsTerminator):
-                _verify_first(nested for nested in operations_in_block(block) if not is_isolated(nested))
+                _verify_nested(nested for nested in operations_in_block(block) if not is_isolated(nested))
                 raise error(last, f"'{last.name}' op block with no terminator")

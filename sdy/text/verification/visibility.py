@@ -1,4 +1,4 @@
-"""Whether each value is defined before it is used, in the same block or around it, and not beyond an isolation."""
+"""Dominance and isolation: a definition dominates its uses, and no use crosses an operation isolated from above."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,15 +12,15 @@ from sdy.ir.walking import operations_in_block
 
 
 class _Scope:
-    """Operations that are looked at in turn. The values that they define can be seen until the last is done with."""
+    """The operations of a region, and the values that go out of scope after the last of them."""
 
-    def __init__(self, visible: set[int], region: Region | None = None, whole: Operation | None = None):
+    def __init__(self, visible: set[int], region: Region | None = None, finished: Operation | None = None):
         self.visible = visible
-        """The values by their places in memory: they have no faster hash, and outlive what is done here."""
+        """The identities of the visible values: `id` hashes faster than the values, which outlive the check."""
         self.defined: list[int] = []
         self.ops = self._ops(region)
-        self.whole = whole
-        """An operation that is done with when this scope is."""
+        self.finished = finished
+        """The operation whose results become visible when this scope ends."""
 
     def define(self, values: Sequence[SSAValue]) -> None:
         places = list(map(id, values))
@@ -34,16 +34,19 @@ class _Scope:
 
 
 def check_visibility(top: Operation) -> None:
-    """Raises DiagnosticError at the first operation inside `top` that uses a value which it cannot see.
+    """Check that each operation in `top` sees the values that it uses.
 
-    What is in isolated operations inside `top` is left out. Blocks of one region may use each other's values: which of
-    them comes first is not followed.
+    Operations nested in an isolated operation inside `top` are skipped. Between blocks of the same region every use is
+    accepted: dominance along the control flow is not computed.
+
+    Raises:
+        DiagnosticError: At the first operation that uses a value it cannot see.
     """
     scopes = _nested_scopes(top, set(map(id, top.operands)))
     while scopes:
         scope = scopes[-1]
         visible, defined = scope.visible, scope.defined
-        # This is done for each operation of a program, and is written to be fast.
+        # The hot loop of the verifier: it runs for each operation of a program.
         for op in scope.ops:
             for operand in operands_of(op):
                 if id(operand) not in visible:
@@ -58,20 +61,23 @@ def check_visibility(top: Operation) -> None:
         else:
             visible.difference_update(defined)
             scopes.pop()
-            if scope.whole is not None and scopes:
-                scopes[-1].define(scope.whole.results)
+            if scope.finished is not None and scopes:
+                scopes[-1].define(scope.finished.results)
 
 
 def _nested_scopes(op: Operation, visible: set[int]) -> list[_Scope]:
-    """The scopes of the regions of `op`, the first one last, and before them one that ends with `op`."""
+    """Return a scope that ends with `op`, then those of its regions in reverse order (the list is a stack)."""
     isolated = is_isolated(op)
     regions = [_Scope(set() if isolated else visible, region) for region in reversed(op.regions)]
-    return [_Scope(visible, whole=op), *regions]
+    return [_Scope(visible, finished=op), *regions]
 
 
 def _check_hidden(op: Operation, operand: SSAValue) -> None:
-    """Refuse the use of a value which has not been met, unless the order in which values are met does not matter."""
-    if isinstance(operand, ForwardDeclaredValue):  # the name was given within the operation that uses it
+    """Raise DiagnosticError for a use of a value not yet visited, unless order is irrelevant.
+
+    The order is irrelevant in a graph region and between blocks of the same region.
+    """
+    if isinstance(operand, ForwardDeclaredValue):  # defined in a region of `op` itself
         raise error(op, "operation's operand is unlinked")
     owner = operand.owner
     block = owner if isinstance(owner, Block) else owner.parent
@@ -104,7 +110,7 @@ def _hidden_error(op: Operation, operand: SSAValue) -> DiagnosticError:
 
 
 def _relation(op: Operation, block: Block | None, copula: str = "") -> str:
-    """Where a block is as an operation sees it."""
+    """Describe where a block is, relative to an operation."""
     here, there = op.parent_region(), None if block is None else block.parent
     if here is there:
         return "in the same region"
@@ -117,5 +123,5 @@ def _relation(op: Operation, block: Block | None, copula: str = "") -> str:
 
 
 def is_isolated(op: Operation) -> bool:
-    """Whether what is in `op` cannot see values from outside."""
+    """Return whether the regions of `op` are isolated from above: they cannot capture values."""
     return op.has_trait(IsolatedFromAbove, value_if_unregistered=False)

@@ -1,4 +1,4 @@
-"""What xDSL's parser says is missing, in MLIR's words."""
+"""MLIR's wording of xDSL's error messages about missing tokens."""
 
 MISSING = {
     "'(' expected in operation argument list": "expected '(' to start operand list",
@@ -24,11 +24,11 @@ MISSING = {
     "function type expected": "expected function type",
     "operand expected": "expected SSA operand",
 }
-"""Told where the missing thing should have stood: behind what comes before it."""
+"""Reported at the place of the missing token: after the preceding one."""
 
 REFUSED = {
     "expect symbol name": "expected valid '@'-identifier for symbol name",
     "string literal expected": "expected string",
     "Expected float literal": "expected floating point literal",
 }
-"""Told of what stands in its place, in the name of the operation whose form is read."""
+"""Reported at the unexpected token, with the name of the operation being parsed."""

@@ -1,10 +1,10 @@
-"""The texts of operations that are equal but for the values they work on: what stands between the names of these.
+"""Cache of the texts of operations that are equal except for their values.
 
     stablehlo.add %3, %4 : tensor<8x4xf32>        stablehlo.add %7, %7 : tensor<8x4xf32>
 
-The layers of a deep model repeat the same few hundred operations. The first is printed piece by piece; for the others
-names are put in their places. What an operation prints depends on its class, its types and its attributes alone, and on
-the dialect whose name goes without saying; one with regions is not remembered.
+The layers of a deep model repeat a few hundred operations. The first of each is printed and its text is kept as a
+template; for the others the names of their values are filled in. The text depends on the class, the types, the
+attributes and the default dialect; operations with regions are not cached.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,28 +16,28 @@ from sdy.ir.fields import operands_of
 from sdy.ir.operation_key import OperationKey, key_by_identity
 
 _LONGEST = 4096
-"""Characters; one with a big constant, for example, is not worth remembering."""
+"""The longest cached text, in characters: an operation with a big constant, for example, is not cached."""
 
 
 class _Text(NamedTuple):
     template: str
-    """The text with `%s` for each name."""
+    """The text with `%s` for the name of each value."""
 
     operands: tuple[int, ...]
-    """Whose names these are, by the number of the operand."""
+    """The operand number of each name."""
 
     attributes: list[Attribute]
-    """What is in the key, as no other object may take its place in memory."""
+    """The objects whose identities are in the key, kept alive."""
 
 
-class RepeatedTexts:
-    """What was printed; asked for each operation, so that this is written to be fast."""
+class TextCache:
+    """The cache; it is looked up for each operation, so it is written for speed."""
 
     def __init__(self) -> None:
         self._texts: dict[OperationKey, _Text] = {}
 
     def key(self, op: Operation, default_dialect: str) -> OperationKey:
-        """All that the text of `op` depends on but names."""
+        """Return a key of everything that the text of `op` depends on except names."""
         key = key_by_identity(op)
         key.append(default_dialect)
         if attributes := op.attributes:
@@ -46,7 +46,7 @@ class RepeatedTexts:
         return tuple(key)
 
     def find(self, key: OperationKey, op: Operation, names: Mapping[SSAValue, str]) -> str | None:
-        """The text of `op` where one with its key was printed before and all its operands have names."""
+        """Return the text of `op` if the key is cached and all operands have names."""
         known = self._texts.get(key)
         if known is None:
             return None
@@ -57,9 +57,13 @@ class RepeatedTexts:
             return None
 
     def add(self, key: OperationKey, op: Operation, parts: Sequence[str], named: Mapping[int, SSAValue]) -> None:
-        """Remember what was printed for `op`, where the names in it are those of operands that are all different.
+        """Cache the text of `op` if its operands are distinct and it contains only their names.
 
-        `named` are the values whose names, after `%`, are parts by themselves.
+        Args:
+            key: The key of `op`.
+            op: The printed operation.
+            parts: The pieces of its text.
+            named: The values whose names are pieces, by the number of the piece.
         """
         numbers = {value: number for number, value in enumerate(op.operands)}
         if len(numbers) < len(op.operands) or not numbers.keys() >= {*named.values()}:

@@ -1,8 +1,8 @@
-"""What has been read before is recognised by its text.
+"""The parse cache of types and attributes, by their text.
 
-A program of ten thousand operations has a few hundred types and attributes. Each is parsed where it first stands; from
-then on its text leads to the same object, so that comparing two of them later is comparing where they are in memory.
-Tensor types that need nothing but their text to be understood are the same objects in all modules.
+A program of ten thousand operations has a few hundred different types and attributes. Each is parsed once and interned,
+so that comparing two of them later is mostly a comparison of identities. Tensor types that do not depend on aliases are
+interned across modules.
 """
 
 import re
@@ -22,25 +22,25 @@ _IN_STRING = r'"(?:[^"\\\n]++|\\.)*+"'
 
 
 def _bracketed(depth: int) -> str:
-    """The expression of `<...>` with so many levels of `<...>` in it."""
+    """Return a regular expression of `<...>` with up to `depth` levels of nested `<...>`."""
     inner = f"|{_bracketed(depth - 1)}" if depth else ""
     return rf'<(?:[^<>"-]++|->|-|{_IN_STRING}{inner})*+>'
 
 
-# What a type or an attribute that starts here extends to, for those worth remembering.
+# The extent of the types and attributes that are cached.
 _TYPE = re.compile(rf"(tensor<[\w?]*>)|\w+(?:{_bracketed(2)})?")
 _ATTRIBUTE = re.compile(rf"#[\w.]+{_bracketed(5)}|array{_bracketed(0)}|dense<[^<>]{{0,64}}> : tensor{_bracketed(1)}")
 _FUNCTION_TYPE = re.compile(rf"\([^()\n]*+\) -> (?:\([^()\n]*+\)|[\w.$]++(?:{_bracketed(2)})?)")
-_REMEMBERED_WORDS = frozenset({"array", "dense"})
+_CACHED_KEYWORDS = frozenset({"array", "dense"})
 
 _tensor_types: dict[str, TypeAttribute] = {}
-"""The tensor types that mean the same in all modules, so that what passes know of them holds for the next one too."""
-_MOST = 2**14
-"""So many are remembered before all are forgotten, so that a process that lives long does not grow."""
+"""Tensor types, interned across modules, so that caches keyed by type identity persist too."""
+_CACHE_SIZE = 2**14
+"""The cache is cleared at this size, which bounds the memory of a long-lived process."""
 
 
-class RememberingParser(TypeParser):
-    """The part of the parser that remembers."""
+class AttributeCacheParser(TypeParser):
+    """Mixin of the parser that caches types and attributes."""
 
     def __init__(self, context: Context, text: str, filename: str):
         super().__init__(context, text, filename)
@@ -49,28 +49,28 @@ class RememberingParser(TypeParser):
         self._function_types: dict[str, FunctionType] = {}
 
     def parse_optional_type(self) -> TypeAttribute | None:
-        """A type, if one starts here; the same object when its text has been seen before."""
+        """Parse a type, if one starts here, through the cache."""
         if self.current_token.kind is not MLIRTokenKind.BARE_IDENT:
             return super().parse_optional_type()
         match = _TYPE.match(self.lexer.input.content, self.pos)
         if match is None or not match[1]:
-            return self.remembered(self._types, match, super().parse_optional_type)
-        if len(_tensor_types) >= _MOST:
+            return self.cached(self._types, match, super().parse_optional_type)
+        if len(_tensor_types) >= _CACHE_SIZE:
             _tensor_types.clear()
-        return self.remembered(_tensor_types, match, super().parse_optional_type)
+        return self.cached(_tensor_types, match, super().parse_optional_type)
 
     def parse_optional_attribute(self) -> Attribute | None:
-        """An attribute, if one starts here; the same object when its text has been seen before."""
+        """Parse an attribute, if one starts here, through the cache."""
         token = self.current_token
-        if token.kind is not MLIRTokenKind.HASH_IDENT and token.text not in _REMEMBERED_WORDS:
+        if token.kind is not MLIRTokenKind.HASH_IDENT and token.text not in _CACHED_KEYWORDS:
             return super().parse_optional_attribute()
         match = _ATTRIBUTE.match(self.lexer.input.content, self.pos)
-        return self.remembered(self._attributes, match, super().parse_optional_attribute)
+        return self.cached(self._attributes, match, super().parse_optional_attribute)
 
     def parse_optional_function_type(self) -> FunctionType | None:
-        """A function type, if one starts here; the same object when its text has been seen before."""
+        """Parse a function type, if one starts here, through the cache."""
         match = _FUNCTION_TYPE.match(self.lexer.input.content, self.pos)
-        return self.remembered(self._function_types, match, self._new_function_type)
+        return self.cached(self._function_types, match, self._new_function_type)
 
     def _new_function_type(self) -> FunctionType | None:
         inputs = self.parse_optional_comma_separated_list(self.Delimiter.PAREN, self.parse_type)
@@ -80,19 +80,19 @@ class RememberingParser(TypeParser):
         outputs = self.parse_optional_comma_separated_list(self.Delimiter.PAREN, self.parse_type)
         return FunctionType.from_lists(inputs, [self.parse_type()] if outputs is None else outputs)
 
-    def remembered(self, memory: dict[str, T], match: re.Match[str] | None, parse: Callable[[], T | None]) -> T | None:
-        """What `parse` makes of the text from here on, remembered if it takes exactly the text of `match`."""
+    def cached(self, cache: dict[str, T], match: re.Match[str] | None, parse: Callable[[], T | None]) -> T | None:
+        """Look up the text of `match`; on a miss call `parse` and cache its result if it consumes exactly this text."""
         if match is None:
             return parse()
-        known = memory.get(match[0])
+        known = cache.get(match[0])
         if known is not None:
             self.go_to(match.end())
             return known
         parsed = parse()
-        if parsed is not None and self.stands_at(match.end()):
-            memory[match[0]] = parsed
+        if parsed is not None and self.is_at(match.end()):
+            cache[match[0]] = parsed
         return parsed
 
-    def stands_at(self, offset: int) -> bool:
-        """Whether what has been parsed ends at an offset, up to space."""
+    def is_at(self, offset: int) -> bool:
+        """Return whether the next token is at `offset` or follows it after whitespace only."""
         return self.pos >= offset and not self.lexer.input.content[offset : self.pos].strip()
