@@ -1,14 +1,14 @@
-"""StableHLO and CHLO, MLIR's dialects of machine learning programs, as xDSL dialects: a file for each family.
+"""StableHLO and CHLO as xDSL dialects, one file per family of operations.
 
-A program loads the families that it names. Code that works with a few operations imports them from the files of their
-families; any can be had from here by the name of its MLIR class, which loads them all.
+Parsing a program loads only the families that it uses. Import a few operations from the files of their families; any
+operation is also available from here by the name of its MLIR class, which loads all families.
 
-types/        what tensors and other values are
-attributes/   what operations say besides their operands
-syntax/       the pieces of syntax that operations share
-checks/       what verifiers of several families check and infer
-chlo/         the other dialect, CHLO
-classes.py    all operations and attributes together
+types/        element types, tensor types, quantized, sparse and bounded types
+attributes/   enumerations, dimension numbers, windows, replica groups
+syntax/       directives of the assembly formats
+checks/       checks and type inference shared by several verifiers
+chlo/         the CHLO dialect
+classes.py    all operations and attributes
 """
 
 from importlib import import_module
@@ -23,7 +23,7 @@ STABLEHLO = FamilyDialect("stablehlo", __name__)
 
 
 def __getattr__(name: str) -> Any:
-    found = getattr(import_module(f"{__name__}.classes"), name, None) if name[0].isupper() else None
-    if not getattr(found, "__module__", "").startswith(__name__):
+    cls = getattr(import_module(f"{__name__}.classes"), name, None) if name[0].isupper() else None
+    if not getattr(cls, "__module__", "").startswith(__name__):
         raise AttributeError(f"module '{__name__}' has no class '{name}'")
-    return found
+    return cls

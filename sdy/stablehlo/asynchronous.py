@@ -1,4 +1,4 @@
-"""Operations that run while others do: `async_start` gives a future, `async_done` waits for what it holds."""
+"""Asynchronous operations: `async_start` returns a future, `async_done` waits for its result."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ STARTABLE = (
 
 @define
 class AsyncStartOp(InferredResults):
-    """Begins the one operation in its body, which sees the operands as its arguments."""
+    """Start the operation in the body, which takes the operands as arguments."""
 
     name = "stablehlo.async_start"
     operands_ = var_operand_def(TENSOR)
@@ -44,7 +44,7 @@ class AsyncStartOp(InferredResults):
     traits = traits_def(IsolatedFromAbove())
 
     def infer_types(self) -> Sequence[Attribute]:
-        """A future of what the body returns."""
+        """Return a future of the body's result."""
         name = f"'{self.name}' op"
         ops = list(self.body.block.ops)
         if len(ops) != 2:
@@ -74,14 +74,14 @@ class AsyncStartOp(InferredResults):
 
 @define
 class AsyncDoneOp(InferredResults):
-    """Waits for the operation that a future stands for, and gives what it made."""
+    """Wait for an asynchronous operation and return its result."""
 
     name = "stablehlo.async_done"
     operand = operand_def(FUTURE)
     result = result_def(TENSOR)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The type that the future holds."""
+        """Return the type inside the future."""
         future = self.operand.type
         assert isinstance(future, FutureType)
         if len(future.data) != 1:

@@ -1,4 +1,4 @@
-"""Batch normalisation: tensors scaled so that each feature has a given mean and variance over all other dimensions."""
+"""Batch normalization: training, inference and gradient."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -25,24 +25,24 @@ PER_FEATURE = vector(ROUNDABLE)
 
 
 class BatchNormOp(InferredResults):
-    """A normalisation: its first result is of the first operand's type, all further ones have a number a feature."""
+    """Base of the batch normalizations; all results but the first have one element per feature."""
 
     BATCHES: ClassVar[tuple[str, ...]]
-    """The operands that have all dimensions."""
+    """The operands with the full shape."""
 
     SUMMARIES: ClassVar[tuple[str, ...]]
-    """The operands that have a number for each feature."""
+    """The operands with one element per feature."""
 
     epsilon = prop_def(FloatAttr[Float32Type])
     feature_index = prop_def(NON_NEGATIVE_I64)
 
     def verify_(self) -> None:
-        """Refuse element types that differ, and shapes that do not fit each other or the results."""
+        """Verify that element types and shapes of operands and results are compatible."""
         verify_compatible_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The type of the first operand, and for each further result that of one number a feature."""
+        """Return the type of the first operand, then that of one element per feature for each further result."""
         batches, summaries = self._operand_types(self.BATCHES), self._operand_types(self.SUMMARIES)
         for kind, types in (("multi", batches), ("single", summaries)):
             if not all(compatible_shapes(a.get_shape(), b.get_shape()) for a, b in combinations(types, 2)):
@@ -68,7 +68,7 @@ class BatchNormOp(InferredResults):
 
 @define
 class BatchNormTrainingOp(BatchNormOp):
-    """The operand normalised over all dimensions but the feature's, and the mean and variance of each feature."""
+    """Normalize the operand over all dimensions but the feature's; also return the mean and variance per feature."""
 
     name = "stablehlo.batch_norm_training"
     BATCHES: ClassVar[tuple[str, ...]] = ("operand",)
@@ -84,7 +84,7 @@ class BatchNormTrainingOp(BatchNormOp):
 
 @define
 class BatchNormInferenceOp(BatchNormOp):
-    """The operand normalised with the given mean and variance of each feature."""
+    """Normalize the operand with the specified mean and variance per feature."""
 
     name = "stablehlo.batch_norm_inference"
     BATCHES: ClassVar[tuple[str, ...]] = ("operand",)
@@ -100,7 +100,7 @@ class BatchNormInferenceOp(BatchNormOp):
 
 @define
 class BatchNormGradOp(BatchNormOp):
-    """The gradients of batch_norm_training."""
+    """Compute the gradients of batch_norm_training."""
 
     name = "stablehlo.batch_norm_grad"
     BATCHES: ClassVar[tuple[str, ...]] = ("operand", "grad_output")

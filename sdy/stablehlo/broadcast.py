@@ -1,4 +1,4 @@
-"""Operations that repeat a tensor's elements along new dimensions."""
+"""Broadcasts of a tensor along new or size-1 dimensions."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ from sdy.stablehlo.types.tensor_types import STATIC_DIMENSION_TENSOR, STATIC_OR_
 
 @define
 class BroadcastInDimOp(IRDLOperation):
-    """The operand repeated: its dimension i becomes the result's broadcast_dimensions[i], all others repeat it."""
+    """Broadcast the operand: its dimension i becomes the result's broadcast_dimensions[i]."""
 
     name = "stablehlo.broadcast_in_dim"
     operand = operand_def(TENSOR_BY_AXIS)
@@ -43,7 +43,7 @@ class BroadcastInDimOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        """Refuse dimensions that are not distinct dimensions of the result, of the operand's sizes or of size 1."""
+        """Verify that the dimensions are distinct, in range, and of the result's size or size 1."""
         verify_compatible_elements(self)
         with unnamed(self):
             self._verify_dims()
@@ -66,7 +66,7 @@ class BroadcastInDimOp(IRDLOperation):
 
 @define
 class BroadcastOp(InferredResults):
-    """The operand repeated along new leading dimensions."""
+    """Broadcast the operand along new leading dimensions."""
 
     name = "stablehlo.broadcast"
     operand = operand_def(TENSOR)
@@ -76,12 +76,12 @@ class BroadcastOp(InferredResults):
     assembly_format = "$operand `,` `sizes` `=` $broadcast_sizes attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
-        """Refuse a result of another type than the sizes give."""
+        """Verify that the result has the inferred type."""
         verify_same_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operand's type behind the new dimensions."""
+        """Return the operand's type with the new leading dimensions."""
         type_, sizes = tensor_type(self.operand), self.broadcast_sizes.get_values()
         for size in sizes:
             if size < 0:
@@ -91,7 +91,7 @@ class BroadcastOp(InferredResults):
 
 @define
 class DynamicBroadcastInDimOp(IRDLOperation):
-    """broadcast_in_dim to a shape that is known only at run time."""
+    """Broadcast the operand to a dynamic shape."""
 
     name = "stablehlo.dynamic_broadcast_in_dim"
     operand = operand_def(TENSOR_BY_AXIS)
@@ -109,7 +109,7 @@ class DynamicBroadcastInDimOp(IRDLOperation):
     custom_directives = (Dims,)
 
     def verify_(self) -> None:
-        """Refuse dimensions that are not distinct dimensions of the result, of compatible sizes, and wrong hints."""
+        """Verify that the dimensions are distinct, in range and of compatible sizes, and that the hints are valid."""
         with unnamed(self):
             operand, result = tensor_type(self.operand), tensor_type(self.result)
             verify_reinterpretable_elements(operand, result)
@@ -136,8 +136,8 @@ class DynamicBroadcastInDimOp(IRDLOperation):
                 )
 
     def _verify_hints(self, rank: int) -> None:
-        given = (self.known_expanding_dimensions, self.known_nonexpanding_dimensions)
-        hints = [dim for dims in given if dims is not None for dim in dims.get_values()]
+        hint_attributes = (self.known_expanding_dimensions, self.known_nonexpanding_dimensions)
+        hints = [dim for dims in hint_attributes if dims is not None for dim in dims.get_values()]
         if len(set(hints)) != len(hints):
             raise VerifyException("duplicate expansion hint for at least one operand dimension")
         for dim in hints:
@@ -157,7 +157,7 @@ class DynamicBroadcastInDimOp(IRDLOperation):
 
 
 def verify_dims_count(dims: Sequence[int], rank: int) -> None:
-    """Refuse broadcast dimensions that are not one for each of `rank` dimensions, all different."""
+    """Raise VerifyException unless there are `rank` distinct broadcast dimensions."""
     if len(dims) != rank:
         raise VerifyException(f"broadcast_dimensions size ({len(dims)}) does not match operand rank ({rank})")
     if len(set(dims)) != len(dims):
@@ -165,6 +165,6 @@ def verify_dims_count(dims: Sequence[int], rank: int) -> None:
 
 
 def verify_dim(dim: int, rank: int) -> None:
-    """Refuse a broadcast dimension that a result of `rank` does not have."""
+    """Raise VerifyException unless a broadcast dimension is in [0, rank)."""
     if not 0 <= dim < rank:
         raise VerifyException(f"broadcast_dimensions contains invalid value {dim} for result with rank {rank}")

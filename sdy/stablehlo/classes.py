@@ -1,6 +1,6 @@
-"""All operations and attributes of StableHLO by the name of their MLIR class, for code that works with most of them.
+"""All operations and attributes of StableHLO, by the names of their MLIR classes.
 
-Other code imports what it uses from the file of its family, so that it does not load the rest.
+Code that uses only a few imports them from the files of their families, which avoids loading the rest.
 """
 
 # ruff: noqa: F403

@@ -1,4 +1,4 @@
-"""Communication between devices: gathers, reductions and exchanges within groups of them."""
+"""Collectives without a reduction: all-gather, all-to-all, collective-permute, collective-broadcast."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from sdy.stablehlo.checks.process_groups import (
     GloballyGroupedOp,
     GroupedOp,
     RootedOp,
-    numbers_of,
+    shape_and_elements,
     verify_replica_groups,
 )
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
@@ -34,7 +34,7 @@ Tensor = TensorType[Attribute]
 
 
 def verify_pairwise_elements(op: Operation) -> None:
-    """Refuse results whose element types are not those of the operands, one by one. Raises VerifyException."""
+    """Raise VerifyException unless operands and results have pairwise equal element types."""
     if len(op.operands) != len(op.results):
         raise VerifyException("requires the same number of operands and results")
     for index, (operand, result) in enumerate(zip(op.operands, op.results, strict=True)):
@@ -43,7 +43,7 @@ def verify_pairwise_elements(op: Operation) -> None:
 
 
 def same_but_for(dim: int, type_: Tensor, other: Tensor) -> bool:
-    """Whether two types of one rank have the same sizes, that of one dimension aside."""
+    """Return whether two types of the same rank have compatible shapes except for dimension `dim`."""
     shapes = [
         [DYNAMIC_INDEX if i == dim else size for i, size in enumerate(tensor.get_shape())] for tensor in (type_, other)
     ]
@@ -52,7 +52,7 @@ def same_but_for(dim: int, type_: Tensor, other: Tensor) -> bool:
 
 @define
 class AllGatherOp(GloballyGroupedOp):
-    """Each operand's shards of all devices in the group, one after the other along a dimension."""
+    """Concatenate the operands of the devices in each group along a dimension."""
 
     name = "stablehlo.all_gather"
     operands_ = var_operand_def(TENSOR)
@@ -60,7 +60,7 @@ class AllGatherOp(GloballyGroupedOp):
     res = var_result_def(TENSOR)
 
     def verify_(self) -> None:
-        """Refuse results that differ from their operands in more than the gathered dimension."""
+        """Verify that operands and results differ only in the gathered dimension."""
         dim = self.all_gather_dim.value.data
         verify_pairwise_elements(self)
         global_ids = self.use_global_device_ids is not None
@@ -94,7 +94,7 @@ def _verify_gathered(dim: int, operand: Tensor, result: Tensor) -> None:
 
 @define
 class AllToAllOp(GroupedOp, InferredResults):
-    """Each device splits its operand along one dimension, sends a part to each, and concatenates what it gets."""
+    """Split each device's operand along one dimension, exchange the parts, and concatenate them along another."""
 
     name = "stablehlo.all_to_all"
     operands_ = var_operand_def(TENSOR)
@@ -104,7 +104,7 @@ class AllToAllOp(GroupedOp, InferredResults):
     res = var_result_def(TENSOR)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """Those of the operands, divided along one dimension and multiplied along the other."""
+        """Return the operand types, divided along the split and multiplied along the concatenation dimension."""
         count = self.split_count.value.data
         verify_replica_groups(self.replica_groups, same_size=True, group_size=count)
         return [self._exchanged(tensor_type(operand), count) for operand in self.operands_]
@@ -131,14 +131,14 @@ class AllToAllOp(GroupedOp, InferredResults):
         )
 
     def verify_(self) -> None:
-        """Refuse a split that does not come out even, and results of other sizes."""
+        """Verify that the split divides the dimension and the results have the inferred types."""
         verify_pairwise_elements(self)
         super().verify_()
 
 
 @define
 class CollectivePermuteOp(InferredResults):
-    """Each device's operand sent to the devices that `source_target_pairs` pairs it with; zeros where none sends."""
+    """Send the operand of each source device to its target; devices that receive nothing get zeros."""
 
     name = "stablehlo.collective_permute"
     operand = operand_def(TENSOR)
@@ -147,11 +147,11 @@ class CollectivePermuteOp(InferredResults):
     result = result_def(TENSOR)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """That of the operand."""
+        """Return the operand's type."""
         return self.operand_types
 
     def verify_(self) -> None:
-        """Refuse a result of another type, and a device that sends or receives twice."""
+        """Verify the result type, and that no device sends or receives twice."""
         verify_same_elements(self)
         with unnamed(self):
             _verify_pairs(self.source_target_pairs)
@@ -159,7 +159,7 @@ class CollectivePermuteOp(InferredResults):
 
 
 def _verify_pairs(pairs: DenseIntOrFPElementsAttr) -> None:
-    shape, devices = numbers_of(pairs)
+    shape, devices = shape_and_elements(pairs)
     if len(shape) != 2:
         raise VerifyException(f"expect source_target_pairs attribute to be of rank 2, but got rank {len(shape)}")
     if shape[1] != 2:
@@ -176,18 +176,18 @@ def _verify_pairs(pairs: DenseIntOrFPElementsAttr) -> None:
 
 @define
 class CollectiveBroadcastOp(RootedOp, InferredResults):
-    """The operands of the group's root on all of its devices."""
+    """Copy the operands of each group's root to all its devices."""
 
     name = "stablehlo.collective_broadcast"
     operands_ = var_operand_def(TENSOR)
     res = var_result_def(TENSOR)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """Those of the data."""
+        """Return the types of the data operands."""
         return self.data
 
     def verify_(self) -> None:
-        """Refuse other results, and wrong groups."""
+        """Verify the replica groups, the root and the result types."""
         with unnamed(self):
             if isinstance(self.replica_groups, DenseIntOrFPElementsAttr):
                 _verify_disjoint(self.replica_groups)
@@ -196,7 +196,7 @@ class CollectiveBroadcastOp(RootedOp, InferredResults):
 
 
 def _verify_disjoint(groups: DenseIntOrFPElementsAttr) -> None:
-    shape, replicas = numbers_of(groups)
+    shape, replicas = shape_and_elements(groups)
     if len(shape) != 2:
         raise VerifyException(f"replica groups should be a rank 2 tensor,but instead it is of rank {len(shape)}")
     seen: set[int] = set()

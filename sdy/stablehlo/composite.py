@@ -1,4 +1,4 @@
-"""Operations made of others, those of a function of the module."""
+"""Composite operations, defined by a function of the module."""
 
 import re
 
@@ -25,10 +25,10 @@ NAMESPACED = r"^[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+$"
 
 
 class DecompositionUser(SymbolUserOpInterface):
-    """The decomposition is a function of the module that takes the operands and gives the results."""
+    """Trait that checks the decomposition's signature."""
 
     def verify(self, op: Operation) -> None:
-        """Raises DiagnosticError for a name without a namespace, and for a function that is missing or different."""
+        """Raise DiagnosticError if the name has no namespace, or the function is missing or has another signature."""
         assert isinstance(op, CompositeOp)
         if not re.match(NAMESPACED, op.name_.data):
             rule = f'it must match the following regular expression: {NAMESPACED} e.g. "my_namespace.my_op"'
@@ -37,21 +37,21 @@ class DecompositionUser(SymbolUserOpInterface):
         if not isinstance(function, FuncOp):
             raise error(op, f"'{op.decomposition.string_value()}' does not reference a valid function")
         signature = function.function_type
-        for kind, given, wanted in (
+        for kind, types, signature_types in (
             ("operand", op.operand_types, signature.inputs.data),
             ("result", op.result_types, signature.outputs.data),
         ):
-            if len(given) != len(wanted):
-                raise error(op, f"has {len(given)} {kind}(s), but decomposition has {len(wanted)}")
-            for index, (one, other) in enumerate(zip(given, wanted, strict=True)):
+            if len(types) != len(signature_types):
+                raise error(op, f"has {len(types)} {kind}(s), but decomposition has {len(signature_types)}")
+            for index, (one, other) in enumerate(zip(types, signature_types, strict=True)):
                 if one != other:
-                    types = f"has type {quoted([one])}, but decomposition has type {quoted([other])}"
-                    raise error(op, f"{kind} at index {index} {types}")
+                    difference = f"has type {quoted([one])}, but decomposition has type {quoted([other])}"
+                    raise error(op, f"{kind} at index {index} {difference}")
 
 
 @define
 class CompositeOp(IRDLOperation):
-    """An operation made of others: its decomposition is a function that computes the same."""
+    """An operation defined by its decomposition, a function that computes the same."""
 
     name = "stablehlo.composite"
     inputs = var_operand_def(TENSOR_TOKEN_OR_TUPLE)

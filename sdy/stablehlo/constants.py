@@ -1,4 +1,4 @@
-"""Operations without tensor operands: constants, iota, and which device is running."""
+"""Operations without tensor operands: constants, iota, and ids of the executing device."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -33,7 +33,7 @@ from sdy.stablehlo.types.tensor_types import STATIC_TENSOR, STATIC_TENSOR_BY_AXI
 
 
 class TensorConstantOp(InferredResults, HasFolderInterface):
-    """A tensor whose elements are known; its type is the value's."""
+    """Base of constants, whose result has the type of the value."""
 
     value = prop_def(AnyOf((BaseAttr(DenseIntOrFPElementsAttr), BaseAttr(DenseResourceAttr))))
     output = result_def(STATIC_TENSOR)
@@ -44,7 +44,7 @@ class TensorConstantOp(InferredResults, HasFolderInterface):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `{attributes} dense<...> : type`, or `() <{value = dense<...> : type}> : () -> type`.
+        """Parse `{attributes} dense<...> : type`, or `() <{value = dense<...> : type}> : () -> type`.
 
         In the short form the result has the type of the value.
         """
@@ -69,7 +69,7 @@ class TensorConstantOp(InferredResults, HasFolderInterface):
         return cls.create(result_types=result_types, properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write the short form, or the long one where the result has another type than the value."""
+        """Print the short form, or the long one if the result's type differs from the value's."""
         if self.value.get_type() == self.output.type:
             printer.print_op_attributes(self.attributes)
             printer.print_string(" ")
@@ -83,31 +83,31 @@ class TensorConstantOp(InferredResults, HasFolderInterface):
             printer.print_attribute(self.output.type)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The type of the value."""
+        """Return the type of the value."""
         return [self.value.get_type()]
 
     def fold(self) -> Sequence[Attribute]:
-        """The value itself."""
+        """Return the value."""
         return (self.value,)
 
 
 @define
 class ConstantOp(TensorConstantOp):
-    """A tensor whose elements are known."""
+    """A constant tensor."""
 
     name = "stablehlo.constant"
     output = result_def(STATIC_TENSOR_BY_AXIS)
     traits = traits_def(ConstantNames())
 
     def verify_(self) -> None:
-        """Refuse a result type that is neither the value's nor one whose elements are stored as the value's."""
+        """Verify that the result has the value's type, or is a quantized type stored as the value's."""
         if self.value.get_type() != stored_type(self.output.type):
             raise inferred_types_error(self, self.infer_types(), self.result_types)
 
 
 @define
 class IotaOp(IRDLOperation):
-    """A tensor whose elements are their own index along one dimension."""
+    """A tensor of the indices along one dimension."""
 
     name = "stablehlo.iota"
     iota_dimension = prop_def(NON_NEGATIVE_I64)
@@ -119,7 +119,7 @@ class IotaOp(IRDLOperation):
         super().__init__(properties={"iota_dimension": IntegerAttr(iota_dimension, i64)}, result_types=[result_type])
 
     def verify_(self) -> None:
-        """Refuse a dimension that the result does not have."""
+        """Verify that the result has the dimension."""
         rank = tensor_type(self.output).get_num_dims()
         with unnamed(self):
             if rank == 0:
@@ -129,26 +129,26 @@ class IotaOp(IRDLOperation):
 
 
 class DeviceIdOp(InferredResults):
-    """A number of the running device, `tensor<ui32>`."""
+    """Base of the operations that return an id of the executing device, `tensor<ui32>`."""
 
     result = result_def(UI32_TENSOR)
     traits = traits_def(Pure())
     assembly_format = "attr-dict `:` type($result)"
 
     def infer_types(self) -> Sequence[Attribute]:
-        """A number."""
+        """Return `tensor<ui32>`."""
         return [TensorType(IntegerType(32, Signedness.UNSIGNED), ())]
 
 
 @define
 class ReplicaIdOp(DeviceIdOp):
-    """The number of the replica that the running device belongs to."""
+    """The replica id of the executing device."""
 
     name = "stablehlo.replica_id"
 
 
 @define
 class PartitionIdOp(DeviceIdOp):
-    """The number of the running device's partition in its replica."""
+    """The partition id of the executing device."""
 
     name = "stablehlo.partition_id"

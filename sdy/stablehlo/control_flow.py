@@ -1,4 +1,4 @@
-"""Operations that run regions once, many times or not at all, and what ends and orders them."""
+"""Loops, conditionals, optimization barriers and the terminator of regions."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -47,7 +47,7 @@ from sdy.stablehlo.types.tensor_types import (
 
 @define
 class ReturnOp(IRDLOperation):
-    """Ends a region and gives its values to the operation around it."""
+    """Terminator of a region, which returns its values to the parent operation."""
 
     name = "stablehlo.return"
     results_ = var_operand_def(TENSOR_TOKEN_OR_BUFFER)
@@ -60,57 +60,57 @@ class ReturnOp(IRDLOperation):
 
 
 def terminator_use(region: Region, index: int) -> Use:
-    """The use by which a region's terminator gives its value of this index."""
+    """Return the terminator's use of the value that a region returns at this index."""
     terminator = region.block.last_op
     assert terminator is not None
     return Use(terminator, index)
 
 
 def result_index(owner: SSAValue) -> int:
-    """The number of a result that owns a data-flow edge."""
+    """Return the number of the result that owns a data-flow edge."""
     assert isinstance(owner, OpResult)
     return owner.index
 
 
 class LoopDataFlow(ShardableDataFlow):
-    """An edge for each carried value: what it begins as and what the body returns flow into arguments and result."""
+    """One data-flow edge per carried value, from the initial and the returned value to the arguments and the result."""
 
     def edge_sources(self, op: Operation, owner: SSAValue) -> Sequence[Use]:
-        """The initial value and the one that the body returns."""
+        """Return the uses of the initial value and of the value that the body returns."""
         index = result_index(owner)
         assert isinstance(op, WhileOp)
         return (Use(op, index), terminator_use(op.body, index))
 
     def edge_owner_from_target(self, op: Operation, target: SSAValue) -> SSAValue:
-        """The result of the same number."""
+        """Return the result of the same number."""
         assert isinstance(target, OpResult | BlockArgument)
         return op.results[target.index]
 
     def non_owner_targets(self, op: Operation, owner: SSAValue) -> Sequence[SSAValue]:
-        """The arguments of condition and body of the same number."""
+        """Return the arguments of condition and body of the same number."""
         index = result_index(owner)
         return tuple(region.block.args[index] for region in op.regions)
 
 
 class BranchDataFlow(ShardableDataFlow):
-    """An edge for each result: what each branch returns flows into it."""
+    """One data-flow edge per result, from the values that the branches return."""
 
     def edge_sources(self, op: Operation, owner: SSAValue) -> Sequence[Use]:
-        """The value that each branch returns."""
+        """Return the uses of the values that the branches return."""
         return tuple(terminator_use(region, result_index(owner)) for region in op.regions)
 
 
 class OperandDataFlow(ShardableDataFlow):
-    """An edge from each operand to the result of the same number."""
+    """One data-flow edge from each operand to the result of the same number."""
 
     def edge_sources(self, op: Operation, owner: SSAValue) -> Sequence[Use]:
-        """The operand."""
+        """Return the use of the operand."""
         return (Use(op, result_index(owner)),)
 
 
 @define
 class WhileOp(InferredResults):
-    """Runs the body on the carried values as long as the condition holds of them."""
+    """Apply the body to the carried values while the condition is true."""
 
     name = "stablehlo.while"
     operand = var_operand_def(TENSOR_TOKEN_OR_BUFFER)
@@ -121,7 +121,7 @@ class WhileOp(InferredResults):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `(%iterArg = %x, ...) : types cond {...} do {...}`."""
+        """Parse `(%iterArg = %x, ...) : types cond {...} do {...}`."""
 
         def parse_carried() -> tuple[Parser.UnresolvedArgument, UnresolvedOperand]:
             argument = parser.parse_argument(expect_type=False)
@@ -149,7 +149,7 @@ class WhileOp(InferredResults):
         )
 
     def print(self, printer: Printer) -> None:
-        """Write `(%iterArg = %x, ...) : types cond {...} do {...}`."""
+        """Print `(%iterArg = %x, ...) : types cond {...} do {...}`."""
 
         def print_carried(carried: tuple[SSAValue, SSAValue]) -> None:
             printer.print_operand(carried[0])
@@ -168,19 +168,19 @@ class WhileOp(InferredResults):
         printer.print_region(self.body, print_entry_block_args=False)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """What is carried."""
+        """Return the types of the carried values."""
         return self.operand_types
 
     def verify_(self) -> None:
-        """Refuse regions that do not take and return what is carried, and a condition that is not a boolean."""
+        """Verify that the regions take and return the carried values, and that the condition is a boolean."""
         carried = self.operand_types
-        for place, found in (
+        for place, region_types in (
             ("condition block arguments", self.cond.block.arg_types),
             ("body block arguments", self.body.block.arg_types),
             ("body block return types", returned_types(self.body)),
         ):
-            if not compatible_type_lists(carried, found):
-                types = f"{quoted(carried)} vs {quoted(found)}"
+            if not compatible_type_lists(carried, region_types):
+                types = f"{quoted(carried)} vs {quoted(region_types)}"
                 raise error(self, f"expect operands to be compatible with {place} but got {types}")
         condition = returned_types(self.cond)
         if len(condition) != 1:
@@ -192,10 +192,10 @@ class WhileOp(InferredResults):
 
 
 class Conditional(InferredResults):
-    """Runs one of its regions, which take no arguments and return the results."""
+    """Base of conditionals, which execute one of their regions."""
 
     def infer_types(self) -> Sequence[Attribute]:
-        """What all branches return, as far as they agree."""
+        """Return the least specific types of the branches' results."""
         (selector,) = self.operands
         if rank := tensor_type(selector).get_num_dims():
             raise VerifyException(f"operand should be rank 0 tensor but got rank {rank}")
@@ -217,7 +217,7 @@ class Conditional(InferredResults):
 
 @define
 class CaseOp(Conditional):
-    """Runs the branch of the given number; the last one for a number that is out of range."""
+    """Execute the branch with the number `index`, or the last one if it is out of range."""
 
     name = "stablehlo.case"
     index = operand_def(I32_TENSOR)
@@ -228,7 +228,7 @@ class CaseOp(Conditional):
 
 @define
 class IfOp(Conditional):
-    """Runs one of two branches."""
+    """Execute one of two branches."""
 
     name = "stablehlo.if"
     pred = operand_def(PREDICATE)
@@ -239,7 +239,7 @@ class IfOp(Conditional):
 
 
 def returned_types(region: Region) -> Sequence[Attribute]:
-    """The types of the values that a region's terminator gives."""
+    """Return the types of the values that a region returns."""
     terminator = region.block.last_op
     return () if terminator is None else terminator.operand_types
 
@@ -250,14 +250,14 @@ def _parse_types(parser: AttrParser) -> list[Attribute]:
 
 @irdl_custom_directive
 class PairwiseOperands(CustomDirective):
-    """`%0, %1 : tensor<4xf32>, tensor<i32>`, with the types of the operands and of the results; `()` for none."""
+    """`%0, %1 : tensor<4xf32>, tensor<i32>`, where operands and results have the same types; `()` without operands."""
 
     operands: VariadicOperandVariable
     operand_types: TypeDirective
     result_types: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the operands, and set the types of operands and results."""
+        """Parse the operands, and set the types of operands and results."""
         operands: list[UnresolvedOperand] = []
         types: list[Attribute] = []
         if (first := parser.parse_optional_unresolved_operand()) is None:
@@ -274,7 +274,7 @@ class PairwiseOperands(CustomDirective):
         self.result_types.set(state, types)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the operands and the types once."""
+        """Print the operands and their types."""
         if not op.operands:
             printer.print_string("()")
             return
@@ -286,7 +286,7 @@ class PairwiseOperands(CustomDirective):
 
 @define
 class OptimizationBarrierOp(IRDLOperation):
-    """The operands, of which none is used before all are computed."""
+    """Barrier: no result is available before all operands are computed."""
 
     name = "stablehlo.optimization_barrier"
     operand = var_operand_def(TENSOR_OR_TOKEN)
@@ -296,7 +296,7 @@ class OptimizationBarrierOp(IRDLOperation):
     custom_directives = (PairwiseOperands,)
 
     def verify_(self) -> None:
-        """Refuse results whose types are not the operands'."""
+        """Verify that operands and results have the same types."""
         if len(self.operands) != len(self.results):
             raise VerifyException("requires the same number of operands and results")
         for index, (operand, result) in enumerate(zip(self.operand_types, self.result_types, strict=True)):

@@ -1,4 +1,4 @@
-"""Convolutions: the dot products of a kernel with each window of an input."""
+"""Convolutions, with static and with dynamic padding."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ from sdy.stablehlo.types.tensor_types import STATIC_INTEGERS_2D, TENSOR, TENSOR_
 
 
 class ConvolutionBase(IRDLOperation):
-    """A convolution of its first two operands; how the window is padded is said in different ways."""
+    """Base of the convolutions, which differ in whether the padding is static."""
 
     window_strides = opt_prop_def(I64_ARRAY)
     lhs_dilation = opt_prop_def(I64_ARRAY)
@@ -39,7 +39,7 @@ class ConvolutionBase(IRDLOperation):
     traits = traits_def(Pure())
 
     def verify_operands(self) -> None:
-        """Refuse operands that fit neither each other nor the dimension numbers and groups."""
+        """Raise VerifyException unless operands, dimension numbers and groups are consistent."""
         lhs, rhs = map(tensor_type, self.operands[:2])
         rank, numbers = lhs.get_num_dims(), self.dimension_numbers.data
         if rank < 2:
@@ -66,7 +66,7 @@ class ConvolutionBase(IRDLOperation):
             raise VerifyException(f"expects convolution arguments to have {len(numbers.input)} dimensions. Got: {rank}")
 
     def window(self, padding: DenseIntOrFPElementsAttr | None) -> list[WindowDimension]:
-        """The window with this padding, along each spatial dimension. Raises VerifyException where there is none."""
+        """Return the window along each spatial dimension. Raises VerifyException if it is invalid."""
         shape = tensor_type(self.operands[1]).get_shape()
         sizes = [shape[dim] for dim in self.dimension_numbers.data.kernel_spatial_dimensions]
         return window_dimensions(
@@ -79,7 +79,7 @@ class ConvolutionBase(IRDLOperation):
         )
 
     def output_shape(self, window: Sequence[WindowDimension]) -> list[int]:
-        """The shape of the result."""
+        """Return the shape of the result."""
         numbers = self.dimension_numbers.data
         lhs, rhs = (tensor_type(operand).get_shape() for operand in self.operands[:2])
         batch = lhs[numbers.input_batch_dimension]
@@ -88,12 +88,12 @@ class ConvolutionBase(IRDLOperation):
             rhs[numbers.kernel_output_feature_dimension],
         ]
         for number, dim in enumerate(numbers.input_spatial_dimensions):
-            places = window[number].places(None if lhs[dim] == DYNAMIC_INDEX else lhs[dim])
-            sizes.append(DYNAMIC_INDEX if places is None else places)
+            count = window[number].places(None if lhs[dim] == DYNAMIC_INDEX else lhs[dim])
+            sizes.append(DYNAMIC_INDEX if count is None else count)
         return [size for _, size in sorted(zip(numbers.output, sizes, strict=True))]
 
     def verify_quantization(self) -> None:
-        """Refuse quantized operands and results that do not go together."""
+        """Raise VerifyException if the quantizations of operands and result are incompatible."""
         lhs, rhs, numbers = self.operands[0], self.operands[1], self.dimension_numbers.data
         if not any(map(quantization, (lhs, rhs, self.result))):
             return
@@ -101,15 +101,15 @@ class ConvolutionBase(IRDLOperation):
             ("rhs", rhs, "kernel_output_feature_dimension", numbers.kernel_output_feature_dimension),
             ("result", self.result, "output_feature_dimension", numbers.output_feature_dimension),
         ):
-            found = quantization(value)
-            if found is not None and found.axis not in (None, dim):
+            quantized = quantization(value)
+            if quantized is not None and quantized.axis not in (None, dim):
                 raise VerifyException(f"quantization dimension of {name} should be same with {feature}")
         verify_quantized_product(lhs, rhs, self.result)
 
 
 @define
 class ConvolutionOp(ConvolutionBase):
-    """The dot product of the kernel (rhs) with each window of the input (lhs)."""
+    """Convolve the input (lhs) with the kernel (rhs)."""
 
     name = "stablehlo.convolution"
     lhs = operand_def(TENSOR)
@@ -125,7 +125,7 @@ class ConvolutionOp(ConvolutionBase):
     custom_directives = (ConvolutionDimensions, WindowAttributes)
 
     def verify_(self) -> None:
-        """Refuse operands that do not fit, and a result of another shape than theirs make."""
+        """Verify the operands and the result's shape."""
         with unnamed(self):
             self.verify_operands()
             check_inferred_shape(self.result, self.output_shape(self.window(self.padding)))
@@ -134,7 +134,7 @@ class ConvolutionOp(ConvolutionBase):
 
 @define
 class DynamicConvOp(ConvolutionBase):
-    """A convolution whose padding is known only at run time."""
+    """Convolve with dynamic padding."""
 
     name = "stablehlo.dynamic_conv"
     lhs = operand_def(TENSOR)
@@ -143,7 +143,7 @@ class DynamicConvOp(ConvolutionBase):
     traits = traits_def(VerifiedByConstants())
 
     def verify_(self) -> None:
-        """Refuse operands that do not fit; the result has whatever shape the padding makes."""
+        """Verify the operands; the result's shape depends on the dynamic padding."""
         with unnamed(self):
             self.verify_operands()
             self._verify_padding()

@@ -1,4 +1,4 @@
-"""Calls of code outside StableHLO."""
+"""Custom calls."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -50,18 +50,18 @@ API_VERSIONS = (
     "API_VERSION_STATUS_RETURNING_UNIFIED",
     "API_VERSION_TYPED_FFI",
 )
-"""How a backend is called, by number."""
+"""The names of the API versions, by number."""
 
 ORIGINAL_API = IntegerAttr(1, i32)
 TYPED_FFI = 4
 
 
 class CustomCallEffects(MemoryEffect):
-    """A custom call has side effects where it says so."""
+    """Memory effects of custom calls: reads and writes if `has_side_effect` is true."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
-        """Reads and writes, or nothing."""
+        """Return the effects of a custom call."""
         assert isinstance(op, CustomCallOp)
         if op.has_side_effect.value.data:
             return {EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)}
@@ -75,11 +75,11 @@ class SymbolName(CustomDirective):
     target: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the name."""
+        """Parse the symbol name."""
         self.target.set(state, parser.parse_symbol_name())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the name."""
+        """Print the symbol name."""
         target = self.target.get(op)
         assert isinstance(target, StringAttr)
         state.print_whitespace(printer)
@@ -88,7 +88,7 @@ class SymbolName(CustomDirective):
 
 @define
 class CustomCallOp(IRDLOperation):
-    """Whatever the target, a name that the backend knows, makes of the inputs."""
+    """A call of a target that is registered with the backend."""
 
     name = "stablehlo.custom_call"
     inputs = var_operand_def(CUSTOM_CALL_VALUE)
@@ -110,7 +110,7 @@ class CustomCallOp(IRDLOperation):
     custom_directives = (SymbolName,)
 
     def verify_(self) -> None:
-        """Refuse layouts, aliases, a configuration and buffers that do not fit operands and results."""
+        """Verify the layouts, aliases, backend configuration and buffers."""
         if not 0 <= self.api_version.value.data < len(API_VERSIONS):
             raise VerifyException("attribute 'api_version' failed to satisfy constraint: Custom call API version")
         self._verify_layouts()
@@ -135,7 +135,5 @@ class CustomCallOp(IRDLOperation):
             return
         version = self.api_version.value.data
         if isinstance(self.backend_config, DictionaryAttr) != (version == TYPED_FFI):
-            wanted = "dictionary" if version == TYPED_FFI else "string"
-            raise VerifyException(
-                f"backend_config for api_version {API_VERSIONS[version]} must be a {wanted} attribute."
-            )
+            kind = "dictionary" if version == TYPED_FFI else "string"
+            raise VerifyException(f"backend_config for api_version {API_VERSIONS[version]} must be a {kind} attribute.")

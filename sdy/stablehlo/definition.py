@@ -1,8 +1,7 @@
-"""`define`, xDSL's `irdl_op_definition` for operations whose assembly format writes every type.
+"""`define`, a faster `irdl_op_definition` for operations whose assembly format contains every type.
 
-xDSL's reader of assembly formats infers the types that a format leaves out, and checks the operation's constraints on
-the way. With nothing to infer the operation is made as it is read, in about 60% of the time; the verifier checks it
-afterwards like one that was built in any other way.
+xDSL's parser of assembly formats infers omitted types, and checks the operation's constraints for that. Without types
+to infer, parsing takes about 60% of the time; the verifier checks the operation afterwards like any other.
 """
 
 from functools import cache
@@ -21,12 +20,13 @@ OpT = TypeVar("OpT", bound=IRDLOperation)
 
 
 def define(cls: type[OpT]) -> type[OpT]:
-    """Decorator of a class that defines an operation. Raises PyRDLError for a definition that is wrong.
+    """Decorate a class that defines an operation.
 
-    A wrong assembly format is told when the first operation is read or written in it.
+    The `verify_` of an operation without regions must depend only on its types and attributes: it runs once for all
+    operations with the same ones. Other checks belong in a trait's `verify`.
 
-    The `verify_` of an operation without regions looks at its types and attributes alone: it is asked once for all
-    operations that have the same. What must look further is for a trait's `verify`.
+    Raises:
+        PyRDLError: If the definition is invalid. An invalid assembly format is reported when it is first used.
     """
     assembly_format, cls.assembly_format = cls.assembly_format, None
     irdl_op_definition(cls)
@@ -43,7 +43,7 @@ def define(cls: type[OpT]) -> type[OpT]:
 def _add_syntax(cls: type[IRDLOperation], definition: OpDef, assembly_format: str) -> None:
     @cache
     def program() -> FormatProgram:
-        """What the assembly format says, found out when the first operation is read or written in it."""
+        """Compile the assembly format, on its first use."""
         return as_in_mlir(FormatProgram.from_str(assembly_format, definition))
 
     def parse(cls: type[OpT], parser: Parser) -> OpT:

@@ -1,4 +1,4 @@
-"""Dot products: of vectors and matrices, and of tensors along any of their dimensions."""
+"""Dot products of vectors and matrices, and general dot products."""
 
 from collections.abc import Sequence
 
@@ -23,9 +23,9 @@ from sdy.stablehlo.types.tensor_types import TENSOR, TENSOR_BY_AXIS
 
 @define
 class DotGeneralOp(IRDLOperation):
-    """Products of lhs and rhs summed over the contracting dimensions.
+    """Sum the products of lhs and rhs over the contracting dimensions.
 
-    The result's dimensions are the batching ones, then lhs's own, then rhs's own.
+    The result's dimensions are the batching ones, then lhs's free ones, then rhs's free ones.
     """
 
     name = "stablehlo.dot_general"
@@ -44,7 +44,7 @@ class DotGeneralOp(IRDLOperation):
     custom_directives = (DotDimensions, OptionalPrecisionAndAlgorithm)
 
     def verify_(self) -> None:
-        """Refuse an unknown algorithm, dimension numbers that do not fit the operands, and a wrong result."""
+        """Verify the algorithm, the dimension numbers, the result's shape and the quantization."""
         with unnamed(self):
             if self.algorithm is not None and self.algorithm.data.problem is not None:
                 raise VerifyException(self.algorithm.data.problem)
@@ -57,16 +57,19 @@ class DotGeneralOp(IRDLOperation):
                 self._verify_quantization()
 
     def _verify_quantization(self) -> None:
-        of_rhs = quantization(self.rhs)
-        if of_rhs is not None and any(zero_point for _, zero_point in of_rhs.levels):
-            raise VerifyException(f"Zero point{'' if of_rhs.axis is None else 's'} of rhs should be 0")
-        if of_rhs is not None and of_rhs.axis in self.dot_dimension_numbers.data.rhs_contracting_dimensions:
+        rhs_quantization = quantization(self.rhs)
+        if rhs_quantization is not None and any(zero_point for _, zero_point in rhs_quantization.levels):
+            raise VerifyException(f"Zero point{'' if rhs_quantization.axis is None else 's'} of rhs should be 0")
+        if (
+            rhs_quantization is not None
+            and rhs_quantization.axis in self.dot_dimension_numbers.data.rhs_contracting_dimensions
+        ):
             raise VerifyException("Quantization dimension of rhs should not be in the contracting dimension of rhs")
         verify_quantized_product(self.lhs, self.rhs, self.result)
 
 
 def dot_shape(numbers: DotDimensionNumbers, lhs: SSAValue, rhs: SSAValue) -> Sequence[int]:
-    """The shape of the product. Raises VerifyException where the dimension numbers do not fit the operands."""
+    """Return the shape of the product. Raises VerifyException if the dimension numbers are invalid."""
     lhs_dims, rhs_dims = dims_of(tensor_type(lhs)), dims_of(tensor_type(rhs))
     verify_dot_dimensions(numbers, tensor_type(lhs).get_shape(), tensor_type(rhs).get_shape())
     batching = zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True)
@@ -79,7 +82,7 @@ def dot_shape(numbers: DotDimensionNumbers, lhs: SSAValue, rhs: SSAValue) -> Seq
 
 
 def verify_dot_dimensions(numbers: DotDimensionNumbers, lhs: Sequence[int], rhs: Sequence[int]) -> None:
-    """Refuse dimension numbers that do not fit operands of these shapes."""
+    """Raise VerifyException if the dimension numbers are invalid for operands of these shapes."""
     pairs = {
         "batching": (numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions),
         "contracting": (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions),
@@ -106,7 +109,7 @@ def verify_dot_dimensions(numbers: DotDimensionNumbers, lhs: Sequence[int], rhs:
 
 @define
 class DotOp(IRDLOperation):
-    """The product of vectors or matrices."""
+    """Multiply vectors or matrices."""
 
     name = "stablehlo.dot"
     lhs = operand_def(TENSOR)
@@ -120,7 +123,7 @@ class DotOp(IRDLOperation):
     custom_directives = (OptionalPrecision,)
 
     def verify_(self) -> None:
-        """Refuse operands that are no vectors or matrices that fit, and a result of another shape."""
+        """Verify that the operands are compatible vectors or matrices, and the result's shape."""
         with unnamed(self):
             verify_precision(self.precision_config)
             lhs, rhs = tensor_type(self.lhs).get_shape(), tensor_type(self.rhs).get_shape()

@@ -1,4 +1,4 @@
-"""Operations on shapes that are known only at run time, when they are operands themselves."""
+"""Operations on dynamic shapes, which are operands."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from sdy.stablehlo.types.tensor_types import I32_TENSOR, STATIC_DIMENSION_TENSOR
 
 @define
 class DynamicReshapeOp(IRDLOperation):
-    """Reshape to a shape that is known only at run time."""
+    """Reshape to a dynamic shape."""
 
     name = "stablehlo.dynamic_reshape"
     operand = operand_def(TENSOR_BY_AXIS)
@@ -33,7 +33,7 @@ class DynamicReshapeOp(IRDLOperation):
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
-        """Refuse a result with another number of elements, and one that a constant shape contradicts."""
+        """Verify the number of elements, and the result's shape if the shape operand is constant."""
         with unnamed(self):
             operand, result = tensor_type(self.operand), tensor_type(self.result)
             verify_reinterpretable_elements(operand, result)
@@ -58,7 +58,7 @@ class DynamicReshapeOp(IRDLOperation):
 
 @define
 class GetDimensionSizeOp(InferredResults):
-    """The size of one dimension, as `tensor<i32>`."""
+    """Return the size of one dimension, as `tensor<i32>`."""
 
     name = "stablehlo.get_dimension_size"
     operand = operand_def(TENSOR_BY_AXIS)
@@ -68,14 +68,14 @@ class GetDimensionSizeOp(InferredResults):
     assembly_format = "$operand `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
 
     def infer_types(self) -> Sequence[Attribute]:
-        """A number."""
+        """Return `tensor<i32>`."""
         _verify_dimension(self.dimension.value.data, tensor_type(self.operand).get_num_dims())
         return [TensorType(i32, ())]
 
 
 @define
 class SetDimensionSizeOp(InferredResults):
-    """The operand with one dimension shortened at run time."""
+    """Shorten one dimension to a dynamic size."""
 
     name = "stablehlo.set_dimension_size"
     operand = operand_def(TENSOR)
@@ -86,7 +86,7 @@ class SetDimensionSizeOp(InferredResults):
     assembly_format = "$operand `,` $size `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)"
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operand's type with its former size as the bound of the dimension, unless that is the new size."""
+        """Return the operand's type with the dimension bounded by its former size, or static if unchanged."""
         type_, dim = tensor_type(self.operand), self.dimension.value.data
         if tensor_type(self.size).get_num_dims():
             raise VerifyException("size operand should be of rank-0")
@@ -105,7 +105,7 @@ def _verify_dimension(dim: int, rank: int) -> None:
 
 @define
 class DynamicIotaOp(IRDLOperation):
-    """Iota of a shape that is known only at run time."""
+    """Iota of a dynamic shape."""
 
     name = "stablehlo.dynamic_iota"
     output_shape = operand_def(STATIC_DIMENSION_TENSOR)
@@ -115,7 +115,7 @@ class DynamicIotaOp(IRDLOperation):
     assembly_format = "$output_shape `,` `dim` `=` $iota_dimension attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
-        """Refuse a dimension that the result does not have, and a result that a constant shape contradicts."""
+        """Verify the dimension, and the result's shape if the shape operand is constant."""
         result = tensor_type(self.result)
         with unnamed(self):
             if self.iota_dimension.value.data >= result.get_num_dims():

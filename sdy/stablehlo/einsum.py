@@ -1,4 +1,4 @@
-"""Sums of products in Einstein's notation, which StableHLO no longer recommends."""
+"""Deprecated einsum operations."""
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
@@ -10,7 +10,7 @@ from sdy.stablehlo.types.tensor_types import TENSOR
 
 @define
 class EinsumOp(IRDLOperation):
-    """A sum of products of two operands, `"ab,bc->ac"`."""
+    """Einsum of two operands, `"ab,bc->ac"`."""
 
     name = "stablehlo.einsum"
     lhs = operand_def(TENSOR)
@@ -23,7 +23,7 @@ class EinsumOp(IRDLOperation):
 
 @define
 class UnaryEinsumOp(IRDLOperation):
-    """A transposition, diagonal or sum of one operand, `"ab->a"`."""
+    """Einsum of one operand, `"ab->a"`."""
 
     name = "stablehlo.unary_einsum"
     operand = operand_def(TENSOR)

@@ -1,6 +1,6 @@
-"""Elementwise operations: each element of the result is computed from the elements at the same place.
+"""Elementwise operations with operands and results of the same or similar types.
 
-The bases say what the operations of a family share; an operation adds its name, and sometimes operands of its own.
+The base classes define the operands, results and checks of a family; an operation adds its name and its element types.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from sdy.stablehlo.types.tensor_types import TENSOR, TENSOR_BY_AXIS, UNQUANTIZED
 
 
 class UnaryElementwiseOp(IRDLOperation):
-    """One operand; the result may have another element type."""
+    """Base of unary operations whose result may have another element type."""
 
     operand = operand_def(TENSOR)
     result = result_def(TENSOR)
@@ -45,20 +45,20 @@ class UnaryElementwiseOp(IRDLOperation):
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
-        """Refuse a result of another shape."""
+        """Verify that operand and result have the same shape."""
         verify_elementwise(self)
 
 
 class SameTypeUnaryOp(UnaryElementwiseOp):
-    """One operand; the result has its type."""
+    """Base of unary operations whose result has the operand's type."""
 
     def verify_(self) -> None:
-        """Refuse a result of another type."""
+        """Verify that operand and result have the same type."""
         verify_same_type(self)
 
 
 class TranscendentalOp(SameTypeUnaryOp):
-    """One operand, the result of its type, and how exact it must be."""
+    """Base of transcendental functions, with a result accuracy."""
 
     operand = operand_def(ranked(CONTINUOUS))
     result_accuracy = opt_prop_def(ResultAccuracyAttr, DEFAULT_ACCURACY)
@@ -67,41 +67,41 @@ class TranscendentalOp(SameTypeUnaryOp):
 
 
 class RoundingOp(SameTypeUnaryOp):
-    """Numbers that may lie between integers."""
+    """Base of roundings to integers."""
 
     operand = operand_def(ranked(ROUNDABLE))
     result = result_def(ranked(ROUNDABLE))
 
 
 class CountingOp(SameTypeUnaryOp):
-    """A number of bits of each integer."""
+    """Base of bit counts."""
 
     operand = operand_def(ranked(INTEGERS))
     result = result_def(ranked(INTEGERS))
 
 
 class RealResultOp(UnaryElementwiseOp, InferredResults):
-    """One operand and a result of its type, real where the operand is complex."""
+    """Base of unary operations whose result is real if the operand is complex."""
 
     def verify_(self) -> None:
-        """Refuse a result of another type."""
+        """Verify the result's type."""
         verify_elementwise(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The type of the operand, of its parts' elements if it is complex."""
+        """Return the operand's type, or the real type of a complex operand's parts."""
         return [real_type(self.operand.type) or self.operand.type]
 
 
 class PartOp(RealResultOp):
-    """A part of complex numbers."""
+    """Base of the real and the imaginary part."""
 
     operand = operand_def(ranked(INEXACT))
     result = result_def(ranked(FLOATS))
 
 
 class BinaryElementwiseOp(InferredResults):
-    """Two operands and a result of one type."""
+    """Base of binary operations, whose operands and result have the same type."""
 
     lhs = operand_def(TENSOR)
     rhs = operand_def(TENSOR)
@@ -111,18 +111,18 @@ class BinaryElementwiseOp(InferredResults):
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
-        """Refuse types that differ."""
+        """Verify that operands and result have the same type."""
         verify_same_type(self)
         verify_same_shape(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """What both operands say about the type."""
+        """Return the most specific type of the operands."""
         return [most_specific(self.operand_types)]
 
 
 class ArithmeticOp(BinaryElementwiseOp):
-    """Two numbers that are not truth values."""
+    """Base of arithmetic operations, which exclude booleans."""
 
     lhs = operand_def(ranked(NUMBERS))
     rhs = operand_def(ranked(NUMBERS))
@@ -130,7 +130,7 @@ class ArithmeticOp(BinaryElementwiseOp):
 
 
 class ShiftOp(BinaryElementwiseOp):
-    """An integer, and by how many bits it is shifted."""
+    """Base of shifts of integers."""
 
     lhs = operand_def(ranked(INTEGERS))
     rhs = operand_def(ranked(INTEGERS))
@@ -138,13 +138,13 @@ class ShiftOp(BinaryElementwiseOp):
 
 
 class CommutativeElementwiseOp(BinaryElementwiseOp):
-    """Two operands whose order does not matter, and a result of their type."""
+    """Base of commutative binary operations."""
 
     traits = traits_def(Commutative())
 
 
 class BitwiseOp(CommutativeElementwiseOp):
-    """Two truth values or integers."""
+    """Base of logical and bitwise operations."""
 
     lhs = operand_def(ranked(BITS))
     rhs = operand_def(ranked(BITS))
@@ -161,14 +161,14 @@ class AbsOp(RealResultOp):
 
 @define
 class ConvertOp(UnaryElementwiseOp):
-    """The same values as another element type."""
+    """Conversion to another element type."""
 
     name = "stablehlo.convert"
     operand = operand_def(UNQUANTIZED_TENSOR)
     result = result_def(UNQUANTIZED_TENSOR)
 
     def verify_(self) -> None:
-        """Refuse a result of another shape."""
+        """Verify that operand and result have the same shape."""
         verify_same_shape(self)
 
 
@@ -278,7 +278,7 @@ class ExpOp(TranscendentalOp):
 
 @define
 class Expm1Op(TranscendentalOp):
-    """e to the power of the operand, minus one, exact near zero."""
+    """e to the power of the operand, minus one, accurate near zero."""
 
     name = "stablehlo.exponential_minus_one"
 
@@ -292,7 +292,7 @@ class LogOp(TranscendentalOp):
 
 @define
 class Log1pOp(TranscendentalOp):
-    """The natural logarithm of one plus the operand, exact near zero."""
+    """The natural logarithm of one plus the operand, accurate near zero."""
 
     name = "stablehlo.log_plus_one"
 
@@ -408,7 +408,7 @@ class AddOp(CommutativeElementwiseOp):
     result = result_def(TENSOR_BY_AXIS)
 
     def verify_(self) -> None:
-        """Refuse types that differ; MLIR says so in other words than of other operations."""
+        """Verify that operands and result have the same type, with MLIR's messages for this operation."""
         verify_same_shape(self)
         verify_elementwise(self)
         if self.lhs.type == self.rhs.type == self.result.type:

@@ -1,4 +1,4 @@
-"""The Fourier transform."""
+"""Fast Fourier transforms."""
 
 from collections.abc import Sequence
 
@@ -24,10 +24,10 @@ MAX_RANK = 3
 
 @define
 class FftOp(InferredResults):
-    """The Fourier transform along the last dimensions, as many as fft_length has.
+    """The Fourier transform along the last len(fft_length) dimensions.
 
-    FFT and IFFT are of complex numbers and give as many; RFFT is of n real numbers and gives the n/2 + 1 complex ones
-    that are not the conjugates of others; IRFFT is its inverse.
+    FFT and IFFT map complex to complex numbers; RFFT maps n real numbers to n/2 + 1 complex ones, omitting redundant
+    conjugates; IRFFT is its inverse.
     """
 
     name = "stablehlo.fft"
@@ -42,7 +42,7 @@ class FftOp(InferredResults):
     )
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operand's type with the last size and the element type that the kind of transform gives."""
+        """Return the operand's type with the last size and the element type changed for RFFT and IRFFT."""
         kind, lengths = self.fft_type.data, self.fft_length.get_values()
         operand = tensor_type(self.operand)
         if not 1 <= len(lengths) <= MAX_RANK:
@@ -66,20 +66,20 @@ class FftOp(InferredResults):
 
 
 def _spectrum_size(length: int) -> int:
-    """How many numbers a transform of `length` real ones gives; what is no length is rounded towards zero."""
+    """Return the number of results of an RFFT of `length`; a negative length is rounded towards zero, as in C++."""
     return int(length / 2) + 1
 
 
 def _element_type(kind: FftType, operand: TensorType[Attribute]) -> Attribute:
-    given = operand.element_type
+    element_type = operand.element_type
     if kind is FftType.RFFT:
-        if given not in (f32, f64):
-            raise VerifyException(f"RFFT requires f32 or f64 input type, but is given '{given}'.")
-        assert isinstance(given, AnyFloat)
-        return ComplexType(given)
-    if not isa(given, ComplexType):
+        if element_type not in (f32, f64):
+            raise VerifyException(f"RFFT requires f32 or f64 input type, but is given '{element_type}'.")
+        assert isinstance(element_type, AnyFloat)
+        return ComplexType(element_type)
+    if not isa(element_type, ComplexType):
         raise VerifyException(f"FFT/IFFT/IRFFT take a complex tensor as input, but is given '{operand}'.")
-    return given.element_type if kind is FftType.IRFFT else given
+    return element_type.element_type if kind is FftType.IRFFT else element_type
 
 
 def _check_real_sizes(shape: Sequence[int], lengths: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Reading slices at indices that are data, and slices at indices along one dimension."""
+"""Gathers: slices at dynamic indices."""
 
 from collections.abc import Sequence
 
@@ -29,9 +29,17 @@ def gathered_type(
     sizes: Sequence[int] | None,
     sizes_shape: Sequence[int],
 ) -> TensorType[Attribute]:
-    """The type of slices of these sizes, as many as there are index vectors, inside the operand.
+    """Return the result type of a gather.
 
-    Of sizes known only at run time, None, the shape is known. Raises VerifyException.
+    Args:
+        dimensions: The dimension numbers.
+        operand: The tensor that is read.
+        start_indices: The index vectors.
+        sizes: The sizes of a slice, None if dynamic.
+        sizes_shape: The shape of the tensor of slice sizes.
+
+    Raises:
+        VerifyException: If the operands and dimension numbers are inconsistent.
     """
     type_, indices_type = tensor_type(operand), tensor_type(start_indices)
     shape, indices = type_.get_shape(), indices_type.get_shape()
@@ -55,7 +63,7 @@ def _verify_gather(
 ) -> None:
     parts = (dimensions.window, dimensions.dropped, dimensions.batching)
     if sum(len(part.dims) for part in parts) != len(shape):
-        # The message names one of the lists otherwise than the attribute does.
+        # MLIR's message misspells collapsed_slice_dims.
         names = ("offset_dims", "collapse_slice_dims", "operand_batching_dims")
         listed = " plus ".join(f"{name} size ({len(part.dims)})" for name, part in zip(names, parts, strict=True))
         raise VerifyException(f"{listed} is not equal to operand rank ({len(shape)})")
@@ -93,7 +101,7 @@ def _verify_slice_sizes(dimensions: SliceDimensions, shape: Sequence[int], sizes
 
 @define
 class GatherOp(InferredResults):
-    """Slices of the operand, one for each index vector in start_indices."""
+    """Read one slice of the operand per index vector in start_indices."""
 
     name = "stablehlo.gather"
     operand = operand_def(TENSOR)
@@ -105,13 +113,13 @@ class GatherOp(InferredResults):
     traits = traits_def(Pure())
 
     def infer_types(self) -> list[Attribute]:
-        """The slices, one for each index vector."""
+        """Return the type of the slices."""
         sizes = self.slice_sizes.get_values()
         dimensions = SliceDimensions.of(GATHER, self.dimension_numbers.data)
         return [gathered_type(dimensions, self.operand, self.start_indices, sizes, (len(sizes),))]
 
     def verify_(self) -> None:
-        """Refuse a result with elements of another type, dimension numbers that do not fit, and a wrong result."""
+        """Verify the element types, the dimension numbers and the result type."""
         if tensor_type(self.operand).element_type != tensor_type(self.result).element_type:
             raise VerifyException("failed to verify that all of {operand, result} have same element type")
         super().verify_()
@@ -119,7 +127,7 @@ class GatherOp(InferredResults):
 
 @define
 class DynamicGatherOp(InferredResults):
-    """A gather whose slice sizes are known only at run time."""
+    """Gather with dynamic slice sizes."""
 
     name = "stablehlo.dynamic_gather"
     operand = operand_def(TENSOR)
@@ -131,7 +139,7 @@ class DynamicGatherOp(InferredResults):
     traits = traits_def(Pure(), VerifiedByConstants())
 
     def infer_types(self) -> list[Attribute]:
-        """The slices, one for each index vector, of dynamic sizes unless a constant gives them."""
+        """Return the type of the slices, static if the slice sizes are constant."""
         sizes, shape = constant_numbers(self.slice_sizes), tensor_type(self.slice_sizes).get_shape()
         dimensions = SliceDimensions.of(GATHER, self.dimension_numbers.data)
         return [gathered_type(dimensions, self.operand, self.start_indices, sizes, shape)]
@@ -139,7 +147,7 @@ class DynamicGatherOp(InferredResults):
 
 @define
 class TorchIndexSelectOp(IRDLOperation):
-    """The operand's slices at the given indices along a dimension, batched."""
+    """Batched selection of slices at indices along one dimension."""
 
     name = "stablehlo.torch_index_select"
     operand = operand_def(TENSOR)

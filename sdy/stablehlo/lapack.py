@@ -1,4 +1,4 @@
-"""The calls of LAPACK's routines that JAX makes on a CPU: what their targets and arguments are."""
+"""Targets and arguments of the custom calls of LAPACK routines that JAX emits on CPU."""
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
 
@@ -6,13 +6,14 @@ from sdy.diagnostics import op_error
 from sdy.stablehlo.custom_call import CustomCallOp
 
 TRIANGULAR_SOLVES = tuple(f"lapack_{kind}trsm_ffi" for kind in "sdcz")
-"""The targets that are `stablehlo.triangular_solve`; the letter after `lapack_` is that of the element type."""
+"""The targets equivalent to `stablehlo.triangular_solve`; the letter after `lapack_` is that of the element type."""
 
 
 def letter(op: CustomCallOp, name: str) -> str:
-    """An argument of the routine that is one of LAPACK's letters, which are passed by their number.
+    """Return a character argument of the routine, which the backend_config holds as its code.
 
-    Raises DiagnosticError where the call has none of this name.
+    Raises:
+        DiagnosticError: If the call has no such argument.
     """
     config = op.attributes.get("mhlo.backend_config", op.backend_config)
     value = config.data.get(name) if isinstance(config, DictionaryAttr) else None
@@ -22,5 +23,5 @@ def letter(op: CustomCallOp, name: str) -> str:
 
 
 def is_on_left(op: CustomCallOp) -> bool:
-    """Whether the matrix of a triangular solve is on the left of what is solved for."""
+    """Return whether the matrix of a triangular solve is on the left-hand side."""
     return letter(op, "side") == "L"

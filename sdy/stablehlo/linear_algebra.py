@@ -1,4 +1,4 @@
-"""Whole algorithms on batches of matrices as one operation: Cholesky decomposition and triangular solve."""
+"""Batched linear algebra: Cholesky decomposition and triangular solve."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from sdy.stablehlo.types.tensor_types import ranked
 
 @define
 class CholeskyOp(InferredResults):
-    """The triangular matrix whose product with its adjoint is the operand, batched."""
+    """Batched Cholesky decomposition."""
 
     name = "stablehlo.cholesky"
     a = operand_def(ranked(CONTINUOUS))
@@ -35,12 +35,12 @@ class CholeskyOp(InferredResults):
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
-        """Refuse what is no batch of square matrices, and a result of another type."""
+        """Verify that the operand is a batch of square matrices and has the result's type."""
         verify_compatible_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The type of the operand."""
+        """Return the operand's type."""
         type_ = tensor_type(self.a)
         shape = type_.get_shape()
         if len(shape) < 2:
@@ -52,7 +52,7 @@ class CholeskyOp(InferredResults):
 
 @define
 class TriangularSolveOp(InferredResults):
-    """The solution x of a x = b, or of x a = b where not left_side, for a triangular matrix a, batched."""
+    """Batched solution x of a x = b, or of x a = b if not left_side, for a triangular matrix a."""
 
     name = "stablehlo.triangular_solve"
     a = operand_def(ranked(INEXACT))
@@ -65,12 +65,12 @@ class TriangularSolveOp(InferredResults):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        """Refuse matrices that do not fit each other, and a result of another type than b."""
+        """Verify that the matrices are compatible and the result has the type of b."""
         verify_compatible_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The type of b."""
+        """Return the type of b."""
         a_type, b_type = tensor_type(self.a), tensor_type(self.b)
         a, b = a_type.get_shape(), b_type.get_shape()
         if len(a) < 2:
@@ -80,12 +80,12 @@ class TriangularSolveOp(InferredResults):
         if len(a) != len(b):
             raise VerifyException(f"operands must have equal rank, but got '{a_type}' and '{b_type}'")
         shared = b[-2] if self.left_side else b[-1]
-        for what, of_a, of_b in (
+        for description, a_sizes, b_sizes in (
             ("shared dimension of operands 'a' and 'b'", a[-1:], (shared,)),
             ("batch dimensions of the operands", a[:-2], b[:-2]),
         ):
-            if not compatible_shapes(of_a, of_b):
-                raise VerifyException(f"{what} must be compatible, but got '{a_type}' and '{b_type}'")
+            if not compatible_shapes(a_sizes, b_sizes):
+                raise VerifyException(f"{description} must be compatible, but got '{a_type}' and '{b_type}'")
         if self.transpose_a.data is Transpose.TRANSPOSE_INVALID:
             raise VerifyException("Invalid transpose option value for triangular solve")
         return (b_type,)

@@ -1,4 +1,4 @@
-"""A computation given as a region, applied to the elements at each place."""
+"""Map: an elementwise computation in a region."""
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
@@ -15,7 +15,7 @@ from sdy.stablehlo.types.tensor_types import TENSOR
 
 @define
 class MapOp(InferredResults):
-    """The computation applied to the elements of the inputs at each place."""
+    """Apply a computation to corresponding elements of the inputs."""
 
     name = "stablehlo.map"
     inputs = var_operand_def(TENSOR)
@@ -25,7 +25,7 @@ class MapOp(InferredResults):
     traits = traits_def(RecursiveMemoryEffect())
 
     def infer_types(self) -> list[Attribute]:
-        """The inputs' shape with the element type that the computation returns."""
+        """Return the inputs' shape with the computation's element type."""
         element_type = self._computed_element()
         dims = self.dimensions.get_values()
         if dims != tuple(range(len(dims))):
@@ -41,7 +41,7 @@ class MapOp(InferredResults):
         return [TensorType(element_type, inputs[-1].shape)]
 
     def verify_(self) -> None:
-        """Refuse inputs and results of several shapes, a computation that does not fit, and a wrong result."""
+        """Verify the shapes, the computation and the result type."""
         verify_same_shape(self)
         last = self.computation.block.last_op
         if last is not None and last.has_trait(IsTerminator):

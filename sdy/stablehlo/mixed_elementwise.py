@@ -1,4 +1,4 @@
-"""Elementwise operations whose operands and results differ in type: comparison, selection, complex numbers, ..."""
+"""Elementwise operations with operands and results of different types: comparison, selection, complex numbers, ..."""
 
 import re
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ from sdy.stablehlo.types.tensor_types import PREDICATE, TENSOR, ranked
 
 @define
 class IsFiniteOp(InferredResults):
-    """Whether each element is neither infinite nor NaN."""
+    """Test each element for being neither infinite nor NaN."""
 
     name = "stablehlo.is_finite"
     x = operand_def(ranked(ROUNDABLE))
@@ -62,18 +62,18 @@ class IsFiniteOp(InferredResults):
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
-        """Refuse a result of another shape, or not of booleans."""
+        """Verify that the result has booleans in the operand's shape."""
         verify_elementwise(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """Booleans in the shape of the operand."""
+        """Return booleans in the operand's shape."""
         return [with_elements(self.x.type, i1)]
 
 
 @define
 class ComplexOp(InferredResults):
-    """Complex numbers of their real (lhs) and imaginary (rhs) parts."""
+    """Complex numbers from their real (lhs) and imaginary (rhs) parts."""
 
     name = "stablehlo.complex"
     lhs = operand_def(ranked(PRECISE_FLOATS))
@@ -84,20 +84,20 @@ class ComplexOp(InferredResults):
     custom_directives = (ComplexOpType,)
 
     def verify_(self) -> None:
-        """Refuse types of the parts that differ, and a result of another type."""
+        """Verify that the parts have the same type, and the result type."""
         verify_same_operand_elements(self)
         verify_same_shape(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """Complex numbers of the parts' type."""
+        """Return the complex type of the parts."""
         part = tensor_type(self.lhs)
         return [TensorType(ComplexType(part.element_type), part.shape, part.encoding)]  # pyright: ignore
 
 
 @define
 class CompareOp(InferredResults):
-    """Whether lhs and rhs stand in the given relation, as booleans."""
+    """Compare lhs and rhs elementwise."""
 
     name = "stablehlo.compare"
     lhs = operand_def(TENSOR)
@@ -111,19 +111,19 @@ class CompareOp(InferredResults):
     )
 
     def verify_(self) -> None:
-        """Refuse operands whose types differ, and a result of another shape."""
+        """Verify that the operands have compatible types, and the result type."""
         verify_elementwise(self)
         verify_compatible_operand_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """Booleans in the shape of the operands."""
+        """Return booleans in the operands' shape."""
         return [with_elements(self.lhs.type, i1)]
 
 
 @define
 class SelectOp(InferredResults):
-    """Elements of on_true where pred holds and of on_false elsewhere; pred may be a single element."""
+    """Elements of on_true where pred is true and of on_false elsewhere; pred may be a scalar."""
 
     name = "stablehlo.select"
     pred = operand_def(PREDICATE)
@@ -135,11 +135,11 @@ class SelectOp(InferredResults):
     custom_directives = (SelectOpType,)
 
     def verify_(self) -> None:
-        """Refuse a result of another type than the choices'."""
+        """Verify that the result has the type of on_true and on_false."""
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """What both choices say about the type."""
+        """Return the most specific type of on_true and on_false."""
         pred, choice = tensor_type(self.pred), tensor_type(self.on_true)
         other = tensor_type(self.on_false)
         if choice.element_type != other.element_type or not compatible_shapes(choice.get_shape(), other.get_shape()):
@@ -151,7 +151,7 @@ class SelectOp(InferredResults):
 
 @define
 class ClampOp(InferredResults):
-    """The operand's elements limited to min..max; either limit may be a single element."""
+    """Clamp the operand's elements to [min, max]; either limit may be a scalar."""
 
     name = "stablehlo.clamp"
     min = operand_def(TENSOR)
@@ -165,12 +165,12 @@ class ClampOp(InferredResults):
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
-        """Refuse element types that differ, and a result of another type than the operand's."""
+        """Verify that element types are compatible and the result has the operand's type."""
         verify_compatible_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operand's type; MLIR forgets its bounds."""
+        """Return the operand's type without its bounds, as MLIR does."""
         type_ = tensor_type(self.operand)
         shape = type_.get_shape()
         for name, limit in (("min", self.min), ("max", self.max)):
@@ -191,7 +191,7 @@ class ExponentMantissa(CustomDirective):
     mantissa_bits: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read both numbers out of one word."""
+        """Parse both widths from one keyword."""
         start = parser.pos
         word = parser.parse_identifier()
         match = re.fullmatch(r"e([0-9]+)m([0-9]+)", word)
@@ -206,7 +206,7 @@ class ExponentMantissa(CustomDirective):
             bits.set(state, IntegerAttr(int(digits), i32))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write them as one word."""
+        """Print both widths as one keyword."""
         assert isinstance(op, ReducePrecisionOp)
         state.print_whitespace(printer)
         printer.print_string(f"e{op.exponent_bits.value.data}m{op.mantissa_bits.value.data}")
@@ -229,6 +229,6 @@ class ReducePrecisionOp(IRDLOperation):
     custom_directives = (ExponentMantissa, SameOperandsAndResultType)
 
     def verify_(self) -> None:
-        """Refuse a result of another type."""
+        """Verify that operand and result have the same type."""
         verify_elementwise(self)
         verify_same_type(self)

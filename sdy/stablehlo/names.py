@@ -1,4 +1,4 @@
-"""What MLIR calls the results and block arguments of StableHLO operations when it prints them."""
+"""Suggested names of results and block arguments of StableHLO operations, as MLIR prints them."""
 
 from collections.abc import Mapping
 
@@ -11,35 +11,35 @@ from sdy.text.printing.names import AsmNames
 
 
 class ConstantNames(AsmNames):
-    """`%c` for integers and booleans, `%cst` for all else."""
+    """`%c` for integers and booleans, `%cst` for other constants."""
 
     def result_names(self, op: Operation) -> Mapping[int, str]:
-        """The name by the element type."""
+        """Return the name for the element type."""
         return {0: "c" if isinstance(tensor_type(op.results[0]).element_type, IntegerType) else "cst"}
 
 
 class DefinedResultNames(AsmNames):
-    """Each result as the operation's definition calls it, `%output_state, %output`."""
+    """The names of results in the operation's definition, `%output_state, %output`."""
 
     def result_names(self, op: Operation) -> Mapping[int, str]:
-        """The names in the definition; none of its results is variadic."""
+        """Return the names in the definition, which has no variadic results."""
         assert isinstance(op, IRDLOperation)
         return {number: name for number, (name, _) in enumerate(op.get_irdl_definition().results)}
 
 
 class LoopNames(AsmNames):
-    """`%iterArg`, `%iterArg_0`, ... for what a loop carries."""
+    """`%iterArg`, `%iterArg_0`, ... for the carried values of a loop."""
 
     def block_argument_names(self, region: Region) -> Mapping[int, str]:
-        """One name for all; the printer makes them differ."""
+        """Return the same name for all arguments; the printer adds suffixes."""
         return dict.fromkeys(range(len(region.block.args)), "iterArg")
 
 
 class ScanNames(AsmNames):
-    """`%input` for what a scan reads, `%carry` for what it carries."""
+    """`%input` for the inputs of a scan, `%carry` for its carried values."""
 
     def block_argument_names(self, region: Region) -> Mapping[int, str]:
-        """The inputs come first, as they do among the operands."""
+        """Return the names of the inputs, which come first, and of the carried values."""
         scan = region.parent
         assert scan is not None
         segments = scan.properties["operandSegmentSizes"]

@@ -1,4 +1,4 @@
-"""Operations that put padding before, after and between the elements of a tensor."""
+"""Static and dynamic padding."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from sdy.stablehlo.types.tensor_types import SCALAR, STATIC_DIMENSION_TENSOR, TE
 
 @define
 class PadOp(InferredResults):
-    """The operand with padding before, after and between its elements; negative padding removes elements."""
+    """Pad the operand at its edges and between its elements; negative edge padding crops."""
 
     name = "stablehlo.pad"
     operand = operand_def(TENSOR)
@@ -58,7 +58,7 @@ class PadOp(InferredResults):
         )
 
     def verify_(self) -> None:
-        """Refuse paddings of another rank, negative interior padding, and a result of other sizes."""
+        """Verify the padding and the result type."""
         if len(set(map(len, self._columns()))) > 1:
             names = "edge_padding_low, edge_padding_high, interior_padding"
             raise VerifyException(f"failed to verify that all of {{{names}}} have same size")
@@ -69,7 +69,7 @@ class PadOp(InferredResults):
         return self.edge_padding_low, self.edge_padding_high, self.interior_padding
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The padded sizes, and bounds of dynamic ones."""
+        """Return the type with padded sizes and bounds."""
         type_ = tensor_type(self.operand)
         low, high, interior = (column.get_values() for column in self._columns())
         if len(low) != type_.get_num_dims():
@@ -97,7 +97,7 @@ def _padded_dim(number: int, dim: Dim, low: int, high: int, interior: int) -> Di
 
 
 def padded_shape(shape: Sequence[int], low: Sequence[int], high: Sequence[int], interior: Sequence[int]) -> list[int]:
-    """The shape of a tensor after padding; a dynamic size stays dynamic."""
+    """Return the shape after padding; a dynamic size stays dynamic."""
     return [
         size if size == DYNAMIC_INDEX else padded_size(size, *padding)
         for size, *padding in zip(shape, low, high, interior, strict=True)
@@ -105,13 +105,13 @@ def padded_shape(shape: Sequence[int], low: Sequence[int], high: Sequence[int], 
 
 
 def padded_size(size: int, low: int, high: int, interior: int) -> int:
-    """The size of a dimension after padding."""
+    """Return the size of a dimension after padding."""
     return low + size + max(size - 1, 0) * interior + high
 
 
 @define
 class DynamicPadOp(IRDLOperation):
-    """Padding whose sizes are known only at run time."""
+    """Pad the operand by dynamic amounts."""
 
     name = "stablehlo.dynamic_pad"
     operand = operand_def(TENSOR)
@@ -124,7 +124,7 @@ class DynamicPadOp(IRDLOperation):
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
-        """Refuse paddings of another rank, and what constant paddings contradict."""
+        """Verify the ranks, and the result's shape if the paddings are constant."""
         verify_matching_elements(self, "operand", "padding_value", "result")
         paddings = ("edge_padding_low", "edge_padding_high", "interior_padding")
         verify_all_match(self, "type", lambda value: value.type, *paddings)
@@ -146,7 +146,7 @@ class DynamicPadOp(IRDLOperation):
             return
         if not operand.has_static_shape() or not result.has_static_shape():
             return
-        wanted = padded_shape(operand.get_shape(), low, high, interior)
-        for dim, (size, expected) in enumerate(zip(result.get_shape(), wanted, strict=True)):
+        padded = padded_shape(operand.get_shape(), low, high, interior)
+        for dim, (size, expected) in enumerate(zip(result.get_shape(), padded, strict=True)):
             if size != expected:
                 raise VerifyException(f"expected output dimension at index {dim} to equal {expected}, but got {size}")

@@ -1,4 +1,4 @@
-"""Elementwise conversion between real numbers and the quantized ones that stand for them."""
+"""Quantization and dequantization."""
 
 from collections.abc import Sequence
 
@@ -19,38 +19,38 @@ from sdy.stablehlo.types.tensor_types import ranked
 
 @define
 class UniformDequantizeOp(UnaryElementwiseOp, InferredResults):
-    """Floating-point values of quantized ones."""
+    """Convert quantized to floating-point elements."""
 
     name = "stablehlo.uniform_dequantize"
     operand = operand_def(ranked(QUANTIZED + QUANTIZED_BY_AXIS))
     result = result_def(ranked(FLOATS))
 
     def verify_(self) -> None:
-        """Refuse a result of another type than the operand expresses."""
+        """Verify that the result has the operand's expressed type."""
         verify_elementwise(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The floating-point type that the operand expresses."""
+        """Return the operand's expressed type."""
         type_ = tensor_type(self.operand)
         return [TensorType(_expressed(type_.element_type), type_.shape)]
 
 
 @define
 class UniformQuantizeOp(UnaryElementwiseOp):
-    """Quantized values of floating-point or other quantized ones."""
+    """Convert floating-point or quantized elements to another quantization."""
 
     name = "stablehlo.uniform_quantize"
     operand = operand_def(ranked(FLOATS + QUANTIZED + QUANTIZED_BY_AXIS))
     result = result_def(ranked(QUANTIZED + QUANTIZED_BY_AXIS))
 
     def verify_(self) -> None:
-        """Refuse a result of another shape, or one that expresses another type than the operand has."""
+        """Verify that operand and result have the same shape and expressed type."""
         verify_elementwise(self)
-        expected, found = (_expressed(tensor_type(value).element_type) for value in (self.operand, self.result))
-        if expected != found:
+        expected, actual = (_expressed(tensor_type(value).element_type) for value in (self.operand, self.result))
+        if expected != actual:
             with unnamed(self):
-                raise VerifyException(f"Expressed type of result expected to be '{expected}', but got '{found}'")
+                raise VerifyException(f"Expressed type of result expected to be '{expected}', but got '{actual}'")
 
 
 def _expressed(element_type: Attribute) -> Attribute:

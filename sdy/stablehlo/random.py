@@ -1,4 +1,4 @@
-"""Random numbers."""
+"""Random number generation."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ from sdy.stablehlo.types.tensor_types import STATIC_DIMENSION_TENSOR, ranked, sc
 
 @define
 class RngOp(InferredResults):
-    """Numbers drawn from a distribution with parameters a and b, from a generator that the backend keeps."""
+    """Random numbers from a distribution with parameters a and b, by the backend's stateful generator."""
 
     name = "stablehlo.rng"
     a = operand_def(scalar(REAL))
@@ -38,7 +38,7 @@ class RngOp(InferredResults):
     )
 
     def infer_types(self) -> Sequence[Attribute]:
-        """Elements like the parameters, in the shape that the operand says if it is a constant."""
+        """Return the parameters' element type in the shape of the shape operand, dynamic unless it is constant."""
         elements = element_type(self.b)
         if self.rng_distribution.data is RngDistribution.NORMAL and not (
             isinstance(element_type(self.a), AnyFloat) and isinstance(elements, AnyFloat)
@@ -48,19 +48,19 @@ class RngOp(InferredResults):
         if sizes is None:
             (rank,) = tensor_type(self.shape).get_shape()
             if rank > MOST_DIMENSIONS:
-                raise VerifyException(f"no tensor has as many dimensions as the shape operand has sizes: {rank}")
+                raise VerifyException(f"too many dimensions in the shape operand: {rank}")
             sizes = [DYNAMIC_INDEX] * rank
         return [TensorType(elements, sizes)]
 
     def verify_(self) -> None:
-        """Refuse parameters and a result that differ in their elements, and a result of another shape."""
+        """Verify that parameters and result have the same element type, and the result's shape."""
         verify_matching_elements(self, "a", "b", "result")
         super().verify_()
 
 
 @define
 class RngBitGeneratorOp(IRDLOperation):
-    """Random bits made of a state, and the next state."""
+    """Random bits generated from a state, and the next state."""
 
     name = "stablehlo.rng_bit_generator"
     rng_algorithm = prop_def(RngAlgorithmAttr)
@@ -73,7 +73,7 @@ class RngBitGeneratorOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Refuse a next state of another shape."""
+        """Verify that both states have the same shape."""
         before, after = tensor_type(self.initial_state), tensor_type(self.output_state)
         if not compatible_shapes(before.get_shape(), after.get_shape()):
             message = "output state shape must be compatible with initial state shape"

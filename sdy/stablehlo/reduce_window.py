@@ -1,4 +1,4 @@
-"""The elements of each window of tensors combined into one."""
+"""Reductions over sliding windows."""
 
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -24,7 +24,7 @@ from sdy.stablehlo.types.tensor_types import TENSOR
 
 @define
 class ReduceWindowOp(InferredResults):
-    """Each window of the inputs combined, from the init values on, by the body."""
+    """Reduce each window of the inputs by the body, from the init values."""
 
     name = "stablehlo.reduce_window"
     inputs = var_operand_def(TENSOR)
@@ -40,7 +40,7 @@ class ReduceWindowOp(InferredResults):
     irdl_options = (SameVariadicOperandSize(),)
 
     def infer_types(self) -> list[Attribute]:
-        """An element for each place of the window, of the element types that the body returns."""
+        """Return types with one element per window position, of the body's element types."""
         inputs, _ = halves(self.operands)
         window = self.window()
         return [
@@ -49,7 +49,7 @@ class ReduceWindowOp(InferredResults):
         ]
 
     def verify_(self) -> None:
-        """Refuse a window that does not fit the inputs, a body that does not fit either, and wrong results."""
+        """Verify the window, the body and the result types."""
         with unnamed(self):
             inputs, init_values = halves(self.operands)
             verify_one_shape(inputs)
@@ -58,7 +58,7 @@ class ReduceWindowOp(InferredResults):
         super().verify_()
 
     def window(self) -> list[WindowDimension]:
-        """The window along each dimension. Raises VerifyException where there is none."""
+        """Return the window along each dimension. Raises VerifyException if it is invalid."""
         inputs, _ = halves(self.operands)
         padding = padding_pairs(self.padding)
         sizes = self.window_dimensions.get_values()

@@ -1,4 +1,4 @@
-"""Communication between devices that combines what they have: sums, maxima and the like within groups of them."""
+"""Collectives with a reduction: all-reduce, reduce-scatter, collective-reduce."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -35,7 +35,7 @@ Tensor = TensorType[Attribute]
 
 
 def reduced_type(operand: Tensor, computation: Region) -> Tensor:
-    """The type of an operand whose elements are combined by the computation, as far as that can be told."""
+    """Return an operand's type with the computation's element type, or unchanged if the computation is invalid."""
     terminator = computation.block.last_op
     types = () if terminator is None else terminator.operand_types
     if not types or not isinstance(types[0], TensorType):
@@ -45,14 +45,14 @@ def reduced_type(operand: Tensor, computation: Region) -> Tensor:
 
 
 def verify_scalar_reducers(computation: Region, operands: Sequence[Tensor]) -> None:
-    """Refuse a computation that does not combine two elements of each operand. Raises VerifyException."""
+    """Raise VerifyException unless the computation combines two elements of each operand."""
     for operand in operands:
         verify_reducer(computation, [operand], [scalar(operand.element_type)])
 
 
 @define
 class AllReduceOp(GloballyGroupedOp, InferredResults):
-    """The operands of all devices in the group combined element by element."""
+    """Reduce the operands of the devices in each group elementwise."""
 
     name = "stablehlo.all_reduce"
     operands_ = var_operand_def(TENSOR)
@@ -60,11 +60,11 @@ class AllReduceOp(GloballyGroupedOp, InferredResults):
     computation = region_def("single_block")
 
     def infer_types(self) -> Sequence[Attribute]:
-        """Those of the operands, with the elements that the computation makes."""
+        """Return the operand types with the computation's element type."""
         return [reduced_type(tensor_type(operand), self.computation) for operand in self.operands_]
 
     def verify_(self) -> None:
-        """Refuse other results, wrong groups, and a computation that does not combine two elements."""
+        """Verify the replica groups, the computation and the result types."""
         global_ids = self.use_global_device_ids is not None
         with unnamed(self):
             verify_replica_groups(self.replica_groups, same_size=False, global_ids=global_ids)
@@ -75,7 +75,7 @@ class AllReduceOp(GloballyGroupedOp, InferredResults):
 
 @define
 class ReduceScatterOp(GloballyGroupedOp):
-    """The operands of all devices in the group combined; each device keeps its part along a dimension."""
+    """Reduce the operands of the devices in each group, and split the result among them along a dimension."""
 
     name = "stablehlo.reduce_scatter"
     operand = operand_def(TENSOR)
@@ -84,7 +84,7 @@ class ReduceScatterOp(GloballyGroupedOp):
     computation = region_def("single_block")
 
     def verify_(self) -> None:
-        """Refuse a result that differs from the operand in more than the scattered dimension."""
+        """Verify the groups and the computation, and that operand and result differ only in the scattered dimension."""
         dim = self.scatter_dimension.value.data
         operand, result = tensor_type(self.operand), tensor_type(self.result)
         global_ids = self.use_global_device_ids is not None
@@ -120,7 +120,7 @@ def _verify_scattered(dim: int, operand: Tensor, result: Tensor, combined: Attri
 
 @define
 class CollectiveReduceOp(GloballyGroupedOp, RootedOp, InferredResults):
-    """The operands of all devices in the group combined, on its root."""
+    """Reduce the operands of the devices in each group to its root."""
 
     name = "stablehlo.collective_reduce"
     operands_ = var_operand_def(TENSOR)
@@ -128,11 +128,11 @@ class CollectiveReduceOp(GloballyGroupedOp, RootedOp, InferredResults):
     computation = region_def("single_block")
 
     def infer_types(self) -> Sequence[Attribute]:
-        """Those of the data, with the elements that the computation makes."""
+        """Return the types of the data operands with the computation's element type."""
         return [reduced_type(operand, self.computation) for operand in self.data]
 
     def verify_(self) -> None:
-        """Refuse other results, wrong groups, and a computation that does not combine two elements."""
+        """Verify the replica groups, the computation and the result types."""
         global_ids = self.use_global_device_ids is not None
         with unnamed(self):
             verify_replica_groups(self.replica_groups, same_size=False, global_ids=global_ids)
@@ -144,7 +144,7 @@ class CollectiveReduceOp(GloballyGroupedOp, RootedOp, InferredResults):
 
 @define
 class CrossReplicaSumOp(IRDLOperation):
-    """The operands of all replicas in the group added, an older form of all_reduce."""
+    """Sum the operands of the replicas in each group; a deprecated form of all_reduce."""
 
     name = "stablehlo.cross-replica-sum"
     operand = operand_def(TENSOR)
@@ -153,5 +153,5 @@ class CrossReplicaSumOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        """Refuse a result of another type."""
+        """Verify that operand and result have the same type."""
         verify_same_type(self)

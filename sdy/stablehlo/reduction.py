@@ -1,4 +1,4 @@
-"""The elements of tensors along some dimensions combined into one, by an operation or by any region.
+"""Reductions along dimensions, by a commutative operation or a region.
 
 %1 = stablehlo.reduce(%x init: %0) applies stablehlo.add across dimensions = [1]
   : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
@@ -35,7 +35,7 @@ REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {
 
 @define
 class ReduceOp(InferredResults):
-    """Each input's elements along the dimensions combined, from its init value on, by the body."""
+    """Reduce the inputs along dimensions by the body, from the init values."""
 
     name = "stablehlo.reduce"
     inputs = var_operand_def(TENSOR)
@@ -48,9 +48,9 @@ class ReduceOp(InferredResults):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `(%x init: %0) applies stablehlo.add across dimensions = [1] : type`, or the body after `reducer`.
+        """Parse `(%x init: %0) applies stablehlo.add across dimensions = [1] : type`, or a body after `reducer`.
 
-        As MLIR has it the operation stands where its operands begin, and a body that is not written out does too.
+        As in MLIR, the location of the operation, and of an implied body, is that of its first operand.
         """
         place = parser.lines.attribute(parser.pos) if isinstance(parser, TokenParser) else UnknownLoc()
 
@@ -117,7 +117,7 @@ class ReduceOp(InferredResults):
         return parser.parse_region((*arguments, *init_arguments))
 
     def print(self, printer: Printer) -> None:
-        """Write the short form where the body is one commutative operation on its arguments."""
+        """Print the short form if the body is one commutative operation on its arguments."""
 
         def print_pair(pair: tuple[SSAValue, SSAValue]) -> None:
             printer.print_string("(")
@@ -151,7 +151,7 @@ class ReduceOp(InferredResults):
         printer.print_region(self.body, print_entry_block_args=False)
 
     def applied(self) -> CommutativeElementwiseOp | None:
-        """The one commutative operation that the body applies to its two arguments, None for any other body."""
+        """Return the body's operation if it is a single commutative one on its arguments, otherwise None."""
         block = self.body.block
         first, last = block.first_op, block.last_op
         if (
@@ -167,7 +167,7 @@ class ReduceOp(InferredResults):
         return None
 
     def infer_types(self) -> list[Attribute]:
-        """The sizes that are not reduced, with the element types that the body returns."""
+        """Return types of the remaining dimensions with the body's element types."""
         (first, *_), _ = halves(self.operands)
         kept = self._kept_dimensions()
         bounds = bounds_of(first)
@@ -179,7 +179,7 @@ class ReduceOp(InferredResults):
         ]
 
     def verify_(self) -> None:
-        """Refuse dimensions that are not distinct ones of the inputs, a body that does not fit, and wrong results."""
+        """Verify the dimensions, the body and the result types."""
         with unnamed(self):
             inputs, init_values = halves(self.operands)
             verify_one_shape(inputs)
@@ -200,7 +200,7 @@ class ReduceOp(InferredResults):
 
 
 def reducer_body(reducer: type[CommutativeElementwiseOp], operand: SSAValue) -> Region:
-    """A body that applies the reducer to two scalars of the operand's element type and returns its result."""
+    """Build a body that applies `reducer` to two scalars of the operand's element type."""
     type_ = scalar(tensor_type(operand).element_type)
     block = Block(arg_types=(type_, type_))
     applied = reducer.create(operands=block.args, result_types=(type_,))

@@ -1,4 +1,4 @@
-"""The meshes that StableHLO's collectives name their groups of devices by."""
+"""The meshes of replica groups along mesh axes."""
 
 from collections.abc import Callable, Mapping
 
@@ -17,8 +17,8 @@ from sdy.stablehlo.attributes.replica_groups import (
 
 
 def transform_mesh(attribute: Attribute, change: Callable[[str | Mesh], str | Mesh]) -> Attribute:
-    """Replica groups with what `change` makes of their mesh, or of its name; any other attribute as it is."""
-    # Asked for all attributes of a module, which have abstract classes, with which isinstance is slow to say no.
+    """Apply `change` to the mesh or mesh name of replica groups; other attributes are returned unchanged."""
+    # Called for all attributes of a module; `isinstance` is slow on abstract classes when the answer is no.
     if type(attribute) is not ReplicaGroupMeshAxesAttr:
         return attribute
     old = mesh_or_name(attribute.data.mesh)
@@ -29,13 +29,13 @@ def transform_mesh(attribute: Attribute, change: Callable[[str | Mesh], str | Me
 
 
 def axes_and_mesh(groups: ReplicaGroupMeshAxesAttr, meshes: Mapping[str, Mesh]) -> tuple[tuple[AxisRef, ...], Mesh]:
-    """The axes along which the devices of a group lie, and their mesh; `meshes` are those that have names."""
+    """Return the axes that the groups span and their mesh; `meshes` are the mesh symbols."""
     mesh = mesh_or_name(groups.data.mesh)
     return tuple(axis.data for axis in groups.data.axes), meshes[mesh] if isinstance(mesh, str) else mesh
 
 
 def mesh_or_name(attribute: Attribute) -> str | Mesh:
-    """The mesh that replica groups name, or, where it is written out, the mesh itself."""
+    """Return the mesh name of replica groups, or their inline mesh."""
     if isinstance(attribute, SymbolRefAttr):
         return attribute.string_value()
     assert isinstance(attribute, MeshAttr)
@@ -45,7 +45,7 @@ def mesh_or_name(attribute: Attribute) -> str | Mesh:
 
 
 def mesh_attribute(mesh: str | Mesh) -> FlatSymbolRefAttr | MeshAttr:
-    """How replica groups name a mesh, or write it out where it has no name."""
+    """Return the attribute of a mesh name, or of an inline mesh."""
     if isinstance(mesh, str):
         return SymbolRefAttr(mesh)
     axes = tuple(MeshAxis(name, size) for name, size in mesh.axes)

@@ -1,4 +1,4 @@
-"""Combining slices into tensors at indices that are data."""
+"""Scatters: updates of slices at dynamic indices."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ from sdy.stablehlo.types.tensor_types import TENSOR, ranked
 
 @define
 class ScatterOp(InferredResults):
-    """The inputs with slices, one for each index vector, combined with the updates by the update computation."""
+    """Combine one slice of the inputs per index vector with the updates, by the update computation."""
 
     name = "stablehlo.scatter"
     inputs = var_operand_def(TENSOR)
@@ -45,7 +45,7 @@ class ScatterOp(InferredResults):
     irdl_options = (SameVariadicOperandSize(),)
 
     def infer_types(self) -> list[Attribute]:
-        """The inputs' shapes with the element types that the update computation returns."""
+        """Return the inputs' shapes with the update computation's element types."""
         inputs, _, _ = self._tensors()
         return [
             TensorType(element_type, input_.shape, input_.encoding)
@@ -53,7 +53,7 @@ class ScatterOp(InferredResults):
         ]
 
     def update_sizes(self, updates: Sequence[int]) -> list[int]:
-        """How much of each dimension of the inputs is combined with one update, in updates of the shape `updates`."""
+        """Return the sizes of the slice that one update window covers; `updates` is the shape of the updates."""
         numbers = self.scatter_dimension_numbers.data
         sizes = [1] * tensor_type(self.inputs[0]).get_num_dims()
         windows = SliceDimensions.of(SCATTER, numbers).slice_sizes(range(len(sizes)))
@@ -62,13 +62,13 @@ class ScatterOp(InferredResults):
         return sizes
 
     def verify_(self) -> None:
-        """Refuse tensors and dimension numbers that do not fit together, a computation that does not, and results."""
+        """Verify the operands, the dimension numbers, the computation and the result types."""
         with unnamed(self):
             self._verify_updates()
         super().verify_()
 
     def _tensors(self) -> tuple[list[Tensor], Tensor, list[Tensor]]:
-        """The types of inputs, indices and updates; of an even number of operands the last is none of them."""
+        """Return the types of inputs, indices and updates; the last of an even number of operands is ignored."""
         types = [tensor_type(operand) for operand in self.operands]
         count = (len(types) - 1) // 2
         return types[:count], types[count], types[count + 1 : 2 * count + 1]

@@ -1,4 +1,4 @@
-"""Each element of a tensor combined into the place that is chosen in its window: the gradient of a window's maximum."""
+"""Select-and-scatter, the gradient of max pooling."""
 
 from typing import cast
 
@@ -20,7 +20,7 @@ from sdy.stablehlo.types.tensor_types import TENSOR
 
 @define
 class SelectAndScatterOp(InferredResults):
-    """Each source element combined by `scatter` into the operand's place that `select` chooses in its window."""
+    """Combine each source element, by `scatter`, into the position that `select` picks in the operand's window."""
 
     name = "stablehlo.select_and_scatter"
     operand = operand_def(TENSOR)
@@ -35,13 +35,13 @@ class SelectAndScatterOp(InferredResults):
     traits = traits_def(RecursiveMemoryEffect())
 
     def infer_types(self) -> list[Attribute]:
-        """The operand's shape with the element type that `scatter` returns."""
+        """Return the operand's shape with the element type of `scatter`."""
         operand = tensor_type(self.operand)
         (element_type,) = reduced_elements(self.scatter)
         return [TensorType(element_type, operand.shape, operand.encoding)]
 
     def verify_(self) -> None:
-        """Refuse regions that do not fit, a window that does not, a source with other places, and a wrong result."""
+        """Verify the regions, the window, the source's shape and the result type."""
         with unnamed(self):
             self._verify_select()
             source = tensor_type(self.source)
@@ -86,7 +86,7 @@ class SelectAndScatterOp(InferredResults):
 
 
 def _is_like(type_: Attribute, expected: Tensor) -> bool:
-    """Whether a type is a tensor of the expected shape and element type, where all floats are alike."""
+    """Return whether a type is a tensor of a compatible shape and the same element type; all float types are equal."""
     if not isinstance(type_, TensorType):
         return False
     tensor = cast(Tensor, type_)

@@ -1,4 +1,4 @@
-"""Operations that give the same elements another shape or order: reshape, transpose, reverse, concatenate, ..."""
+"""Reshape, bitcast, transpose, reverse and concatenate."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from sdy.stablehlo.types.tensor_types import STATIC_OR_BOUNDED, TENSOR, TENSOR_B
 
 
 class OneOperandOp(IRDLOperation):
-    """An operation whose result type says all there is to say."""
+    """Base of operations that are determined by operand and result type."""
 
     operand = operand_def(TENSOR_BY_AXIS)
     result = result_def(TENSOR_BY_AXIS)
@@ -37,13 +37,13 @@ class OneOperandOp(IRDLOperation):
 
 @define
 class ReshapeOp(OneOperandOp):
-    """The same elements in row-major order under another shape."""
+    """Reshape, preserving the row-major order of elements."""
 
     name = "stablehlo.reshape"
     result = result_def(STATIC_OR_BOUNDED)
 
     def verify_(self) -> None:
-        """Refuse a result with another number of elements, or quantized along another dimension."""
+        """Verify the number of elements and the quantized dimension."""
         verify_compatible_elements(self)
         operand, result = tensor_type(self.operand), tensor_type(self.result)
         with unnamed(self):
@@ -53,7 +53,7 @@ class ReshapeOp(OneOperandOp):
 
 
 def verify_same_count(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
-    """Refuse a result that has another number of elements than the operand, where both are known."""
+    """Raise VerifyException if operand and result are static and differ in the number of elements."""
     if not operand.has_static_shape() or not result.has_static_shape():
         return
     count, expected = (math.prod(type_.get_shape()) for type_ in (result, operand))
@@ -65,12 +65,12 @@ def verify_same_count(operand: TensorType[Attribute], result: TensorType[Attribu
 
 @define
 class BitcastConvertOp(OneOperandOp):
-    """The same bits as another element type."""
+    """Reinterpret the bits as another element type."""
 
     name = "stablehlo.bitcast_convert"
 
     def verify_(self) -> None:
-        """Refuse shapes that do not follow from the widths of the elements."""
+        """Verify that the shapes match the widths of the element types."""
         with unnamed(self):
             self._verify_widths(tensor_type(self.operand), tensor_type(self.result))
 
@@ -103,7 +103,7 @@ class BitcastConvertOp(OneOperandOp):
 
 @define
 class TransposeOp(InferredResults):
-    """The result's dimension i is the operand's permutation[i]."""
+    """Transpose: the result's dimension i is the operand's permutation[i]."""
 
     name = "stablehlo.transpose"
     operand = operand_def(TENSOR_BY_AXIS)
@@ -121,7 +121,7 @@ class TransposeOp(InferredResults):
         )
 
     def verify_(self) -> None:
-        """Refuse what is no permutation, a result of other sizes, or quantized along another dimension."""
+        """Verify the permutation, the quantized dimension and the result type."""
         verify_compatible_elements(self)
         operand, result = tensor_type(self.operand), tensor_type(self.result)
         with unnamed(self):
@@ -129,7 +129,7 @@ class TransposeOp(InferredResults):
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operand's type with its dimensions in their new order."""
+        """Return the operand's type with permuted dimensions."""
         type_, permutation = tensor_type(self.operand), self.permutation.get_values()
         rank = type_.get_num_dims()
         if len(permutation) != rank:
@@ -145,7 +145,7 @@ class TransposeOp(InferredResults):
 
 @define
 class ReverseOp(InferredResults):
-    """The elements in opposite order along the given dimensions."""
+    """Reverse the elements along dimensions."""
 
     name = "stablehlo.reverse"
     operand = operand_def(TENSOR)
@@ -159,7 +159,7 @@ class ReverseOp(InferredResults):
     custom_directives = (SameOperandsAndResultType,)
 
     def verify_(self) -> None:
-        """Refuse dimensions that are not distinct dimensions of the operand."""
+        """Verify that the dimensions are distinct and in range."""
         verify_same_elements(self)
         with unnamed(self):
             self._verify_dims()
@@ -176,13 +176,13 @@ class ReverseOp(InferredResults):
                 raise VerifyException(f"all dimensions should be between [0, {rank}). Got dimension: {dim}.")
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operand's type."""
+        """Return the operand's type."""
         return [self.operand.type]
 
 
 @define
 class ConcatenateOp(InferredResults):
-    """The inputs one after the other along a dimension."""
+    """Concatenate the inputs along a dimension."""
 
     name = "stablehlo.concatenate"
     inputs = var_operand_def(TENSOR)
@@ -195,12 +195,12 @@ class ConcatenateOp(InferredResults):
     custom_directives = (OperandsBeforeAttribute,)
 
     def verify_(self) -> None:
-        """Refuse inputs that differ in another dimension, and a result of other sizes."""
+        """Verify that the inputs differ only in the dimension, and the result type."""
         verify_same_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The sum of the sizes along the dimension, what all inputs say about the others."""
+        """Return the inputs' most specific type with the sizes along the dimension added."""
         dim, types = self.dimension.value.data, [tensor_type(value) for value in self.inputs]
         self._verify_shapes(dim, [type_.get_shape() for type_ in types])
         first, *rest = map(dims_of, types)

@@ -1,4 +1,4 @@
-"""Operations that take a part of a tensor, or put one in."""
+"""Static and dynamic slices, and updates of slices."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ class SliceRanges(CustomDirective):
     strides: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the ranges and set the three properties."""
+        """Parse the ranges and set the three properties."""
 
         def parse_range() -> tuple[int, int, int]:
             start = parser.parse_integer()
@@ -50,7 +50,7 @@ class SliceRanges(CustomDirective):
 
         ranges: list[tuple[int, int, int]] = []
         parser.parse_punctuation("[")
-        # As for MLIR, it is a comma that is missing where neither it nor the end of the list follows a range.
+        # Unlike xDSL's list parser, MLIR reports a missing comma, not a missing bracket.
         while parser.parse_optional_punctuation("]") is None:
             if ranges:
                 parser.parse_punctuation(",")
@@ -59,7 +59,7 @@ class SliceRanges(CustomDirective):
             variable.set(state, i64_array(*(range_[i] for range_ in ranges)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the ranges."""
+        """Print the ranges."""
         assert isinstance(op, SliceOp)
         state.print_whitespace(printer)
         texts = (f"{start}:{limit}" + (f":{stride}" if stride != 1 else "") for start, limit, stride in op.ranges())
@@ -68,7 +68,7 @@ class SliceRanges(CustomDirective):
 
 @define
 class SliceOp(InferredResults):
-    """Every stride-th element from start (included) to limit (excluded), in each dimension."""
+    """Slice with strides from start (inclusive) to limit (exclusive), in each dimension."""
 
     name = "stablehlo.slice"
     operand = operand_def(TENSOR)
@@ -84,21 +84,21 @@ class SliceOp(InferredResults):
     custom_directives = (SliceRanges,)
 
     def ranges(self) -> list[tuple[int, int, int]]:
-        """Start, limit and stride of each dimension."""
+        """Return start, limit and stride of each dimension."""
         return list(zip(*(column.get_values() for column in self._columns()), strict=True))
 
     def _columns(self) -> tuple[I64Array, I64Array, I64Array]:
         return self.start_indices, self.limit_indices, self.strides
 
     def verify_(self) -> None:
-        """Refuse ranges that leave the operand, and a result of other sizes."""
+        """Verify that the ranges are within the operand, and the result type."""
         if len(set(map(len, self._columns()))) > 1:
             raise VerifyException("failed to verify that all of {start_indices, limit_indices, strides} have same size")
         verify_same_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The sizes of the ranges; none of them is dynamic."""
+        """Return the type of the slice, which is static."""
         type_, ranges = tensor_type(self.operand), self.ranges()
         if len(ranges) != type_.get_num_dims():
             raise VerifyException(
@@ -110,23 +110,23 @@ class SliceOp(InferredResults):
         return [tensor_like(type_, [Dim(-((start - limit) // stride)) for start, limit, stride in ranges])]
 
 
-def _verify_range(range_: tuple[int, int, int], dim: Dim, place: str) -> None:
+def _verify_range(range_: tuple[int, int, int], dim: Dim, location: str) -> None:
     start, limit, stride = range_
     most = dim.size if dim.is_static else dim.bound
     if start < 0:
-        raise VerifyException(f"negative start index {start} {place}")
+        raise VerifyException(f"negative start index {start} {location}")
     if most is not None and limit > most:
         what = "size" if dim.is_static else "bound"
-        raise VerifyException(f"limit index {limit} is larger than dimension {what} {most} {place}")
+        raise VerifyException(f"limit index {limit} is larger than dimension {what} {most} {location}")
     if start > limit:
-        raise VerifyException(f"start index {start} is larger than limit index {limit} {place}")
+        raise VerifyException(f"start index {start} is larger than limit index {limit} {location}")
     if stride <= 0:
-        raise VerifyException(f"stride must be positive but got {stride} {place}")
+        raise VerifyException(f"stride must be positive but got {stride} {location}")
 
 
 @define
 class DynamicSliceOp(InferredResults):
-    """A slice of fixed sizes that starts at indices known only at run time, moved inside where it would leave."""
+    """Slice of static sizes from dynamic start indices, which are clamped to stay in bounds."""
 
     name = "stablehlo.dynamic_slice"
     operand = operand_def(TENSOR)
@@ -148,12 +148,12 @@ class DynamicSliceOp(InferredResults):
         )
 
     def verify_(self) -> None:
-        """Refuse sizes beyond the operand's, and a result of other sizes."""
+        """Verify that the sizes are within the operand, and the result type."""
         verify_matching_elements(self, "operand", "result")
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The sizes of the slice."""
+        """Return the type of the slice."""
         type_, sizes = tensor_type(self.operand), self.slice_sizes.get_values()
         starts, rank = len(self.start_indices), type_.get_num_dims()
         if starts != len(sizes):
@@ -175,7 +175,7 @@ class DynamicSliceOp(InferredResults):
 
 @define
 class DynamicUpdateSliceOp(InferredResults):
-    """The operand with a slice, which starts at indices known only at run time, overwritten by the update."""
+    """Overwrite a slice of the operand, from dynamic start indices, with the update."""
 
     name = "stablehlo.dynamic_update_slice"
     operand = operand_def(TENSOR)
@@ -186,12 +186,12 @@ class DynamicUpdateSliceOp(InferredResults):
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
-        """Refuse an update that is larger than the operand, and a result of other sizes."""
+        """Verify that the update is within the operand, and the result type."""
         verify_matching_elements(self, "operand", "update", "result")
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operand's type."""
+        """Return the operand's type."""
         shape, update = tensor_type(self.operand).get_shape(), tensor_type(self.update).get_shape()
         if len(update) != len(shape):
             raise VerifyException(f"update rank does not match operand rank: {len(update)} vs {len(shape)}.")
@@ -215,7 +215,7 @@ def _verify_start_indices(indices: Sequence[SSAValue]) -> None:
 
 @define
 class RealDynamicSliceOp(IRDLOperation):
-    """A slice whose starts, limits and strides are known only at run time."""
+    """Slice with dynamic starts, limits and strides."""
 
     name = "stablehlo.real_dynamic_slice"
     operand = operand_def(TENSOR)
@@ -227,7 +227,7 @@ class RealDynamicSliceOp(IRDLOperation):
     assembly_format = "operands attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
-        """Refuse starts, limits and strides that are not as many as the operand has dimensions."""
+        """Verify that there is one start, limit and stride per dimension."""
         verify_matching_elements(self, "operand", "result")
         verify_all_match(self, "type", lambda value: value.type, "start_indices", "limit_indices", "strides")
         rank = tensor_type(self.operand).get_num_dims()

@@ -1,4 +1,4 @@
-"""Sorting tensors together, in an order given as a region."""
+"""Sort, by a comparator region."""
 
 from xdsl.dialects.builtin import I64, BoolAttr, IntegerAttr, i1, i64
 from xdsl.ir import Attribute
@@ -16,7 +16,7 @@ from sdy.stablehlo.types.tensor_types import TENSOR
 
 @define
 class SortOp(InferredResults):
-    """The inputs sorted together along a dimension, in the order that the comparator says."""
+    """Sort the inputs together along a dimension by the comparator."""
 
     name = "stablehlo.sort"
     inputs = var_operand_def(TENSOR)
@@ -27,11 +27,11 @@ class SortOp(InferredResults):
     traits = traits_def(RecursiveMemoryEffect())
 
     def infer_types(self) -> list[Attribute]:
-        """The types of the inputs."""
+        """Return the types of the inputs."""
         return list(self.inputs.types)
 
     def verify_(self) -> None:
-        """Refuse inputs and results of several shapes, a dimension they do not have, and a comparator of others."""
+        """Verify the shapes, the dimension and the comparator."""
         verify_same_shape(self)
         with unnamed(self):
             rank = tensor_type(self.inputs[0]).get_num_dims()
@@ -48,10 +48,10 @@ class SortOp(InferredResults):
         expected = [scalar(tensor_type(input_).element_type) for input_ in self.inputs for _ in range(2)]
         if len(block.args) != len(expected):
             raise VerifyException(f"comparator block should have {len(expected)} arguments")
-        for number, (type_, found) in enumerate(zip(expected, block.arg_types, strict=True)):
-            if found != type_:
+        for number, (type_, actual) in enumerate(zip(expected, block.arg_types, strict=True)):
+            if actual != type_:
                 raise VerifyException(
-                    f"comparator block argument #{number} should be of type '{type_}' but got '{found}'"
+                    f"comparator block argument #{number} should be of type '{type_}' but got '{actual}'"
                 )
         returned = () if block.last_op is None else block.last_op.operand_types
         if len(returned) != 1:

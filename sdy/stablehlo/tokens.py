@@ -1,4 +1,4 @@
-"""Operations that talk to the host or other programs, in the order that tokens give them."""
+"""Infeed, outfeed, send and recv, and the tokens that order them."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -36,11 +36,11 @@ from sdy.stablehlo.types.tensor_types import STATIC_TENSOR_OR_TOKEN, TENSOR_BY_A
 EMPTY = StringAttr("")
 
 DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE = 1, 2, 3
-"""What a channel may connect, as its handle's type says."""
+"""Types of channels."""
 
 
 def verify_channel_type(channel: ChannelHandleAttr, is_host_transfer: BoolAttr, host: int, host_name: str) -> None:
-    """Refuse a channel that does not connect devices, or for transfers with the host is not of the type `host`."""
+    """Raise VerifyException unless the channel's type is device to device, or `host` for a host transfer."""
     if is_host_transfer.value.data:
         if channel.data.type != host:
             raise VerifyException(f"channel_type should be {host_name} when is_host_transfer is true")
@@ -49,7 +49,7 @@ def verify_channel_type(channel: ChannelHandleAttr, is_host_transfer: BoolAttr, 
 
 
 def verify_tensors_and_token(types: Sequence[Attribute], tensors: str) -> None:
-    """Refuse results that are not tensors, called `tensors`, and then a token."""
+    """Raise VerifyException unless the types are tensors followed by a token; `tensors` names them in the message."""
     if not types:
         raise VerifyException("result is expected to be at least of size 1, but got 0")
     *values, last = types
@@ -61,16 +61,16 @@ def verify_tensors_and_token(types: Sequence[Attribute], tensors: str) -> None:
 
 
 class TokenOp(InferredResults):
-    """An operation that gives a token."""
+    """Base of operations that return a token."""
 
     def infer_types(self) -> Sequence[Attribute]:
-        """A token."""
+        """Return the token type."""
         return [TOKEN]
 
 
 @define
 class CreateTokenOp(TokenOp):
-    """A token that waits for nothing."""
+    """A new token without dependencies."""
 
     name = "stablehlo.create_token"
     output = result_def(TOKEN_TYPE)
@@ -80,7 +80,7 @@ class CreateTokenOp(TokenOp):
 
 @define
 class AfterAllOp(TokenOp):
-    """A token that waits for all the given ones."""
+    """A token that depends on all its inputs."""
 
     name = "stablehlo.after_all"
     inputs = var_operand_def(TOKEN_TYPE)
@@ -92,7 +92,7 @@ class AfterAllOp(TokenOp):
 
 @define
 class InfeedOp(IRDLOperation):
-    """Values from the host's queue, and a token."""
+    """Read values from the infeed."""
 
     name = "stablehlo.infeed"
     token = operand_def(TOKEN_TYPE)
@@ -102,7 +102,7 @@ class InfeedOp(IRDLOperation):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
-        """Refuse results that are not tensors and a token, and layouts that are not lists of numbers, one a tensor."""
+        """Verify that the results are tensors and a token, and that there is one layout of integers per tensor."""
         with unnamed(self):
             verify_tensors_and_token(
                 self.result_types,
@@ -130,7 +130,7 @@ def _verify_layouts(layouts: ArrayAttr[Attribute], count: int) -> None:
 
 @define
 class OutfeedOp(TokenOp):
-    """Puts values into the host's queue."""
+    """Write values to the outfeed."""
 
     name = "stablehlo.outfeed"
     inputs = var_operand_def(TENSOR_BY_AXIS)
@@ -142,7 +142,7 @@ class OutfeedOp(TokenOp):
 
 @define
 class SendOp(TokenOp):
-    """Sends values through a channel."""
+    """Send values through a channel."""
 
     name = "stablehlo.send"
     inputs = var_operand_def(TENSOR_BY_AXIS)
@@ -154,14 +154,14 @@ class SendOp(TokenOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def infer_types(self) -> Sequence[Attribute]:
-        """A token, if the channel leads from a device to where the values are sent."""
+        """Return a token. Raises VerifyException if the channel has the wrong type."""
         verify_channel_type(self.channel_handle, self.is_host_transfer, DEVICE_TO_HOST, "DEVICE_TO_HOST")
         return super().infer_types()
 
 
 @define
 class RecvOp(IRDLOperation):
-    """Values received through a channel, and a token."""
+    """Receive values through a channel."""
 
     name = "stablehlo.recv"
     token = operand_def(TOKEN_TYPE)
@@ -172,7 +172,7 @@ class RecvOp(IRDLOperation):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
-        """Refuse a channel that does not lead to a device, and results that are not tensors and a token."""
+        """Verify the channel's type, and that the results are tensors and a token."""
         with unnamed(self):
             verify_channel_type(self.channel_handle, self.is_host_transfer, HOST_TO_DEVICE, "HOST_TO_DEVICE")
             verify_tensors_and_token(

@@ -1,4 +1,4 @@
-"""Several values as one, as old custom calls and loops have them."""
+"""Tuples, used by older custom calls and loops."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -28,13 +28,13 @@ from sdy.stablehlo.types.tensor_types import TENSOR_TOKEN_TUPLE_OR_BUFFER, TUPLE
 
 @irdl_custom_directive
 class TupleTypes(CustomDirective):
-    """`tuple<tensor<4xf32>, tensor<i32>>`, the result's type, which says the operands' as well."""
+    """`tuple<tensor<4xf32>, tensor<i32>>`, the result type, which implies the operand types."""
 
     operands: TypeDirective
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Set the types of the operands and of the result."""
+        """Parse the result type, and set the types of operands and result."""
         start = parser.pos
         result = parser.parse_type()
         if not isinstance(result, TupleType):
@@ -43,14 +43,14 @@ class TupleTypes(CustomDirective):
         self.result.set(state, (result,))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the result's type."""
+        """Print the result type."""
         state.print_whitespace(printer)
         printer.print_attribute(op.results[0].type)
 
 
 @define
 class TupleOp(InferredResults):
-    """The operands as one value."""
+    """Build a tuple of the operands."""
 
     name = "stablehlo.tuple"
     val = var_operand_def(TENSOR_TOKEN_TUPLE_OR_BUFFER)
@@ -60,13 +60,13 @@ class TupleOp(InferredResults):
     custom_directives = (SpacedOperands, TupleTypes)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """A tuple of the operands' types."""
+        """Return a tuple of the operands' types."""
         return [TupleType(ArrayAttr(cast(Sequence[TypeAttribute], self.operand_types)))]
 
 
 @define
 class GetTupleElementOp(InferredResults):
-    """One value of a tuple."""
+    """Extract an element of a tuple."""
 
     name = "stablehlo.get_tuple_element"
     operand = operand_def(TUPLE)
@@ -76,7 +76,7 @@ class GetTupleElementOp(InferredResults):
     assembly_format = "$operand `[` $index `]` attr-dict `:` functional-type(operands, results)"
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The type of the value of that index."""
+        """Return the type of the element."""
         assert isinstance(self.operand.type, TupleType)
         types: Sequence[Attribute] = self.operand.type.types.data
         index = self.index.value.data
@@ -85,5 +85,5 @@ class GetTupleElementOp(InferredResults):
         return [types[index]]
 
     def verify_(self) -> None:
-        """Refuse an index that is out of range, and a result of another type."""
+        """Verify the index and the result type."""
         super().verify_()

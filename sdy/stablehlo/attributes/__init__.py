@@ -1,1 +1,1 @@
-"""What operations say besides their operands: enumerations, dimension numbers, windows, groups."""
+"""The attributes of StableHLO: enumerations, dimension numbers, windows, replica groups."""

@@ -1,7 +1,7 @@
 """The dimension numbers of a convolution, `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
 
-Each list is a tensor's dimensions in order: `b` the batch, `f` the features, `i` and `o` the kernel's input and output
-features, and a number that spatial dimension.
+Each list names a tensor's dimensions in order: `b` is the batch, `f` the features, `i` and `o` the kernel's input and
+output features, and a number a spatial dimension.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ from sdy.parse_errors import parse_error
 from sdy.stablehlo.attributes.dimension_numbers import parse_dimension_numbers
 
 _LISTED_MISSING = 10
-"""How many missing dimensions an error names."""
+"""The most missing dimensions listed in an error."""
 
 
 @dataclass(frozen=True)
 class ConvDimensionNumbers:
-    """Which dimension of input, kernel and output is what; `spatial` ones are listed in order."""
+    """The roles of the dimensions of input, kernel and output."""
 
     input_batch_dimension: int = 0
     input_feature_dimension: int = 0
@@ -70,29 +70,29 @@ def _list_text(letters: str, dims: Sequence[int]) -> str:
 
 
 def _parse_list(parser: AttrParser, letters: str) -> tuple[int, int, tuple[int, ...]]:
-    """The places of both letters and of the numbers from 0 on, which stand in any order."""
-    places: dict[str, int] = {}
+    """Parse a list in any order; return the positions of both letters and of the spatial dimensions."""
+    positions: dict[str, int] = {}
     spatial: dict[int, int] = {}
     parser.parse_punctuation("[")
     while True:
-        start, place = parser.pos, len(places) + len(spatial)
+        start, position = parser.pos, len(positions) + len(spatial)
         number = parser.parse_optional_integer()
         if number is None:
-            places[_parse_letter(parser, [letter for letter in letters if letter not in places])] = place
+            positions[_parse_letter(parser, [letter for letter in letters if letter not in positions])] = position
         elif number < 0:
             raise parse_error(parser, f"Unexpected dimension {number}", start)
-        elif spatial.setdefault(number, place) != place:
+        elif spatial.setdefault(number, position) != position:
             raise parse_error(parser, f"Duplicate entries for spatial dimension {number}", start)
         if parser.parse_optional_punctuation(",") is None:
             break
-    missing_letters = [letter for letter in letters if letter not in places]
+    missing_letters = [letter for letter in letters if letter not in positions]
     if missing_letters:
         raise parse_error(parser, f"Expected dimensions {', '.join(missing_letters)} not specified")
     parser.parse_punctuation("]")
     missing = (str(number) for number in range(max(spatial, default=-1)) if number not in spatial)
     if listed := ", ".join(islice(missing, _LISTED_MISSING)):
         raise parse_error(parser, f"Expected spatial dimensions {listed} not specified")
-    first, second = (places[letter] for letter in letters)
+    first, second = (positions[letter] for letter in letters)
     return first, second, tuple(spatial[number] for number in range(len(spatial)))
 
 
@@ -107,7 +107,7 @@ def _parse_letter(parser: AttrParser, allowed: Sequence[str]) -> str:
 
 
 def parse_conv_dimensions(parser: AttrParser) -> ConvDimensionNumbers:
-    """Read `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
+    """Parse `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
     input_ = _parse_list(parser, "bf")
     parser.parse_keyword("x")
     kernel = _parse_list(parser, "io")
@@ -123,7 +123,7 @@ class ConvDimensionNumbersAttr(Data[ConvDimensionNumbers]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ConvDimensionNumbers:
-        """Read `<...>`, or `<raw ...>` with each number by its name."""
+        """Parse `<...>`, or `<raw ...>` with named fields."""
         parser.parse_punctuation("<")
         if parser.parse_optional_keyword("raw") is not None:
             return parse_dimension_numbers(parser, ConvDimensionNumbers, "dot dimension numbers")
@@ -132,7 +132,7 @@ class ConvDimensionNumbersAttr(Data[ConvDimensionNumbers]):
         return numbers
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write `<...>`."""
+        """Print `<...>`."""
         printer.print_string(f"<{self.data}>")
 
 
@@ -143,11 +143,11 @@ class ConvolutionDimensions(CustomDirective):
     dimension_numbers: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the three lists."""
+        """Parse the three lists."""
         self.dimension_numbers.set(state, ConvDimensionNumbersAttr(parse_conv_dimensions(parser)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the three lists."""
+        """Print the three lists."""
         attribute = self.dimension_numbers.get(op)
         assert isinstance(attribute, ConvDimensionNumbersAttr)
         state.print_whitespace(printer)

@@ -22,7 +22,7 @@ from sdy.stablehlo.attributes.struct_attribute import dims_text, parse_dims
 
 
 class WindowKey(NamedTuple):
-    """A key of the window: the property it is for, and how its value is read and written."""
+    """A key of the window: its property, parser and printer."""
 
     name: str
     parse: Callable[[Parser], Attribute]
@@ -85,7 +85,7 @@ class WindowAttributes(CustomDirective):
     window_reversal: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the keys there are, in any order."""
+        """Parse keys in any order."""
         while (word := parser.parse_optional_identifier()) is not None:
             key = WINDOW_KEYS.get(word)
             if key is None or key.name in state.properties:
@@ -96,7 +96,7 @@ class WindowAttributes(CustomDirective):
                 break
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the keys of the properties that the operation has."""
+        """Print the keys of the operation's properties."""
         present = ((word, key, op.properties.get(key.name)) for word, key in WINDOW_KEYS.items())
         texts = (f"{word} = {key.text(value)}" for word, key, value in present if value is not None)
         printer.print_string(", ".join(texts))

@@ -1,7 +1,7 @@
-"""Attributes that say what the dimensions of an operation's tensors are, `<offset_dims = [1], index_vector_dim = 2>`.
+"""Dimension numbers of dot products, gathers and scatters: `<offset_dims = [1], index_vector_dim = 2>`.
 
-Each key may be left out and they stand in any order, as in any `StructAttr`; here a comma may follow the last one, `?`
-stands for a dynamic size, and what cannot be read is named after the mistake in it.
+As in any `StructAttr`, keys are optional and in any order. In addition a trailing comma is allowed, `?` stands for a
+dynamic size, and a parse error is followed by a second one that names the attribute.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _PARSE: dict[Any, Callable[[AttrParser], Any]] = {
 
 
 def parse_dimension_numbers(parser: AttrParser, struct: type[T], what: str) -> T:
-    """Read `key = value, ... >`, what follows `<`; `what` names it where it cannot be read."""
+    """Parse `key = value, ... >`, after the `<`; `what` names the attribute in errors."""
 
     def parse(parser: AttrParser) -> T:
         keys = get_type_hints(struct)
@@ -53,13 +53,13 @@ def parse_dimension_numbers(parser: AttrParser, struct: type[T], what: str) -> T
 
 
 class DimensionNumbersAttr(StructAttr[Struct], Generic[Struct]):
-    """Dimension numbers as an attribute."""
+    """Base class of attributes of dimension numbers."""
 
     WHAT: ClassVar[str]
-    """What messages call them."""
+    """The name of the dimension numbers in error messages."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Struct:
-        """Read `<key = value, ...>`."""
+        """Parse `<key = value, ...>`."""
         parser.parse_punctuation("<")
         return parse_dimension_numbers(parser, cls.STRUCT, cls.WHAT)

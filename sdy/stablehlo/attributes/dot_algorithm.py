@@ -1,4 +1,4 @@
-"""Which algorithm a dot product must be computed by: the types that operands are rounded to and sums are kept in.
+"""The algorithm of a dot product: operand precisions, accumulation type and number of primitive operations.
 
 #stablehlo.dot_algorithm<lhs_precision_type = bf16, rhs_precision_type = bf16, accumulation_type = f32,
                          lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 3,
@@ -39,7 +39,7 @@ _F8 = (
 )
 _TF32 = FloatTF32Type()
 
-_KNOWN: dict[tuple[TypeAttribute, TypeAttribute], set[int]] = {
+_SUPPORTED: dict[tuple[TypeAttribute, TypeAttribute], set[int]] = {
     (f16, f16): {1},
     (f16, f32): {1},
     (bf16, bf16): {1},
@@ -48,12 +48,12 @@ _KNOWN: dict[tuple[TypeAttribute, TypeAttribute], set[int]] = {
     (f32, f32): {1},
     (f64, f64): {1},
 }
-"""For the type of both operands and that of the sums: in how many primitive operations some hardware computes it."""
+"""The numbers of primitive operations that some hardware supports, by the types of operands and accumulation."""
 
 
 @dataclass(frozen=True)
 class DotAlgorithm:
-    """The precisions and steps a backend must use for a dot product."""
+    """The precisions and the number of primitive operations that a backend must use for a dot product."""
 
     lhs_precision_type: TypeAttribute
     rhs_precision_type: TypeAttribute
@@ -65,7 +65,7 @@ class DotAlgorithm:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with it, None where nothing is."""
+        """The error message of an invalid algorithm, None if it is valid."""
         for name, count in (
             ("lhs component count", self.lhs_component_count),
             ("rhs component count", self.rhs_component_count),
@@ -73,18 +73,22 @@ class DotAlgorithm:
         ):
             if count < 1:
                 return f"{name} must be positive"
-        return None if self.is_known else f"dot algorithm not known to be supported on any hardware: {self._summary}"
+        return (
+            None if self.is_supported else f"dot algorithm not known to be supported on any hardware: {self._summary}"
+        )
 
     @property
-    def is_known(self) -> bool:
-        """Whether some hardware is known to compute it."""
-        lhs, rhs, sums = self.lhs_precision_type, self.rhs_precision_type, self.accumulation_type
+    def is_supported(self) -> bool:
+        """True if some hardware is known to support the algorithm."""
+        lhs, rhs, accumulation = self.lhs_precision_type, self.rhs_precision_type, self.accumulation_type
         if self.lhs_component_count != 1 or self.rhs_component_count != 1:
             return False
-        if isinstance(lhs, _F8) and isinstance(rhs, _F8) and sums == f32:
+        if isinstance(lhs, _F8) and isinstance(rhs, _F8) and accumulation == f32:
             return self.num_primitive_operations == 1
-        steps = _KNOWN.get((lhs, sums), ())
-        return lhs == rhs and self.num_primitive_operations in steps and not self.allow_imprecise_accumulation
+        operation_counts = _SUPPORTED.get((lhs, accumulation), ())
+        return (
+            lhs == rhs and self.num_primitive_operations in operation_counts and not self.allow_imprecise_accumulation
+        )
 
     @property
     def _summary(self) -> str:
@@ -104,7 +108,7 @@ class DotAlgorithmAttr(SequenceAttr[DotAlgorithm]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> DotAlgorithm:
-        """Read `<lhs_precision_type = tf32, ...>`, an algorithm that some hardware knows."""
+        """Parse `<lhs_precision_type = tf32, ...>`. Raises ParseError if no known hardware supports the algorithm."""
         start = parser.pos
         algorithm = super().parse_parameter(parser)
         if algorithm.problem is not None:

@@ -1,6 +1,6 @@
 """The enumerations of StableHLO: precisions, comparisons, transforms, random number generation.
 
-Each is written `#stablehlo<mnemonic CASE>` as an attribute and plain `CASE` inside an operation's own syntax.
+Each is printed `#stablehlo<mnemonic CASE>` as an attribute, and `CASE` in an operation's assembly format.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from sdy.parse_errors import explained, parse_error
 
 
 class Precision(StrEnum):
-    """How exactly a backend multiplies the elements of an operand."""
+    """The precision of an operand's elements in a product."""
 
     DEFAULT = "DEFAULT"
     HIGH = "HIGH"
@@ -24,7 +24,7 @@ class Precision(StrEnum):
 
 
 class ResultAccuracyMode(StrEnum):
-    """How exact a transcendental function must be: the backend's choice, its best, or a stated tolerance."""
+    """The accuracy mode of a transcendental function: the backend's default, its highest, or within a tolerance."""
 
     DEFAULT = "DEFAULT"
     HIGHEST = "HIGHEST"
@@ -41,7 +41,7 @@ class FftType(StrEnum):
 
 
 class ComparisonDirection(StrEnum):
-    """Which relation `compare` tests."""
+    """The relation that `compare` tests."""
 
     EQ = "EQ"
     NE = "NE"
@@ -52,7 +52,7 @@ class ComparisonDirection(StrEnum):
 
 
 class ComparisonType(StrEnum):
-    """How `compare` reads the elements; TOTALORDER tells -0 from +0 and orders NaNs."""
+    """The interpretation of elements by `compare`; TOTALORDER orders -0 before +0 and includes NaNs."""
 
     NOTYPE = "NOTYPE"
     FLOAT = "FLOAT"
@@ -62,7 +62,7 @@ class ComparisonType(StrEnum):
 
 
 class Transpose(StrEnum):
-    """What `triangular_solve` does to its matrix first."""
+    """The transformation that `triangular_solve` applies to its matrix."""
 
     TRANSPOSE_INVALID = "TRANSPOSE_INVALID"
     NO_TRANSPOSE = "NO_TRANSPOSE"
@@ -86,11 +86,11 @@ class RngAlgorithm(StrEnum):
 
 
 class NamedCase:
-    """The syntax of an enumeration's case: its name, or what MLIR says where none of the names stands."""
+    """Mixin of enumeration attributes that reports unknown cases as MLIR does."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Any:
-        """Read `DEFAULT`."""
+        """Parse a case, such as `DEFAULT`."""
         assert issubclass(cls, EnumAttribute)
         enum = cls.enum_type
         names = [case.value for case in enum]
@@ -124,12 +124,12 @@ class ResultAccuracyModeAttr(EnumAttribute[ResultAccuracyMode]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ResultAccuracyMode:
-        """Read `<DEFAULT>`."""
+        """Parse `<DEFAULT>`."""
         with parser.in_angle_brackets():
             return super().parse_parameter(parser)
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write `<DEFAULT>`."""
+        """Print `<DEFAULT>`."""
         with printer.in_angle_brackets():
             super().print_parameter(printer)
 

@@ -1,4 +1,4 @@
-"""The attributes of StableHLO operations that hold more than a number or an enumeration case."""
+"""Structured attributes of StableHLO operations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from sdy.stablehlo.attributes.struct_attribute import StructAttr
 from sdy.text.encoding import TensorEncoding
 
 I64Array = DenseArrayBase[I64]
-"""The type of `array<i64: ...>`, in which StableHLO keeps dimensions, sizes and strides."""
+"""The type of `array<i64: ...>`, which StableHLO uses for dimensions, sizes and strides."""
 
 I64_ARRAY = DenseArrayBase.constr(i64)
 BOOL_ARRAY = DenseArrayBase.constr(i1)
@@ -27,13 +27,13 @@ FALSE = BoolAttr.from_bool(False)
 
 @lru_cache(maxsize=2**12)
 def i64_array(*values: int) -> I64Array:
-    """`array<i64: ...>` of these values; operations share those that they repeat."""
+    """Return the interned attribute `array<i64: ...>` of these values."""
     return DenseArrayBase.from_list(i64, values)
 
 
 @dataclass(frozen=True)
 class DotDimensionNumbers:
-    """Which dimensions of a dot product's two operands are batched and which are contracted, in pairs."""
+    """The batching and the contracting dimensions of a dot product's operands, in pairs."""
 
     lhs_batching_dimensions: tuple[int, ...] = ()
     rhs_batching_dimensions: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ class DotDimensionNumbersAttr(DimensionNumbersAttr[DotDimensionNumbers]):
 
 @dataclass(frozen=True)
 class GatherDimensionNumbers:
-    """How the dimensions of operand, start indices and result of a gather belong together."""
+    """The dimension numbers of a gather; see `sdy.stablehlo.checks.slice_dimensions`."""
 
     offset_dims: tuple[int, ...] = ()
     collapsed_slice_dims: tuple[int, ...] = ()
@@ -73,7 +73,7 @@ class GatherDimensionNumbersAttr(DimensionNumbersAttr[GatherDimensionNumbers]):
 
 @dataclass(frozen=True)
 class ScatterDimensionNumbers:
-    """How the dimensions of inputs, scatter indices and updates of a scatter belong together."""
+    """The dimension numbers of a scatter; see `sdy.stablehlo.checks.slice_dimensions`."""
 
     update_window_dims: tuple[int, ...] = ()
     inserted_window_dims: tuple[int, ...] = ()
@@ -94,7 +94,7 @@ class ScatterDimensionNumbersAttr(DimensionNumbersAttr[ScatterDimensionNumbers])
 
 @dataclass(frozen=True)
 class ChannelHandle:
-    """The number that tells concurrent collectives or transfers apart, and what it connects (1: devices)."""
+    """The id of a communication channel, and its type: 1 connects devices, 2 and 3 a device and the host."""
 
     handle: int
     type: int
@@ -110,7 +110,7 @@ class ChannelHandleAttr(StructAttr[ChannelHandle]):
 
 @dataclass(frozen=True)
 class OutputOperandAlias:
-    """A custom call's output, or an element of a tuple in it, that shares its buffer with an operand."""
+    """An alias of a custom call: an output, or an element of a tuple in it, shares its buffer with an operand."""
 
     output_tuple_indices: tuple[int, ...]
     operand_index: int
@@ -127,7 +127,7 @@ class OutputOperandAliasAttr(SequenceAttr[OutputOperandAlias]):
 
 @dataclass(frozen=True, kw_only=True)
 class ResultAccuracy:
-    """The error that a transcendental function may have: absolute, relative, in units in the last place."""
+    """The tolerated error of a transcendental function: absolute, relative, in units in the last place."""
 
     atol: float = 0.0
     rtol: float = 0.0
@@ -144,7 +144,7 @@ class ResultAccuracyAttr(StructAttr[ResultAccuracy]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ResultAccuracy:
-        """Read `<atol = 1.0, ...>`; tolerances are not negative, and zero in the modes that give none."""
+        """Parse `<atol = 1.0, ...>`. Raises ParseError for negative tolerances, or tolerances in another mode."""
         accuracy = super().parse_parameter(parser)
         tolerances, mode = (accuracy.atol, accuracy.rtol, accuracy.ulps), accuracy.mode.data
         if min(tolerances) < 0:
@@ -158,7 +158,7 @@ DEFAULT_ACCURACY = ResultAccuracyAttr(ResultAccuracy(mode=ResultAccuracyModeAttr
 
 
 Bounds = tuple[int | None, ...]
-"""An upper bound for each dimension, None where it has none."""
+"""The upper bound of each dimension, None without a bound."""
 
 
 def _bound(parser: AttrParser) -> int | None:
@@ -173,15 +173,15 @@ class BoundsAttr(Data[Bounds], TensorEncoding):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Bounds:
-        """Read `<?, 16>`; `?` is a dimension without a bound."""
+        """Parse `<?, 16>`; `?` is a dimension without a bound."""
         return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, lambda: _bound(parser)))
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write `<?, 16>`."""
+        """Print `<?, 16>`."""
         printer.print_string(f"<{', '.join('?' if bound is None else str(bound) for bound in self.data)}>")
 
     def verify_encoding(self, tensor: TensorType[Attribute]) -> None:
-        """Refuse tensors with another number of dimensions, or with a static one that has a bound."""
+        """Raise VerifyException if the tensor has another rank, or a bounded dimension is static."""
         rank = tensor.get_num_dims()
         if len(self.data) != rank:
             raise VerifyException(
@@ -197,13 +197,13 @@ class BoundsAttr(Data[Bounds], TensorEncoding):
 
 @irdl_attr_definition
 class TypeExtensionsAttr(ParametrizedAttribute):
-    """`#stablehlo.type_extensions<bounds = [?, 16]>`, how `#stablehlo.bounds<?, 16>` was written once."""
+    """`#stablehlo.type_extensions<bounds = [?, 16]>`, the older syntax of `#stablehlo.bounds<?, 16>`."""
 
     name = "stablehlo.type_extensions"
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Read `<bounds = [?, 16]>` as the bounds."""
+        """Parse `<bounds = [?, 16]>`."""
         with parser.in_angle_brackets():
             parser.parse_keyword("bounds")
             parser.parse_punctuation("=")
@@ -213,5 +213,5 @@ class TypeExtensionsAttr(ParametrizedAttribute):
 
     @classmethod
     def new(cls, params: Sequence[Attribute]) -> Attribute:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The bounds that have been read, by their name of today."""
+        """Return the parsed `BoundsAttr`."""
         return params[0]

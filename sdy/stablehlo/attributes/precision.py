@@ -1,4 +1,4 @@
-"""How exactly products are computed, an entry for each operand: `precision = [DEFAULT, HIGH]`."""
+"""The precision configuration of products, one entry per operand: `precision = [DEFAULT, HIGH]`."""
 
 from functools import lru_cache
 from typing import TypeAlias, cast
@@ -16,12 +16,12 @@ MAX_ENTRIES = 2
 
 
 def precision_text(config: Attribute) -> str:
-    """`precision = [DEFAULT, HIGH]`."""
+    """Return the text `precision = [DEFAULT, HIGH]`."""
     return f"precision = [{', '.join(precision.data.value for precision in cast(PrecisionConfig, config))}]"
 
 
 def parse_precision(parser: Parser) -> PrecisionConfig:
-    """Read `precision = [DEFAULT, HIGH]`."""
+    """Parse `precision = [DEFAULT, HIGH]`."""
     parser.parse_keyword("precision")
     parser.parse_punctuation("=")
     return _config(
@@ -35,7 +35,7 @@ def _config(*precisions: Precision) -> PrecisionConfig:
 
 
 def verify_precision(config: ArrayAttr[Attribute] | None) -> None:
-    """Refuse more entries than there are operands."""
+    """Raise VerifyException if there are more than two entries."""
     if config is not None and len(config) > MAX_ENTRIES:
         raise VerifyException(
             f"expects precision config to be empty or have <= {MAX_ENTRIES} elements, got {len(config)}"
@@ -43,5 +43,5 @@ def verify_precision(config: ArrayAttr[Attribute] | None) -> None:
 
 
 def is_default(config: PrecisionConfig | None) -> bool:
-    """Whether the backend may choose how exactly to compute."""
+    """Return whether all operands have the default precision."""
     return config is None or all(precision.data is Precision.DEFAULT for precision in config)

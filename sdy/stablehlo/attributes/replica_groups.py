@@ -1,7 +1,7 @@
-"""Replica groups said by the axes of a mesh, `#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [...]>`.
+"""Replica groups along mesh axes, `#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [...]>`.
 
-Two devices are in one group if their places in the mesh differ in the given axes only. The mesh is a symbol, or
-written out as `#stablehlo.mesh<axes=[<name = "x", size = 4>]>`.
+Two devices are in one group if their mesh coordinates differ only in the given axes. The mesh is a symbol, or inline
+as `#stablehlo.mesh<axes=[<name = "x", size = 4>]>`.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from sdy.stablehlo.attributes.struct_attribute import StructAttr, parse_attribut
 
 @irdl_attr_definition
 class AxisRefAttr(Data[AxisRef]):
-    """`#stablehlo.axis_ref<name = "x">`, or a part of the axis, `<name = "x", sub_axis_info = (2)4>`."""
+    """`#stablehlo.axis_ref<name = "x">`, or a sub-axis, `<name = "x", sub_axis_info = (2)4>`."""
 
     name = "stablehlo.axis_ref"
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> AxisRef:
-        """Read the name and, if there is one, the part."""
+        """Parse the axis name and the optional sub-axis."""
         with parser.in_angle_brackets():
             parser.parse_keyword("name")
             parser.parse_punctuation("=")
@@ -40,7 +40,7 @@ class AxisRefAttr(Data[AxisRef]):
             return AxisRef(name, pre_size, parser.parse_integer())
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write them."""
+        """Print the parameters in angle brackets."""
         with printer.in_angle_brackets():
             printer.print_string("name = ")
             printer.print_string_literal(self.data.name)
@@ -66,7 +66,7 @@ class MeshAxisAttr(StructAttr[MeshAxis]):
 
 @dataclass(frozen=True)
 class ReplicaGroupMesh:
-    """Named axes with their sizes, and the ids of the devices if they are not in order."""
+    """Named axes with their sizes, and the device ids if not in order."""
 
     axes: tuple[MeshAxis, ...]
     device_ids: Attribute | None = None
@@ -80,7 +80,7 @@ class MeshAttr(Data[ReplicaGroupMesh]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ReplicaGroupMesh:
-        """Read the axes and, if there are any, the devices."""
+        """Parse the axes and the optional device ids."""
         with parser.in_angle_brackets():
             parser.parse_keyword("axes")
             parser.parse_punctuation("=")
@@ -96,11 +96,11 @@ class MeshAttr(Data[ReplicaGroupMesh]):
 
     @staticmethod
     def _parse_axis(parser: AttrParser) -> MeshAxis:
-        written = parser.parse_optional_attribute()
-        return written.data if isinstance(written, MeshAxisAttr) else MeshAxisAttr.parse_parameter(parser)
+        attribute = parser.parse_optional_attribute()
+        return attribute.data if isinstance(attribute, MeshAxisAttr) else MeshAxisAttr.parse_parameter(parser)
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write them."""
+        """Print the parameters in angle brackets."""
         with printer.in_angle_brackets():
             printer.print_string("axes=[")
             printer.print_list(self.data.axes, lambda axis: MeshAxisAttr(axis).print_parameter(printer))
@@ -112,7 +112,7 @@ class MeshAttr(Data[ReplicaGroupMesh]):
 
 @dataclass(frozen=True)
 class ReplicaGroupMeshAxes:
-    """A mesh, a symbol or `MeshAttr`, and the axes along which the devices of a group lie."""
+    """A mesh, as a symbol or `MeshAttr`, and the axes that the groups span."""
 
     mesh: Attribute
     axes: ArrayAttr[AxisRefAttr]
@@ -127,7 +127,7 @@ class ReplicaGroupMeshAxesAttr(StructAttr[ReplicaGroupMeshAxes]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ReplicaGroupMeshAxes:
-        """Read `<mesh = ..., axes = [...]>`."""
+        """Parse `<mesh = ..., axes = [...]>`."""
         start, groups = parser.pos, super().parse_parameter(parser)
         is_flat = isinstance(groups.mesh, SymbolRefAttr) and not groups.mesh.nested_references.data
         if not is_flat and not isinstance(groups.mesh, MeshAttr):

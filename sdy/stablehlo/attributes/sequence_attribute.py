@@ -1,4 +1,4 @@
-"""Attributes written as `<key = value, ...>` with all their keys in one order."""
+"""Struct attributes `<key = value, ...>` with all keys, in a fixed order."""
 
 from dataclasses import fields
 from typing import Any, Generic, get_type_hints
@@ -15,15 +15,15 @@ _CPP_TYPES: dict[Any, str] = {
     bool: "bool",
     tuple[int, ...]: "::llvm::ArrayRef<int64_t>",
 }
-"""What messages call the type of a field."""
+"""The C++ types of fields, named in error messages."""
 
 
 class SequenceAttr(StructAttr[Struct], Generic[Struct]):
-    """An attribute around a dataclass whose fields are all written, in their order."""
+    """An attribute around a dataclass whose fields are all required, in order."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Struct:
-        """Read `<key = value, ...>`."""
+        """Parse `<key = value, ...>`."""
         types = get_type_hints(cls.STRUCT)
         values: list[Any] = []
         for field in fields(cls.STRUCT):

@@ -1,9 +1,9 @@
-"""Attributes written as `<key = value, ...>`: a plain dataclass whose fields are the keys.
+"""Struct attributes `<key = value, ...>`: dataclasses whose fields are the keys.
 
 @dataclass(frozen=True)                         #stablehlo.gather<offset_dims = [1], index_vector_dim = 2>
 class GatherDimensionNumbers:
-    offset_dims: tuple[int, ...] = ()           the type of a field is its syntax
-    index_vector_dim: int = 0                   its default stands for a key that is not written
+    offset_dims: tuple[int, ...] = ()           the type of a field selects its parser
+    index_vector_dim: int = 0                   the default of an omitted key
 """
 
 from collections.abc import Callable, Iterable
@@ -23,12 +23,12 @@ Struct = TypeVar("Struct")
 
 
 def parse_dims(parser: AttrParser) -> tuple[int, ...]:
-    """Read `[0, 2, 1]`."""
+    """Parse `[0, 2, 1]`."""
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
 
 
 def dims_text(dims: Iterable[int]) -> str:
-    """`[0, 2, 1]`."""
+    """Return the text `[0, 2, 1]`."""
     return f"[{', '.join(map(str, dims))}]"
 
 
@@ -40,11 +40,11 @@ PARSE: dict[Any, Callable[[AttrParser], Any]] = {
     str: lambda parser: parser.parse_str_literal(),
     TypeAttribute: lambda parser: parser.parse_type(),
 }
-"""How a field of each Python type is read; all others are attributes."""
+"""The parsers of fields by Python type; fields of other types are attributes."""
 
 
 def print_field(printer: Printer, value: object) -> None:
-    """Write the value of a field."""
+    """Print the value of a field."""
     match value:
         case tuple():
             printer.print_string(dims_text(cast(tuple[int, ...], value)))
@@ -59,16 +59,16 @@ def print_field(printer: Printer, value: object) -> None:
 
 
 def parse_attribute_of(parser: AttrParser, type_: Any) -> Attribute:
-    """Read an attribute of a field of this type."""
+    """Parse a field that is an attribute of this class."""
     start, kind = parser.pos, get_origin(type_) or type_
-    found = parser.parse_attribute()
-    if isinstance(kind, type) and issubclass(kind, Attribute) and not isinstance(found, kind):
+    attribute = parser.parse_attribute()
+    if isinstance(kind, type) and issubclass(kind, Attribute) and not isinstance(attribute, kind):
         raise parse_error(parser, "invalid kind of attribute specified", start)
-    return found
+    return attribute
 
 
 def parse_struct(parser: AttrParser, struct: type[Struct], delimiter: AttrParser.Delimiter) -> Struct:
-    """Read `key = value, ...`, the keys in any order."""
+    """Parse `key = value, ...`, with keys in any order."""
     types: dict[str, Any] = get_type_hints(struct)
     values: dict[str, Any] = {}
 
@@ -92,19 +92,19 @@ def parse_struct(parser: AttrParser, struct: type[Struct], delimiter: AttrParser
 
 
 class StructAttr(SharedData[Struct], Generic[Struct]):
-    """An attribute around a dataclass; keys whose value is the default are not written."""
+    """An attribute around a dataclass; keys with default values are not printed."""
 
     STRUCT: ClassVar[type[Any]]
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Struct:
-        """Read `<key = value, ...>`."""
+        """Parse `<key = value, ...>`."""
         return parse_struct(parser, cls.STRUCT, parser.Delimiter.ANGLE)
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write `<key = value, ...>`."""
-        written = [field for field in fields(self.STRUCT) if getattr(self.data, field.name) != field.default]
+        """Print `<key = value, ...>`."""
+        printed = [field for field in fields(self.STRUCT) if getattr(self.data, field.name) != field.default]
         with printer.in_angle_brackets():
-            for number, field in enumerate(written):
+            for number, field in enumerate(printed):
                 printer.print_string(f"{', ' if number else ''}{field.name} = ")
                 print_field(printer, getattr(self.data, field.name))

@@ -1,1 +1,1 @@
-"""What verifiers of several families check and infer, with MLIR's messages."""
+"""Checks and type inference shared by several verifiers, with MLIR's messages."""

@@ -1,6 +1,6 @@
-"""What MLIR's traits say about the types of an operation's values: that they agree, exactly or as far as they must.
+"""The checks of MLIR's traits on equal or compatible types of operands and results.
 
-Two quantized element types are compatible where they store and express the same, whatever their scales.
+Two quantized element types are compatible if they have the same storage and expressed types; scales may differ.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ from sdy.stablehlo.types.quantized import UniformQuantizedType
 
 
 def element_type(value: SSAValue) -> Attribute:
-    """The type of a tensor's elements; the type of any other value."""
+    """Return the element type of a tensor, or the type of any other value."""
     return elements_of(value.type)
 
 
 def bit_width(element: Attribute) -> int:
-    """How many bits an element takes."""
+    """Return the width of an element in bits."""
     match element:
         case ComplexType():
             return 2 * bit_width(cast(Attribute, element.element_type))
@@ -32,7 +32,7 @@ def bit_width(element: Attribute) -> int:
 
 
 def verify_same_elements(op: Operation) -> None:
-    """Refuse an operation whose operands and results do not all have one element type."""
+    """Raise VerifyException unless all operands and results have the same element type."""
     if not op.operands:
         raise VerifyException("expected 1 or more operands, but found 0")
     if not _all_elements((*op.operands, *op.results), _equal):
@@ -40,7 +40,7 @@ def verify_same_elements(op: Operation) -> None:
 
 
 def verify_elementwise(op: Operation) -> None:
-    """Refuse an operation whose operands and results do not all have one shape, each beside each."""
+    """Raise VerifyException unless all operands and results have compatible shapes."""
     types = (*op.operand_types, *op.result_types)
     shapes = {type_.get_shape() for type_ in types if isinstance(type_, TensorType)}
     ranked = [isinstance(type_, TensorType) for type_ in types]
@@ -49,31 +49,31 @@ def verify_elementwise(op: Operation) -> None:
 
 
 def verify_same_operand_elements(op: Operation) -> None:
-    """Refuse an operation whose operands do not all have one element type."""
+    """Raise VerifyException unless all operands have the same element type."""
     if not _all_elements(op.operands, _equal):
         raise VerifyException("requires the same element type for all operands")
 
 
 def verify_compatible_elements(op: Operation) -> None:
-    """Refuse an operation whose operands and results do not all have compatible element types."""
+    """Raise VerifyException unless all operands and results have compatible element types."""
     if not _all_elements((*op.operands, *op.results), compatible_elements):
         raise VerifyException("requires compatible element types for all operands and results")
 
 
 def verify_compatible_operand_elements(op: Operation) -> None:
-    """Refuse an operation whose operands do not all have compatible element types."""
+    """Raise VerifyException unless all operands have compatible element types."""
     if not _all_elements(op.operands, compatible_elements):
         raise VerifyException("requires compatible element types for all operands")
 
 
 def verify_all_match(op: Operation, what: str, of: Callable[[SSAValue], object], *names: str) -> None:
-    """Refuse an operation whose operands and results of these names differ in `of` them, which is called `what`."""
+    """Raise VerifyException unless `of` is equal for the named operands and results; `what` names it in the message."""
     if len({of(getattr(op, name)) for name in names}) > 1:
         raise VerifyException(f"failed to verify that all of {{{', '.join(names)}}} have same {what}")
 
 
 def verify_matching_elements(op: Operation, *names: str) -> None:
-    """Refuse an operation whose operands and results of these names differ in their element types."""
+    """Raise VerifyException unless the named operands and results have the same element type."""
     verify_all_match(op, "element type", element_type, *names)
 
 

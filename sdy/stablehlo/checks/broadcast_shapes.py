@@ -1,9 +1,9 @@
-"""The types that tensors have after they are broadcast against each other.
+"""Result types of implicit broadcasting.
 
 tensor<4x1xf32>, tensor<8xf32>             tensor<4x8xf32>
-tensor<?xf32>, tensor<8xf32>               tensor<8xf32>          the dynamic size is trusted to be 1 or 8
+tensor<?xf32>, tensor<8xf32>               tensor<8xf32>          the dynamic size must be 1 or 8 at run time
 tensor<?xf32, bounds<8>>, tensor<1xf32>    tensor<?xf32, bounds<8>>
-tensor<4xf32>, tensor<8xf32>               tensor<*xf32>          they cannot be broadcast
+tensor<4xf32>, tensor<8xf32>               tensor<*xf32>          incompatible
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def numpy_broadcast(types: Sequence[Attribute], element_type: Attribute) -> Attribute:
-    """The type, of these elements, that tensors of `types` are broadcast to with their last dimensions aligned."""
+    """Return the type to which NumPy's rules broadcast `types`, with the trailing dimensions aligned."""
     tensors = _ranked(types)
     if tensors is None:
         return UnrankedTensorType(element_type)
@@ -39,7 +39,7 @@ def numpy_broadcast(types: Sequence[Attribute], element_type: Attribute) -> Attr
 
 
 def broadcast_along(types: Sequence[Attribute], dims: Sequence[int], element_type: Attribute) -> Attribute:
-    """The type, of these elements, that two tensors are broadcast to, one having the dimensions `dims` of the other."""
+    """Return the type to which two tensors are broadcast, where the smaller has the dimensions `dims` of the larger."""
     tensors = _ranked(types)
     if tensors is None:
         return UnrankedTensorType(element_type)
@@ -61,7 +61,7 @@ def _ranked(types: Sequence[Attribute]) -> list[TensorType[Attribute]] | None:
 
 
 def _broadcast(shape: Sequence[int] | None, other: Sequence[int]) -> list[int] | None:
-    """What a dynamic size becomes is left open where the other size is 1 or dynamic as well."""
+    """Broadcast two shapes; a dynamic size stays dynamic against 1 or another dynamic size."""
     if shape is None:
         return None
     sizes = [_broadcast_size(*pair) for pair in _aligned(shape, other, 1)]
@@ -80,7 +80,7 @@ def _broadcast_size(size: int, other: int) -> int | None:
 
 
 def _bounded_broadcast(dims: Sequence[Dim] | None, others: Sequence[Dim]) -> list[Dim] | None:
-    """A dynamic size stands for its bound; it goes together with no other than that bound, and with 1."""
+    """Broadcast bounded dimensions; a dynamic one is compatible with the same bound and with 1."""
     if dims is None:
         return None
     merged: list[Dim] = []
@@ -99,6 +99,6 @@ def _limit(dim: Dim) -> int | None:
 
 
 def _aligned(items: Sequence[T], others: Sequence[T], missing: T) -> list[tuple[T, T]]:
-    """The items of both in pairs from the end on, `missing` beside those that have no other."""
+    """Pair the items of two sequences from their ends, padded with `missing`."""
     pairs = zip_longest(reversed(items), reversed(others), fillvalue=missing)
     return list(pairs)[::-1]

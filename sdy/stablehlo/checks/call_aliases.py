@@ -1,9 +1,9 @@
-"""What a custom call says about memory: results that are parts of operands, and operands and results that are buffers.
+"""Verification of a custom call's aliases between operands and results, and of its buffers (memrefs).
 
     output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 1,
                                                               operand_tuple_indices = []>]
 
-A result of several is named by its number, as if they were the elements of a tuple.
+Multiple results are indexed as the elements of a tuple.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,16 +21,16 @@ Types = Sequence[Attribute]
 
 
 def verify_aliases(aliases: Iterable[OutputOperandAlias], operands: Types, results: Types) -> None:
-    """Refuse aliases of what there is not, and ones of different types. Raises VerifyException."""
+    """Raise VerifyException if an alias has indices out of bounds or connects different types."""
     where = "in the output_operand_alias attribute"
     for alias in aliases:
         index = alias.operand_index
         if not 0 <= index < len(operands):
             raise VerifyException(f"expects operandIndex {where} to be in range [0, {len(operands)}); got: {index}.")
-        operand = _part(operands[index], alias.operand_tuple_indices)
+        operand = _element_at(operands[index], alias.operand_tuple_indices)
         if operand is None:
             raise VerifyException(f"operand_tuple_indices {where} out of bounds")
-        output = _part(_whole(results), alias.output_tuple_indices)
+        output = _element_at(_as_tuple(results), alias.output_tuple_indices)
         if output is None:
             raise VerifyException(f"output_tuple_indices {where} out of bounds")
         if operand != output:
@@ -39,9 +39,12 @@ def verify_aliases(aliases: Iterable[OutputOperandAlias], operands: Types, resul
 
 
 def verify_buffers(target: str, aliases: Iterable[OutputOperandAlias], operands: Types, results: Types) -> None:
-    """Refuse buffers that are not made, pinned or unpinned as they must be, or not passed on exactly once.
+    """Verify the targets CreateBuffer, Pin and Unpin, and that other calls alias each result buffer exactly once.
 
-    The aliases have been verified. Raises VerifyException.
+    The aliases must have been verified.
+
+    Raises:
+        VerifyException: If a buffer is used incorrectly.
     """
     match target:
         case "CreateBuffer":
@@ -51,7 +54,7 @@ def verify_buffers(target: str, aliases: Iterable[OutputOperandAlias], operands:
         case "Unpin":
             _verify_conversion(target, operands, results, (MemRefType, "memref"), (TensorType, "tensor"))
         case _:
-            _verify_passed_on(aliases, operands, results)
+            _verify_aliased_buffers(aliases, operands, results)
 
 
 def _verify_creation(operands: Types, results: Types) -> None:
@@ -66,21 +69,21 @@ def _verify_creation(operands: Types, results: Types) -> None:
 def _verify_conversion(
     target: str, operands: Types, results: Types, of: tuple[type[Attribute], str], to: tuple[type[Attribute], str]
 ) -> None:
-    for place, types, (wanted, name) in (("input", operands, of), ("output", results, to)):
+    for place, types, (type_class, name) in (("input", operands, of), ("output", results, to)):
         if len(types) != 1:
             raise VerifyException(f"{target} custom_call should have one {place}")
-        if not isinstance(types[0], wanted):
+        if not isinstance(types[0], type_class):
             raise VerifyException(f"{target} custom_call should have a {name} {place}")
     (before, elements), (after, other_elements) = map(_shape_and_elements, (operands[0], results[0]))
     if elements != other_elements or not compatible_shapes(before, after):
         raise VerifyException(f"{target} custom_call should have compatible input and output types")
 
 
-def _verify_passed_on(aliases: Iterable[OutputOperandAlias], operands: Types, results: Types) -> None:
+def _verify_aliased_buffers(aliases: Iterable[OutputOperandAlias], operands: Types, results: Types) -> None:
     outputs: set[tuple[int, ...]] = set()
     inputs: set[tuple[int, ...]] = set()
     for alias in aliases:
-        if not isinstance(_part(operands[alias.operand_index], alias.operand_tuple_indices), MemRefType):
+        if not isinstance(_element_at(operands[alias.operand_index], alias.operand_tuple_indices), MemRefType):
             continue
         output, operand = alias.output_tuple_indices, (alias.operand_index, *alias.operand_tuple_indices)
         if output in outputs:
@@ -90,17 +93,17 @@ def _verify_passed_on(aliases: Iterable[OutputOperandAlias], operands: Types, re
             raise VerifyException(f"buffer operand {part} is used in output_operand_alias more than once")
         outputs.add(output)
         inputs.add(operand)
-    for indices in _buffers(_whole(results)):
+    for indices in _buffers(_as_tuple(results)):
         if indices not in outputs:
             raise VerifyException(f"buffer output {dims_text(indices)} is not used in output_operand_alias")
 
 
-def _whole(results: Types) -> Attribute:
+def _as_tuple(results: Types) -> Attribute:
     return results[0] if len(results) == 1 else TupleType(ArrayAttr(cast(Sequence[TypeAttribute], results)))
 
 
-def _part(type_: Attribute, indices: Sequence[int]) -> Attribute | None:
-    """The type inside nested tuples; None where there is none."""
+def _element_at(type_: Attribute, indices: Sequence[int]) -> Attribute | None:
+    """Return the type at these indices of nested tuples, None if they are out of bounds."""
     for index in indices:
         if not isinstance(type_, TupleType) or not 0 <= index < len(type_.types):
             return None
@@ -109,7 +112,7 @@ def _part(type_: Attribute, indices: Sequence[int]) -> Attribute | None:
 
 
 def _buffers(type_: Attribute, indices: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """Where in nested tuples the buffers are."""
+    """Yield the indices of the memrefs in nested tuples."""
     if isinstance(type_, MemRefType):
         yield indices
     elif isinstance(type_, TupleType):

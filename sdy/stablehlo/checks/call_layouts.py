@@ -1,4 +1,4 @@
-"""The layouts that a custom call asks of its operands and results: permutations of their dimensions, minor to major."""
+"""Verification of a custom call's operand and result layouts: permutations of dimensions, minor to major."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -11,9 +11,9 @@ Layouts = ArrayAttr[DenseIntOrFPElementsAttr]
 
 
 def verify_layouts(kind: str, types: Sequence[Attribute], layouts: Layouts) -> None:
-    """Refuse layouts of another number than types, and ones that are not permutations; `kind` is of what they are.
+    """Raise VerifyException unless there is one layout per type, a permutation of its dimensions.
 
-    Raises VerifyException.
+    `kind`, "operand" or "result", appears in the messages.
     """
     if len(types) != len(layouts):
         raise VerifyException(

@@ -1,4 +1,4 @@
-"""What must hold between the shapes, the dimension numbers and the groups of a convolution."""
+"""Verification of a convolution's dimension numbers and groups."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from sdy.stablehlo.types.sizes import sizes_text
 
 
 def verify_conv_dimensions(numbers: ConvDimensionNumbers, rank: int) -> None:
-    """Refuse dimension numbers that are outside of tensors of this rank, repeated, or not as many for each tensor."""
+    """Raise VerifyException if dimension numbers are out of range, repeated, or of different lengths per tensor."""
     tensors = {"input": numbers.input, "kernel": numbers.kernel, "output": numbers.output}
     spatial = [len(dims) - 2 for dims in tensors.values()]
     if len(set(spatial)) > 1:
@@ -29,7 +29,7 @@ def verify_conv_dimensions(numbers: ConvDimensionNumbers, rank: int) -> None:
 def verify_groups(
     numbers: ConvDimensionNumbers, lhs: Sequence[int], rhs: Sequence[int], batch_groups: int, feature_groups: int
 ) -> None:
-    """Refuse groups that do not divide the batch and the features of operands of these shapes."""
+    """Raise VerifyException if the group counts do not divide the batch and feature dimensions."""
     if batch_groups > 1 and feature_groups > 1:
         raise VerifyException(
             "expects batch_group_count and feature_group_count not to be both greater than 1. Got "

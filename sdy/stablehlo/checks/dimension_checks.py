@@ -1,4 +1,4 @@
-"""What verifiers check about dimension numbers, which connect the dimensions of several tensors."""
+"""Range and uniqueness checks of dimension numbers."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ from xdsl.utils.exceptions import VerifyException
 
 
 def verify_in_range(name: str, dim: int, last: int, last_name: str) -> None:
-    """Refuse a dimension that is not in [0, last], `last` being called `last_name` there."""
+    """Raise VerifyException unless `dim` is in [0, last]; `last_name` is the text of `last` in the message."""
     if not 0 <= dim <= last:
         raise VerifyException(f"Expects {name} to be in range [0, {last_name}] i.e. [0, {last}]. got: {dim}.")
 
 
 def verify_each_in_range(name: str, dims: Sequence[int], end: int, end_name: str) -> None:
-    """Refuse dimensions that are not in [0, end), `end` being called `end_name` there."""
+    """Raise VerifyException unless all `dims` are in [0, end); `end_name` is the text of `end` in the message."""
     for dim in dims:
         if not 0 <= dim < end:
             raise VerifyException(
@@ -21,7 +21,7 @@ def verify_each_in_range(name: str, dims: Sequence[int], end: int, end_name: str
 
 
 def verify_distinct(name: str, dims: Sequence[int], other_name: str, others: Sequence[int]) -> None:
-    """Refuse a dimension that two lists together have twice."""
+    """Raise VerifyException if a dimension occurs twice in the two lists together."""
     seen: set[int] = set()
     for dim in (*dims, *others):
         if dim in seen:

@@ -1,13 +1,13 @@
-"""The types that an operation's results must have, and what MLIR says where they have others or none can be told.
+"""Inference of result types, and MLIR's errors for wrong or non-inferable types.
 
     class TransposeOp(InferredResults):
         def infer_types(self) -> Sequence[Attribute]: ...
 
-StableHLO's checks come in three forms, which differ in what is said around the same message:
+StableHLO reports failed checks in three forms:
 
-    requires ...                 `VerifyException`: after the operation's name
-    expects ... to be ...        the same inside `with unnamed(op)`: the message alone
-    expects ... to be ...        the same inside `infer_types`: the message alone, and that no types could be inferred
+    VerifyException from `verify_`             the operation's name and the message
+    VerifyException in `with unnamed(op)`      the message alone
+    VerifyException from `infer_types`         the message alone, then "failed to infer returned types"
 """
 
 from abc import abstractmethod
@@ -23,19 +23,19 @@ from sdy.stablehlo.checks.shape_checks import as_ranked, compatible_shapes, comp
 
 
 class InferredResults(IRDLOperation):
-    """An operation whose operands, attributes and regions say which types its results have."""
+    """An operation whose result types are inferred from its operands, attributes and regions."""
 
     @abstractmethod
     def infer_types(self) -> Sequence[Attribute]:
-        """The types of the results. Raises VerifyException where there are none."""
+        """Infer the result types. Raises VerifyException if the operation is invalid."""
 
     def verify_(self) -> None:
-        """Refuse results of types that contradict the inferred ones: the last check of an operation that has others."""
+        """Check the result types against the inferred ones; overriding methods call this last."""
         verify_inferred(self)
 
 
 def verify_inferred(op: InferredResults) -> None:
-    """Raises DiagnosticError where no types can be inferred, or others than the results have."""
+    """Raise DiagnosticError if the type inference fails or the result types are incompatible with its answer."""
     try:
         inferred = op.infer_types()
     except VerifyException as problem:
@@ -44,14 +44,14 @@ def verify_inferred(op: InferredResults) -> None:
 
 
 def check_inferred(op: Operation, types: Sequence[Attribute]) -> None:
-    """Refuse results that are not of these types, the inferred ones; a dynamic size agrees with any."""
-    found = op.result_types
-    if not compatible_type_lists(types, found):
-        raise inferred_types_error(op, types, found)
+    """Raise DiagnosticError unless the result types are compatible with the inferred `types`."""
+    result_types = op.result_types
+    if not compatible_type_lists(types, result_types):
+        raise inferred_types_error(op, types, result_types)
 
 
 def check_inferred_shape(result: OpResult, shape: Sequence[int]) -> None:
-    """Refuse a result of another shape, as operations say it that infer the shape alone; -1 is a dynamic size."""
+    """Raise DiagnosticError unless a result is compatible with an inferred shape; -1 is a dynamic size."""
     type_ = as_ranked(result.type)
     if type_ is None or not compatible_shapes(type_.get_shape(), shape):
         sizes = ", ".join("?" if size < 0 else str(size) for size in shape)
@@ -59,13 +59,13 @@ def check_inferred_shape(result: OpResult, shape: Sequence[int]) -> None:
 
 
 def not_inferred(op: Operation, message: str) -> DiagnosticError:
-    """An error to raise about an operation for which no types can be inferred."""
+    """Return the error of a failed type inference."""
     return DiagnosticError(error(op, message).diagnostic, op_error(op, "failed to infer returned types").diagnostic)
 
 
 @contextmanager
 def unnamed(op: Operation) -> Generator[None]:
-    """Say what the checks inside the `with` block find without the operation's name."""
+    """Report failed checks in the `with` block without the operation's name."""
     try:
         yield
     except VerifyException as problem:

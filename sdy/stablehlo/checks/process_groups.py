@@ -1,8 +1,7 @@
-"""Collectives that work within groups of devices: how the groups are said and what must hold of them.
+"""Replica groups of collectives and their verification.
 
-`replica_groups` is `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`, a row for each group, or it names the axes of a mesh.
-The numbers are those of replicas; where `use_global_device_ids` stands or the channel connects partitions, of devices.
-A row of a smaller group is filled up with -1.
+`replica_groups` is `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`, one row per group padded with -1, or names mesh axes.
+The ids are those of replicas, or of devices with `use_global_device_ids` or a cross-partition channel.
 """
 
 from collections.abc import Sequence
@@ -24,10 +23,10 @@ _REPLICA_GROUPS = I64_ELEMENTS | BaseAttr(ReplicaGroupMeshAxesAttr)
 
 
 class MeshUser(SymbolUserOpInterface):
-    """The groups may lie along the axes of a mesh that is given by its name."""
+    """Trait of operations whose replica groups may reference a mesh symbol."""
 
     def verify(self, op: Operation) -> None:
-        """Refuse a mesh that does not exist. Raises VerifyException."""
+        """Raise VerifyException if the mesh symbol is undefined."""
         assert isinstance(op, GroupedOp)
         mesh = op.replica_groups.data.mesh if isinstance(op.replica_groups, ReplicaGroupMeshAxesAttr) else None
         if isinstance(mesh, SymbolRefAttr) and SymbolTable.lookup_symbol(op, mesh) is None:
@@ -35,7 +34,7 @@ class MeshUser(SymbolUserOpInterface):
 
 
 class GroupedOp(IRDLOperation):
-    """An operation within groups of devices."""
+    """A collective with replica groups."""
 
     replica_groups = prop_def(_REPLICA_GROUPS)
     channel_handle = opt_prop_def(ChannelHandleAttr)
@@ -43,29 +42,29 @@ class GroupedOp(IRDLOperation):
 
     @property
     def channel(self) -> int:
-        """The number of its channel; 0 where it has none."""
+        """The channel's number, 0 without a channel."""
         return 0 if self.channel_handle is None else self.channel_handle.data.handle
 
 
 class GloballyGroupedOp(GroupedOp):
-    """One whose groups may be of devices wherever they are."""
+    """A collective whose groups may consist of global device ids."""
 
     use_global_device_ids = opt_prop_def(UnitAttr)
 
 
 class RootedOp(GroupedOp):
-    """One where one device of each group is its root: the first, or as the last operand says for each other one."""
+    """A collective with a root device per group: the first one, or given by the last operand per data operand."""
 
     has_dynamic_root = opt_prop_def(UnitAttr)
 
     @property
     def data(self) -> tuple[TensorType[Attribute], ...]:
-        """The types of the operands that are not the numbers of roots."""
+        """The types of the data operands, without the operand of dynamic roots."""
         types = tuple(map(tensor_type, self.operands))
         return types if self.has_dynamic_root is None else types[:-1]
 
     def verify_root(self) -> None:
-        """Refuse no data, and an operand with the numbers of roots that does not fit it. Raises VerifyException."""
+        """Raise VerifyException without data operands, or if the operand of dynamic roots is invalid."""
         name = self.name.removeprefix("stablehlo.")
         if self.has_dynamic_root is None:
             if not self.operands:
@@ -74,32 +73,38 @@ class RootedOp(GroupedOp):
         if len(self.operands) < 2:
             raise VerifyException(f"{name} with has_dynamic_root=true requires at least two operands (data + root)")
         root, count = tensor_type(self.operands[-1]), len(self.operands) - 1
-        which = f"last operand of {name} with has_dynamic_root=true"
+        subject = f"last operand of {name} with has_dynamic_root=true"
         if root.element_type != i32 or root.get_num_dims() != 1:
-            raise VerifyException(f"{which} must be a rank-1 i32 tensor, but got '{root}'")
+            raise VerifyException(f"{subject} must be a rank-1 i32 tensor, but got '{root}'")
         (size,) = root.get_shape()
         if size != count:
             raise VerifyException(
-                f"{which} must have the same number of elements as data operands ({count}), but got {size}"
+                f"{subject} must have the same number of elements as data operands ({count}), but got {size}"
             )
 
 
-def numbers_of(attribute: DenseIntOrFPElementsAttr) -> tuple[Sequence[int], Sequence[int]]:
-    """The shape of a tensor of integers, and these, row by row."""
+def shape_and_elements(attribute: DenseIntOrFPElementsAttr) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the shape of an integer constant and its elements in row-major order."""
     return cast(TensorType[Attribute], attribute.get_type()).get_shape(), cast(Sequence[int], attribute.get_values())
 
 
 def verify_replica_groups(
     groups: ReplicaGroups, *, same_size: bool, global_ids: bool = False, group_size: int | None = None
 ) -> None:
-    """Refuse groups that miss a number or have one twice, and ones of other sizes than asked for.
+    """Verify that each id from 0 on occurs exactly once.
 
-    `same_size` asks for groups of one size, `group_size` for that size; `global_ids` are never left to the backend.
-    Raises VerifyException.
+    Args:
+        groups: The replica groups; groups along mesh axes are always valid.
+        same_size: Whether padding with -1 is an error.
+        global_ids: Whether the ids are those of devices; then the groups must not be empty.
+        group_size: The required size of each group, checked with `same_size`.
+
+    Raises:
+        VerifyException: If the groups are invalid.
     """
     if isinstance(groups, ReplicaGroupMeshAxesAttr):
         return
-    shape, replicas = numbers_of(groups)
+    shape, replicas = shape_and_elements(groups)
     if len(shape) != 2:
         raise VerifyException("replica groups should be a rank 2 tensor")
     if global_ids and 0 in shape:
@@ -121,6 +126,6 @@ def verify_replica_groups(
 
 
 def verify_channel(op: GloballyGroupedOp) -> None:
-    """Refuse devices numbered across partitions where no channel connects these. Raises VerifyException."""
+    """Raise VerifyException if global device ids are used without a channel."""
     if op.use_global_device_ids is not None and op.channel <= 0:
         raise VerifyException(f"channel_id must be positive when useGlobalDeviceIds is set but got: {op.channel}")

@@ -1,4 +1,4 @@
-"""What verifiers check about the scales and zero points of quantized tensors, with MLIR's messages."""
+"""Verification of the scales and zero points of quantized tensors, with MLIR's messages."""
 
 import math
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from sdy.stablehlo.types.quantized import UniformQuantization, UniformQuantizedT
 
 
 def quantization_of(element_type: Attribute) -> UniformQuantization | None:
-    """How elements of this type are quantized, None where they are not."""
+    """Return the quantization of an element type, None if it is not quantized."""
     return element_type.data if isinstance(element_type, UniformQuantizedType) else None
 
 
 def verify_binary_quantization(lhs_type: Attribute, rhs_type: Attribute, result_type: Attribute) -> None:
-    """Refuse element types of operands and result that are quantized in ways which do not go together."""
+    """Raise VerifyException if the quantizations of a binary operation's operands and result are incompatible."""
     lhs, rhs, result = map(quantization_of, (lhs_type, rhs_type, result_type))
     if lhs is None or rhs is None or result is None:
         raise VerifyException("expects  all operands and results to be either quantized or non-quantized")
@@ -38,7 +38,7 @@ def verify_binary_quantization(lhs_type: Attribute, rhs_type: Attribute, result_
 
 
 def verify_same_level(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
-    """Refuse a result quantized by another scale or zero point than the operand, where each has one of each."""
+    """Raise VerifyException if per-tensor quantized operand and result differ in scale or zero point."""
     one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
     if one is None or other is None or one.axis is not None or other.axis is not None:
         return
@@ -47,7 +47,7 @@ def verify_same_level(operand: TensorType[Attribute], result: TensorType[Attribu
 
 
 def verify_same_levels(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
-    """Refuse a result quantized by other scales or zero points than the operand, both by tensor or both by axis."""
+    """Raise VerifyException if operand and result, both per-tensor or per-axis, differ in scales or zero points."""
     verify_same_level(operand, result)
     one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
     if one is None or other is None or one.axis is None or other.axis is None:
@@ -57,7 +57,7 @@ def verify_same_levels(operand: TensorType[Attribute], result: TensorType[Attrib
 
 
 def verify_reshaped_quantization(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
-    """Refuse a result whose quantized dimension is not the operand's under its new number."""
+    """Raise VerifyException if a reshape does not map the operand's quantized dimension to the result's."""
     verify_same_levels(operand, result)
     one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
     if one is None or other is None or one.axis is None or other.axis is None:
@@ -81,7 +81,7 @@ def verify_reshaped_quantization(operand: TensorType[Attribute], result: TensorT
 def verify_broadcast_quantization(
     operand: TensorType[Attribute], result: TensorType[Attribute], dims: Sequence[int]
 ) -> None:
-    """Refuse a result quantized along another dimension than the operand's or, where that is repeated, by others."""
+    """Raise VerifyException if a broadcast changes the quantized dimension, or the scales of an expanded one."""
     one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
     if one is None or other is None or one.axis is None or other.axis is None:
         return
@@ -105,7 +105,7 @@ def verify_broadcast_quantization(
 def verify_transposed_quantization(
     operand: TensorType[Attribute], result: TensorType[Attribute], permutation: Sequence[int]
 ) -> None:
-    """Refuse a result whose quantized dimension is not the operand's, moved."""
+    """Raise VerifyException if a transpose does not map the operand's quantized dimension to the result's."""
     verify_same_levels(operand, result)
     one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
     if one is None or other is None or one.axis is None or other.axis is None:

@@ -1,7 +1,7 @@
-"""What must hold of the element types of dot products and convolutions where any of them is quantized.
+"""Verification of quantized dot products and convolutions.
 
-The right-hand side is always quantized. The left-hand side and the result are both quantized, and the product is
-computed on integers, or neither is, and the right-hand side is dequantized first.
+The right-hand side must be quantized. If the left-hand side and the result are quantized too, the product is computed
+on integers; if neither is (hybrid quantization), the right-hand side is dequantized first.
 """
 
 from xdsl.ir import SSAValue
@@ -13,25 +13,25 @@ from sdy.stablehlo.types.quantized import UniformQuantization
 
 
 def quantization(value: SSAValue) -> UniformQuantization | None:
-    """How a tensor's elements are quantized, None where they are not."""
+    """Return the quantization of a tensor's elements, None if they are not quantized."""
     return quantization_of(element_type(value))
 
 
 def verify_quantized_product(lhs: SSAValue, rhs: SSAValue, result: SSAValue) -> None:
-    """Refuse quantizations that do not go together."""
-    of_lhs, of_rhs, of_result = map(quantization, (lhs, rhs, result))
-    if of_rhs is None or (of_lhs is None) != (of_result is None):
+    """Raise VerifyException if the quantizations of operands and result are incompatible."""
+    lhs_quantization, rhs_quantization, result_quantization = map(quantization, (lhs, rhs, result))
+    if rhs_quantization is None or (lhs_quantization is None) != (result_quantization is None):
         raise VerifyException(
             "rhs should be quantized for quantized operations and is_quantized(lhs)=is_quantized(result) should hold"
         )
-    if of_lhs is None or of_result is None:
-        types = {element_type(lhs), element_type(result), of_rhs.expressed}
+    if lhs_quantization is None or result_quantization is None:
+        types = {element_type(lhs), element_type(result), rhs_quantization.expressed}
         if len(types) > 1:
             raise VerifyException("mismatched rhs quantization expressed type and lhs and result element type")
         return
-    if of_lhs.stored != of_rhs.stored:
+    if lhs_quantization.stored != rhs_quantization.stored:
         raise VerifyException("mismatched lhs and rhs quantization storage types")
-    if len({of_lhs.expressed, of_rhs.expressed, of_result.expressed}) > 1:
+    if len({lhs_quantization.expressed, rhs_quantization.expressed, result_quantization.expressed}) > 1:
         raise VerifyException("mismatched lhs, rhs and result quantization expressed types")
-    if of_rhs.axis is None and of_result.axis is not None:
+    if rhs_quantization.axis is None and result_quantization.axis is not None:
         raise VerifyException("mismatched rhs and result quantization granularity")

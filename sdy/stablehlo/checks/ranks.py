@@ -1,4 +1,4 @@
-"""Tensors that may be without a rank, `tensor<*xf32>`, which CHLO has and StableHLO has not."""
+"""Unranked tensors, `tensor<*xf32>`, which CHLO allows and StableHLO does not."""
 
 from typing import cast
 
@@ -12,7 +12,7 @@ from sdy.stablehlo.checks.shape_checks import same_shape
 
 
 def with_elements(type_: Attribute, element_type: Attribute) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
-    """The type of a tensor that differs in its elements alone."""
+    """Return a tensor type with its element type replaced."""
     if isinstance(type_, TensorType):
         tensor = cast(TensorType[Attribute], type_)
         return TensorType(element_type, tensor.shape, tensor.encoding)
@@ -20,11 +20,11 @@ def with_elements(type_: Attribute, element_type: Attribute) -> TensorType[Attri
 
 
 def verify_inferred_shapes(op: InferredResults) -> None:
-    """Refuse results of other shapes than the inferred types have; their elements may differ."""
+    """Raise DiagnosticError if the result shapes are incompatible with the inferred ones; element types may differ."""
     try:
         inferred = op.infer_types()
     except VerifyException as problem:
         raise not_inferred(op, str(problem)) from problem
-    found = op.result_types
-    if len(inferred) != len(found) or not all(map(same_shape, inferred, found)):
-        raise inferred_types_error(op, inferred, found)
+    result_types = op.result_types
+    if len(inferred) != len(result_types) or not all(map(same_shape, inferred, result_types)):
+        raise inferred_types_error(op, inferred, result_types)

@@ -1,10 +1,10 @@
-"""Regions that combine two values into one: what reductions of all kinds check about theirs.
+"""Verification of reducers: the regions of reductions, which combine two values into one.
 
-    ^bb0(%a: tensor<f32>, %b: tensor<f32>):             one pair of parameters and one result for each input; with two
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):             one pair of parameters and one result per input; with two
       %0 = stablehlo.add %a, %b : tensor<f32>           inputs the parameters are (a0, a1, b0, b1)
       stablehlo.return %0 : tensor<f32>
 
-The element types of the results are those of the region's, which may be wider than those of the inputs.
+The element types of the operation's results are those of the region's, which may be wider than the inputs'.
 """
 
 from collections.abc import Sequence
@@ -27,19 +27,19 @@ _PROMOTED: tuple[type[Attribute], ...] = (IntegerType, ComplexType, UniformQuant
 
 @cache
 def scalar(element_type: Attribute) -> Tensor:
-    """The type of a tensor with one element and no dimensions, the same object each time."""
+    """Return the interned rank-0 tensor type of an element type."""
     return TensorType(element_type, ())
 
 
 def halves(operands: Sequence[SSAValue]) -> tuple[list[Tensor], list[Tensor]]:
-    """The types of inputs and of init values, as many of each; of an odd number the last operand is neither."""
+    """Return the types of the inputs and of the init values; the last of an odd number of operands is ignored."""
     types = [tensor_type(operand) for operand in operands]
     count = len(types) // 2
     return types[:count], types[count : 2 * count]
 
 
 def verify_one_shape(inputs: Sequence[Tensor]) -> None:
-    """Refuse no inputs at all, and inputs of other shapes than the first. Raises VerifyException."""
+    """Raise VerifyException without inputs, or if their shapes are incompatible."""
     if not inputs:
         raise VerifyException("requires at least 1 input value")
     for number, input_ in enumerate(inputs):
@@ -53,10 +53,17 @@ def verify_one_shape(inputs: Sequence[Tensor]) -> None:
 def verify_reducer(
     body: Region, inputs: Sequence[Tensor], init_values: Sequence[Tensor], dimensions: Sequence[int] = ()
 ) -> None:
-    """Refuse a region that does not combine values of the inputs' and init values' types.
+    """Verify that a region combines values of the types of the inputs and init values.
 
-    Its parameters may be slices along `dimensions`, the sizes of which are given; without any they are scalars.
-    Raises VerifyException.
+    Args:
+        body: The region.
+        inputs: The types of the inputs.
+        init_values: The types of the init values.
+        dimensions: The sizes of the dimensions along which the region's parameters may be slices; by default they are
+            scalars.
+
+    Raises:
+        VerifyException: If the region is invalid.
     """
     parameters = body.block.arg_types
     count = len(inputs)
@@ -96,7 +103,7 @@ def verify_reducer(
 
 
 def reduced_elements(body: Region) -> list[Attribute]:
-    """The element types that a region returns, once it has been verified."""
+    """Return the element types of a verified region's results."""
     terminator = body.block.last_op
     assert terminator is not None
     return [cast(Tensor, type_).element_type for type_ in terminator.operand_types]
@@ -133,13 +140,13 @@ def _verify_parameter(number: int, parameter: Attribute, result: Tensor, *, any_
 
 
 def _is_slice(shape: Sequence[int], dimensions: Sequence[int]) -> bool:
-    """Whether the sizes are some of those of the dimensions, in order."""
+    """Return whether a shape is a subsequence of the dimensions' sizes."""
     remaining = iter(dimensions)
     return all(any(compatible_shapes((size,), (other,)) for other in remaining) for size in shape)
 
 
 def _promotable(element_type: Attribute, other: Attribute) -> bool:
-    """Whether values of the first type are values of the second: of one kind and not wider, floats aside."""
+    """Return whether an element type can be promoted to another: of the same kind and not wider; floats always can."""
     if isinstance(element_type, AnyFloat) and isinstance(other, AnyFloat):
         return True
     expressed = [type_.data.expressed for type_ in (element_type, other) if isinstance(type_, UniformQuantizedType)]

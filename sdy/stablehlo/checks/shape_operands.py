@@ -1,4 +1,4 @@
-"""Operands whose numbers are sizes, and what verifiers check where a constant makes those numbers known."""
+"""Verification of operands that hold shapes, if they are constants."""
 
 from typing import cast
 
@@ -13,7 +13,7 @@ from sdy.stablehlo.types.sizes import sizes_text
 
 
 def constant_numbers(value: SSAValue) -> tuple[int, ...] | None:
-    """The integers of an operand that a constant defines, None of any other."""
+    """Return the integers of a constant operand, None for any other operand."""
     elements = folded_elements(value)
     if elements is None or not isinstance(elements.get_element_type(), IntegerType | IndexType):
         return None
@@ -21,7 +21,7 @@ def constant_numbers(value: SSAValue) -> tuple[int, ...] | None:
 
 
 def verify_shape_operand(shape: SSAValue, result: TensorType[Attribute]) -> None:
-    """Refuse a result that does not have the shape which a constant operand says."""
+    """Raise VerifyException if the result is incompatible with the shape in a constant operand."""
     sizes = constant_numbers(shape)
     if sizes is None:
         return
@@ -33,7 +33,7 @@ def verify_shape_operand(shape: SSAValue, result: TensorType[Attribute]) -> None
 
 
 def verify_reinterpretable_elements(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
-    """Refuse elements of another type than the operand's; whether quantized ones fit is checked elsewhere."""
+    """Raise VerifyException if unquantized operand and result differ in element type."""
     elements = operand.element_type, result.element_type
     if any(isinstance(element, UniformQuantizedType) for element in elements):
         return

@@ -1,16 +1,16 @@
-"""How the dimensions of three tensors belong together where slices are read or written at indices that are data.
+"""Verification of the dimension numbers of gather and scatter.
 
-    gather      operand   start_indices     result         the slices are read into the result
-    scatter     inputs    scatter_indices   updates        the slices, the updates, are combined into the inputs
+    gather      operand   start_indices     result         slices of the operand are read into the result
+    scatter     inputs    scatter_indices   updates        the updates are combined into slices of the inputs
 
-Both say it with the same six numbers. These are the ones of a gather:
+Both have six fields with corresponding meanings. A gather has:
 
-    offset_dims                    the dimensions of the result that run over a slice
-    collapsed_slice_dims           the dimensions of the operand in which a slice has size one, which it drops
-    operand_batching_dims          the dimensions of the operand and of the indices that run together
-    start_indices_batching_dims
-    start_index_map                the dimensions of the operand that the numbers of an index vector are places in
-    index_vector_dim               the dimension of the indices that an index vector lies along
+    offset_dims                    the dimensions of the result that index into a slice
+    collapsed_slice_dims           the dimensions of the operand with slice size 1, absent from the result
+    operand_batching_dims          the batching dimensions of the operand ...
+    start_indices_batching_dims    ... and the corresponding ones of the indices
+    start_index_map                the operand dimension for each component of an index vector
+    index_vector_dim               the dimension of the indices that holds the index vectors
 """
 
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ SizeT = TypeVar("SizeT")
 
 
 class ListedDims(NamedTuple):
-    """One of the lists, by its name in the attribute."""
+    """A list of dimensions with its name in the attribute."""
 
     name: str
     dims: tuple[int, ...]
 
 
 class Style(NamedTuple):
-    """In what the messages about gathers and about scatters differ."""
+    """The wording of MLIR's messages, which differs between gather and scatter."""
 
     indices: str
     expects: str
@@ -49,7 +49,7 @@ SCATTER = Style("scatter_indices", "Expects", "; got", ".")
 
 @dataclass(frozen=True, slots=True)
 class SliceDimensions:
-    """The dimension numbers of a gather or scatter under one set of names, with what can be checked about both.
+    """The dimension numbers of a gather or scatter, with the checks that both share.
 
     The checks raise VerifyException.
     """
@@ -64,36 +64,36 @@ class SliceDimensions:
 
     @classmethod
     def of(cls, style: Style, numbers: GatherDimensionNumbers | ScatterDimensionNumbers) -> "SliceDimensions":
-        """The fields of both kinds of numbers have different names and the same order."""
+        """Convert the dimension numbers of either operation; corresponding fields have the same order."""
         *names, vector = (field.name for field in fields(numbers))
         return cls(
             style, *(ListedDims(name, getattr(numbers, name)) for name in names), vector=getattr(numbers, vector)
         )
 
     def slice_sizes(self, sizes: Sequence[int]) -> list[int]:
-        """Those of the sizes along the operand's dimensions that a slice keeps."""
-        left_out = {*self.dropped.dims, *self.batching.dims}
-        return [size for dim, size in enumerate(sizes) if dim not in left_out]
+        """Return the sizes of the operand's dimensions that are neither collapsed nor batching."""
+        absent = {*self.dropped.dims, *self.batching.dims}
+        return [size for dim, size in enumerate(sizes) if dim not in absent]
 
     def batch_sizes(self, indices: Sequence[SizeT]) -> list[SizeT]:
-        """The sizes of the indices along the dimensions other than the index vector's: how many slices there are."""
+        """Return the sizes of the indices without the index vector's dimension: one slice per index vector."""
         return [size for dim, size in enumerate(indices) if dim != self.vector]
 
     def with_vector(self, indices: Sequence[int]) -> Sequence[int]:
-        """The sizes of the indices with one along the index vector, which has size one where they do not have it."""
+        """Return the sizes of the indices with the index vector's dimension, of size 1 if implicit."""
         return indices if self.vector < len(indices) else (*indices, 1)
 
     def verify_vector(self, indices: Sequence[int]) -> None:
-        """Refuse an index vector along no dimension of the indices; the one after their last is allowed."""
+        """Check that the index vector's dimension is one of the indices', or the implicit one after the last."""
         verify_in_range("index_vector_dim", self.vector, len(indices), f"rank-of('{self.style.indices}')")
 
     def verify_window(self) -> None:
-        """Refuse dimensions of the slices that are not sorted or repeat."""
+        """Check that the window dimensions are sorted and unique."""
         self._verify_sorted(self.window)
         self._verify_unique(self.window)
 
     def verify_batching(self, operand: Sequence[int], indices: Sequence[int]) -> None:
-        """Refuse dimensions, dropped or batching, that the operand or the indices do not have, or have twice."""
+        """Check that collapsed and batching dimensions are sorted, unique, in range and of matching sizes."""
         style = self.style
         verify_distinct(*self.dropped, *self.batching)
         for dims in (self.dropped, self.batching):
@@ -116,19 +116,19 @@ class SliceDimensions:
                 )
 
     def verify_index_map(self, operand_rank: int) -> None:
-        """Refuse indices into dimensions that the operand does not have, has twice, or that are batching."""
+        """Check that the index map's dimensions are unique, in range and not batching."""
         verify_distinct(*self.index_map, *self.batching)
         verify_each_in_range(*self.index_map, operand_rank, "rank-of('operand')")
 
     def _verify_sorted(self, dims: ListedDims) -> None:
         if list(dims.dims) != sorted(dims.dims):
-            raise self._wrong("be sorted", dims)
+            raise self._error("be sorted", dims)
 
     def _verify_unique(self, dims: ListedDims) -> None:
         if len(set(dims.dims)) != len(dims.dims):
-            raise self._wrong("not repeat", dims)
+            raise self._error("not repeat", dims)
 
-    def _wrong(self, demand: str, dims: ListedDims) -> VerifyException:
+    def _error(self, demand: str, dims: ListedDims) -> VerifyException:
         style = self.style
         return VerifyException(
             f"{style.expects} {dims.name} to {demand}{style.got}: {dims_text(dims.dims)}{style.stop}"

@@ -1,9 +1,9 @@
-"""The places of a window that moves over a tensor, as reductions, convolutions and scatters of windows have it.
+"""Sliding windows of reductions, convolutions and select-and-scatter.
 
 Along a dimension of size 5 with padding (1, 1), a window of size 2 dilated by 2 and moved with stride 2:
 
     padded     . 0 1 2 3 4 .
-    windows    x - x              3 places, so the result has size 3 along that dimension
+    windows    x - x              3 positions, so the result has size 3 along that dimension
                    x - x
                        x - x
 """
@@ -23,7 +23,7 @@ from sdy.stablehlo.types.sizes import MOST_DIMENSIONS
 
 @dataclass(frozen=True, slots=True)
 class WindowDimension:
-    """The window along one dimension. A size of None is dynamic; where padding, (low, high), is negative it cuts."""
+    """The window along one dimension. A size of None is dynamic; negative padding, (low, high), crops."""
 
     size: int | None
     stride: int = 1
@@ -32,7 +32,7 @@ class WindowDimension:
     window_dilation: int = 1
 
     def places(self, size: int | None) -> int | None:
-        """In how many places the window stands along a dimension of this size; None is dynamic."""
+        """Return the number of window positions along a dimension; None is dynamic."""
         if size is None or self.size is None:
             return None
         padded = sum(self.padding) + dilated(size, self.base_dilation)
@@ -41,22 +41,22 @@ class WindowDimension:
 
 
 def dilated(size: int, dilation: int) -> int:
-    """The extent of `size` elements when `dilation - 1` holes stand between each two."""
+    """Return the extent of `size` elements with `dilation - 1` holes between each two."""
     return 0 if size == 0 else (size - 1) * dilation + 1
 
 
 def windowed_type(
     type_: TensorType[Attribute], window: Sequence[WindowDimension], element_type: Attribute
 ) -> TensorType[Attribute]:
-    """The type of a tensor with an element for each place of the window in a tensor of this type, bounds included."""
-    places = [
+    """Return the type of a tensor with one element per window position, including bounds."""
+    counts = [
         dimension.places(None if size == DYNAMIC_INDEX else size)
         for dimension, size in zip(window, type_.get_shape(), strict=True)
     ]
     bounds = bounds_of(type_) and [
         dimension.places(bound) for dimension, bound in zip(window, bounds_of(type_), strict=True)
     ]
-    return bounded_type(element_type, [DYNAMIC_INDEX if count is None else count for count in places], bounds)
+    return bounded_type(element_type, [DYNAMIC_INDEX if count is None else count for count in counts], bounds)
 
 
 def window_dimensions(
@@ -67,19 +67,27 @@ def window_dimensions(
     window_dilations: I64Array | None = None,
     reversal_count: int = 0,
 ) -> list[WindowDimension]:
-    """The window that the attributes of an operation describe, each of them absent or with an entry for each dimension.
+    """Return the window described by an operation's attributes, which are absent or have one entry per dimension.
 
-    A size of None is dynamic; padding is (low, high); `reversal_count` is the number of entries of a window's reversal.
-    Raises VerifyException for other numbers of entries, and for sizes, strides and dilations that are not positive.
+    Args:
+        sizes: The window's size in each dimension, None if dynamic.
+        strides: The strides, 1 by default.
+        padding: Pairs of low and high padding, 0 by default.
+        base_dilations: The dilations of the input, 1 by default.
+        window_dilations: The dilations of the window, 1 by default.
+        reversal_count: The number of entries of the window's reversal.
+
+    Raises:
+        VerifyException: If an attribute has another number of entries, or a size, stride or dilation is not positive.
     """
-    given = {
+    entries = {
         "window-strides": _values(strides),
         "base-dilation factors": _values(base_dilations),
         "window-dilation factors": _values(window_dilations),
         "padding-entries": padding,
         "window-reversal": range(reversal_count),
     }
-    for name, values in given.items():
+    for name, values in entries.items():
         if len(values) not in (0, len(sizes)):
             raise VerifyException(
                 f"expects {name} to have same dimension-size as size of window dimensions ({len(sizes)}), but got: "
@@ -92,7 +100,7 @@ def window_dimensions(
         "window dilation factor": _values(window_dilations) or ones,
     }
     for number, size in enumerate(sizes):
-        values = {"value": 1 if size is None else size} | {name: of[number] for name, of in factors.items()}
+        values = {"value": 1 if size is None else size} | {name: factor[number] for name, factor in factors.items()}
         for name, value in values.items():
             if value <= 0:
                 raise VerifyException(
@@ -106,7 +114,7 @@ def window_dimensions(
 
 
 def padding_pairs(padding: DenseIntOrFPElementsAttr | None) -> list[tuple[int, int]]:
-    """The low and high padding of each dimension. Raises VerifyException where they are not pairs."""
+    """Return the low and high padding of each dimension. Raises VerifyException unless the attribute has shape Nx2."""
     if padding is None:
         return []
     shape = padding.get_shape()
@@ -114,15 +122,15 @@ def padding_pairs(padding: DenseIntOrFPElementsAttr | None) -> list[tuple[int, i
         listed = ", ".join(map(str, shape))
         raise VerifyException(f"expects the shape of padding-attribute to be {{N, 2}}, but got {{{listed}}}.")
     if shape[0] > MOST_DIMENSIONS:
-        raise VerifyException(f"no window has as many dimensions as there are padding-entries: {shape[0]}.")
+        raise VerifyException(f"too many padding-entries for a window: {shape[0]}.")
     sizes = [*cast(Sequence[int], padding.get_values())]
-    # Of one value everywhere it may be all that is kept, even where there is nothing that has it.
+    # A splat is stored as a single value, even if the tensor is empty.
     sizes = sizes * (2 * shape[0]) if len(sizes) == 1 else sizes
     return list(zip(sizes[::2], sizes[1::2], strict=True))
 
 
 def padding_elements(pairs: Sequence[tuple[int, int]]) -> DenseIntOrFPElementsAttr:
-    """The inverse: the attribute that says these pairs."""
+    """Return the attribute of these pairs, the inverse of `padding_pairs`."""
     sizes = [size for pair in pairs for size in pair]
     return DenseIntOrFPElementsAttr.from_list(TensorType(i64, (len(pairs), 2)), sizes)
 

@@ -1,1 +1,1 @@
-"""What tensors and other values are: element types, tensor types as constraints, quantized, sparse and bounded ones."""
+"""The types of StableHLO: element types, constraints on tensor types, quantized, sparse and bounded tensors."""

@@ -1,4 +1,4 @@
-"""Which element types an operation takes, in MLIR's words; `tensor_types` makes types of tensors of them."""
+"""Sets of element types with MLIR's descriptions; `tensor_types` builds constraints on tensors from them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from sdy.stablehlo.types.quantized import UniformQuantizedType
 
 
 class Elements(NamedTuple):
-    """A kind of element types."""
+    """A set of element types with its description in error messages."""
 
     description: str
     accepts: Callable[[Attribute], bool]
@@ -77,7 +77,7 @@ def _is_signless(type_: Attribute) -> bool:
 
 
 def _is_float(type_: Attribute) -> bool:
-    return type_.__class__ in _FLOATS  # with abstract classes, isinstance is slow to say no
+    return type_.__class__ in _FLOATS  # `isinstance` is slow on abstract classes when the answer is no
 
 
 def _is_precise_float(type_: Attribute) -> bool:

@@ -1,10 +1,10 @@
-"""Quantized element types: integers that stand for real numbers, as MLIR's quant dialect writes them.
+"""Quantized element types of MLIR's quant dialect.
 
-!quant.uniform<i8:f32, 5.000000e-01:3>                          real = 0.5 * (stored - 3)
-!quant.uniform<u8<1:255>:f32:1, {2.0,3.0:4}>                    a scale and a zero point for each place of dimension 1
-!quant.uniform<i8:f32:{0:2, 1:1}, {{1.0, 2.0}, {3.0:3, 4.0}}>   one for each block of 2 by 1 places
-!quant.any<i8:f32>                                              not said how
-!quant.calibrated<f32<-0.5:1.5>>                                numbers from -0.5 to 1.5, not yet stored
+!quant.uniform<i8:f32, 5.000000e-01:3>                          per-tensor: real = 0.5 * (stored - 3)
+!quant.uniform<u8<1:255>:f32:1, {2.0,3.0:4}>                    per-axis: a scale for each index of dimension 1
+!quant.uniform<i8:f32:{0:2, 1:1}, {{1.0, 2.0}, {3.0:3, 4.0}}>   sub-channel: one for each 2x1 block
+!quant.any<i8:f32>                                              unspecified scales
+!quant.calibrated<f32<-0.5:1.5>>                                the range of the values before quantization
 """
 
 import re
@@ -33,12 +33,12 @@ _SCALES = {
     "f32": (2.0**-149, (2 - 2**-23) * 2.0**127),
     "f64": (2.0**-1074, sys.float_info.max),
 }
-"""The least and the greatest scale of an expressed type."""
+"""The smallest and the largest scale for each expressed type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Integers from `low` to `high` in `bits` bits; `prefix` is i, si, u or ui."""
+    """Storage type: integers from `low` to `high` in `bits` bits; `prefix` is i, si, u or ui."""
 
     prefix: str
     bits: int
@@ -46,24 +46,28 @@ class Storage:
     high: int
 
     @classmethod
-    def whole(cls, prefix: str, bits: int) -> "Storage":
-        """All integers of so many bits."""
+    def full_range(cls, prefix: str, bits: int) -> "Storage":
+        """Return the storage type with the full range of its width."""
         if prefix in ("i", "si"):
             return cls(prefix, bits, -(1 << bits - 1), (1 << bits - 1) - 1)
         return cls(prefix, bits, 0, (1 << bits) - 1)
 
     def __str__(self) -> str:
-        bounds = "" if self == Storage.whole(self.prefix, self.bits) else f"<{self.low}:{self.high}>"
+        bounds = "" if self == Storage.full_range(self.prefix, self.bits) else f"<{self.low}:{self.high}>"
         return f"{self.prefix}{self.bits}{bounds}"
 
 
 @dataclass(frozen=True, slots=True)
 class UniformQuantization:
-    """How stored integers are read as numbers of the `expressed` type.
+    """The parameters of uniform quantization.
 
-    `levels` are scales and zero points: one; where `axis` is given one for each place along that dimension; where
-    `blocks` are, pairs of a dimension and a number of places along it, one for each block. They form an array of the
-    shape `level_shape`.
+    Attributes:
+        storage: The storage type.
+        expressed: The floating-point type of the real values.
+        levels: Scales and zero points: one, or one per index of dimension `axis`, or one per block.
+        axis: The quantized dimension, None unless quantized per axis.
+        blocks: Pairs of a dimension and a block size along it, None unless quantized by sub-channel.
+        level_shape: The shape of the array of `levels`.
     """
 
     storage: Storage
@@ -75,22 +79,22 @@ class UniformQuantization:
 
     @property
     def bits(self) -> int:
-        """How many bits a stored integer takes."""
+        """The width of a stored integer in bits."""
         return self.storage.bits
 
     @property
     def stored(self) -> IntegerType:
-        """The type of a stored integer; of i8 and u8 it is i8, which says nothing of a sign."""
+        """The type of a stored integer; for both i8 and u8 the signless i8."""
         return IntegerType(self.storage.bits, _SIGNEDNESS.get(self.storage.prefix, Signedness.SIGNLESS))
 
     @property
     def low(self) -> int:
-        """The least integer that is stored."""
+        """The smallest stored integer."""
         return self.storage.low
 
     @property
     def high(self) -> int:
-        """The greatest integer that is stored."""
+        """The largest stored integer."""
         return self.storage.high
 
 
@@ -102,13 +106,13 @@ class UniformQuantizedType(Data[UniformQuantization], TypeAttribute):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> UniformQuantization:
-        """Read what stands between the angle brackets, and these."""
+        """Parse the parameters in angle brackets."""
         start = parser.pos
         with parser.in_angle_brackets():
             storage = _parse_storage(parser)
             parser.parse_punctuation(":")
             expressed = _parse_expressed(parser)
-            axis, blocks = _parse_places(parser)
+            axis, blocks = _parse_quantized_dimensions(parser)
             parser.parse_punctuation(",")
             if axis is None and blocks is None:
                 levels, shape = [_parse_level(parser, expressed)], ()
@@ -123,7 +127,7 @@ class UniformQuantizedType(Data[UniformQuantization], TypeAttribute):
         return UniformQuantization(storage, expressed, tuple(levels), axis, blocks, shape)
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write what stands between the angle brackets, and these."""
+        """Print the parameters in angle brackets."""
         printer.print_string(f"<{self.data.storage}:")
         printer.print_attribute(self.data.expressed)
         if self.data.blocks is not None:
@@ -150,32 +154,32 @@ class UniformQuantizedType(Data[UniformQuantization], TypeAttribute):
 
 @irdl_attr_definition
 class AnyQuantizedType(Data[tuple[Storage, Attribute | None]], TypeAttribute):
-    """`!quant.any<i8:f32>`, stored and expressed types without saying how one becomes the other."""
+    """`!quant.any<i8:f32>`, storage and expressed types without scales."""
 
     name = "quant.any"
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[Storage, Attribute | None]:
-        """Read what stands between the angle brackets, and these."""
+        """Parse the parameters in angle brackets."""
         with parser.in_angle_brackets():
             storage = _parse_storage(parser)
             return storage, _parse_expressed(parser) if parser.parse_optional_punctuation(":") else None
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write what stands between the angle brackets, and these."""
+        """Print the parameters in angle brackets."""
         storage, expressed = self.data
         printer.print_string(f"<{storage}>" if expressed is None else f"<{storage}:{expressed}>")
 
 
 @irdl_attr_definition
 class CalibratedQuantizedType(Data[tuple[Attribute, float, float]], TypeAttribute):
-    """`!quant.calibrated<f32<-0.5:1.5>>`, the range of numbers that are to be quantized."""
+    """`!quant.calibrated<f32<-0.5:1.5>>`, the range of the values before quantization."""
 
     name = "quant.calibrated"
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[Attribute, float, float]:
-        """Read what stands between the angle brackets, and these."""
+        """Parse the parameters in angle brackets."""
         start = parser.pos
         with parser.in_angle_brackets():
             expressed = _parse_expressed(parser)
@@ -188,7 +192,7 @@ class CalibratedQuantizedType(Data[tuple[Attribute, float, float]], TypeAttribut
         return expressed, low, high
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write what stands between the angle brackets, and these."""
+        """Print the parameters in angle brackets."""
         expressed, low, high = self.data
         printer.print_string(f"<{expressed}<")
         _print_number(printer, low)
@@ -198,7 +202,7 @@ class CalibratedQuantizedType(Data[tuple[Attribute, float, float]], TypeAttribut
 
 
 def stored_type(type_: Attribute) -> Attribute:
-    """The type of the integers that a tensor of quantized elements stores; any other type as it is."""
+    """Return the integer tensor type that stores a quantized tensor; other types are returned unchanged."""
     if not isinstance(type_, TensorType):
         return type_
     tensor = cast(TensorType[Attribute], type_)
@@ -220,16 +224,16 @@ def _parse_storage(parser: AttrParser) -> Storage:
     prefix, bits = match[1], int(match[2])
     if not 0 < bits <= _MOST_BITS:
         parser.raise_error(f"illegal storage type size: {bits}", start)
-    whole = Storage.whole(prefix, bits)
+    full = Storage.full_range(prefix, bits)
     if parser.parse_optional_punctuation("<") is None:
-        return whole
+        return full
     low_start, low = parser.pos, parser.parse_integer()
     parser.parse_punctuation(":")
     high_start, high = parser.pos, parser.parse_integer()
     parser.parse_punctuation(">")
-    if low < whole.low:
+    if low < full.low:
         parser.raise_error(f"illegal storage type minimum: {low}", low_start)
-    if high > whole.high:
+    if high > full.high:
         parser.raise_error(f"illegal storage type maximum: {high}", high_start)
     if high <= low:
         parser.raise_error(f"illegal storage min and storage max: ({low}:{high})", start)
@@ -244,8 +248,8 @@ def _parse_expressed(parser: AttrParser) -> Attribute:
     return expressed
 
 
-def _parse_places(parser: AttrParser) -> tuple[int | None, tuple[tuple[int, int], ...] | None]:
-    """The dimension or the blocks that levels are for, where they are not for the whole tensor."""
+def _parse_quantized_dimensions(parser: AttrParser) -> tuple[int | None, tuple[tuple[int, int], ...] | None]:
+    """Parse the quantized dimension or the blocks, if any."""
     if parser.parse_optional_punctuation(":") is None:
         return None, None
 
@@ -259,7 +263,7 @@ def _parse_places(parser: AttrParser) -> tuple[int | None, tuple[tuple[int, int]
 
 
 def _parse_levels(parser: AttrParser, expressed: Attribute) -> tuple[list[Level], tuple[int, ...]]:
-    """Levels in braces of braces, and how many there are at each depth."""
+    """Parse nested braces of levels; return the levels and the shape of their array."""
     shapes: list[tuple[int, ...]] = []
 
     def parse_element() -> list[Level]:

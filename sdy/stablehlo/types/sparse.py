@@ -1,8 +1,8 @@
-"""Encodings of tensors that store only some of their elements, as MLIR's sparse_tensor dialect writes them.
+"""Sparse encodings of MLIR's sparse_tensor dialect.
 
-    #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>     rows, then the columns in use
+    #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>     compressed sparse rows
 
-A level stores a dimension, or blocks of it (`d0 floordiv 2`) and the places inside of them (`d0 mod 2`).
+A level stores a dimension, its blocks (`d0 floordiv 2`) or the indices within a block (`d0 mod 2`).
 """
 
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ WIDTHS = (0, 8, 16, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a level stores, as an expression of a dimension, and how."""
+    """A storage level: an expression of a dimension and its format."""
 
     dimension: int
     part: str
-    """Nothing for all of the dimension, or `floordiv 2` and such."""
+    """Empty for the full dimension, otherwise for example `floordiv 2`."""
 
     format: str
     properties: tuple[str, ...] = ()
-    """Words, in the order of PROPERTIES; two numbers for a structured level."""
+    """Keywords in the order of PROPERTIES; for a structured level its two integers."""
 
     def __str__(self) -> str:
         stored = f"d{self.dimension}{self.part and ' '}{self.part}"
@@ -42,7 +42,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Sparsity:
-    """The levels of a tensor of some rank, and the widths in bits of positions and coordinates, 0 for an index."""
+    """The storage levels of a tensor, and the widths of positions and coordinates in bits, 0 for `index`."""
 
     rank: int
     levels: tuple[Level, ...]
@@ -57,7 +57,7 @@ class SparseEncodingAttr(Data[Sparsity], TensorEncoding):
     name = "sparse_tensor.encoding"
 
     def verify_encoding(self, tensor: TensorType[Attribute]) -> None:
-        """Refuse a tensor of another rank."""
+        """Raise VerifyException if the tensor has another rank."""
         rank = tensor.get_num_dims()
         if rank != self.data.rank:
             raise VerifyException(
@@ -66,7 +66,7 @@ class SparseEncodingAttr(Data[Sparsity], TensorEncoding):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Sparsity:
-        """Read what stands between the angle brackets, and these. The tensor's dimensions may have any names."""
+        """Parse the parameters in angle brackets; the dimensions may have any names."""
         with parser.in_angle_brackets(), parser.in_braces():
             parser.parse_keyword("map")
             parser.parse_punctuation("=")
@@ -84,12 +84,12 @@ class SparseEncodingAttr(Data[Sparsity], TensorEncoding):
         return Sparsity(len(names), tuple(levels), *widths.values())
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write what stands between the angle brackets, and these."""
+        """Print the parameters in angle brackets."""
         sparsity = self.data
         dimensions = ", ".join(f"d{number}" for number in range(sparsity.rank))
         widths = (("posWidth", sparsity.position_width), ("crdWidth", sparsity.coordinate_width))
-        written = "".join(f", {key} = {width}" for key, width in widths if width)
-        printer.print_string(f"<{{ map = ({dimensions}) -> ({', '.join(map(str, sparsity.levels))}){written} }}>")
+        width_entries = "".join(f", {key} = {width}" for key, width in widths if width)
+        printer.print_string(f"<{{ map = ({dimensions}) -> ({', '.join(map(str, sparsity.levels))}){width_entries} }}>")
 
 
 def _parse_level(parser: AttrParser, names: list[str]) -> Level:

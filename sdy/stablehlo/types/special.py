@@ -1,4 +1,4 @@
-"""The types of StableHLO that are not tensors."""
+"""Non-tensor types of StableHLO: tokens and futures."""
 
 from typing import cast
 
@@ -11,7 +11,7 @@ from xdsl.printer import Printer
 
 @irdl_attr_definition
 class TokenType(ParametrizedAttribute, TypeAttribute):
-    """`!stablehlo.token`, a value that only orders operations with side effects."""
+    """`!stablehlo.token`, a value without data that orders operations with side effects."""
 
     name = "stablehlo.token"
 
@@ -21,13 +21,13 @@ TOKEN = TokenType()
 
 @irdl_attr_definition
 class FutureType(Data[tuple[TensorType[Attribute], ...]], TypeAttribute):
-    """`!stablehlo.future<tensor<4xf32>>`, the tensors that an operation started earlier will have made."""
+    """`!stablehlo.future<tensor<4xf32>>`, the results of an asynchronous operation."""
 
     name = "stablehlo.future"
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[TensorType[Attribute], ...]:
-        """Read the types of the tensors."""
+        """Parse the tensor types in angle brackets."""
 
         def parse_tensor() -> TensorType[Attribute]:
             start = parser.pos
@@ -40,6 +40,6 @@ class FutureType(Data[tuple[TensorType[Attribute], ...]], TypeAttribute):
         return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_tensor))
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write them."""
+        """Print the tensor types in angle brackets."""
         with printer.in_angle_brackets():
             printer.print_list(self.data, printer.print_attribute)

@@ -1,4 +1,4 @@
-"""One type for values that are known in different detail: the least specific that fits all, or the most specific.
+"""Merging of types with dynamic or bounded dimensions into the least or the most specific compatible type.
 
 types                                        least specific                   most specific
 tensor<4xf32>, tensor<?xf32>                 tensor<?xf32>                    tensor<4xf32>
@@ -18,28 +18,36 @@ from sdy.stablehlo.types.bounds import bounded_type, bounds_of
 
 
 class Dim(NamedTuple):
-    """The size of a dimension; of one that is dynamic the bound, where there is one."""
+    """The size of a dimension, and the bound of a dynamic one."""
 
     size: int
     bound: int | None = None
 
     @property
     def is_static(self) -> bool:
-        """Whether the size is known."""
+        """True unless the size is dynamic."""
         return self.size != DYNAMIC_INDEX
 
 
 Merge: TypeAlias = Callable[[int, Dim, Dim], Dim]
-"""Merges what two types say about the dimension of that number. Raises VerifyException where they contradict."""
+"""Merges two sizes of the dimension with this number. Raises VerifyException if they conflict."""
 
 
 def least_specific(types: Sequence[Attribute]) -> Attribute:
-    """The type that leaves open what any of `types` leaves open. Raises VerifyException where they contradict."""
+    """Return the least specific type: a dimension is dynamic if it is in any of `types`.
+
+    Raises:
+        VerifyException: If the types conflict.
+    """
     return _merge_tuples(types, _least_specific_dim)
 
 
 def most_specific(types: Sequence[Attribute]) -> Attribute:
-    """The type that says all that any of `types` says. Raises VerifyException where they contradict."""
+    """Return the most specific type: a dimension is static if it is in any of `types`.
+
+    Raises:
+        VerifyException: If the types conflict.
+    """
     ranked: list[Attribute] = [type_ for type_ in types if isinstance(type_, TensorType)]
     return _merge_tuples(ranked or types, most_specific_dim)
 
@@ -59,7 +67,7 @@ def _least_specific_dim(dim: int, one: Dim, other: Dim) -> Dim:
 
 
 def most_specific_dim(dim: int, one: Dim, other: Dim) -> Dim:
-    """What both say about the dimension of number `dim`. Raises VerifyException where they contradict."""
+    """Return the most specific size of dimension `dim`. Raises VerifyException if the sizes conflict."""
     known = [side.bound for side in (one, other) if side.bound is not None]
     if not one.is_static and not other.is_static:
         return Dim(DYNAMIC_INDEX, min(known, default=None))
@@ -93,19 +101,19 @@ def _merge_tensors(types: Sequence[Attribute], merge: Merge) -> Attribute:
         return [merge(dim, *pair) for dim, pair in enumerate(zip(dims, dims_of(type_), strict=True))]
 
     dims = reduce(merge_dims, rest, dims_of(first))
-    if not bounds_of(first):  # MLIR asks the first type alone whether there are any bounds
+    if not bounds_of(first):  # as in MLIR, only the first type decides whether the result has bounds
         dims = [Dim(dim.size) for dim in dims]
     return tensor_like(first, dims)
 
 
 def dims_of(type_: TensorType[Attribute]) -> list[Dim]:
-    """What a type says about its dimensions."""
+    """Return the sizes and bounds of a tensor type's dimensions."""
     sizes = type_.get_shape()
     return list(map(Dim, sizes, bounds_of(type_) or [None] * len(sizes)))
 
 
 def tensor_like(type_: TensorType[Attribute], dims: Sequence[Dim]) -> TensorType[Attribute]:
-    """The tensor type with these dimensions instead; an encoding stays where it is not made of bounds."""
+    """Return a tensor type with its dimensions replaced; an encoding other than bounds is kept."""
     sizes, bounds = [dim.size for dim in dims], [dim.bound for dim in dims]
     if bounds_of(type_) or any(bound is not None for bound in bounds):
         return bounded_type(type_.element_type, sizes, bounds)

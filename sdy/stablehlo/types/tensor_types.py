@@ -1,11 +1,11 @@
-"""What the operands and results of StableHLO operations may be, as constraints in MLIR's words.
+"""Constraints on the types of operands and results, with MLIR's descriptions.
 
     operand = operand_def(TENSOR)
     indices = operand_def(ranked(INTEGERS))
     start_indices = var_operand_def(scalar(INTEGERS))
 
-The verifier says of another operand: `operand #1 must be ranked tensor of 2/4/8/16/32/64-bit integer values, but got
-'tensor<f32>'`. The kinds of elements are those of `element_types`, in the order in which MLIR lists them.
+The verifier reports a violation as `operand #1 must be ranked tensor of 2/4/8/16/32/64-bit integer values, but got
+'tensor<f32>'`. The element types are listed in MLIR's order.
 """
 
 from collections.abc import Callable
@@ -36,27 +36,27 @@ Tensor = TensorType[Attribute]
 
 
 def ranked(kinds: Kinds) -> Described:
-    """Tensors of any number of dimensions."""
+    """Return the constraint of ranked tensors with these element types."""
     return _tensors("ranked tensor", kinds)
 
 
 def scalar(kinds: Kinds) -> Described:
-    """Tensors without dimensions."""
+    """Return the constraint of rank-0 tensors."""
     return _tensors("0D tensor", kinds, lambda tensor: tensor.get_num_dims() == 0)
 
 
 def vector(kinds: Kinds) -> Described:
-    """Tensors of one dimension."""
+    """Return the constraint of rank-1 tensors."""
     return _tensors("1D tensor", kinds, lambda tensor: tensor.get_num_dims() == 1)
 
 
 def static(kinds: Kinds, rank: int | None = None, name: str = "statically shaped tensor") -> Described:
-    """Tensors whose sizes are all known, and `rank` of them."""
+    """Return the constraint of tensors with a static shape and, if specified, a rank."""
     return _tensors(name, kinds, lambda tensor: tensor.has_static_shape() and rank in (None, tensor.get_num_dims()))
 
 
 def any_rank(kinds: Kinds) -> Described:
-    """Tensors whose number of dimensions may be unknown, as CHLO has them."""
+    """Return the constraint of ranked or unranked tensors, as CHLO has them."""
     known = _tensors("tensor", kinds)
 
     def accepts(type_: Attribute) -> bool:
@@ -68,7 +68,7 @@ def any_rank(kinds: Kinds) -> Described:
 
 
 def buffer(kinds: Kinds) -> Described:
-    """Memory of a known number of dimensions."""
+    """Return the constraint of ranked memrefs."""
     return Described(
         f"memref of {_named(kinds)} values",
         lambda type_: isinstance(type_, MemRefType) and _holds(cast(MemRefType, type_).element_type, kinds),
@@ -76,7 +76,7 @@ def buffer(kinds: Kinds) -> Described:
 
 
 def nested_tuple(*constraints: Described) -> Described:
-    """Tuples of these, and of such tuples, at any depth."""
+    """Return the constraint of tuples of these types, nested to any depth."""
     one = either(*constraints)
 
     def accepts(type_: Attribute) -> bool:
@@ -104,7 +104,7 @@ def _holds(element_type: Attribute, kinds: Kinds) -> bool:
 
 
 def _fits_levels(tensor: Tensor) -> bool:
-    """Whether there is a scale for each place along the dimension by which the elements are quantized, if any."""
+    """Return whether a per-axis quantized tensor has one scale per index of the quantized dimension."""
     element_type = tensor.element_type
     if not isinstance(element_type, UniformQuantizedType) or (axis := element_type.data.axis) is None:
         return True
@@ -124,7 +124,7 @@ def _is_static_or_bounded(tensor: Tensor) -> bool:
 TENSOR = ranked(ALL)
 UNQUANTIZED_TENSOR = ranked(UNQUANTIZED)
 TENSOR_BY_AXIS = ranked(ALL_BY_AXIS)
-"""Tensors that may be quantized along a dimension."""
+"""Tensors that may be quantized per axis."""
 STATIC_TENSOR = static(ALL)
 STATIC_TENSOR_BY_AXIS = static(ALL_BY_AXIS)
 STATIC_OR_BOUNDED = _tensors("statically shaped or single bounded dimension tensor", ALL_BY_AXIS, _is_static_or_bounded)
