@@ -40,3 +40,15 @@ func.func @zeros(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   %0 = stablehlo.concatenate %zero, %arg0, %negative, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<1xf32>, tensor<8xf32>, tensor<1xf32>) -> tensor<10xf32>
   return %0 : tensor<10xf32>
 }
+
+// One row has no next row, so the stride and the holes do not matter.
+// CHECK-LABEL: func.func @one_row
+func.func @one_row(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<1x4xf32>, %arg2: tensor<f32>) -> (tensor<1x2xf32>, tensor<8x7xf32>, tensor<2x4xf32>) {
+  // CHECK-NEXT:  stablehlo.slice %arg0 [6:7, 0:4:2]
+  // CHECK-NEXT:  stablehlo.pad %arg1, %arg2, low = [6, 0], high = [1, 0], interior = [0, 1]
+  // CHECK-NEXT:  stablehlo.slice %arg0 [1:7:5, 0:4]
+  %0 = stablehlo.slice %arg0 [6:8:3, 0:4:2] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x4xf32>) -> tensor<1x2xf32>
+  %1 = stablehlo.pad %arg1, %arg2, low = [6, 0], high = [1, 0], interior = [2, 1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<1x4xf32>, tensor<f32>) -> tensor<8x7xf32>
+  %2 = stablehlo.slice %arg0 [1:7:5, 0:4] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x4xf32>) -> tensor<2x4xf32>
+  return %0, %1, %2 : tensor<1x2xf32>, tensor<8x7xf32>, tensor<2x4xf32>
+}

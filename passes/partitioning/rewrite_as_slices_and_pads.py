@@ -1,4 +1,4 @@
-"""`sdy-rewrite-as-slices-and-pads`: dynamic slices at constant places, and concatenations with one scalar."""
+"""`sdy-rewrite-as-slices-and-pads`: operations that are slices without strides, or pads without holes, in disguise."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,14 +15,15 @@ from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_re
 from sdy.stablehlo.emitter import before
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.shape import ConcatenateOp
-from sdy.stablehlo.slicing import DynamicSliceOp
+from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 
 class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
     """Rewrite operations on split dimensions that are slices or pads in disguise, of which devices exchange few rows.
 
-    These are a `dynamic_slice` at constant places, and a `concatenate` of a tensor and rows filled with one scalar,
-    before it, behind it or both. Before::
+    These are a `dynamic_slice` at constant places; a `concatenate` of a tensor and rows filled with one scalar, before
+    it, behind it or both; a strided slice that takes one row; and a pad with holes between the rows of a tensor that
+    has one. Before::
 
         sdy.mesh @mesh = <["x"=4]>
         %c = stablehlo.constant dense<2> : tensor<i32>
@@ -76,7 +77,27 @@ def _pad(op: ConcatenateOp) -> SSAValue | None:
     return emit.insert(PadOp(op.operands[place], scalars[0], low, high))
 
 
+def _slice_without_strides(op: SliceOp) -> SSAValue | None:
+    sizes = shape_of(op.result)
+    ranges = [
+        (start, start + 1, 1) if size == 1 else (start, limit, stride)
+        for (start, limit, stride), size in zip(op.ranges(), sizes, strict=True)
+    ]
+    return None if ranges == op.ranges() else before(op).slice(op.operand, *zip(*ranges, strict=True))
+
+
+def _pad_without_holes(op: PadOp) -> SSAValue | None:
+    sizes, interior = shape_of(op.operand), op.interior_padding.get_values()
+    between = [holes if size > 1 else 0 for size, holes in zip(sizes, interior, strict=True)]
+    if between == list(interior):
+        return None
+    low, high = op.edge_padding_low.get_values(), op.edge_padding_high.get_values()
+    return before(op).insert(PadOp(op.operand, op.padding_value, low, high, between))
+
+
 _REWRITES: dict[type[Operation], Callable[[Any], SSAValue | None]] = {
     DynamicSliceOp: _slice,
     ConcatenateOp: _pad,
+    SliceOp: _slice_without_strides,
+    PadOp: _pad_without_holes,
 }

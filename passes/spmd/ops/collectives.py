@@ -103,9 +103,10 @@ def _sum_used_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDi
 
 
 def _limits(value: SSAValue) -> list[int]:
-    """Where all that is used of a tensor ends, whose users are slices."""
+    """Return the ends of what is used of a tensor whose users are slices: behind the last rows that they take."""
     slices = [use.operation for use in value.uses if isinstance(use.operation, SliceOp)]
-    return [max(limits) for limits in zip(*(op.limit_indices.get_values() for op in slices), strict=True)]
+    ends = [[limit - (limit - start - 1) % stride for start, limit, stride in op.ranges()] for op in slices]
+    return [max(of_dim) for of_dim in zip(*ends, strict=True)]
 
 
 @unless_empty
