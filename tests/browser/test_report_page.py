@@ -79,7 +79,7 @@ def test_from_a_collective_to_its_reason_its_line_and_a_tensor(open_report: Open
     details = page.get_by_role("complementary")
     rows(page).filter(has_text="scatter").first.click()
     expect(details).to_contain_text("all-reduce over data")
-    expect(details).to_contain_text("The parts are combined")
+    expect(details).to_contain_text("a collective combines them")
     expect(details).to_contain_text("given to argument")
 
     details.locator(".origin .place").first.click()
@@ -111,7 +111,7 @@ def test_an_address_is_what_it_was(open_report: Open, transformer: Report) -> No
 def test_an_address_of_nothing_says_so(open_report: Open, transformer: Report) -> None:
     for nothing in ("show=v999999", "show=c5.99", "show=zz", "show=p-3"):
         page = open_report(transformer, nothing)
-        expect(page.get_by_role("complementary")).to_contain_text("names nothing")
+        expect(page.get_by_role("complementary")).to_contain_text("refers to nothing")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_layers_and_functions_are_folded(open_report: Open, transformer: Report)
     count = page.evaluate("programItems('').length")
     assert count == len(transformer.found["rows"]["op"]) - period * (times - 1) + 1
     page.evaluate(f"document.querySelector('.rows').scrollTop = {start - 5} * ROW_HEIGHT")
-    fold = rows(page).filter(has_text=f"{times} times {period} operations")
+    fold = rows(page).filter(has_text=f"{times} repetitions of {period} operations")
     fold.get_by_role("button").click()
     assert page.evaluate("programItems('').length") == count + period * (times - 1)
     page.locator(".rows").focus()
@@ -195,7 +195,7 @@ def test_arrays_are_sorted_by_each_column_both_ways(open_report: Open, transform
 
     sizes = page.evaluate("found.arrays.map((array) => tensor(array.tensor).local)")
     assert first() == max(sizes)
-    page.get_by_role("button", name="a device has").click()
+    page.get_by_role("button", name="bytes per device").click()
     assert first() == min(sizes)
     page.get_by_role("button", name="name").click()
     expect(rows(page).first).to_contain_text("argument 0")
@@ -279,7 +279,7 @@ func.func @main(%x: tensor<4x7x2x5xi8>, %y: tensor<7x3xf32>, %z: tensor<f32>) ->
         "[6:7, :] on devices 0-1, 6-7",
     ]
     page.goto(page.url.replace("show=v4", "show=v2"))
-    expect(page.locator(".picture")).to_contain_text("Each of 12 devices has all of it")
+    expect(page.locator(".picture")).to_contain_text("Replicated on 12 devices")
 
 
 def test_a_notebook_shows_the_page(browser: Browser, transformer: Report) -> None:
@@ -300,7 +300,7 @@ def test_a_program_that_sends_nothing(open_report: Open) -> None:
     page = open_report(
         sdy.report(sdy.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}"))
     )
-    expect(page.locator("#headline")).to_contain_text("Devices exchange nothing.")
+    expect(page.locator("#headline")).to_contain_text("Devices exchange no data.")
     for view in VIEWS[:4]:
         page.get_by_role("link", name=view).click()
         expect(page.get_by_role("link", name=view)).to_have_attribute("aria-current", "page")

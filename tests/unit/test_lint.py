@@ -60,7 +60,10 @@ def test_a_finding_is_the_compilers_diagnostic_and_the_last_line_sums_up(capsys:
     assert text.startswith("step.mlir:8:8: warning: two operands of stablehlo.dot have conflicting shardings: ")
     assert f"[{RULE}]\n  %1 = stablehlo.dot %0, %down" in text
     assert "\n       ^\n" in text
-    assert 'note: argument 2 (down) has axis "model" in dimension 1: given to argument 2 (down)\n' in text
+    assert (
+        'note: argument 2 (down) has axis "model" in dimension 1, from the sharding given to argument 2 (down)\n'
+        in text
+    )
     assert 'note: fix: shard argument 2 (down) as P("model", None), as the operation requires' in text
     assert text.endswith("\n\n1 finding: each device receives 4 MiB more\n")
 

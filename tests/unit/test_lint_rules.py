@@ -107,8 +107,10 @@ def test_every_rule_can_be_asked_about_every_program(name: str) -> None:
 def test_reasons_tell_who_gave_an_axis() -> None:
     (finding,) = found_in("a product whose sides are split alike")
     told = [reason.message for reason in finding.reasons]
-    assert told[0] == 'argument 2 (down) has axis "model" in dimension 1: given to argument 2 (down)'
-    assert told[1].endswith('has axis "model" in dimension 1: given to argument 1 (up), 2 operations away')
+    assert told[0] == 'argument 2 (down) has axis "model" in dimension 1, from the sharding given to argument 2 (down)'
+    assert told[1].endswith(
+        'has axis "model" in dimension 1, from the sharding given to argument 1 (up), 2 operations away'
+    )
 
 
 def test_the_cost_is_what_devices_receive() -> None:
@@ -144,12 +146,13 @@ func.func @main(%arg0: tensor<6x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [
     )
     assert finding.rule == "indivisible-dimension"
     assert (
-        'is annotated with [{"x"}, {}], whose axes do not divide dimension 0: it is sharded as [{"x":(1)2}, {}] instead'
+        'is annotated with [{"x"}, {}], whose axes do not divide dimension 0; it is sharded as [{"x":(1)2}, {}] instead'
         in finding.what
     )
     assert finding.held == 1024 * 4
     assert (
-        padded.what == 'a dimension of size 6 is sharded over {"x"} into 4 shards, which do not divide it: padded to 8'
+        padded.what
+        == 'a dimension of size 6 is sharded over {"x"} into 4 shards, which do not divide it; it is padded to 8'
     )
     assert padded.held == 1024 * 4 / 2
 

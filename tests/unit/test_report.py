@@ -95,7 +95,7 @@ def test_what_was_propagated_and_what_was_not() -> None:
     assert sdy.report(module).found["notes"] == []
     assert sdy.format(module) == before
     found = sdy.report(sdy.parse(before)).found
-    assert "there are no reasons" in found["notes"][0]
+    assert "the reasons for its shardings are unknown" in found["notes"][0]
     assert found["reasons"] == []
 
 
@@ -140,14 +140,14 @@ def test_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     page = tmp_path / "transformer.html"
     assert page.read_text().startswith("<!doctype html>")
     told = capsys.readouterr().out
-    assert told.startswith("wrote transformer.html\nIn a step a device receives 852 KiB, in 37 all-reduces.\n")
+    assert told.startswith("wrote transformer.html\nEach device receives 852 KiB per step, in 37 all-reduces.\n")
     assert "A step is predicted to take" in told
 
     assert sdy_report.main([str(EXAMPLE)]) == 0, "a report takes the place of a report"
     notes = tmp_path / "notes.html"
     notes.write_text("mine")
     assert sdy_report.main([str(EXAMPLE), "-o", str(notes)]) == 1
-    assert "there is a file that is no report" in capsys.readouterr().err
+    assert "the file exists and is not a report" in capsys.readouterr().err
     assert notes.read_text() == "mine"
     assert sdy_report.main([str(EXAMPLE), "-o", str(notes), "--force"]) == 0
     assert notes.read_text().startswith("<!doctype html>")

@@ -164,7 +164,7 @@ class LintedProgram:
         return "a loop-carried value"
 
     def origin(self, origin: Origin) -> str:
-        """Describe the origin of an axis, with arguments by name."""
+        """Describe the sharding that an axis originates from, with arguments by name."""
         number = re.fullmatch(rf"given to argument (\d+) of @{re.escape(self.main.sym_name.data)}", origin.text)
         return f"given to {self.names[int(number[1])]}" if number else origin.text
 

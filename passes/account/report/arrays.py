@@ -1,4 +1,4 @@
-"""The tensors that a person looks for by name or by size: arguments, results, and the largest in between."""
+"""The report's table of arrays: arguments, results and the largest intermediate tensors."""
 
 import heapq
 from collections.abc import Iterable, Iterator
@@ -17,16 +17,16 @@ from sdy.sharding import TensorSharding
 from sdy.stablehlo.constants import ConstantOp
 
 _MOST_INTERMEDIATES = 200
-"""So many tensors are listed of those that are neither arguments nor results."""
+"""Number of intermediate tensors listed."""
 
 
 def arrays_as_json(module: ModuleOp, largest: Iterable[OpResult], listing: Listing, numbers: Numbers) -> list[Json]:
-    """What the page tells of each argument and result, and of the `largest` tensors in between."""
+    """Serialize the arguments, the results and the `largest` intermediate tensors."""
     return [*_arguments(module, listing, numbers), *_results(module, numbers), *_largest(largest, listing, numbers)]
 
 
 def largest_intermediates(listing: Listing) -> list[OpResult]:
-    """The largest tensors that reach memory, those of a loop's body among them."""
+    """Return the largest intermediate tensors that are not fused away, including those in loop bodies."""
     fused = FusedValues()
     results = [
         result
@@ -57,5 +57,5 @@ def _largest(largest: Iterable[OpResult], listing: Listing, numbers: Numbers) ->
 def _array(
     kind: str, name: str, type_: Attribute, sharding: TensorSharding | None, value: int, numbers: Numbers
 ) -> Json:
-    """An array; a result has no tensor of its own in the program."""
+    """Serialize an array; `value` is its number in the listing, or NONE for a result."""
     return {"kind": kind, "name": numbers.string(name), "tensor": numbers.tensor(type_, sharding), "value": value}

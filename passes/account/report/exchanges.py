@@ -1,4 +1,4 @@
-"""What devices receive, as the page tells it: collectives alike as one, the most bytes first."""
+"""The report's table of collectives: equal collectives grouped, in decreasing order of bytes received."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
@@ -13,22 +13,22 @@ from sdy.passes.spmd.costs.step_time import seconds_of_messages
 from sdy.shown_text import shown
 
 _TEXT = ".mlir"
-"""Files in which each operation has a line of its own, so that layers do not share any."""
+"""Suffix of files in which each operation has its own line, so that a line does not identify a repeated layer."""
 
 Groups = Sequence[Sequence[Collective]]
-"""Collectives that are alike, together."""
+"""Groups of collectives that differ only in the layer that they are in."""
 
 
-def groups_alike(found: Iterable[Collective], listing: Listing) -> Groups:
-    """The collectives that are the same but for the layer that they are in, that which receives most first."""
+def group_equal(collectives: Iterable[Collective], listing: Listing) -> Groups:
+    """Group collectives that differ only in their layer, in decreasing order of the bytes of each group."""
     groups: dict[Hashable, list[Collective]] = defaultdict(list)
-    for collective in sorted(found, key=lambda collective: -collective.bytes):
-        groups[_likeness(collective, listing)].append(collective)
+    for collective in sorted(collectives, key=lambda collective: -collective.bytes):
+        groups[_group_key(collective, listing)].append(collective)
     return sorted(groups.values(), key=lambda group: -sum(collective.bytes for collective in group))
 
 
 def seconds_of(collective: Collective, mesh: Mesh, hardware: Hardware) -> float:
-    """How long a collective is predicted to take, in all of its runs."""
+    """Predict the time in seconds of all runs of a collective."""
     if not collective.bytes:
         return 0.0
     return seconds_of_messages(collective.axes, collective.bytes, collective.times, mesh, hardware)
@@ -37,7 +37,7 @@ def seconds_of(collective: Collective, mesh: Mesh, hardware: Hardware) -> float:
 def groups_as_json(
     groups: Groups, mesh: Mesh, hardware: Hardware | None, listing: Listing, numbers: Numbers
 ) -> list[list[Json]]:
-    """What the page tells of each collective, in their groups."""
+    """Serialize groups of collectives."""
     return [
         [
             {
@@ -50,12 +50,12 @@ def groups_as_json(
     ]
 
 
-def _likeness(collective: Collective, listing: Listing) -> Hashable:
+def _group_key(collective: Collective, listing: Listing) -> Hashable:
     source, place, cause = collective.source, collective.place, collective.cause
-    lies = (cause.purpose, cause.before, cause.after) if cause else ()
+    purpose = (cause.purpose, cause.before, cause.after) if cause else ()
     line = place if place and not place.filename.endswith(_TEXT) else None
-    alike = None if line or source is None else listing.first_alike.get(source, source)
-    return collective.kind, collective.axes, collective.op.results[0].type, lies, line, alike
+    representative = None if line or source is None else listing.first_alike.get(source, source)
+    return collective.kind, collective.axes, collective.op.results[0].type, purpose, line, representative
 
 
 def _as_json(collective: Collective, listing: Listing, numbers: Numbers) -> Json:

@@ -1,4 +1,4 @@
-"""What a page says first: what is sent, most of it for what, and when most is in memory, in a sentence each."""
+"""The sentences at the top of a report: bytes received, the largest collective, peak memory and step time."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,33 +13,39 @@ from sdy.passes.spmd.costs.footprint import Footprint
 from sdy.shown_text import shown
 
 _FEW = 3
-"""So many kinds of collectives are named."""
+"""Number of kinds of collectives that are named."""
 
 
 def headline(groups: Groups, footprint: Footprint, seconds: tuple[float, float] | None = None) -> list[str]:
-    """The sentences, in their order; one about time where the seconds are given that a device computes and waits."""
-    return [*_sent(groups), _memory(footprint), *(_time(*seconds) if seconds else ())]
+    """Summarize a program in sentences.
+
+    Args:
+        groups: The collectives, grouped and sorted by bytes received.
+        footprint: The memory of a device over time.
+        seconds: The predicted seconds of computation and of communication in a step, if hardware was given.
+    """
+    return [*_communication(groups), _memory(footprint), *(_time(*seconds) if seconds else ())]
 
 
-def _sent(groups: Groups) -> Iterator[str]:
+def _communication(groups: Groups) -> Iterator[str]:
     every = [collective for group in groups for collective in group]
     total = sum(each.bytes for each in every)
     if not total:
-        yield "Devices exchange nothing."
+        yield "Devices exchange no data."
         return
     kinds = Counter[str]()
     for each in every:
         kinds[each.kind] += each.times
-    told = [f"{times:,} {kind}{'s' if times > 1 else ''}" for kind, times in kinds.most_common(_FEW)]
-    others = len(kinds) - len(told)
-    told += [f"{others} other kind{'s' if others > 1 else ''}"] if others else []
-    yield f"In a step a device receives {shown_bytes(total)}, in {_list(told)}."
+    counts = [f"{times:,} {kind}{'s' if times > 1 else ''}" for kind, times in kinds.most_common(_FEW)]
+    others = len(kinds) - len(counts)
+    counts += [f"{others} other kind{'s' if others > 1 else ''}"] if others else []
+    yield f"Each device receives {shown_bytes(total)} per step, in {_list(counts)}."
     largest = groups[0]
     share = sum(each.bytes for each in largest) / total
     first = largest[0]
     what = f"the {len(largest):,} {first.kind}s" if len(largest) > 1 else f"the {first.kind}"
     over = f" over {shown(', '.join(first.axes))}" if first.axes else ""
-    yield f"{share:.0%} of that is {what}{over}{_of(first)}{_at(first.place)}."
+    yield f"{share:.0%} of it is {what}{over}{_of(first)}{_at(first.place)}."
 
 
 def _memory(footprint: Footprint) -> str:
@@ -47,17 +53,17 @@ def _memory(footprint: Footprint) -> str:
     between = peak.bytes if peak else 0
     total, outside = footprint.outside_bytes + between, footprint.outside_bytes
     where = f", at {peak.operation.name}{_at(peak.operation)}" if peak and between else ""
-    told = f"At its peak a device needs {shown_bytes(total)}{where}"
-    return f"{told}; {shown_bytes(outside)} of that are arguments and results."
+    peak_text = f"Peak memory per device is {shown_bytes(total)}{where}"
+    return f"{peak_text}; arguments and results take {shown_bytes(outside)} of it."
 
 
-def _time(computing: float, waiting: float) -> Iterator[str]:
-    told = f"A step is predicted to take {shown_seconds(computing + waiting)}"
-    yield f"{told}, {shown_seconds(waiting)} of it for what devices exchange."
+def _time(computation: float, communication: float) -> Iterator[str]:
+    step = f"A step is predicted to take {shown_seconds(computation + communication)}"
+    yield f"{step}, including {shown_seconds(communication)} of communication."
 
 
 def _of(collective: Collective) -> str:
-    """What a collective is for: the place as jax calls it, or the operation."""
+    """Format the operation that requires a collective, by JAX's name of it if there is one."""
     op = collective.source
     if op is None:
         return ""

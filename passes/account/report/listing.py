@@ -1,4 +1,4 @@
-"""The operations of the whole program, a row each, and its tensors: what everything else on the page refers to."""
+"""Listing of the operations and tensors of the unpartitioned program, which the rest of the report refers to."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ from sdy.shown_text import shown
 
 
 class Listing:
-    """The rows and tensors of a module, numbered in the order of the text."""
+    """Rows (one per operation) and tensors of a module, numbered in program order."""
 
     def __init__(self, module: ModuleOp, names: PresentNames, numbers: Numbers) -> None:
         self._names = names
@@ -27,23 +27,23 @@ class Listing:
         self._values = [value for op in self.rows for value in _values_of(op)]
         self._numbers_of_values = {value: number for number, value in enumerate(self._values)}
         self.first_alike: dict[Operation, Operation] = {}
-        """Of operations in repeated layers, the one that stands for it in the first of them."""
+        """For each operation in a repeated layer, its counterpart in the first such layer; filled by `as_json`."""
 
     def row(self, op: Operation | None) -> int:
-        """The number of the row of an operation."""
+        """Return the row number of an operation."""
         return NONE if op is None else self._numbers_of_rows.get(op, NONE)
 
     def value(self, value: SSAValue | None) -> int:
-        """The number of a tensor."""
+        """Return the number of a tensor."""
         return NONE if value is None else self._numbers_of_values.get(value, NONE)
 
     @property
     def values(self) -> Sequence[SSAValue]:
-        """The tensors, by their numbers."""
+        """The tensors, ordered by number."""
         return self._values
 
     def as_json(self) -> Json:
-        """Rows and tensors, column by column; and which rows repeat those before them."""
+        """Serialize rows and tensors by column, and the repeated rows."""
         folds = [fold for function in self._functions for fold in self._folds(function)]
         numbers = self._numbers
         return {
@@ -65,7 +65,7 @@ class Listing:
         }
 
     def _folds(self, root: Operation) -> Iterator[tuple[int, int, int]]:
-        """The first row, the rows of one layer and the number of layers of what repeats itself in `root`."""
+        """Yield the repetitions in `root`: the first row, the rows per layer and the number of layers."""
         signatures = Numbering[object]()
         alike = {op: signatures.of(self._signature(op)) for op in operations(root)}
         for op in operations(root):
@@ -79,13 +79,13 @@ class Listing:
                         yield first, second - first, times
 
     def _signature(self, op: Operation) -> object:
-        """What operations have in common that stand for each other in layers."""
+        """Return the key by which operations of different layers correspond."""
         inside = tuple(inner.name for inner in operations(op)) if op.regions else ()
         return op.name, inside, *((result.type, get_sharding(result)) for result in op.results)
 
 
 def _values_of(op: Operation) -> Iterator[SSAValue]:
-    """The tensors that an operation makes: arguments of what is in it, then its results."""
+    """Yield the tensors that an operation defines: the block arguments of its regions, then its results."""
     for region in op.regions:
         for block in region.blocks:
             yield from block.args
@@ -97,7 +97,7 @@ def _owner(value: SSAValue) -> Operation | None:
 
 
 def _what(op: Operation) -> str:
-    """Which function an operation is, or calls."""
+    """Return the symbol of the function that an operation defines or calls, or an empty string."""
     match op:
         case FuncOp():
             return f"@{op.sym_name.data}"
@@ -108,5 +108,5 @@ def _what(op: Operation) -> str:
 
 
 def _scope(op: Operation) -> str:
-    """What jax calls the place of an operation in the program."""
+    """Return JAX's name of an operation, or an empty string."""
     return op.location.desc.data if isinstance(op.location, NameLoc) else ""

@@ -1,4 +1,4 @@
-"""What many rows of the page have in common, numbered, so that it is there once."""
+"""Interning of the strings, locations, types and shardings of a report, so that each is stored once."""
 
 from collections.abc import Hashable, Iterator
 from math import prod
@@ -22,20 +22,20 @@ ItemT = TypeVar("ItemT", bound=Hashable)
 Json = dict[str, Any]
 
 NONE = -1
-"""The number of what there is not."""
+"""The number that stands for the absence of an item."""
 
 _MOST_DRAWN = 4096
-"""The parts of a tensor are drawn for so many devices at most."""
+"""Maximum number of devices for which the shards of a tensor are drawn."""
 
 
 class Numbering(Generic[ItemT]):
-    """Different items, numbered in the order in which they are first asked about."""
+    """Interned items, numbered in the order of their first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[ItemT, int] = {}
 
     def of(self, item: ItemT) -> int:
-        """The number of `item`."""
+        """Return the number of `item`."""
         return self._numbers.setdefault(item, len(self._numbers))
 
     def __iter__(self) -> Iterator[ItemT]:
@@ -43,7 +43,7 @@ class Numbering(Generic[ItemT]):
 
 
 class Numbers:
-    """The strings, places, types, layouts and tensors of a page."""
+    """Interned strings, locations, types, shardings and tensors of a report."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._module = module
@@ -54,32 +54,32 @@ class Numbers:
         self._tensors = Numbering[tuple[Attribute, TensorSharding | None]]()
 
     def string(self, text: str) -> int:
-        """The number of a text, as a person is shown it."""
+        """Return the number of a string, escaped for display."""
         return self._strings.of(shown(text))
 
     def place(self, where: Where) -> int:
-        """The number of a place in the source."""
+        """Return the number of a source location."""
         place = location_of(where)
         return NONE if place is None else self._places.of(place)
 
     def type(self, type_: Attribute) -> int:
-        """The number of a type."""
+        """Return the number of a type."""
         return self._types.of(type_)
 
     def layout(self, sharding: TensorSharding | None) -> int:
-        """The number of a sharding."""
+        """Return the number of a sharding."""
         return self._layouts.of(sharding)
 
     def tensor(self, type_: Attribute, sharding: TensorSharding | None) -> int:
-        """The number of a type with a sharding."""
+        """Return the number of a pair of type and sharding."""
         return self._tensors.of((type_, sharding))
 
     def places(self) -> list[Location]:
-        """The places so far, by their numbers."""
+        """Return the locations interned so far, ordered by number."""
         return [*self._places]
 
     def as_json(self) -> Json:
-        """All of it, by number."""
+        """Serialize all items, ordered by number."""
         tensors = [
             (self.type(type_), self.layout(sharding), self._local_bytes(type_, sharding))
             for type_, sharding in self._tensors
@@ -96,13 +96,17 @@ class Numbers:
         }
 
     def _local_bytes(self, type_: Attribute, sharding: TensorSharding | None) -> int:
-        """The bytes that a device has of a tensor, padding among them."""
+        """Return the bytes per device of a tensor, including padding."""
         mesh = None if sharding is None else find_mesh(sharding, self._module)
         return num_bytes(type_) if mesh is None else local_bytes(type_, sharding, mesh)
 
     def _layout(self, sharding: TensorSharding | None) -> Json:
-        """How a sharding is written, the parts of each dimension, which of all parts each device holds, and how many
-        devices hold the same."""
+        """Serialize a sharding.
+
+        Returns:
+            Its text, the number of shards of each dimension, the shard that each device holds, and the number of
+            replicas of each shard.
+        """
         text = shown(dims_of(sharding).replace('"', ""))
         mesh = None if sharding is None else find_mesh(sharding, self._module)
         if sharding is None or mesh is None or mesh.is_maximal:

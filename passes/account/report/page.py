@@ -1,4 +1,4 @@
-"""The file: what was found out, as JSON, with the style and the scripts that show it, and nothing from elsewhere."""
+"""The HTML file of a report: its data as JSON, with style and scripts embedded, without external resources."""
 
 import base64
 import hashlib
@@ -28,17 +28,17 @@ _SCRIPTS = (
     "time.js",
     "page.js",
 )
-"""In the order in which they need each other."""
+"""The scripts, each after those that it depends on."""
 
 GENERATOR = '<meta name="generator" content="sdy-report">'
-"""What a file that is a report has near its beginning."""
+"""The tag that identifies a file as a report."""
 
 
 def page(title: str, found: Json) -> str:
-    """The text of the file.
+    """Return the HTML of a report.
 
-    The data hold names from a module, which may hold anything: no `<` of theirs is one to a browser, and scripts other
-    than these do not run.
+    Names in a module are arbitrary text. Each `<` in the data is escaped, and the content security policy permits only
+    the embedded scripts.
     """
     script = "".join(_asset(name) for name in _SCRIPTS)
     parts = {

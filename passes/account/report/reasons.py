@@ -1,4 +1,4 @@
-"""Why each tensor has its sharding, step by step, where what tensors have in common is there once."""
+"""The report's propagation chains: the steps that brought each axis to each tensor, with shared steps stored once."""
 
 from collections.abc import Hashable, Iterable
 
@@ -11,11 +11,12 @@ from sdy.passes.propagation.provenance.explain import Explainer, Stop, added_lat
 from sdy.passes.propagation.provenance.explanation import Origin
 
 _COLUMNS = ("value", "name", "axis", "why", "place", "previous")
-"""Of each step: the tensor that the axis is at, by number and by name, what brought it there, and the step before."""
+"""Columns of the table of steps: the tensor (by number and by name), its axis, the cause, its location, and the
+previous step."""
 
 
 class Reasons:
-    """The stops of axes on their ways through a program, each numbered after the one that it came from."""
+    """Table of the propagation steps of all axes, each after the step that it continues."""
 
     def __init__(self, explainer: Explainer, listing: Listing, numbers: Numbers) -> None:
         self._explainer = explainer
@@ -25,25 +26,27 @@ class Reasons:
         self._steps: dict[str, list[int]] = {name: [] for name in _COLUMNS}
 
     def of(self, value: SSAValue) -> list[int]:
-        """The dimension and the last step of each axis of a tensor, one after the other."""
+        """Return the dimension and the last step of each axis of a tensor, as a flat list."""
         sharding = get_sharding(value)
-        found: list[int] = []
+        flat: list[int] = []
         for dimension, dim in enumerate(sharding.dims if sharding else ()):
             for axis in dim.axes:
                 stops = self._explainer.stops(value, axis)
                 last = [self._step(stop) for stop in stops] or [self._later(value, str(axis))]
-                found += [number for step in last for number in (dimension, step)]
-        return found
+                flat += [number for step in last for number in (dimension, step)]
+        return flat
 
-    def as_json(self, looked_for: Iterable[SSAValue]) -> Json:
-        """The last steps of each tensor, and all steps, column by column; and of those tensors that a person will look
-        for, the axes that did not come."""
+    def as_json(self, explained: Iterable[SSAValue]) -> Json:
+        """Serialize the steps by column, and the last steps of each tensor.
+
+        For each replicated tensor in `explained`, add the axes that did not propagate to it, with the reason.
+        """
         reasons = [self.of(value) for value in self._listing.values]
-        missed = {self._listing.value(value): self._missed(value) for value in looked_for if not self.of(value)}
+        missed = {self._listing.value(value): self._missed(value) for value in explained if not self.of(value)}
         return {"reasons": reasons, "steps": self._steps, "missed": missed}
 
     def _missed(self, value: SSAValue) -> list[list[int]]:
-        """Of each axis that did not come: the dimension, the axis, the step that would have brought it, and why not."""
+        """Return, for each axis that did not propagate: dimension, axis, blocked step, its location and the reason."""
         numbers = self._numbers
         return [
             [
@@ -77,7 +80,7 @@ class Reasons:
         return self._append(value, name, str(stop.axis), Origin(hop.through, hop.where), previous)
 
     def _later(self, value: SSAValue, axis: str) -> int:
-        """A step for an axis that propagation did not bring."""
+        """Add a step for an axis that a pass after propagation added."""
         return self._append(value, self._explainer.names.of_value(value), axis, added_later(value), NONE)
 
     def _append(self, value: SSAValue | None, name: str, axis: str, why: Origin, previous: int) -> int:

@@ -1,4 +1,4 @@
-"""Where a sequence repeats itself at once, as the layers of a model do."""
+"""Detection of consecutive repetitions in a sequence, such as the layers of a model."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -8,11 +8,11 @@ import numpy as np
 from sdy.box import Ints
 
 _MOST_PERIODS = 32
-"""So many lengths of what may repeat itself are tried: those at which most items come again."""
+"""Number of periods that are tried, those at which the most items recur."""
 
 
 class Repeat(NamedTuple):
-    """From `start` on, `period` items stand so many `times`, one after the other."""
+    """A repetition: from index `start`, `period` items occur `times` times in a row."""
 
     start: int
     period: int
@@ -20,31 +20,33 @@ class Repeat(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The index after the last of them."""
+        """The index after the last item."""
         return self.start + self.period * self.times
 
     @property
     def spared(self) -> int:
-        """How many items are the same as others before."""
+        """The number of items after the first period."""
         return self.period * (self.times - 1)
 
 
 def repeats(sequence: Sequence[int], least: int = 4) -> list[Repeat]:
-    """What repeats itself in a sequence, in order, each at least `least` items long; where repeats overlap, the one
-    that spares more, of equal ones the one with the shorter period."""
+    """Return disjoint repetitions in a sequence, in order, with periods of at least `least` items.
+
+    Of overlapping repetitions, the one that spares more items is selected; of those, the one with the shorter period.
+    """
     items = np.array(sequence, np.int64)
-    found = [repeat for period in _periods(items, least) for repeat in _with_period(items, period)]
-    taken: list[Repeat] = []
+    candidates = [repeat for period in _periods(items, least) for repeat in _with_period(items, period)]
+    selected: list[Repeat] = []
     covered = np.zeros(len(items), bool)
-    for repeat in sorted(found, key=lambda repeat: (-repeat.spared, repeat.period)):
+    for repeat in sorted(candidates, key=lambda repeat: (-repeat.spared, repeat.period)):
         if not covered[repeat.start : repeat.end].any():
             covered[repeat.start : repeat.end] = True
-            taken.append(repeat)
-    return sorted(taken)
+            selected.append(repeat)
+    return sorted(selected)
 
 
 def _periods(items: Ints, least: int) -> list[int]:
-    """The distances after which most items come again."""
+    """Return the distances at which the most items recur."""
     order = np.argsort(items, kind="stable")
     distances = np.diff(order)[np.diff(items[order]) == 0]
     periods, counts = np.unique(distances[distances >= least], return_counts=True)

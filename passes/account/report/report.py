@@ -1,4 +1,4 @@
-"""`sdy.report`: a page of where the bytes of a program go, and why."""
+"""`sdy.report`: an HTML report of a program's communication and memory, with the reasons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.collectives import collectives
 from sdy.passes.account.partitioned_program import Program, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
-from sdy.passes.account.report.exchanges import groups_alike, groups_as_json, seconds_of
+from sdy.passes.account.report.exchanges import group_equal, groups_as_json, seconds_of
 from sdy.passes.account.report.headline import headline
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.memory import memory_as_json
@@ -40,39 +40,46 @@ if TYPE_CHECKING:
     from sdy.passes.account.account import Compiled
 
 _HEIGHT = 720
-"""The pixels that a page is high in a notebook."""
+"""The height of the report in a notebook, in pixels."""
 
 _BEGINNING = 1000
-"""So many characters of a file say whether it is a report."""
+"""Number of characters that are searched for the tag of a report."""
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A page about a program: a file that needs no other, and no network."""
+    """HTML report of a program: one self-contained file. A notebook displays it."""
 
     title: str
     found: Json
-    """What the page tells, as it is in the file."""
+    """The data of the page."""
 
     @cached_property
     def html(self) -> str:
-        """The text of the file."""
+        """The HTML of the page."""
         return page(self.title, self.found)
 
     @property
     def headline(self) -> Sequence[str]:
-        """What the page says first."""
+        """The sentences at the top of the page."""
         return self.found["headline"]
 
     def write(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the file. Raises DiagnosticError where it cannot be written, or would take the place of a file that is
-        no report, unless `force` is given."""
+        """Write the page to a file.
+
+        Args:
+            path: The file; an existing report is replaced.
+            force: Replace the file even if it is not a report.
+
+        Raises:
+            DiagnosticError: The file exists and is not a report, or it cannot be written.
+        """
         if not force:
             check_replaceable(path)
         write(str(path), self.html)
 
     def _repr_html_(self) -> str:
-        """The page in a notebook, in a frame of its own."""
+        """Return the page in an iframe, for notebooks."""
         frame = f'style="width: 100%; height: {_HEIGHT}px; border: 0" sandbox="allow-scripts"'
         return f'<iframe {frame} srcdoc="{escape(self.html)}"></iframe>'
 
@@ -88,27 +95,34 @@ def report(
     compiled: bool = False,
     **kwargs: Any,
 ) -> Report:
-    """A page of where the bytes of a program go, and why: collectives with their reasons, memory, arrays, operations.
+    """Create an HTML report of a program: collectives with their reasons, memory, arrays and operations.
 
         sdy.report(step, params, batch).write("report.html")
 
-    `program`, `args` and `kwargs` are what `sdy.account` takes. With `hardware`, the name of a preset or of a file, it
-    tells how long everything is predicted to take; with `compiled`, what XLA makes of the program beside what is
-    predicted. In a notebook, the page is shown. Raises what `sdy.account` raises.
+    Args:
+        program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, or a module.
+        *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
+        hardware: The name of a preset or of a hardware file; adds predicted times.
+        compiled: Compile the program with XLA, and add its bytes received and memory.
+        **kwargs: The keyword arguments of a function.
+
+    Raises:
+        TypeError: Arguments are given for a lowered program or a module.
+        DiagnosticError: The program cannot be partitioned, or the hardware is unknown.
     """
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
-    given = isinstance(program, ModuleOp) and is_propagated(program)
+    was_propagated = isinstance(program, ModuleOp) and is_propagated(program)
     if compiled and not isinstance(program, ModuleOp):
         from sdy.passes.account.jax_program import lowered
 
         program, args, kwargs = lowered(program, *args, **kwargs), (), {}
     traced = traced_program(propagated_program(program, *args, **kwargs))
-    made = _compiled(program, traced.local) if compiled else None
-    return Report(_title(traced.module), _found(traced, device, made, _notes(traced.module, given)))
+    costs = _compiled(program, traced.local) if compiled else None
+    return Report(_title(traced.module), _page_data(traced, device, costs, _notes(traced.module, was_propagated)))
 
 
 def _compiled(program: Program, local: ModuleOp) -> "Compiled | None":
-    """What XLA makes of a program, of which a device runs `local`; this takes jax."""
+    """Compile a program, or its partitioned module `local`, with XLA; imports jax."""
     from sdy.passes.account.account import compiled_costs
     from sdy.passes.jax.stages import Lowered
 
@@ -116,31 +130,32 @@ def _compiled(program: Program, local: ModuleOp) -> "Compiled | None":
 
 
 def check_replaceable(path: str | Path) -> None:
-    """Raise DiagnosticError where there is a file that is no report."""
+    """Raise DiagnosticError if the file exists and is not a report."""
     if not Path(path).is_file():
         return
     with Path(path).open(encoding="utf-8", errors="replace") as file:
         if GENERATOR not in file.read(_BEGINNING):
-            message = "there is a file that is no report: --force, or force=True, replaces it"
+            message = "the file exists and is not a report: replace it with --force or force=True"
             raise error(Location(str(path), 1, 1), message)
 
 
-def _found(traced: TracedProgram, hardware: Hardware | None, made: "Compiled | None", notes: Sequence[str]) -> Json:
-    """What the page tells."""
+def _page_data(
+    traced: TracedProgram, hardware: Hardware | None, compiled: "Compiled | None", notes: Sequence[str]
+) -> Json:
     module = traced.module
     main = main_function(module)
     numbers = Numbers(module)
     listing = Listing(module, PresentNames(module, main), numbers)
     listed = listing.as_json()
-    mesh, exchanged = main_mesh(traced.local), collectives(traced)
-    groups = groups_alike(exchanged, listing)
+    mesh, local_collectives = main_mesh(traced.local), collectives(traced)
+    groups = group_equal(local_collectives, listing)
     memory = footprint(traced.local)
     largest = largest_intermediates(listing)
     seconds = _seconds(traced, listing, hardware) if hardware else []
-    waiting = sum(seconds_of(each, mesh, hardware) for each in exchanged) if hardware else 0.0
-    found: Json = {
+    communication = sum(seconds_of(each, mesh, hardware) for each in local_collectives) if hardware else 0.0
+    data: Json = {
         "title": _title(module),
-        "headline": headline(groups, memory, (sum(seconds), waiting) if hardware else None),
+        "headline": headline(groups, memory, (sum(seconds), communication) if hardware else None),
         "notes": notes,
         "meshes": [
             {"name": shown(name), "axes": [(shown(axis), size) for axis, size in mesh.axes]}
@@ -153,41 +168,41 @@ def _found(traced: TracedProgram, hardware: Hardware | None, made: "Compiled | N
         **_reasons(module, [*main.args, *largest], listing, numbers),
         "seconds": seconds,
         "hardware": hardware and shown(hardware.name),
-        "compiled": made and {"received": made.bytes_received, "memory": made.memory},
+        "compiled": compiled and {"received": compiled.bytes_received, "memory": compiled.memory},
     }
     sources = source_lines(numbers.places())
-    return {**found, **numbers.as_json(), "sources": sources}
+    return {**data, **numbers.as_json(), "sources": sources}
 
 
-def _reasons(module: ModuleOp, looked_for: Sequence[SSAValue], listing: Listing, numbers: Numbers) -> Json:
+def _reasons(module: ModuleOp, explained: Sequence[SSAValue], listing: Listing, numbers: Numbers) -> Json:
     if not history_of(module).runs:
         return {"reasons": [], "steps": {}, "missed": {}}
-    return Reasons(Explainer(module, main_function(module)), listing, numbers).as_json(looked_for)
+    return Reasons(Explainer(module, main_function(module)), listing, numbers).as_json(explained)
 
 
 def _seconds(traced: TracedProgram, listing: Listing, hardware: Hardware) -> list[float]:
-    """How long a device computes what was made from each row; at the end, from none."""
+    """Return the predicted compute time of each row; the last entry is of local operations that stem from no row."""
     seconds = [0.0] * (len(listing.rows) + 1)
     for op, each in compute_times(traced.local, hardware):
         seconds[listing.row(traced.sources.get(op))] += each
     return seconds
 
 
-def _notes(module: ModuleOp, given: bool) -> list[str]:
-    """What there is to know of how a program was propagated, which was `given` with its shardings or not."""
+def _notes(module: ModuleOp, was_propagated: bool) -> list[str]:
+    """Return notes on how the program was propagated."""
     history = history_of(module)
     notes: list[str] = []
-    if not given:
-        notes.append("Shardings were propagated for this page: not all tensors had some.")
+    if not was_propagated:
+        notes.append("The input was not fully sharded; shardings were propagated for this page.")
     elif not history.runs:
-        notes.append("The program was given with the shardings of all of its tensors: there are no reasons for them.")
+        notes.append("The input was already propagated; the reasons for its shardings are unknown.")
     if history.choice:
         notes.append(f"It was propagated {history.choice}.")
     return notes
 
 
 def _title(module: ModuleOp) -> str:
-    """The file that a program is from, or what the module is called."""
+    """Return the name of the program's source file, or else of the module."""
     name = module.sym_name.data if module.sym_name else "program"
     place = location_of(module)
     return shown(place.filename.rpartition("/")[2] if place else name)

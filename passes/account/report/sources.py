@@ -1,4 +1,4 @@
-"""The text of the source around the places that a page refers to, where the files are at hand."""
+"""Excerpts of the source files around the locations in a report."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -8,20 +8,20 @@ from sdy.diagnostics import Location
 from sdy.shown_text import shown
 
 _SUFFIXES = {".py", ".mlir"}
-"""Files of other kinds are not read: a module can name any file, and a page is sent to others."""
+"""Suffixes of the files that are read. A module can name any file, and reports are shared, so others are not read."""
 
 _AROUND = 4
-"""So many lines are shown before and after each that is referred to."""
+"""Number of lines shown before and after a location."""
 
 _MOST_LINES = 5_000
-"""So many lines are taken over into a page, those of the first places first."""
+"""Maximum number of source lines in a report; lines of earlier locations come first."""
 
 _LONGEST = 300
-"""So many characters of a line are shown."""
+"""Maximum number of characters shown per line."""
 
 
 def source_lines(places: Iterable[Location]) -> dict[str, dict[int, str]]:
-    """The lines around each place, by the file as a person is shown it and by number."""
+    """Return the lines around each location, by file name (escaped for display) and line number."""
     wanted: dict[str, dict[int, None]] = defaultdict(dict)
     count = 0
     for place in places:
@@ -31,7 +31,7 @@ def source_lines(places: Iterable[Location]) -> dict[str, dict[int, str]]:
         count += len(lines) - before
         if count > _MOST_LINES:
             break
-    return {shown(name): found for name, lines in wanted.items() if (found := _lines(name, lines))}
+    return {shown(name): excerpt for name, lines in wanted.items() if (excerpt := _lines(name, lines))}
 
 
 def _lines(filename: str, wanted: Iterable[int]) -> dict[int, str]:

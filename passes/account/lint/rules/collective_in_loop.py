@@ -65,7 +65,7 @@ def _suspicion(collective: Collective, at: Operation, what: str, cure: str) -> S
     axes, times = quoted_axes(collective.axes), collective.times
     return Suspicion(
         at,
-        f"{collective.kind} over {axes} to {collective.op.results[0].type} runs {what.format(times=times)}",
+        f"{collective.kind} over {axes} with result {collective.op.results[0].type} runs {what.format(times=times)}",
         cure.format(axes=axes),
         [(location_of(collective.source or collective.op), f"the {collective.kind} is of the value computed here")],
         received=collective.bytes - collective.bytes / times,

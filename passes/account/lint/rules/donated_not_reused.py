@@ -46,7 +46,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         )
         yield Suspicion(
             end.operands[alike[0]] if end and alike else argument,
-            f"{program.names[index]} ({argument.type}) is donated, but no result can alias it: it is "
+            f"{program.names[index]}, {argument.type}, is donated, but no result can alias it; it is "
             f"{sharded_as(get_sharding(argument))}, and {why}",
             cure,
             [GivenBy(argument)],

@@ -75,10 +75,10 @@ def _padded(program: LintedProgram) -> Iterator[Suspicion]:
         yield Suspicion(
             next(origins, None) or each.value,
             f"a dimension of size {each.size:,} is sharded over {axes_text(each.dim.axes)} into {each.num_shards:,} "
-            f"shards, which do not divide it: padded to {-(-each.size // each.num_shards) * each.num_shards:,}",
+            f"shards, which do not divide it; it is padded to {-(-each.size // each.num_shards) * each.num_shards:,}",
             each.cure,
             [
-                (program.place(each.value), f"the most padding is in {program.called(each.value)} ({each.value.type})"),
+                (program.place(each.value), f"the most padding is in {program.called(each.value)}, {each.value.type}"),
                 GivenBy(each.value, each.dim.axes),
             ],
             held=each.padding,
@@ -102,8 +102,8 @@ def _dropped_of(
     for uneven in _uneven(program, value, given if given != kept else None):
         yield Suspicion(
             value,
-            f"{called} ({value.type}) is annotated with {dims_of(given)}, whose axes do not divide dimension "
-            f"{uneven.index}: it is {sharded_as(kept)} instead",
+            f"{called}, {value.type}, is annotated with {dims_of(given)}, whose axes do not divide dimension "
+            f"{uneven.index}; it is {sharded_as(kept)} instead",
             uneven.cure,
             held=max(program.local_bytes(value, kept) - program.local_bytes(value, given), 0),
         )

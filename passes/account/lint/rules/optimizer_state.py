@@ -47,8 +47,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             held = program.local_bytes(state, sharding) - program.local_bytes(state, wanted)
             yield Suspicion(
                 state,
-                f"optimizer state {program.called(state)} ({state.type}) is {sharded_as(sharding)}, but its parameter "
-                f"{program.called(parameter)} is {sharded_as(wanted)}",
+                f"the optimizer state in {program.called(state)}, {state.type}, is {sharded_as(sharding)}, but its "
+                f"parameter, {program.called(parameter)}, is {sharded_as(wanted)}",
                 f"shard the state like its parameter, as {spec_of(wanted)}",
                 [GivenBy(parameter)],
                 received=_received(program, state, returned[state]),

@@ -41,7 +41,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         is_argument = value.owner is program.main.body.block
         yield Suspicion(
             value,
-            f"{program.called(value)} ({value.type}) is replicated over {quoted_axes(list(axes))}, which could shard "
+            f"{program.called(value)}, {value.type}, is replicated over {quoted_axes(list(axes))}, which could shard "
             f"dimension {', '.join(map(str, sorted({*axes.values()})))}",
             f"shard it as {suggestion}" if is_argument else f"jax.lax.with_sharding_constraint(..., {suggestion})",
             [GivenBy(value)],

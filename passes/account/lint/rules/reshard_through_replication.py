@@ -50,7 +50,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if _is_split_again(collective, before, after) and value_bytes(collective.op.results[0]) > held:
             yield Suspicion(
                 op,
-                f"{program.called(tensor)} ({tensor.type}), sharded as {dims_of(before)}, is all-gathered over "
+                f"{program.called(tensor)}, {tensor.type}, sharded as {dims_of(before)}, is all-gathered over "
                 f"{quoted_axes(collective.axes)} for {op.name}, and sharded again as {dims_of(after)}",
                 _CURE,
                 [GivenBy(tensor)],

@@ -42,7 +42,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if size > 1 and name not in used:
             yield Suspicion(
                 largest,
-                f'mesh axis "{name}" of size {size} shards no large tensor: devices along it repeat the same work',
-                f'shard {program.called(largest)} ({largest.type}) over it as well, or make a mesh without "{name}"',
+                f'mesh axis "{name}" of size {size} shards no large tensor; devices along it repeat the same work',
+                f'shard {program.called(largest)}, {largest.type}, over it as well, or make a mesh without "{name}"',
                 held=local - local // size,
             )

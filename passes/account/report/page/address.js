@@ -1,4 +1,4 @@
-// The address says what is shown: #view=collectives&show=c3&search=dot. It can be sent to a colleague.
+// State in the URL fragment, such as #view=collectives&show=c3&search=dot, so that a view can be shared.
 
 const FIRST_VIEW = "collectives";
 
@@ -18,14 +18,14 @@ function go(changes) {
   location.hash = hashOf(changes);
 }
 
-// While a person types, no step of the browser's history is made for each letter.
+// Replace the current entry of the browser's history, so that typing does not add an entry per letter.
 function goQuietly(changes) {
   const hash = hashOf(changes);
   address = { ...address, ...changes };
   try {
     history.replaceState(null, "", hash);
   } catch {
-    // A frame of a notebook has no address of its own.
+    // An iframe with srcdoc, as in a notebook, cannot change its address.
   }
 }
 

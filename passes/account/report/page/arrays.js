@@ -1,17 +1,17 @@
-// Arguments, results and the largest tensors in between, to sort and to search.
+// View of arguments, results and the largest intermediate tensors, sortable and searchable.
 
 const SORTS = {
   name: (array) => string(array.name),
   kind: (array) => array.kind,
   type: (array) => tensor(array.tensor).type.text,
-  lies: (array) => tensor(array.tensor).layout.parts.join(),
+  shards: (array) => tensor(array.tensor).layout.parts.join(),
   sharding: (array) => tensor(array.tensor).layout.text,
-  "a device has": (array) => -tensor(array.tensor).local,
-  "of all": (array) => tensor(array.tensor).local / (tensor(array.tensor).type.bytes || 1),
-  "the same on": (array) => -tensor(array.tensor).layout.copies,
+  "bytes per device": (array) => -tensor(array.tensor).local,
+  fraction: (array) => tensor(array.tensor).local / (tensor(array.tensor).type.bytes || 1),
+  "replicated on": (array) => -tensor(array.tensor).layout.copies,
 };
 
-let sortedBy = "a device has";
+let sortedBy = "bytes per device";
 let isReversed = false;
 
 function arraysView(search) {
@@ -20,7 +20,7 @@ function arraysView(search) {
     header: Object.keys(SORTS).map((name) =>
       make(
         "button",
-        { type: "button", class: name === "a device has" ? "amount" : "", onclick: () => sortBy(name) },
+        { type: "button", class: name === "bytes per device" ? "amount" : "", onclick: () => sortBy(name) },
         name,
       ),
     ),

@@ -1,11 +1,12 @@
-// The collectives of a step, those first in which a device receives most; those alike are one row that opens.
+// View of the collectives of a step, in decreasing order of bytes received; equal ones share an expandable row.
 
 const opened = new Set();
 
 const COLLECTIVE_WORDS = {
-  "partial results": (op) => `Each device computes ${op} from its part of what is summed over. The parts are combined.`,
-  reshard: (op) => `A tensor lies otherwise than ${op} needs it, or than its users want it.`,
-  exchange: (op) => `${op} itself needs what other devices hold.`,
+  "partial results": (op) =>
+    `${op} reduces a sharded dimension: each device has partial results, and a collective combines them.`,
+  reshard: (op) => `A tensor has a different sharding from the one that ${op} or its users require.`,
+  exchange: (op) => `${op} itself reads elements of other devices.`,
 };
 
 const bytesOf = (group) => total(group, (each) => each.bytes);
@@ -15,7 +16,7 @@ function collectivesView(search) {
   const most = bytesOf(found.collectives[0] ?? []);
   const list = new List({
     label: "collectives",
-    header: headings("received", "share", "collective", "tensor of a device", "for", "source"),
+    header: headings("received", "share", "collective", "local tensor", "for", "source"),
     drawRow: (item) => collectiveRow(item, most, setOpened),
     open: (item) => go({ show: nameOf(item) }),
     fold: ({ group }, folded) => setOpened(group, !folded),
@@ -31,7 +32,7 @@ function collectivesView(search) {
     element: list.element,
     find: (text) => list.show(collectiveItems(text)),
     refresh: () => list.redraw(),
-    none: "Devices exchange nothing.",
+    none: "Devices exchange no data.",
   };
 }
 
@@ -96,15 +97,15 @@ function collectiveDetails(number, member = NONE) {
   return [
     make("h2", {}, first.kind, first.axes && ` over ${first.axes}`),
     facts(
-      fact("a device receives", bytesElement(bytes), ` a step, ${share(bytes, received)} of all`),
-      fact("runs", `${total(members, (each) => each.times).toLocaleString("en")} times a step`),
-      found.hardware && fact("takes", shownSeconds(secondsOf(members)), " a step, predicted"),
-      fact("tensor of a device", code(found.types[first.type].text)),
+      fact("received", bytesElement(bytes), ` per device and step, ${share(bytes, received)} of the total`),
+      fact("runs", `${total(members, (each) => each.times).toLocaleString("en")} times per step`),
+      found.hardware && fact("time", shownSeconds(secondsOf(members)), " per step, predicted"),
+      fact("local tensor", code(found.types[first.type].text)),
     ),
     first.row !== NONE && whyElement(first),
     at && [make("h3", {}, "Source"), sourceExcerpt(at)],
     members.length > 1 && [
-      make("h3", {}, `${members.length} alike`),
+      make("h3", {}, `${members.length} equal collectives`),
       make(
         "ul",
         { class: "readers" },
@@ -133,23 +134,23 @@ function alike(group, member, { bytes, place: at, row: number }) {
 }
 
 function whyElement({ row: number, axes, purpose, tensor: moved, before, after }) {
-  const asks = row(number);
+  const requiring = row(number);
   const first = moved === NONE || purpose === "partial results" ? [] : [moved];
-  const sides = [...new Set([...first, ...asks.operands, ...asks.results])];
+  const sides = [...new Set([...first, ...requiring.operands, ...requiring.results])];
   return make(
     "div",
     {},
     make("h3", {}, "Why it is there"),
-    make("p", {}, COLLECTIVE_WORDS[purpose](asks.op), " ", rowLink(number), " ", placeLink(asks.place)),
+    make("p", {}, COLLECTIVE_WORDS[purpose](requiring.op), " ", rowLink(number), " ", placeLink(requiring.place)),
     moved !== NONE &&
       before !== NONE &&
       make(
         "p",
         {},
         valueLink(moved),
-        " lies as ",
+        " is resharded from ",
         layoutCode(found.layouts[before]),
-        " and is to lie as ",
+        " to ",
         layoutCode(found.layouts[after]),
         ".",
       ),
@@ -157,8 +158,7 @@ function whyElement({ row: number, axes, purpose, tensor: moved, before, after }
   );
 }
 
-// One side of what is to go together: a tensor of the operation, with the reasons for its axes, first for those along
-// which devices exchange.
+// A tensor of the operation with the propagation chains of its axes, those of the collective first.
 function sideElement(number, open, axes) {
   const side = value(number);
   return make(

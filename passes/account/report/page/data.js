@@ -1,6 +1,6 @@
 "use strict";
 
-// What there is to tell, in tables that refer to each other by number; NONE is the number of what there is not.
+// The report's data: tables that refer to each other by number; NONE stands for the absence of an item.
 
 const NONE = -1;
 const found = JSON.parse(document.getElementById("found").textContent);
@@ -52,7 +52,7 @@ function step(number) {
   };
 }
 
-// What is computed of all rows, when it is first asked for.
+// Memoize a computation over all rows.
 function once(compute) {
   let known;
   return () => (known ??= compute());

@@ -1,4 +1,4 @@
-// What is told of the one thing that is shown: a collective, a tensor, an operation, an array or a place of the source.
+// Details of the selected item: a collective, a tensor, an operation, an array or a source location.
 
 const DETAILS = {
   c: (rest) => collectiveDetails(...rest.split(".").map(Number)),
@@ -12,7 +12,7 @@ function detailsOf(shown) {
   try {
     return DETAILS[shown[0]](shown.slice(1));
   } catch {
-    return [make("h2", {}, "Not found"), make("p", {}, "The address names nothing on this page.")];
+    return [make("h2", {}, "Not found"), make("p", {}, "The address refers to nothing on this page.")];
   }
 }
 
@@ -24,34 +24,34 @@ function tensorFacts({ type, layout, local }) {
   return [
     fact("type", code(type.text)),
     fact("sharding", layoutCode(layout)),
-    fact("a device has", bytesElement(local), local === type.bytes ? ", all of it" : ` of ${shownBytes(type.bytes)}`),
-    layout.copies > 1 && fact("replicated", `${inWords(layout.copies, "device")} have the same part`),
+    fact("per device", bytesElement(local), local === type.bytes ? ", all of it" : ` of ${shownBytes(type.bytes)}`),
+    layout.copies > 1 && fact("replicas", `${inWords(layout.copies, "device")} hold the same shard`),
   ];
 }
 
 function valueDetails(number) {
   const shown = value(number);
-  const made = row(shown.row);
-  const isArgument = !made.results.includes(number);
+  const owner = row(shown.row);
+  const isArgument = !owner.results.includes(number);
   const users = readers().get(number) ?? [];
   return [
     make("h2", {}, code(shown.name)),
     facts(
       ...tensorFacts(shown),
-      fact(isArgument ? "argument of" : "made by", rowLink(shown.row), " ", made.what, " ", placeLink(made.place)),
-      made.scope && !isArgument && fact("scope", code(made.scope)),
+      fact(isArgument ? "argument of" : "result of", rowLink(shown.row), " ", owner.what, " ", placeLink(owner.place)),
+      owner.scope && !isArgument && fact("scope", code(owner.scope)),
     ),
     meshPicture(shown),
     make("h3", {}, "Why it has this sharding"),
     reasonsElement(number),
-    make("h3", {}, inWords(users.length, "reader")),
+    make("h3", {}, inWords(users.length, "user")),
     make(
       "ul",
       { class: "readers" },
       users.slice(0, 50).map(readerElement),
       users.length > 50 && make("li", {}, `and ${users.length - 50} more`),
     ),
-    !isArgument && made.place && [make("h3", {}, "Source"), sourceExcerpt(made.place)],
+    !isArgument && owner.place && [make("h3", {}, "Source"), sourceExcerpt(owner.place)],
   ].flat();
 }
 
@@ -66,8 +66,8 @@ function rowDetails(number) {
     make("h2", {}, code(shown.op), " ", shown.what),
     facts(
       shown.scope && fact("scope", code(shown.scope)),
-      shown.seconds !== null && fact("computes", shownSeconds(shown.seconds), " a step, predicted"),
-      fact("stands", link({ view: "program", search: "", show: `r${number}` }, {}, "in the program")),
+      shown.seconds !== null && fact("compute time", shownSeconds(shown.seconds), " per step, predicted"),
+      fact("shown", link({ view: "program", search: "", show: `r${number}` }, {}, "in the program")),
     ),
     shown.operands.length > 0 && make("h3", {}, "Operands"),
     tensorsElement(shown.operands),

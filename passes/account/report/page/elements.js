@@ -1,4 +1,4 @@
-// Elements. All text goes through textContent: whatever a name holds, it is shown and nothing else.
+// DOM elements. All text is set as text nodes, so that markup in names is displayed and not interpreted.
 
 function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
@@ -21,8 +21,8 @@ function fill(element, attributes, children) {
   return element;
 }
 
-const AMOUNTS = new Set(["received", "a device has", "computes"]);
+const AMOUNTS = new Set(["received", "bytes per device", "compute time"]);
 const headings = (...names) => names.map((name) => make("span", { class: AMOUNTS.has(name) ? "amount" : "" }, name));
 
-// An isolated run of text: a name that turns the direction of text around turns only itself.
+// Text with its own direction, so that right-to-left characters in a name do not affect their surroundings.
 const code = (text, attributes) => make("code", { dir: "auto", ...attributes }, text);

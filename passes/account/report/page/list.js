@@ -1,10 +1,10 @@
-// A list of rows of one height, of which those are drawn that are seen, so that a hundred thousand cost as much as ten.
+// A virtualized list: rows have a fixed height, and only the visible ones are in the DOM.
 
 const ROW_HEIGHT = 30;
 const BEYOND = 12;
 
 class List {
-  // `drawRow(item)` gives an element; `open(item)` is what Enter and a click do, `fold(item, folded)` what the arrows do.
+  // `drawRow(item)` returns an element; Enter and click call `open(item)`, the arrow keys `fold(item, folded)`.
   constructor({ label, header, drawRow, open, fold = () => {}, isShown }) {
     Object.assign(this, { drawRow, open, fold, isShown });
     this.items = [];
@@ -28,7 +28,7 @@ class List {
     this.redraw();
   }
 
-  // Only once it is on the page, a list has a height within which a row can be brought.
+  // Center the current row once the list is on the page and has a height.
   resize() {
     if (!this.hasHeight) this.center();
     this.hasHeight = this.body.clientHeight > 0;

@@ -1,4 +1,4 @@
-// A device's memory over the order of the program, and what is in it when most is.
+// View of a device's memory over the program, and of the tensors that are live at the peak.
 
 const CHART_HEIGHT = 220;
 const MARGIN = { left: 64, right: 12, top: 12, bottom: 24 };
@@ -8,7 +8,7 @@ const MOST_REPLICATED = 8;
 function memoryView(search) {
   const list = new List({
     label: "held",
-    header: headings("a device has", "share", "tensor", "type", "made by", "source"),
+    header: headings("bytes per device", "share", "tensor", "type", "operation", "source"),
     drawRow: heldRow,
     open: ({ value: number, row: at }) => go({ show: number === NONE ? `r${at}` : `v${number}` }),
     isShown: ({ value: number, row: at }) =>
@@ -24,15 +24,15 @@ function memoryView(search) {
     chart,
     readout,
     replicatedElement(),
-    make("h3", {}, `In memory at the peak, beside ${shownBytes(found.memory.outside)} of arguments and results`),
+    make("h3", {}, `Live at the peak, besides ${shownBytes(found.memory.outside)} of arguments and results`),
     list.element,
-    others > 0 && make("p", { class: "quiet" }, `and ${shownBytes(others)} in smaller ones`),
+    others > 0 && make("p", { class: "quiet" }, `and ${shownBytes(others)} in smaller tensors`),
   );
   return {
     element,
     find: (text) => list.show(heldItems(text)),
     refresh: () => list.redraw(),
-    none: "Nothing but arguments and results.",
+    none: "Only arguments and results are live.",
   };
 }
 
@@ -65,7 +65,7 @@ function heldRow({ value: number, op, type, row: at, bytes }) {
   );
 }
 
-// The tensors of which most bytes are there only because several devices have the same part.
+// The tensors with the most bytes that are redundant because of replication.
 function replicatedElement() {
   const spared = ({ tensor: number }) => tensor(number).local * (1 - 1 / tensor(number).layout.copies);
   const numbers = found.arrays.map((_, number) => number).filter((number) => spared(found.arrays[number]) > 0);
@@ -79,15 +79,15 @@ function replicatedElement() {
       "li",
       {},
       link({ show: `a${number}` }, {}, arrayName(found.arrays[number])),
-      ": the same ",
+      ": ",
       bytesElement(local),
-      ` on ${inWords(layout.copies, "device")}`,
+      `, replicated on ${inWords(layout.copies, "device")}`,
     );
   });
-  return make("details", { class: "replicated" }, make("summary", {}, "Replicated and large"), make("ul", {}, named));
+  return make("details", { class: "replicated" }, make("summary", {}, "Large replicated tensors"), make("ul", {}, named));
 }
 
-// Drawn anew for each width, with the most bytes of all moments that share a pixel.
+// Redrawn for each width; each pixel shows the maximum of its operations.
 function memoryChart(readout) {
   const { bytes, peak } = found.memory;
   let at = Math.max(peak, 0);
@@ -99,10 +99,10 @@ function memoryChart(readout) {
     "aria-valuemin": 0,
     "aria-valuemax": bytes.length - 1,
   });
-  const tell = () => {
+  const describe = () => {
     if (!bytes.length) return;
     const source = found.memory.rows[at];
-    const what = source === NONE ? "an operation of one device" : rowLink(source);
+    const what = source === NONE ? "an operation that partitioning inserted" : rowLink(source);
     readout.replaceChildren(
       `${at === peak ? "The peak, o" : "O"}peration ${(at + 1).toLocaleString("en")} of ${bytes.length.toLocaleString("en")}: `,
       bytesElement(found.memory.outside + bytes[at]),
@@ -116,7 +116,7 @@ function memoryChart(readout) {
   };
   const move = (to) => {
     at = Math.min(Math.max(to, 0), bytes.length - 1);
-    tell();
+    describe();
     redraw();
   };
   const redraw = () => frame.replaceChildren(chartOf(frame.clientWidth, at));
@@ -138,7 +138,7 @@ function memoryChart(readout) {
     move(at + steps[event.key]);
   });
   new ResizeObserver(redraw).observe(frame);
-  tell();
+  describe();
   return frame;
 }
 
@@ -172,7 +172,7 @@ function chartOf(width, at) {
   );
 }
 
-// Of each of so many stretches, the moment when most is in memory.
+// The operation with the most live bytes in each of `stretches` intervals.
 function highest(bytes, stretches) {
   const size = Math.max(1, bytes.length / stretches);
   const found = [];

@@ -1,7 +1,6 @@
-// How a tensor lies on the mesh: a cell for each part, with the devices that hold it.
+// Drawing of a sharding: a cell for each shard, with the devices that hold it.
 //
-// The last two dimensions that are split are the columns and the rows of a grid; there is a grid for each part of the
-// others.
+// The last two sharded dimensions are the columns and the rows of a grid; the other sharded dimensions index the grids.
 
 const MOST_GRIDS = 32;
 const MOST_LABELLED = 64;
@@ -9,12 +8,12 @@ const MOST_SMALL = 12;
 
 function meshPicture({ type, layout }) {
   const split = layout.parts.map((parts, dim) => ({ parts, dim })).filter(({ parts }) => parts > 1);
-  if (!layout.holds.length && split.length) return make("p", {}, "It lies on too many devices to draw them.");
+  if (!layout.holds.length && split.length) return make("p", {}, "The mesh has too many devices to draw.");
   if (!split.length)
     return make(
       "div",
       { class: "picture" },
-      make("p", {}, `Each of ${inWords(layout.copies, "device")} has all of it.`),
+      make("p", {}, `Replicated on ${inWords(layout.copies, "device")}.`),
     );
   const devices = devicesByPart(layout);
   const columns = split.at(-1);
@@ -26,7 +25,7 @@ function meshPicture({ type, layout }) {
   return make("div", { class: "picture" }, drawn, more > 0 && make("p", {}, `and ${inWords(more, "grid")} more`));
 }
 
-// The same in the height of a row, without words.
+// The same drawing, without labels, in the height of a row.
 function thumbnail(layout) {
   const split = layout.parts.filter((parts) => parts > 1);
   const columns = Math.min(split.at(-1) ?? 1, MOST_SMALL);
@@ -104,7 +103,7 @@ function devicesByPart(layout) {
   return devices;
 }
 
-// All tuples of numbers below `sizes`, the last one counting fastest.
+// All index tuples below `sizes`, in row-major order.
 function indices(sizes) {
   return sizes.reduce(
     (tuples, size) => tuples.flatMap((tuple) => Array.from({ length: size }, (_, at) => [...tuple, at])),
@@ -112,7 +111,7 @@ function indices(sizes) {
   );
 }
 
-// 0-3, 8
+// Device numbers as ranges: 0-3, 8
 function ranges(devices) {
   const parts = [];
   for (const device of devices) {

@@ -1,4 +1,4 @@
-// The page as a whole: what is always there, the view and the details that the address asks for, and keys.
+// The page: header, tabs, the view and the details that the address selects, and keyboard shortcuts.
 
 const VIEWS = { collectives: collectivesView, memory: memoryView, arrays: arraysView, program: programView };
 if (found.hardware) VIEWS.time = timeView;
@@ -12,16 +12,16 @@ function drawTop() {
   const meshes = found.meshes.map(
     ({ name, axes }) => `@${name} ${axes.map(([axis, size]) => `${axis}=${size}`).join(", ")}`,
   );
-  const made = found.compiled && [
+  const compiled = found.compiled && [
     "compiled: ",
     shownBytes(found.compiled.received),
     " received, ",
-    found.compiled.memory === null ? "" : `${shownBytes(found.compiled.memory)} needed`,
+    found.compiled.memory === null ? "" : `${shownBytes(found.compiled.memory)} of memory`,
   ];
   document
     .getElementById("facts")
     .replaceChildren(
-      ...[meshes.join("; "), found.hardware, made && made.join("")]
+      ...[meshes.join("; "), found.hardware, compiled && compiled.join("")]
         .filter(Boolean)
         .map((text) => make("span", { class: "chip", dir: "auto" }, text)),
     );

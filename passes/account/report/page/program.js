@@ -1,4 +1,4 @@
-// The whole program, with its functions, loops and repeated layers folded.
+// View of the unpartitioned program, with its functions, loops and repeated layers foldable.
 
 const closed = new Set();
 const unfolded = new Set();
@@ -10,7 +10,7 @@ const foldsAt = once(
 function programView(search) {
   const list = new List({
     label: "program",
-    header: headings("operation", "type", "sharding", "a device has", "source"),
+    header: headings("operation", "type", "sharding", "bytes per device", "source"),
     drawRow: (item) => programRow(item, toggle),
     open: (item) => (item.fold ? toggle(item) : go({ show: `r${item.row}` })),
     fold: (item, folded) => {
@@ -34,18 +34,18 @@ function programView(search) {
     element: list.element,
     find: (text) => list.show(programItems(text)),
     refresh: () => list.redraw(),
-    none: "No operation has this.",
+    none: "No operation matches.",
   };
 }
 
-// The row that the address is about.
+// The row that the address selects.
 function shownRow() {
   const [kind, number] = [address.show[0], Number(address.show.slice(1))];
   if (kind === "r") return number;
   return kind === "v" && number < found.values.row.length ? found.values.row[number] : NONE;
 }
 
-// What a row is folded into is opened.
+// Unfold everything that contains a row.
 function revealRow(number) {
   for (const { number: fold, start, period, times } of foldsAt().values())
     if (number >= start + period && number < start + period * times) unfolded.add(fold);
@@ -83,7 +83,7 @@ function foldedItems() {
   return items;
 }
 
-// What is common to many rows is compared once.
+// Match interned strings, types and locations once, and then the rows that refer to them.
 function matchingItems(wanted) {
   const strings = new Set(
     found.strings.flatMap((text, number) => (text.toLowerCase().includes(wanted) ? [number] : [])),
@@ -127,11 +127,11 @@ const foldButton = (item, isClosed, toggle) =>
 function foldRow(item, toggle) {
   const { number, period, times } = item.fold;
   const isClosed = !unfolded.has(number);
-  const told = `${times} times ${period.toLocaleString("en")} operations${isClosed ? ", the first shown" : ""}`;
+  const text = `${times} repetitions of ${period.toLocaleString("en")} operations${isClosed ? ", first shown" : ""}`;
   return make(
     "div",
     { class: "fold", "--depth": item.depth },
-    make("span", {}, foldButton(item, isClosed, toggle), told),
+    make("span", {}, foldButton(item, isClosed, toggle), text),
   );
 }
 

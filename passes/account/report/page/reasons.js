@@ -1,4 +1,4 @@
-// Why a tensor has its axes: the steps that brought each, back to where it was given.
+// Propagation chains: the steps that brought each axis to a tensor, back to the user's sharding.
 
 const FIRST_STEPS = 3;
 const LAST_STEPS = 2;
@@ -9,7 +9,7 @@ function chainOf(number) {
   return steps;
 }
 
-// For each axis: its dimension, and the steps that brought it.
+// The dimension and the propagation steps of each axis of a tensor.
 function chainsOf(valueNumber) {
   const flat = found.reasons[valueNumber] ?? [];
   const chains = [];
@@ -19,7 +19,7 @@ function chainsOf(valueNumber) {
 
 function reasonsElement(valueNumber, firstAxes = "") {
   if (!found.reasons.length)
-    return make("p", { class: "quiet" }, "The program was given with its shardings: no reasons are known.");
+    return make("p", { class: "quiet" }, "Unknown: the input was already propagated.");
   const chains = chainsOf(valueNumber);
   if (!chains.length) return missedElement(valueNumber);
   const isFirst = ({ steps }) => firstAxes.split(", ").includes(steps[0].axis.split('"')[1]);
@@ -30,11 +30,11 @@ function reasonsElement(valueNumber, firstAxes = "") {
   );
 }
 
-// Of a tensor that no axis splits: the axes of its neighbours, and what kept each from coming.
+// For a replicated tensor: the axes of its neighbors, and the reason why each did not propagate to it.
 function missedElement(valueNumber) {
   const missed = found.missed[valueNumber];
-  if (!missed) return make("p", { class: "quiet" }, "No axis splits it.");
-  const told = missed.map(([dimension, axis, way, at, reason]) =>
+  if (!missed) return make("p", { class: "quiet" }, "It is replicated.");
+  const items = missed.map(([dimension, axis, way, at, reason]) =>
     make(
       "li",
       {},
@@ -56,11 +56,11 @@ function missedElement(valueNumber) {
     make(
       "p",
       { class: "quiet" },
-      told.length
-        ? "No axis splits it. What its neighbours have did not come:"
-        : "No axis splits it, nor a neighbour along a dimension of it.",
+      items.length
+        ? "It is replicated. The axes of its neighbors did not propagate to it:"
+        : "It is replicated, and its neighbors have no axes along its dimensions.",
     ),
-    make("ul", {}, told),
+    make("ul", {}, items),
   );
 }
 

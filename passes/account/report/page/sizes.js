@@ -1,4 +1,4 @@
-// Amounts, as people read them; the exact number is what the mouse shows.
+// Human-readable amounts, with the exact number as a tooltip.
 
 const UNITS = ["", "KiB", "MiB", "GiB", "TiB"];
 

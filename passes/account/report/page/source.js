@@ -1,4 +1,4 @@
-// The lines of the source around a place, where the file was at hand.
+// Excerpt of the source file around a location.
 
 const SHOWN_AROUND = 4;
 
@@ -10,7 +10,7 @@ function sourceExcerpt(at) {
       "div",
       { class: "source" },
       name,
-      make("p", { class: "quiet" }, "The file was not at hand when this page was made."),
+      make("p", { class: "quiet" }, "The file was not available when this page was created."),
     );
   const shown = Object.entries(lines).filter(([line]) => Math.abs(line - at.line) <= SHOWN_AROUND);
   const rows = shown.map(([line, text]) =>

@@ -1,11 +1,11 @@
-// How long a device computes each operation, as predicted; those of repeated layers are one.
+// View of the predicted compute time of each operation; operations of repeated layers share a row.
 
 function timeView(search) {
   const groups = timeGroups();
   const whole = total(groups, ({ seconds }) => seconds);
   const list = new List({
     label: "time",
-    header: headings("computes", "share", "operation", "runs", "type", "source"),
+    header: headings("compute time", "share", "operation", "runs", "type", "source"),
     drawRow: (group) => timeRow(group, whole),
     open: ({ row: number }) => go({ show: number === NONE ? "" : `r${number}` }),
     isShown: ({ row: number }) => address.show === `r${number}`,
@@ -16,7 +16,7 @@ function timeView(search) {
     element: list.element,
     find,
     refresh: () => list.redraw(),
-    none: "Devices compute nothing that takes time.",
+    none: "No operation takes time.",
   };
 }
 
@@ -31,7 +31,7 @@ const timeGroups = once(() => {
   return [...groups.values()].sort((one, other) => other.seconds - one.seconds);
 });
 
-// Of a row in repeated layers, the one in its place in the first of them.
+// The counterpart of a row in the first of its repeated layers.
 function firstAlike(number) {
   const [start, period] = found.folds.find(([from, rows, times]) => number >= from && number < from + rows * times) ?? [
     number,
@@ -60,7 +60,7 @@ function timeRow({ row: number, seconds, count }, whole) {
         ? [first && [valueLink(first.number), " = "], make("b", {}, shown.op.replace("stablehlo.", ""))]
             .flat()
             .filter(Boolean)
-        : "what no operation asks for",
+        : "operations that partitioning inserted",
     ),
     make("span", { class: "quiet" }, count > 1 ? `× ${count}` : ""),
     first ? code(first.type.text) : make("span"),
