@@ -210,7 +210,7 @@ module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.me
 
 // -----
 
-// expected-error@+1 {{'mhlo.sharding', column 10 of '{devices=[2,3]<=[8]}': 6 tiles need as many devices, and not 8}}
+// expected-error@+1 {{'mhlo.sharding', column 10 of '{devices=[2,3]<=[8]}': 6 tiles need as many devices, not 8}}
 func.func @main(%arg0: tensor<6xf32> {mhlo.sharding = "{devices=[2,3]<=[8]}"}) {
   return
 }
@@ -228,7 +228,7 @@ module attributes {mhlo.num_partitions = 8 : i32} {
 
 // expected-remark@+1 {{are imported onto the mesh}}
 module {
-  // expected-error@+1 {{'mhlo.sharding' is not one of 'tensor<6xf32>': tiles have 2 dimensions, and the tensor has 1}}
+  // expected-error@+1 {{'mhlo.sharding' is not one of 'tensor<6xf32>': tiles have 2 dimensions, but the tensor has 1}}
   func.func @main(%arg0: tensor<6xf32> {mhlo.sharding = "{devices=[2,3]<=[6]}"}) {
     return
   }

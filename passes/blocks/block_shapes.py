@@ -1,4 +1,4 @@
-"""Into which blocks an operation is cut: those that fit in memory, or those of the devices of a mesh."""
+"""Block shapes: blocks that fit in memory, or the shards of a mesh."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -16,10 +16,12 @@ BlockShapeOf = Callable[[Operation, BlockOperation], Sequence[int]]
 
 
 def within(limit: int) -> BlockShapeOf:
-    """Blocks that take at most `limit` bytes each: the axis that saves most is halved until they do.
+    """Return a function that halves the axis with the largest saving until a block takes at most `limit` bytes.
 
-    Axes of reductions stay whole; `sdy-split-reductions` makes others of them. Raises DiagnosticError, with the
-    numbers, where not even the smallest blocks fit.
+    Reduction axes are not split; `sdy-split-reductions` converts them to other axes.
+
+    Raises:
+        DiagnosticError: Even the smallest blocks exceed the limit; raised by the returned function.
     """
 
     def block_shape(op: Operation, blocks: BlockOperation) -> Sequence[int]:
@@ -35,9 +37,9 @@ def within(limit: int) -> BlockShapeOf:
 
 
 def of_shardings(op: Operation, blocks: BlockOperation) -> Sequence[int]:
-    """Blocks that are the parts of devices: an axis is cut where the first tensor that it moves along is split.
+    """Return blocks equal to the devices' shards: each axis is split as the first tensor that it moves along.
 
-    That is a `BlockShapeOf`, for a module with shardings. Axes of reductions stay whole.
+    A `BlockShapeOf` for modules with shardings. Reduction axes are not split.
     """
     shape = list(blocks.index_shape)
     for value, access in zip((*op.results, *op.operands), (*blocks.results, *blocks.operands), strict=True):
@@ -48,22 +50,22 @@ def of_shardings(op: Operation, blocks: BlockOperation) -> Sequence[int]:
         for dim, split in enumerate(sharding.dims):
             axis = next(iter(access.axes_of(dim)), None)
             if axis is not None and shape[axis] == blocks.index_shape[axis]:
-                cut = [*shape]
-                cut[axis] = -(-shape[axis] // split.sharded_size(mesh))
-                shape = cut if can_be_computed(blocks, cut) else shape
+                candidate = [*shape]
+                candidate[axis] = -(-shape[axis] // split.sharded_size(mesh))
+                shape = candidate if can_be_computed(blocks, candidate) else shape
     return shape
 
 
 def block_bytes(blocks: BlockOperation, shape: Sequence[int]) -> int:
-    """The memory that a block of that shape at the origin takes."""
+    """Return the memory of a block of `shape` at the origin."""
     return int(cost(blocks, Box.whole(shape)).memory)
 
 
 def can_be_computed(blocks: BlockOperation, shape: Sequence[int]) -> bool:
-    """Whether a block of that shape has all that it needs, and gives all of a part of the result.
+    """Return whether a block of `shape` can be computed independently of other blocks.
 
-    It does not if it is a part of a reduction, or has elements of a dimension that are apart where those of the whole
-    are not, as a part of each group of features.
+    It cannot if it is a slice of a reduction, or if its elements have gaps along a dimension that the full operation
+    does not have, such as part of each feature group.
     """
     return all(
         size == axis.extent or axis.kind not in (FactorKind.REDUCTION, FactorKind.NEED_REPLICATION)

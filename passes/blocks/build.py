@@ -1,4 +1,4 @@
-"""A program -> its block graph."""
+"""Construction of the block graph of a program."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -28,11 +28,17 @@ from sdy.text import context
 
 
 def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
-    """The graph of the main function of `module`, its operations cut into blocks of `block_shape`.
+    """Return the block graph of the main function of `module`.
 
-    Calls are computed as what they call, and operations that only move elements are views. An operation that has no
-    blocks is computed whole. Raises DiagnosticError where a block cannot be computed by itself, and for values that are
-    no arrays or have no elements.
+    Calls are inlined, and operations that only move elements become views. An operation without block operation is not
+    partitioned.
+
+    Args:
+        module: The program, which is not changed.
+        block_shape: Chooses the shape of the blocks of each operation.
+
+    Raises:
+        DiagnosticError: A block cannot be computed independently, or a value is not an array or has no elements.
     """
     module = clone(module)
     InlinePass().apply(context(), module)
@@ -40,7 +46,7 @@ def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
 
 
 class _GraphBuilder:
-    """The tensors and the work of one program, as its operations are read in order."""
+    """Builder of the tensors and works of a program from its operations in order."""
 
     def __init__(self, block_shape: BlockShapeOf):
         self._block_shape = block_shape
@@ -76,7 +82,7 @@ class _GraphBuilder:
             self._add_in_blocks(op, operands, blocks)
 
     def _add_splat(self, op: ConstantOp) -> bool:
-        """A constant that repeats an element is a view of it."""
+        """Add a splat constant as a view of one element."""
         value = splat(op.value)
         type_ = tensor_type(op.output)
         if value is None or not type_.get_num_dims():
@@ -101,7 +107,7 @@ class _GraphBuilder:
         shape = self._block_shape(op, blocks)
         if not can_be_computed(blocks, shape):
             raise op_error(
-                op, f"blocks of shape {tuple(shape)} of {blocks.index_shape} cannot be computed by themselves"
+                op, f"blocks of shape {tuple(shape)} of {blocks.index_shape} cannot be computed independently"
             )
         indices = blocks.index_space.blocks(shape)
         results = tuple(
@@ -115,7 +121,7 @@ class _GraphBuilder:
         self._works.append(work)
 
     def _with_storage(self, tensor: Tensor) -> StoredTensor:
-        """`tensor`, or a copy of it where it is a view, in chunks like those that the view is made of."""
+        """Return `tensor`, or a copy of a view, with chunks no larger than those that the view reads."""
         if isinstance(tensor, StoredTensor):
             return tensor
         if tensor in self._copies:
@@ -139,7 +145,7 @@ class _GraphBuilder:
         return tensor
 
     def _description(self, value: SSAValue, op: Operation) -> tuple[str, tuple[int, ...], np.dtype[np.generic]]:
-        """The name, the shape and the element type of a value. Raises DiagnosticError where it is no array."""
+        """Return the name, the shape and the element type of a value; raise DiagnosticError if it is not an array."""
         shape, dtype = array_type(value.type, op)
         if 0 in shape:
             raise op_error(op, f"a value of type {value.type}, which has no elements, has no chunks")
@@ -151,14 +157,14 @@ def _one_chunk(shape: Sequence[int]) -> Box:
 
 
 def _touched(access: Access, index: Box) -> Box | None:
-    """The elements of the tensor that a block touches, None where that is only padding."""
+    """Return the region of the tensor that a block accesses; None if it is all padding."""
     image = access.image(index)
     start, end = np.maximum(image.start, 0), np.minimum(image.end, ints(access.shape))
     return Box(start, end) if (start < end).all() else None
 
 
 def _chunks_of_view(view: Tensor) -> Box:
-    """Each part of a view, cut into blocks no larger than the chunks that it is read from."""
+    """Partition each part of a view into blocks no larger than the chunks that it reads."""
     assert isinstance(view, TensorView)
     pieces: list[Box] = []
     for part in view.parts:
@@ -172,7 +178,7 @@ def _chunks_of_view(view: Tensor) -> Box:
 
 
 def _largest_chunk(tensor: Tensor) -> int:
-    """The number of elements of the largest chunk that a tensor is read from."""
+    """Return the number of elements of the largest chunk that a tensor reads from."""
     match tensor:
         case StoredTensor():
             return int(tensor.chunks.size.max())

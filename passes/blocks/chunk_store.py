@@ -1,4 +1,4 @@
-"""Chunks within a limit of memory: those that were not used for the longest time wait in files."""
+"""Chunks within a memory limit: the least recently used ones are spilled to files."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -12,7 +12,7 @@ Array = npt.NDArray[Any]
 
 
 class _File(NamedTuple):
-    """The bytes of an array: NumPy's own files do not know types such as bfloat16."""
+    """The bytes of an array, since NumPy's file format lacks types such as bfloat16."""
 
     path: Path
     dtype: np.dtype[Any]
@@ -20,7 +20,12 @@ class _File(NamedTuple):
 
 
 class ChunkStore:
-    """Arrays by a key, of which at most `limit` bytes are held in memory at once; the rest is in `directory`."""
+    """Arrays by key, least recently used ones spilled to files.
+
+    Args:
+        limit: Maximal number of bytes in memory.
+        directory: Folder of the files.
+    """
 
     def __init__(self, limit: int, directory: Path):
         self._limit = limit
@@ -30,10 +35,10 @@ class ChunkStore:
         self._held_bytes = 0
         self.most_bytes = 0
         self.spilled_bytes = 0
-        """What was written to files in all, and the most that was held at once."""
+        """Total bytes written to files, and maximal bytes in memory."""
 
     def make_room(self, size: int) -> None:
-        """Write the arrays that wait longest to files until `size` more bytes fit beside the others."""
+        """Spill the least recently used arrays until `size` more bytes fit."""
         while self._held and self._held_bytes + size > self._limit:
             key, array = self._held.popitem(last=False)
             self._held_bytes -= array.nbytes
@@ -42,12 +47,12 @@ class ChunkStore:
         self.most_bytes = max(self.most_bytes, self._held_bytes + size)
 
     def put(self, key: Hashable, array: Array) -> None:
-        """Keep `array`, for which `make_room` has made room."""
+        """Store `array`, for which `make_room` has made room."""
         self._held[key] = array
         self._held_bytes += array.nbytes
 
     def get(self, key: Hashable) -> Array:
-        """The array. One in a file is mapped, so that only what is looked at is read."""
+        """Return an array; a spilled one is memory-mapped, so that only the elements used are read."""
         if key in self._held:
             self._held.move_to_end(key)
             return self._held[key]
@@ -55,7 +60,7 @@ class ChunkStore:
         return np.memmap(file.path, file.dtype, "r", shape=file.shape or (1,)).reshape(file.shape)
 
     def forget(self, key: Hashable) -> None:
-        """Drop an array that is not needed any more."""
+        """Drop an array that is no longer needed."""
         if (array := self._held.pop(key, None)) is not None:
             self._held_bytes -= array.nbytes
         if file := self._files.pop(key, None):

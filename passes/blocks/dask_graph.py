@@ -1,7 +1,7 @@
-"""A block graph as a Dask graph, so that a cluster runs what is too large for one machine.
+"""Conversion of a block graph to a Dask graph, to run programs on a cluster.
 
-A task is a shard, or the chunk of a shard that writes several. Each task carries its program as text and the recipe by
-which its operands are read out of chunks, so that workers need nothing but this package.
+A task is a shard, or one chunk of a shard that writes several. Each task carries its program as text and a recipe that
+assembles its operands from chunks, so that workers need nothing but this package.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ Argument = Array | str | Path
 
 @dataclass(frozen=True)
 class _Recipe:
-    """What a shard reads of its operands, and the place of each chunk among those that its task is given."""
+    """The regions that a shard reads, and the position of each chunk among the arguments of its task."""
 
     tensors: tuple[Tensor, ...]
     reads: tuple[Box | None, ...]
@@ -38,9 +38,11 @@ class _Recipe:
 
 
 def dask_graph(graph: BlockGraph, arguments: Sequence[Argument]) -> tuple[dict[str, Task], list[str]]:
-    """The tasks by their keys, and the key of each result of the program.
+    """Return the tasks by key, and the key of each result of the program.
 
-    An argument is an array, or the path of an `.npy` file that every worker can read, of which a shard reads its part.
+    Args:
+        graph: The block graph.
+        arguments: Arrays, or paths of `.npy` files that every worker can read; a shard then reads only its region.
     """
     tasks: dict[str, Task] = {}
     for source, argument in zip(graph.sources, arguments, strict=True):

@@ -1,17 +1,17 @@
-"""What no path leads from to the sink is not computed."""
+"""Dead code elimination on block graphs: shards with no path to a sink are removed."""
 
 from sdy.passes.blocks.graph import BlockGraph, Shard, StoredTensor, Tensor, chunks_read, tensors_read
 
 
 def remove_dead_parts(graph: BlockGraph) -> BlockGraph:
-    """`graph` without the shards, and the tensors, that nothing observed depends on."""
-    needed = [(sink, chunk) for sink in graph.sinks for chunk in range(len(sink.chunks))]
+    """Return `graph` without the shards and tensors that no sink depends on."""
+    worklist = [(sink, chunk) for sink in graph.sinks for chunk in range(len(sink.chunks))]
     live: set[Shard] = set()
-    while needed:
-        shard = graph.writers.get(needed.pop())
+    while worklist:
+        shard = graph.writers.get(worklist.pop())
         if shard is not None and shard not in live:
             live.add(shard)
-            needed += chunks_read(shard)
+            worklist += chunks_read(shard)
     for work in graph.works:
         work.shards = [shard for shard in work.shards if shard in live]
     works = tuple(work for work in graph.works if work.shards)
@@ -24,7 +24,7 @@ def remove_dead_parts(graph: BlockGraph) -> BlockGraph:
 
 
 def readers(graph: BlockGraph) -> dict[tuple[StoredTensor, int], int]:
-    """How many shards read each chunk."""
+    """Return the number of shards that read each chunk."""
     counts: dict[tuple[StoredTensor, int], int] = {}
     for shard in graph.shards():
         for chunk in chunks_read(shard):

@@ -1,4 +1,4 @@
-"""A block graph for a person to look at, and for other programs to read."""
+"""Export of block graphs: Graphviz for people, JSON for programs."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -27,11 +27,16 @@ _SHAPES = {
     "BlockShard": "oval",
     "TensorCopy": "oval",
 }
-"""How nodes of each kind are drawn."""
+"""Graphviz shape of each kind of nodes."""
 
 
 def to_dot(graph: BlockGraph, chunks: bool = True) -> str:
-    """The graph in Graphviz's language, each tensor and operation with its chunks and shards, or without them."""
+    """Return the graph in Graphviz's language.
+
+    Args:
+        graph: The block graph.
+        chunks: Whether to draw the chunks of tensors and the shards of operations.
+    """
     nodes, edges = _nodes_and_edges(graph, chunks)
     drawing = Digraph("blocks", graph_attr={"rankdir": "LR"}, node_attr={"fontname": "monospace"})
     for node in nodes:
@@ -42,9 +47,10 @@ def to_dot(graph: BlockGraph, chunks: bool = True) -> str:
 
 
 def to_json(graph: BlockGraph) -> Json:
-    """The graph as `{"nodes": [{"id", "kind", "label", ...}], "edges": [[from, to], ...]}`.
+    """Return the graph as `{"nodes": [{"id", "kind", "label", ...}], "edges": [[from, to], ...]}`.
 
-    Tensors have their shape and element type, chunks and shards the start and the end of their box.
+    Nodes of tensors have their shape and element type; nodes of chunks and shards have the start and the end of their
+    box.
     """
     nodes, edges = _nodes_and_edges(graph, chunks=True)
     details = dict(_details(graph))

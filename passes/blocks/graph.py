@@ -1,11 +1,11 @@
-"""The block graph of a program: what is computed in blocks, of which parts of which tensors.
+"""Block graph of a program: operations partitioned into shards, and tensors partitioned into chunks.
 
     Source -> Tensor x (chunks) ----.
                                      BlockOp (shards) -> Tensor y (chunks) -> TensorView z -> TensorCopy -> Sink
     Source -> Tensor w (chunks) ----'
 
-A tensor that is stored has chunks, and each chunk is written by one block shard. A view has no storage: it says of each
-of its elements which element of another tensor it is. A copy gives a view storage.
+A stored tensor has chunks, and each chunk is written by one block shard. A view has no storage: it maps each of its
+elements to an element of another tensor. A copy materializes a view.
 
 Source: Tapestry's block graph (crutcher/tapestry, BlockGraph).
 """
@@ -27,7 +27,7 @@ DType = np.dtype[np.generic]
 
 @dataclass(eq=False)
 class Tensor:
-    """A tensor of the program, by the name that it is printed with."""
+    """A tensor of the program, with the name that is printed."""
 
     name: str
     shape: tuple[int, ...]
@@ -35,29 +35,29 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all of its elements."""
+        """The bytes of all elements."""
         return prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(eq=False)
 class StoredTensor(Tensor):
-    """A tensor in chunks, an array of boxes. That of a source is an argument of the program, in one chunk."""
+    """A tensor stored in chunks, an array of boxes; a source, an argument of the program, has one chunk."""
 
     chunks: Box
     is_source: bool = False
 
     def chunk_bytes(self, chunk: int) -> int:
-        """The bytes of one chunk."""
+        """Return the bytes of one chunk."""
         return int(self.chunks[chunk].size) * self.dtype.itemsize
 
     def overlapping(self, region: Box) -> Sequence[int]:
-        """The chunks that have an element of a single region."""
+        """Return the chunks that overlap a single region."""
         return self.chunks.shared(region).nonzero()[0].tolist()
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Element `i` of a view's `region` is element `projection(i)` of `source`."""
+    """A part of a view: element `i` of `region` is element `projection(i)` of `source`."""
 
     region: Box
     source: Tensor
@@ -66,7 +66,7 @@ class Part:
 
 @dataclass(eq=False)
 class TensorView(Tensor):
-    """A tensor whose elements are those of others: routed, concatenated, or read with other strides."""
+    """A tensor without storage, whose elements are those of other tensors: transposed, concatenated or strided."""
 
     parts: tuple[Part, ...]
 
@@ -75,7 +75,11 @@ class TensorView(Tensor):
 class Shard:
     """A unit of work: it reads a region of each operand, and writes one chunk of each result.
 
-    `index` is its block of the operation's index space. A region is None where the shard reads only padding.
+    Attributes:
+        work: The operation or copy.
+        index: The block of the operation's index space; None if it is not partitioned.
+        reads: The region of each operand; None if the shard reads only padding.
+        writes: The chunk of each result.
     """
 
     work: "Work"
@@ -85,7 +89,7 @@ class Shard:
 
     @cached_property
     def nbytes(self) -> int:
-        """The memory that it takes for what it reads and writes."""
+        """The bytes of the regions read and the chunks written."""
         read = sum(
             int(region.size) * tensor.dtype.itemsize
             for tensor, region in zip(self.work.operands, self.reads, strict=True)
@@ -96,7 +100,7 @@ class Shard:
 
 @dataclass(eq=False)
 class Work:
-    """What shards are parts of: an operation, or a copy."""
+    """An operation or a copy, partitioned into shards."""
 
     name: str
     operands: tuple[Tensor, ...]
@@ -106,7 +110,7 @@ class Work:
 
 @dataclass(eq=False)
 class BlockOp(Work):
-    """An operation of the program, computed in blocks, or whole where `blocks` is None."""
+    """An operation of the program, computed in blocks, or unpartitioned if `blocks` is None."""
 
     op: Operation
     blocks: BlockOperation | None
@@ -114,12 +118,19 @@ class BlockOp(Work):
 
 @dataclass(eq=False)
 class TensorCopy(Work):
-    """A view that is given storage."""
+    """A materialized view."""
 
 
 @dataclass(eq=False)
 class BlockGraph:
-    """The graph: `sources` are the arguments of the program, `sinks` its results, and `works` are in program order."""
+    """The block graph of a program.
+
+    Attributes:
+        sources: The arguments of the program.
+        sinks: The results of the program.
+        tensors: All tensors.
+        works: The operations and copies, in program order.
+    """
 
     sources: tuple[StoredTensor, ...]
     sinks: tuple[StoredTensor, ...]
@@ -127,7 +138,7 @@ class BlockGraph:
     works: tuple[Work, ...]
 
     def shards(self) -> Iterator[Shard]:
-        """All units of work."""
+        """Return all units of work."""
         return (shard for work in self.works for shard in work.shards)
 
     @cached_property
@@ -141,7 +152,7 @@ class BlockGraph:
 
 
 def stored_regions(tensor: Tensor, region: Box) -> Iterator[tuple[StoredTensor, Box]]:
-    """What reading `region` reads of tensors that are stored."""
+    """Yield the regions of stored tensors that a read of `region` accesses."""
     match tensor:
         case TensorView():
             for part, overlap in overlaps(tensor, region):
@@ -153,7 +164,7 @@ def stored_regions(tensor: Tensor, region: Box) -> Iterator[tuple[StoredTensor, 
 
 
 def overlaps(view: TensorView, region: Box) -> Iterator[tuple[Part, Box]]:
-    """The parts that a region is made of, and the region of each."""
+    """Yield the parts of `view` that overlap `region`, with the overlap."""
     for part in view.parts:
         start, end = np.maximum(part.region.start, region.start), np.minimum(part.region.end, region.end)
         if (start < end).all():
@@ -161,7 +172,7 @@ def overlaps(view: TensorView, region: Box) -> Iterator[tuple[Part, Box]]:
 
 
 def chunks_read(shard: Shard) -> Iterator[tuple[StoredTensor, int]]:
-    """The chunks that a shard reads, each once."""
+    """Yield the chunks that a shard reads, each once."""
     seen: set[tuple[StoredTensor, int]] = set()
     for tensor, region in zip(shard.work.operands, shard.reads, strict=True):
         if region is None:
@@ -174,7 +185,7 @@ def chunks_read(shard: Shard) -> Iterator[tuple[StoredTensor, int]]:
 
 
 def tensors_read(tensor: Tensor) -> Iterator[Tensor]:
-    """`tensor`, and those that it is a view of."""
+    """Yield `tensor` and, recursively, the tensors that it is a view of."""
     yield tensor
     if isinstance(tensor, TensorView):
         for part in tensor.parts:

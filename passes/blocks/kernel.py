@@ -1,4 +1,4 @@
-"""Running a shard: its program runs through JAX."""
+"""Execution of a shard through JAX."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,7 +14,11 @@ from sdy.text import format, parse
 
 
 def run_shard(shard: Shard, operands: Sequence[Array]) -> list[Array]:
-    """The chunks that a shard writes. Raises DiagnosticError, at its operation, where that can't be run."""
+    """Return the chunks that a shard writes.
+
+    Raises:
+        DiagnosticError: The operation cannot be run; the location is the operation.
+    """
     program = shard_program(shard)
     if program is None:
         return list(operands)
@@ -26,7 +30,7 @@ def run_shard(shard: Shard, operands: Sequence[Array]) -> list[Array]:
 
 
 def shard_program(shard: Shard) -> str | None:
-    """The program of a shard as text, which is the same for shards of the same shape; None for one that only copies."""
+    """Return the program of a shard as text, equal for shards of equal shapes; None for a copy."""
     work = shard.work
     if not isinstance(work, BlockOp):
         return None
@@ -36,18 +40,18 @@ def shard_program(shard: Shard) -> str | None:
 
 
 def run_program(text: str, operands: Sequence[Array]) -> list[Array]:
-    """The results of a program that `shard_program` gave."""
+    """Run a program of `shard_program`."""
     return [np.asarray(result) for result in compiled(text)(*operands)]
 
 
 @lru_cache(256)
 def compiled(text: str) -> CompiledProgram:
-    """A program of one device, compiled once."""
+    """Compile a single-device program; memoized."""
     return compile_unpartitioned(parse(text))
 
 
 def touched_shapes(shard: Shard) -> list[tuple[int, ...]]:
-    """The shape of what a shard reads of each operand, 0 where that is only padding."""
+    """Return the shape of the region that a shard reads of each operand, 0 if it is all padding."""
     work, index = shard.work, shard.index
     if not isinstance(work, BlockOp) or work.blocks is None or index is None:
         return [tensor.shape for tensor in work.operands]

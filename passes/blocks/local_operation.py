@@ -1,4 +1,4 @@
-"""The program of a shard: an operation on the shapes of its block, as a module whose main function is it alone."""
+"""The program of a shard: a module whose main function is one operation on the shapes of a block."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,18 +18,18 @@ Properties = Mapping[str, Attribute]
 
 
 def captured_variables(op: Operation) -> list[SSAValue]:
-    """What the regions of `op` use of the values around it that are no constants, each once."""
+    """Return the values, except constants, that the regions of `op` capture, each once."""
     return [value for value in captured_values(op) if not isinstance(value.owner, ConstantOp)]
 
 
 def whole_program(op: Operation) -> ModuleOp:
-    """`op` as it stands; its operands, and then what its regions capture, are the arguments."""
+    """Return the program of the unpartitioned `op`; its arguments are the operands, then the captured values."""
     values = [*op.operands, *captured_variables(op)]
     return _program(op, values, [value.type for value in values], op.result_types, op.properties)
 
 
 def local_program(op: Operation, blocks: BlockOperation, index: Box) -> ModuleOp:
-    """`op` on the block `index` of its index space; the arguments are what the block touches of the operands."""
+    """Return the program of `op` on the block `index` of its index space; its arguments are the operands' regions."""
     touched = [tuple(access.touched(index).tolist()) for access in blocks.accesses]
     types = [
         TensorType(tensor_type(value).element_type, shape)
@@ -50,7 +50,7 @@ def _program(
 ) -> ModuleOp:
     block = Block(arg_types=types)
     arguments: dict[SSAValue, SSAValue] = dict(zip(values, block.args, strict=True))
-    # XLA knows no values around the body of a sort or a reduction, but constants it takes in.
+    # XLA does not support captured values in the body of a sort or a reduction, except constants.
     for value in captured_values(op):
         if isinstance(value.owner, ConstantOp):
             block.add_op(constant := value.owner.clone())
@@ -74,7 +74,7 @@ def _cloned(region: Region, values: Mapping[SSAValue, SSAValue]) -> Region:
 
 
 def _padding(access: Access, index: Box, dim: int) -> tuple[int, int]:
-    """How far a block sees beyond the elements that it touches along `dim`, before and after them."""
+    """Return the low and high padding of a block along `dim`: positions beyond the elements that it accesses."""
     seen, image = access.projection.image(index), access.image(index)
     first, last = max(image.start[dim], 0), min(image.end[dim], access.shape[dim]) - 1
     spacing = access.spacing[dim]
@@ -93,7 +93,7 @@ def _reduce_window(op: ReduceWindowOp, blocks: BlockOperation, index: Box) -> Pr
 
 
 def _convolution(op: ConvolutionOp, blocks: BlockOperation, index: Box) -> Properties:
-    """A block of the groups is as many groups; of all windows it has those of its spatial dimensions."""
+    """Return the properties of a block: its number of groups, and the padding of its spatial dimensions."""
     dims = op.dimension_numbers.data
     lhs, rhs = blocks.operands
     batch = index.shape[lhs.axes_of(dims.input_batch_dimension)[0]] if op.batch_group_count.value.data > 1 else 1
@@ -107,7 +107,7 @@ def _convolution(op: ConvolutionOp, blocks: BlockOperation, index: Box) -> Prope
 
 
 def _gather(op: GatherOp, blocks: BlockOperation, index: Box) -> Properties:
-    """Slices are as long as the part of the operand that the block has, along dimensions that are read in full."""
+    """Return the slice sizes of a block: the extent of its operand along dimensions that are read in full."""
     touched = blocks.operands[0].touched(index).tolist()
     whole = zip(op.slice_sizes.get_values(), blocks.operands[0].shape, touched, strict=True)
     return {"slice_sizes": i64_array(*(part if size == full else size for size, full, part in whole))}
@@ -118,4 +118,4 @@ _ADJUSTED: dict[type[Operation], Callable[[Any, BlockOperation, Box], Properties
     GatherOp: _gather,
     ReduceWindowOp: _reduce_window,
 }
-"""The operations that name sizes of the whole, and what these are for a block."""
+"""Functions that adapt properties with sizes of the full operation to a block."""

@@ -1,4 +1,4 @@
-"""What blocks of an operation really take, found by running some."""
+"""Measured time and memory of blocks of an operation."""
 
 import time
 from collections.abc import Sequence
@@ -19,9 +19,11 @@ _RUNS = 3
 
 @dataclass(frozen=True)
 class Probe:
-    """Of a block: the seconds that it takes, and the bytes that it keeps besides its operands and results.
+    """Measurements of a block; 0 where the runtime does not report them.
 
-    These are 0 where the runtime does not say.
+    Attributes:
+        seconds: The run time.
+        intermediate_bytes: The memory besides operands and results.
     """
 
     seconds: float
@@ -29,9 +31,9 @@ class Probe:
 
 
 def probe(op: Operation, blocks: BlockOperation, shape: Sequence[int]) -> Probe:
-    """The least time of several runs of the block of that shape at the origin, on random numbers, and its memory.
+    """Measure the block of `shape` at the origin, on random numbers: the least time of several runs, and its memory.
 
-    A block's cost is much the same wherever it lies. `sdy.blocks.override_memory` takes what is found here.
+    The cost of a block hardly depends on its position. The result is an input for `sdy.blocks.override_memory`.
     """
     program = compiled(format(local_program(op, blocks, Box.whole(shape))))
     operands = [jax.device_put(operand) for operand in random_inputs(program.inputs, seed=0)]
@@ -45,9 +47,10 @@ def probe(op: Operation, blocks: BlockOperation, shape: Sequence[int]) -> Probe:
 
 
 def probe_per_step(op: Operation, blocks: BlockOperation, shape: Sequence[int]) -> list[Probe]:
-    """What a step more along each axis costs: the difference of a block twice as long, divided by its new steps.
+    """Return the marginal cost of one more step along each axis.
 
-    An axis that is too short to be doubled costs nothing more.
+    Computed from a block twice as long, divided by the number of additional steps; 0 for an axis too short to be
+    doubled.
     """
     base = probe(op, blocks, shape)
     costs: list[Probe] = []

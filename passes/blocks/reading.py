@@ -1,4 +1,4 @@
-"""Reading a region of a tensor out of the chunks that have it."""
+"""Assembly of a region of a tensor from the chunks that contain it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ ChunkOf = Callable[[StoredTensor, int], Array]
 
 
 def read_region(tensor: Tensor, region: Box, chunk_of: ChunkOf) -> Array:
-    """The elements of a single `region`; without a copy where one chunk has them all."""
+    """Return the elements of a single `region`, without a copy if one chunk contains them all."""
     match tensor:
         case TensorView():
             return _read_view(tensor, region, chunk_of)
@@ -32,7 +32,7 @@ def read_operands(
     shapes: Sequence[tuple[int, ...]],
     chunk_of: ChunkOf,
 ) -> list[Array]:
-    """A region of each of `tensors`; for None, where all would be padding, an array of the shape, without elements."""
+    """Return a region of each of `tensors`; for None, an all-padding region, an empty array of the given shape."""
     return [
         np.empty(shape, tensor.dtype) if region is None else read_region(tensor, region, chunk_of)
         for tensor, region, shape in zip(tensors, regions, shapes, strict=True)
@@ -62,14 +62,14 @@ def _read_view(view: TensorView, region: Box, chunk_of: ChunkOf) -> Array:
 
 
 def _slices(inner: Box, outer: Box) -> tuple[slice, ...]:
-    """Where `inner` lies in an array of the elements of `outer`."""
+    """Return the slices of `inner` in an array of the elements of `outer`."""
     return tuple(map(slice, (inner.start - outer.start).tolist(), (inner.end - outer.start).tolist()))
 
 
 def _elements(projection: Projection, shared: Box, needed: Box) -> tuple[Array, ...]:
-    """The indices of the elements that a view's region consists of, in an array of those of `needed`.
+    """Return the indices of the elements of a view's region, in an array of the elements of `needed`.
 
-    Each is an array that varies only along the dimensions of the view that move it: numpy broadcasts them together.
+    Each index array varies only along the dimensions of the view that move it; NumPy broadcasts them together.
     """
     rank = shared.rank
     indices: list[Array] = []

@@ -1,4 +1,4 @@
-"""Running a block graph to its end in bounded memory."""
+"""Execution of a block graph in bounded memory."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,13 @@ from sdy.progress import track
 
 @dataclass(frozen=True)
 class RunStatistics:
-    """What a run took: shards computed, the most bytes in memory at once, and those that went through files."""
+    """Statistics of a run.
+
+    Attributes:
+        shards: Number of shards computed.
+        most_bytes: Peak memory of chunks, in bytes.
+        spilled_bytes: Bytes written to files.
+    """
 
     shards: int
     most_bytes: int
@@ -25,20 +31,27 @@ class RunStatistics:
 
 
 class MemoryLimitError(ValueError):
-    """A shard needs more memory than there may be."""
+    """A shard needs more memory than the limit."""
 
 
 def run(
     graph: BlockGraph, arguments: Sequence[Array], memory_limit: int, directory: Path | None = None
 ) -> tuple[list[Array], RunStatistics]:
-    """The results of the program on `arguments`, in `.npy` files below `directory` where one is given.
+    """Run the program of a block graph.
 
-    At most `memory_limit` bytes are held at once, besides the arguments, which may be mapped from files, and besides
-    the results if they are not written to files. Chunks that have to wait go to files.
+    Args:
+        graph: The block graph.
+        arguments: The arguments of the program, which may be memory-mapped.
+        memory_limit: Maximal bytes in memory, excluding the arguments, and the results if they are not written to
+            files. Chunks that do not fit are spilled to files.
+        directory: Folder of temporary files and of `.npy` files with the results; None returns results in memory.
+
+    Returns:
+        The results, and statistics.
 
     Raises:
-        ValueError: an argument has another shape or element type.
-        MemoryLimitError: a single shard needs more memory than that.
+        ValueError: An argument has another shape or element type than its parameter.
+        MemoryLimitError: A single shard exceeds the limit.
     """
     _check_arguments(graph, arguments)
     _check_fits(graph, memory_limit)
@@ -47,10 +60,10 @@ def run(
 
 
 def depth_first(graph: BlockGraph) -> Iterator[Shard]:
-    """All shards, each after those whose chunks it reads, and these as late as that allows: what is made is soon read.
+    """Yield the shards in topological order, each producer as late as possible, to keep chunks alive briefly.
 
     Raises:
-        ValueError: a shard reads what depends on its own result.
+        ValueError: The graph has a cycle.
     """
     done: set[Shard] = set()
     open_shards: set[Shard] = set()
@@ -101,7 +114,7 @@ class _Execution:
                 self._store.forget(key)
 
     def _keep(self, tensor: StoredTensor, number: int, array: Array) -> None:
-        """Put a chunk of a result in its place, and hold what other shards read."""
+        """Store a chunk: in its result, and in memory if shards read it."""
         if tensor in self._results:
             region = tensor.chunks[number]
             self._results[tensor][tuple(map(slice, region.start.tolist(), region.end.tolist()))] = array

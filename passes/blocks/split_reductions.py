@@ -1,4 +1,4 @@
-"""`sdy-split-reductions`: what is reduced along a split dimension becomes partial results and a second stage."""
+"""`sdy-split-reductions`: reductions along split dimensions become partial results and a second stage."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,10 +26,10 @@ from sdy.stablehlo.reduction import reducer_body
 
 @dataclass(frozen=True)
 class SplitReductionsPass(ModulePass):
-    """Reduce in two stages along dimensions that are split: each part by itself, and then the partial results.
+    """Reduce in two stages along split dimensions: within each shard, and then over the partial results.
 
-    A contraction is a product and then a sum, and a sum may be regrouped, as may every reduction of which it is known
-    what its parts can start from. Before, with the contracted dimension split in 4 by the axis "x"::
+    A contraction is a product and a sum, and a sum may be regrouped, as may every reduction with a known neutral
+    element. Before, with the contracting dimension split in 4 by the axis "x"::
 
         %0 = stablehlo.dot %a, %b : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32>
 
@@ -40,9 +40,9 @@ class SplitReductionsPass(ModulePass):
         %2 = stablehlo.dot_general %0, %1, batching_dims = [1] x [0], contracting_dims = [2] x [1]
         %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0]
 
-    The new dimension, one entry for each part, is split by "x". With `parts`, dimensions are split whatever their
-    shardings, into as many parts up to that number as divide them. An operation whose dimensions are whole, or do not
-    divide, stays as it is.
+    The new dimension, with one entry per shard, is split by "x". With `parts`, dimensions are split regardless of their
+    shardings, into the largest number of parts up to `parts` that divides them. Operations without a split dimension,
+    or with an uneven one, are not changed.
     """
 
     name = "sdy-split-reductions"
@@ -55,7 +55,9 @@ class SplitReductionsPass(ModulePass):
 
 
 def _cut(op: Operation, operand: SSAValue, dims: Sequence[int], parts: int) -> Cut | None:
-    """The one of `dims` to cut: the largest one into `parts`, or else one that is split. None where all are whole."""
+    """Choose the dimension of `dims` to split: the largest one that `parts` or its sharding splits; None if none is
+    split.
+    """
     sizes = shape(operand.type)
     cuts = [Cut(dim, *_parts(op, operand, dim, parts)) for dim in sorted(dims, key=lambda dim: -sizes[dim])]
     return next((cut for cut in cuts if cut.count > 1), None)
@@ -66,7 +68,7 @@ def _parts(op: Operation, operand: SSAValue, dim: int, parts: int) -> tuple[int,
     if parts:
         return max((count for count in range(1, min(parts, size) + 1) if size % count == 0), default=1), ()
     sharding = get_sharding(operand)
-    # What is on a single device has no dimensions.
+    # The sharding of a maximal mesh has no dimensions.
     if sharding is None or not sharding.dims or not size:
         return 1, ()
     split = sharding.dims[dim]
@@ -86,7 +88,7 @@ def _split_dot_general(op: DotGeneralOp, parts: int) -> None:
 
 
 def _split_contraction(op: DotOp | DotGeneralOp, dims: DotDimensionNumbers, parts: int) -> None:
-    """The parts are a batching dimension, whose results are summed up."""
+    """Turn the parts into a batching dimension, and sum over it."""
     pairs = dict(zip(dims.lhs_contracting_dimensions, dims.rhs_contracting_dimensions, strict=True))
     of_lhs = _cut(op, op.lhs, list(pairs), parts)
     if of_lhs is None:

@@ -1,4 +1,4 @@
-"""What holds of every block graph: each result is written exactly once, from what is there."""
+"""Validation of block graphs: every chunk that is read or is part of a result is written exactly once."""
 
 import numpy as np
 
@@ -8,16 +8,16 @@ from sdy.passes.blocks.schedule import depth_first
 
 
 class BlockGraphError(ValueError):
-    """A block graph cannot be run to its end."""
+    """A block graph that cannot be executed."""
 
 
 def validate(graph: BlockGraph) -> None:
-    """Refuse a graph that is not one of work that can be done.
+    """Check that a block graph can be executed.
 
     Raises:
-        BlockGraphError: chunks of a tensor overlap or leave a part of it out; a chunk that is read, or a part of a
-            result, is written by no shard or by several; a shard depends on its own result; a view is not made of
-            elements of its sources.
+        BlockGraphError: Chunks of a tensor overlap or do not cover it; a chunk that is read, or is part of a result, is
+            written by no shard or by several; a shard depends on its own result; a view reads elements outside of its
+            sources.
     """
     for tensor in graph.tensors:
         if isinstance(tensor, TensorView):
@@ -59,7 +59,7 @@ def _check_available(graph: BlockGraph, tensor: StoredTensor, chunk: int, reader
 
 
 def _check_tiles(name: str, shape: tuple[int, ...], boxes: Box, what: str) -> None:
-    """Boxes tile a tensor if they lie in it, have as many elements, and no two share one."""
+    """Check that boxes partition a tensor: they are inside of it, have its number of elements, and do not overlap."""
     if (boxes.start < 0).any() or (boxes.end > np.array(shape, np.int64)).any():
         raise BlockGraphError(f"{what} of {name} lie outside of it")
     if int(boxes.size.sum()) != int(np.prod(shape, dtype=np.int64)) or _any_overlap(boxes):

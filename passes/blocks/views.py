@@ -1,4 +1,4 @@
-"""The operations that move elements without computing any: their results are views of their operands."""
+"""Operations that only move elements, whose results are views of their operands."""
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -25,13 +25,13 @@ Parts = tuple[Part, ...]
 
 
 def view_parts(op: Operation, operands: Sequence[Tensor]) -> Parts | None:
-    """What the result of `op` is made of, None where it is to be computed."""
+    """Return the parts of the view that is the result of `op`; None if `op` must be computed."""
     find = _VIEWS.get(type(op)) or (_moved if movement(op.name) else None)
     return None if find is None or 0 in shape(op.results[0].type) else find(op, operands)
 
 
 def _moved(op: Operation, operands: Sequence[Tensor]) -> Parts:
-    """The steps of the operation are the elements of its result, and each reads one element."""
+    """Build a view from a block operation whose steps are the elements of its result, each reading one element."""
     blocks = block_operation(op)
     assert blocks is not None
     to_index = _index_of(op.results[0], blocks.results[0].projection)
@@ -39,7 +39,7 @@ def _moved(op: Operation, operands: Sequence[Tensor]) -> Parts:
 
 
 def _index_of(result: SSAValue, projection: Projection) -> Projection:
-    """The step that writes each element: the inverse of a projection that only orders dimensions."""
+    """Return the map from an element to the step that writes it: the inverse of a permutation of dimensions."""
     return Projection.of(projection.matrix.T, [1] * projection.index_rank)
 
 
@@ -60,7 +60,7 @@ def _concatenated(op: ConcatenateOp, operands: Sequence[Tensor]) -> Parts:
 
 
 def _padded(op: PadOp, operands: Sequence[Tensor]) -> Parts | None:
-    """The operand, and around it slabs that are all the padding value; interior padding is computed."""
+    """Build a view of the operand and of slabs of the padding value; None with interior padding, which is computed."""
     operand, value = operands
     if any(op.interior_padding.get_values()) or 0 in operand.shape:
         return None
@@ -82,20 +82,20 @@ def _padded(op: PadOp, operands: Sequence[Tensor]) -> Parts | None:
 
 
 def _reshaped(op: ReshapeOp, operands: Sequence[Tensor]) -> Parts | None:
-    """A reshape that only splits dimensions, or adds some of size 1: element (i, j) is element i * size of j + j."""
+    """Build a view for a reshape that splits dimensions or adds some of size 1: element (i, j) is i * size of j + j."""
     source, result = operands[0].shape, shape(op.results[0].type)
     matrix = np.zeros((len(result), len(source)), np.int64)
-    made = 0
+    next_dim = 0
     for dim, size in enumerate(source):
         group: list[int] = []
-        while made < len(result) and prod(result[number] for number in group) < size:
-            group.append(made)
-            made += 1
+        while next_dim < len(result) and prod(result[number] for number in group) < size:
+            group.append(next_dim)
+            next_dim += 1
         if prod(result[number] for number in group) != size:
             return None
         for place, number in enumerate(group):
             matrix[number, dim] = prod(result[later] for later in group[place + 1 :])
-    if any(size != 1 for size in result[made:]):
+    if any(size != 1 for size in result[next_dim:]):
         return None
     return (Part(Box.whole(result), operands[0], Projection.of(matrix, [1] * len(source))),)
 

@@ -12,7 +12,7 @@ from sdy.dialect.mesh_syntax import mesh_text
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.gspmd.hlo_sharding import HloSharding
-from sdy.gspmd.meshes import FoundMeshes
+from sdy.gspmd.meshes import RecoveredMeshes
 from sdy.ir.editing import insert
 from sdy.ir.shapes import rank
 from sdy.ir.walking import operations_at_top
@@ -38,7 +38,7 @@ class NamedShardings:
         count = module.attributes.get(NUM_PARTITIONS)
         device_count = count.value.data if isinstance(count, IntegerAttr) else 1
         with_axes = [mesh for mesh in given.values() if mesh.axes]
-        self._found = FoundMeshes.of(texts.all_in(module), with_axes, device_count)
+        self._found = RecoveredMeshes.of(texts.all_in(module), with_axes, device_count)
         self._names = {mesh: name for name, mesh in reversed(given.items())}
         for mesh in self.meshes:
             if device_count not in (1, mesh.size):

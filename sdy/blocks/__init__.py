@@ -1,6 +1,6 @@
-"""Operations as block operations: `block_operation(op)`, and `register` to add one.
+"""Block operations: `block_operation(op)` describes an operation by blocks, `register` adds one.
 
-Each module below gives those of a family of operations as it is imported.
+Each module below registers a family of operations when it is imported.
 """
 
 from sdy.blocks import dot, elementwise, gather, linalg, movement, reduction, windows

@@ -1,4 +1,4 @@
-"""Building a block operation, an axis at a time."""
+"""Builder of block operations, one axis at a time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ from sdy.rule import FactorKind
 from sdy.stablehlo.checks.agreement import bit_width
 
 Place = int | tuple[int, int]
-"""A dimension along which an axis moves, by one element for each step, or by as many as the second number says."""
+"""A dimension along which an axis moves, by one element per step or by the stride in the second number."""
 
 
 @dataclass
-class _DescribedTensor:
-    """An operand or result as it is described: the strides by (axis, dimension), and what isn't as usual."""
+class _TensorDescription:
+    """Description of an operand or result: strides by (axis, dimension), and exceptions by dimension."""
 
     shape: tuple[int, ...]
     element_bytes: int
@@ -29,7 +29,7 @@ class _DescribedTensor:
     spacing: dict[int, int] = field(default_factory=dict[int, int])
 
     def access(self, index_rank: int) -> Access:
-        """The regions are single elements along the dimensions in which they move, and all of the others."""
+        """Return the access; regions are single elements along moving dimensions, and full along the others."""
         matrix = np.zeros((index_rank, len(self.shape)), np.int64)
         for (axis, dim), stride in self.strides.items():
             matrix[axis, dim] = stride
@@ -41,7 +41,7 @@ class _DescribedTensor:
 
 
 class BlockBuilder:
-    """The axes of one operation as they are found, major to minor in each dimension."""
+    """Builder of the axes of one operation, major to minor in each dimension."""
 
     def __init__(self, op: Operation) -> None:
         self._name = op.name
@@ -57,37 +57,37 @@ class BlockBuilder:
         kind: FactorKind | None = None,
         size: int | None = None,
     ) -> None:
-        """An axis of `extent` steps that moves along `{operand: dimension}` and `{result: dimension}`."""
+        """Add an axis of `extent` steps that moves along `{operand: dimension}` and `{result: dimension}`."""
         self._place(Axis(extent, kind, size), operands, results)
 
     def add_whole(
         self, size: int, operands: Mapping[int, int], results: Mapping[int, int], blocked: bool = False
     ) -> None:
-        """An axis of one step, that has the dimensions of `size` given whole."""
+        """Add an axis of one step that accesses the dimensions, of `size`, in full."""
         axis = Axis(1, FactorKind.NEED_REPLICATION, size, blocked)
         number = self._place(axis, operands, results)
         for tensors, places in ((self._operands, operands), (self._results, results)):
             for tensor, dim in places.items():
-                whole = max(tensors[tensor].shape[dim], 1)
-                tensors[tensor].strides[number, dim] = whole
-                tensors[tensor].regions[dim] = whole
+                full = max(tensors[tensor].shape[dim], 1)
+                tensors[tensor].strides[number, dim] = full
+                tensors[tensor].regions[dim] = full
 
     def see_operand(self, operand: int, dim: int, region: int = 1, offset: int = 0, spacing: int = 1) -> None:
-        """Along `dim`, a step reads `region` elements from `offset` on, of elements that stand `spacing` apart."""
+        """Let a step read `region` elements along `dim`, from `offset` on, of elements `spacing` apart."""
         _see(self._operands[operand], dim, region, offset, spacing)
 
     def see_result(self, result: int, dim: int, region: int = 1, offset: int = 0) -> None:
-        """Along `dim`, a step writes `region` elements from `offset` on."""
+        """Let a step write `region` elements along `dim`, from `offset` on."""
         _see(self._results[result], dim, region, offset, spacing=1)
 
     def read_backwards(self, operand: int, dim: int) -> None:
-        """The axes along `dim` of an operand, which read all of it, read it from the last element on."""
+        """Reverse the direction of axes along `dim` of an operand, which read all of it."""
         tensor = self._operands[operand]
         tensor.strides.update({place: -stride for place, stride in tensor.strides.items() if place[1] == dim})
         tensor.offsets[dim] = tensor.shape[dim] - 1
 
     def build(self, flops_per_step: float = 0) -> BlockOperation:
-        """The operation."""
+        """Return the block operation."""
         rank = len(self._axes)
         operands = tuple(tensor.access(rank) for tensor in self._operands)
         results = tuple(tensor.access(rank) for tensor in self._results)
@@ -103,13 +103,13 @@ class BlockBuilder:
         return number
 
 
-def _tensor(type_: Attribute) -> _DescribedTensor:
-    """A tensor; anything else, such as a token, is a scalar that takes no space."""
+def _tensor(type_: Attribute) -> _TensorDescription:
+    """Describe a tensor; other types, such as tokens, are scalars of no bytes."""
     if not isinstance(type_, TensorType):
-        return _DescribedTensor((), 0)
+        return _TensorDescription((), 0)
     tensor = cast(TensorType[Attribute], type_)
-    return _DescribedTensor(tuple(tensor.get_shape()), -(-bit_width(tensor.element_type) // 8))
+    return _TensorDescription(tuple(tensor.get_shape()), -(-bit_width(tensor.element_type) // 8))
 
 
-def _see(tensor: _DescribedTensor, dim: int, region: int, offset: int, spacing: int) -> None:
+def _see(tensor: _TensorDescription, dim: int, region: int, offset: int, spacing: int) -> None:
     tensor.regions[dim], tensor.offsets[dim], tensor.spacing[dim] = region, offset, spacing

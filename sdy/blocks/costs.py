@@ -1,4 +1,4 @@
-"""What a block of steps costs: arithmetic, traffic, and memory."""
+"""Costs of blocks: arithmetic, traffic and memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,19 @@ from sdy.blocks.operation import BlockOperation
 from sdy.box import Box, Ints
 
 Memory = Callable[[BlockOperation, Box], Ints]
-"""(operation, blocks) -> the bytes that computing each block takes besides its operands and results."""
+"""(operation, blocks) -> the bytes of each block's intermediate values."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """The cost of each of an array of blocks; the bytes are those of operands, of results, and of all at once."""
+    """Costs of an array of blocks.
+
+    Attributes:
+        flops: Arithmetic operations of each block.
+        bytes_read: Bytes of the operands' regions.
+        bytes_written: Bytes of the results' regions.
+        memory: Bytes of operands, results and intermediate values.
+    """
 
     flops: npt.NDArray[np.float64]
     bytes_read: Ints
@@ -27,15 +34,15 @@ _intermediates: dict[str, Memory] = {}
 
 
 def override_memory(name: str, intermediates: Memory) -> None:
-    """Declare what operations called `name` take besides their operands and results, instead of nothing.
+    """Declare the memory of intermediate values of operations called `name`, 0 by default.
 
-    The projections say what a block reads and writes, not what an implementation keeps meanwhile.
+    Projections determine the regions that a block reads and writes, but not the temporaries of an implementation.
     """
     _intermediates[name] = intermediates
 
 
 def cost(op: BlockOperation, blocks: Box) -> Cost:
-    """What each of `blocks` of the index space costs."""
+    """Return the cost of each of `blocks` of the index space."""
     read = sum((access.bytes(blocks) for access in op.operands), np.zeros(blocks.start.shape[:-1], np.int64))
     written = sum((access.bytes(blocks) for access in op.results), np.zeros(blocks.start.shape[:-1], np.int64))
     intermediates = _intermediates.get(op.name)
@@ -44,7 +51,7 @@ def cost(op: BlockOperation, blocks: Box) -> Cost:
 
 
 def cost_per_step(op: BlockOperation, block_shape: Sequence[int]) -> Cost:
-    """What a block of that shape costs more for being a step longer along each axis: arrays of shape (axes,)."""
+    """Return the marginal cost of one more step along each axis of a block: arrays of shape (axes,)."""
     start = np.zeros((len(block_shape), len(block_shape)), np.int64)
     shape = np.tile(np.asarray(block_shape, np.int64), (len(block_shape), 1))
     longer, block = cost(op, Box(start, shape + np.eye(len(block_shape), dtype=np.int64))), cost(op, Box(start, shape))

@@ -1,4 +1,4 @@
-"""Dot products: a step multiplies two elements, and what the contracted axes give is summed up."""
+"""Dot products: a step multiplies two elements and adds to a sum over the contracting axes."""
 
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.registry import register
@@ -10,13 +10,13 @@ MULTIPLY_AND_ADD = 2
 
 @register("stablehlo.dot_general")
 def dot_general(op: DotGeneralOp, block: BlockBuilder) -> float:
-    """The axes are the factors of the rule."""
+    """Add the factors of the rule as axes."""
     rules.dot_general(op, block)
     return MULTIPLY_AND_ADD
 
 
 @register("stablehlo.dot")
 def dot(op: DotOp, block: BlockBuilder) -> float:
-    """The axes are the factors of the rule."""
+    """Add the factors of the rule as axes."""
     rules.dot(op, block)
     return MULTIPLY_AND_ADD

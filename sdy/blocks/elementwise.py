@@ -1,4 +1,4 @@
-"""Operations whose steps are the elements of their results."""
+"""Elementwise operations, whose steps are the elements of their results."""
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
@@ -11,7 +11,7 @@ from sdy.rules.elementwise import POINTWISE
 
 @register(*(f"stablehlo.{name}" for name in (*POINTWISE.split(), "clamp", "select")))
 def pointwise(op: Operation, block: BlockBuilder) -> float:
-    """A step computes an element from those at the same place; operands that are scalars are read by all."""
+    """Add an axis per dimension; every step reads scalar operands."""
     if not isinstance(op.results[0].type, TensorType):
         raise NoBlocks
     for dim, size in enumerate(shape_of(op.results[0])):

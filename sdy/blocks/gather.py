@@ -1,4 +1,4 @@
-"""Gather: each step reads one element, found through the indices."""
+"""Gather: each step reads one element at an index."""
 
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.registry import register
@@ -10,10 +10,11 @@ from sdy.stablehlo import GatherOp
 
 @register("stablehlo.gather")
 def gather(op: GatherOp, block: BlockBuilder) -> float:
-    """Batches and dimensions read in full are cut freely.
+    """Add an axis per batch and per dimension that is read in full; both can be split.
 
-    Along a dimension in which single elements are looked up, a block of the operand answers for those that it has, and
-    the others count as 0 in the sum of all blocks. A window shorter than the operand may be anywhere in it.
+    Along a dimension with look-ups of single elements, a block of the operand gives the elements that it has, and 0 for
+    the others, for a sum over all blocks. A window shorter than the operand may start anywhere in it, so that this
+    dimension cannot be split.
     """
     operand, indices, result = shape_of(op.operand), shape_of(op.start_indices), shape_of(op.result)
     numbers, dims = gathered_dims(op)

@@ -1,4 +1,4 @@
-"""The halo of a shard: what it needs of an operand beyond its own part."""
+"""Halos: the elements of an operand that a shard reads beyond its own shard."""
 
 import numpy as np
 
@@ -7,19 +7,21 @@ from sdy.box import Box, Ints
 
 
 def halo(op: BlockOperation, operand: int, axis: int, shards: int) -> tuple[Ints, Ints]:
-    """How many elements each of `shards` devices needs from before its part of `operand`, and from after it.
+    """Return the number of elements that each of `shards` devices reads before and after its shard of `operand`.
 
-    The axis and the dimension of the operand along which it moves are both cut into equal parts, the last ones filled
-    up with padding where the number of shards does not divide them. Negative where a device does not need all of its
-    own part. Two arrays of shape (shards,).
+    The axis, and the operand's dimension along which it moves, are both split evenly, with padding of the last shards
+    if they are not divisible. A number is negative if a device does not read all of its own shard.
+
+    Returns:
+        Two arrays of shape (shards,).
 
     Raises:
-        ValueError: the operand does not move along the axis.
+        ValueError: The operand does not move along the axis.
     """
     access = op.operands[operand]
     moving = access.projection.matrix[axis].nonzero()[0]
     if len(moving) != 1:
-        raise ValueError(f"operand {operand} of '{op.name}' is not cut along axis {axis}")
+        raise ValueError(f"operand {operand} of '{op.name}' is not split along axis {axis}")
     dim = int(moving[0])
     steps, part = -(-op.axes[axis].extent // shards), -(-access.shape[dim] // shards)
     numbers = np.arange(shards)

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 @register(*(f"linalg.{name}" for name in INDEXED.split()))
 def by_loops(op: "LinalgStructuredOperation", block: BlockBuilder) -> float:
-    """A step runs the body once; a dimension whose index is no sum of loops is read whole."""
+    """Add an axis per loop; a step runs the body once.
+
+    A dimension whose index is not a sum of loops is read in full.
+    """
     if not op.results:
         raise NoBlocks
     indexed = indexed_operation(op)
@@ -37,4 +40,4 @@ def by_loops(op: "LinalgStructuredOperation", block: BlockBuilder) -> float:
                 if index.size != 1:
                     place = {tensor: dim}
                     block.add_whole(index.size, {} if side else place, place if side else {})
-    return len(op.regions[0].block.ops) - 1  # all but what yields their results
+    return len(op.regions[0].block.ops) - 1  # without the terminator

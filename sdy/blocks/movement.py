@@ -1,6 +1,6 @@
-"""Slices, pads and concatenations: elements are moved to other places, and some are left out or stand in between.
+"""Slices, pads and concatenations: operations that move elements, and drop some or insert padding.
 
-Operations whose rule says where each element comes from, as transposes, are block operations without being told.
+Operations whose rule determines the source of each element, such as transposes, need no registration here.
 """
 
 from sdy.blocks.builder import BlockBuilder
@@ -13,7 +13,7 @@ from sdy.stablehlo import ConcatenateOp, PadOp, SliceOp
 
 @register("stablehlo.slice")
 def slice_(op: SliceOp, block: BlockBuilder) -> float:
-    """Each element of the result is read from one, in strides from the start on."""
+    """Read each element of the result from the operand, with a stride and a start."""
     operand, result = shape_of(op.operand), shape_of(op.result)
     for dim, (start, stride) in enumerate(zip(op.start_indices.get_values(), op.strides.get_values(), strict=True)):
         block.add(result[dim], {0: (dim, stride)}, {0: dim}, size=operand[dim])
@@ -23,7 +23,7 @@ def slice_(op: SliceOp, block: BlockBuilder) -> float:
 
 @register("stablehlo.pad")
 def pad(op: PadOp, block: BlockBuilder) -> float:
-    """Each element of the operand is written to one; where padding is negative, some of them to none."""
+    """Write each element of the operand to the result; negative padding drops some of them."""
     low, interior = op.edge_padding_low.get_values(), op.interior_padding.get_values()
     for dim, size in enumerate(shape_of(op.operand)):
         block.add(size, {0: dim}, {0: (dim, 1 + interior[dim])})
@@ -33,7 +33,7 @@ def pad(op: PadOp, block: BlockBuilder) -> float:
 
 @register("stablehlo.concatenate")
 def concatenate(op: ConcatenateOp, block: BlockBuilder) -> float:
-    """Each element of the result is read from the one operand that has it; the others have padding there."""
+    """Read each element of the result from the operand that has it; the other operands are padded there."""
     along = op.dimension.value.data
     for dim, size in enumerate(shape_of(op.result)):
         kind: FactorKind | None = rules.concatenation_kind(op) if dim == along else None

@@ -1,8 +1,9 @@
-"""Block operations: an operation as a grid of independent steps, and what each block of them reads and writes.
+"""Block operations: an operation as a grid of independent steps, and the regions that each block of them reads and
+writes.
 
-A matmul of (8, 3) by (3, 5) is a grid of 8 by 5 by 3 steps. The axes of the grid are cut into blocks; a block is what
-one device or one worker computes, and the projections say what it needs and gives. An axis that no result depends on,
-the last one here, is that of a reduction: its blocks give partial results, which are still to be combined.
+A matmul of (8, 3) by (3, 5) is a grid of 8 by 5 by 3 steps. The axes of the grid are partitioned into blocks; a block
+is computed by one device or worker, and the projections give the regions that it reads and writes. An axis that no
+result depends on, here the last one, is a reduction: its blocks give partial results, to be combined later.
 """
 
 from collections.abc import Sequence
@@ -17,11 +18,14 @@ from sdy.rule import FactorKind
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """An axis of the grid, of `extent` steps.
+    """An axis of the grid.
 
-    `kind` is what cutting it asks of the operation; where it is None, the projections say whether elements move between
-    the blocks. A need-replication axis is a single step that reads the dimension whole. `size` is that of the factor
-    in the sharding rule, if it isn't the extent, and nothing is propagated along an axis that is `blocked`.
+    Attributes:
+        extent: The number of steps.
+        kind: The kind of the factor; None to derive it from the projections: whether elements move between blocks. A
+            need-replication axis is a single step that reads the full dimension.
+        size: The size of the factor in the sharding rule, if it differs from the extent.
+        blocked: Whether propagation along the axis is blocked.
     """
 
     extent: int
@@ -31,16 +35,20 @@ class Axis:
 
     @property
     def factor_size(self) -> int:
-        """The size of the factor that stands for this axis in a sharding rule."""
+        """The size of this axis' factor in a sharding rule."""
         return self.extent if self.size is None else self.size
 
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """What the steps touch of one operand or result, of `shape`, whose elements take `element_bytes` each.
+    """The region of one operand or result that a step accesses.
 
-    The projection is onto the tensor as the operation sees it, with `spacing[d] - 1` holes between each two elements of
-    dimension `d`, and with as much padding around it as regions that leave it need.
+    Attributes:
+        projection: Maps a step to its region of the tensor as the operation sees it: with base dilation, and with as
+            much padding around it as regions need.
+        shape: The shape of the tensor.
+        element_bytes: The bytes of an element.
+        spacing: The base dilation: there are `spacing[d] - 1` holes between neighbouring elements of dimension `d`.
     """
 
     projection: Projection
@@ -49,30 +57,38 @@ class Access:
     spacing: tuple[int, ...]
 
     def image(self, block: Box) -> Box:
-        """The bounds of the elements that each block touches, those in the padding included."""
+        """Return the bounding box of the elements that each block accesses, including padding."""
         seen = self.projection.image(block)
         spacing = np.asarray(self.spacing, np.int64)
         start = -(-seen.start // spacing)
         return Box(start, np.maximum(-(-seen.end // spacing), start + 1))
 
     def touched(self, block: Box) -> Ints:
-        """The shape of what each block touches within the tensor; 0 where all of that is padding."""
+        """Return the shape of the region of the tensor that each block accesses; 0 if it is all padding."""
         image = self.image(block)
         return (np.minimum(image.end, self.shape) - np.maximum(image.start, 0)).clip(min=0)
 
     def bytes(self, block: Box) -> Ints:
-        """How many bytes of the tensor each block touches."""
+        """Return the bytes of the tensor that each block accesses."""
         return self.touched(block).prod(axis=-1) * self.element_bytes
 
     def axes_of(self, dim: int) -> Sequence[int]:
-        """The axes along which the region moves in dimension `dim`, the longest stride first."""
+        """Return the axes along which the region moves in dimension `dim`, the longest stride first."""
         strides = abs(self.projection.matrix[:, dim])
         return sorted(strides.nonzero()[0].tolist(), key=lambda axis: -strides[axis])
 
 
 @dataclass(frozen=True, eq=False)
 class BlockOperation:
-    """The axes of an operation's grid, what its steps touch, and the arithmetic operations in each step."""
+    """An operation as a grid of steps.
+
+    Attributes:
+        name: The name of the operation.
+        axes: The axes of the grid.
+        operands: The access of each operand.
+        results: The access of each result.
+        flops_per_step: Arithmetic operations of each step.
+    """
 
     name: str
     axes: tuple[Axis, ...]
@@ -82,7 +98,7 @@ class BlockOperation:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """Those of the operands, then those of the results."""
+        """The accesses of the operands, then of the results."""
         return self.operands + self.results
 
     @property
@@ -92,9 +108,9 @@ class BlockOperation:
 
     @property
     def index_space(self) -> Box:
-        """The whole grid.
+        """The box of all steps.
 
         Raises:
-            ValueError: an axis has no steps.
+            ValueError: An axis has no steps.
         """
         return Box.whole(self.index_shape)

@@ -1,4 +1,4 @@
-"""Reductions: a step combines one element of each input with what the steps before it gave."""
+"""Reductions: a step combines one element of each input with the accumulated value."""
 
 from sdy.blocks.builder import BlockBuilder
 from sdy.blocks.registry import register
@@ -8,6 +8,6 @@ from sdy.stablehlo import ReduceOp
 
 @register("stablehlo.reduce")
 def reduce(op: ReduceOp, block: BlockBuilder) -> float:
-    """The axes are the factors of the rule; a step runs the body once."""
+    """Add the factors of the rule as axes; a step runs the body once."""
     rules.reduce(op, block)
-    return len(op.body.block.ops) - 1  # all but what returns their results
+    return len(op.body.block.ops) - 1  # without the terminator

@@ -1,4 +1,4 @@
-"""Operation -> block operation: the one place that knows which operations have one."""
+"""Registry of block operations, by the name of the operation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,30 +11,30 @@ from sdy.blocks.operation import BlockOperation
 from sdy.rules.registry import movement
 
 BlockFunction = Callable[[Any, BlockBuilder], float]
-"""Adds an operation's axes to a builder made for it, and returns the arithmetic operations of a step.
+"""Adds the axes of an operation to a new builder, and returns the arithmetic operations of a step.
 
-It may raise `NoBlocks`.
+May raise `NoBlocks`.
 """
 
 
-class NoBlocks(Exception):  # noqa: N818  (not an error: it is computed as one block)
-    """What a step of the operation reads is not an affine function of its place."""
+class NoBlocks(Exception):  # noqa: N818  (not an error: the operation is computed as one block)
+    """The region that a step reads is not an affine function of its index."""
 
 
 _functions: dict[str, BlockFunction] = {}
 
 
 def register(*names: str) -> Callable[[BlockFunction], BlockFunction]:
-    """A decorator that makes a function that of the operations called `names`.
+    """Register the decorated function for operations called `names`.
 
     Raises:
-        ValueError: operations of one of these names have one already.
+        ValueError: A name has been registered before.
     """
 
     def add(function: BlockFunction) -> BlockFunction:
         for name in names:
             if name in _functions:
-                raise ValueError(f"operations called '{name}' are block operations already")
+                raise ValueError(f"a function for '{name}' has been registered before")
             _functions[name] = function
         return function
 
@@ -42,7 +42,7 @@ def register(*names: str) -> Callable[[BlockFunction], BlockFunction]:
 
 
 def _movement(name: str) -> BlockFunction | None:
-    """What only moves elements, as its sharding rule says it, costs nothing."""
+    """Return a function for an operation that only moves elements, from its sharding rule; its steps cost nothing."""
     move = movement(name)
 
     def function(op: Operation, block: BlockBuilder) -> float:
@@ -54,7 +54,7 @@ def _movement(name: str) -> BlockFunction | None:
 
 
 def block_operation(op: Operation) -> BlockOperation | None:
-    """`op` as a block operation, or None where it is not one, or where a shape is dynamic."""
+    """Return `op` as a block operation; None if it is not one, or has a dynamic shape."""
     function = _functions.get(op.name) or _movement(op.name)
     types = (*op.operand_types, *op.result_types)
     if function is None or any(isinstance(type_, ShapedType) and DYNAMIC_INDEX in type_.get_shape() for type_ in types):

@@ -1,4 +1,4 @@
-"""The sharding rule that an operation's projections imply: its axes are the factors."""
+"""Derivation of a sharding rule from the projections of an operation: its axes are the factors."""
 
 from collections.abc import Sequence
 from math import prod
@@ -9,9 +9,9 @@ from sdy.rules.builder import RuleBuilder
 
 
 def derived_rule(op: BlockOperation) -> OpShardingRule:
-    """Each axis is a factor of the dimensions along which it moves.
+    """Return the rule in which each axis is a factor of the dimensions along which it moves.
 
-    An axis that the dimensions are too small for, which has a size of 1 although it has more steps, is none.
+    An axis of size 1 with more than one step, for which its dimensions are too small, is not a factor.
     """
     rule = RuleBuilder((len(access.shape) for access in op.operands), (len(access.shape) for access in op.results))
     for number, axis in enumerate(op.axes):
@@ -39,7 +39,7 @@ def _kind(op: BlockOperation, places: Sequence[int | None]) -> FactorKind:
 
 
 def _in_place(op: BlockOperation, access: Access, dim: int) -> bool:
-    """Whether blocks of steps are blocks of the dimension: its axes count through it, each element once."""
+    """Return whether blocks of steps are blocks of the dimension: its axes enumerate it, each element once."""
     extents = [op.axes[axis].extent for axis in access.axes_of(dim)]
     strides = [access.projection.matrix[axis, dim] for axis in access.axes_of(dim)]
     counting = all(

@@ -1,4 +1,4 @@
-"""Operations on windows that slide over a tensor: convolution and window reduction."""
+"""Operations on sliding windows: convolution and window reduction."""
 
 from math import prod
 
@@ -14,7 +14,7 @@ from sdy.stablehlo.checks.windows import WindowDimension, dilated
 
 @register("stablehlo.reduce_window")
 def reduce_window(op: ReduceWindowOp, block: BlockBuilder) -> float:
-    """A step combines a window of each input. Along dimensions in which windows slide, elements are shared."""
+    """Add an axis per dimension; a step combines a window of each input. Overlapping windows share elements."""
     window, sliding = op.window(), sliding_dims(op, len(op.window()))
     every_input, every_result = range(len(op.inputs)), range(len(op.results))
     for dim, (size, along) in enumerate(zip(shape_of(op.results[0]), window, strict=True)):
@@ -33,10 +33,10 @@ def reduce_window(op: ReduceWindowOp, block: BlockBuilder) -> float:
 
 @register("stablehlo.convolution")
 def convolution(op: ConvolutionOp, block: BlockBuilder) -> float:
-    """A step multiplies an element of the input by one of the kernel.
+    """Add the axes of a convolution; a step multiplies an element of the input by one of the kernel.
 
-    Along a spatial dimension the input is read by window and within the window, the axis with more steps first. A
-    feature or batch dimension that is made of groups has an axis for the groups and one within them.
+    A spatial dimension of the input has an axis for the window and one within the window, the one with more steps
+    first. A grouped feature or batch dimension has an axis for the groups and one within them.
     """
     dims = op.dimension_numbers.data
     lhs, rhs, result = shape_of(op.lhs), shape_of(op.rhs), shape_of(op.result)
@@ -80,9 +80,9 @@ def _add_spatial(
     window: WindowDimension,
     backwards: bool,
 ) -> None:
-    """The axes of a spatial dimension, which has `dims` and `sizes` in input, kernel and result.
+    """Add the axes of a spatial dimension, with its `dims` and `sizes` in input, kernel and result.
 
-    An axis of a single step is none. A reversed kernel is read from its last element on.
+    Axes of a single step are omitted. A reversed kernel is read from its last element on.
     """
     (input_dim, kernel_dim, result_dim), (input_size, taps, num_windows) = dims, sizes
     factors = spatial_factors(input_size, num_windows, taps)

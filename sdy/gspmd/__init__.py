@@ -1,7 +1,7 @@
-"""Shardings of GSPMD, the partitioner of XLA before Shardy: texts such as `{devices=[2,4]<=[8]}`.
+"""Shardings of GSPMD, XLA's partitioner before Shardy: texts such as `{devices=[2,4]<=[8]}`.
 
-tile_assignment.py   which device has which tile
-hlo_sharding.py      a sharding, whatever its kind
-syntax.py            its text, both ways
-meshes.py            the same as sharding of SDY, whose axes have to be found; and back
+tile_assignment.py   assignment of tiles to devices
+hlo_sharding.py      a sharding of any kind
+syntax.py            parser and printer
+meshes.py            conversion to SDY shardings, which recovers meshes with named axes, and back
 """

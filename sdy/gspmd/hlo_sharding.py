@@ -1,4 +1,4 @@
-"""What an `HloSharding` of XLA says, as a value."""
+"""XLA's `HloSharding` as a value."""
 
 from dataclasses import dataclass
 from math import prod
@@ -12,7 +12,7 @@ Subgroup: TypeAlias = Literal["manual", "replicated", "unreduced"]
 
 @dataclass(frozen=True, slots=True)
 class ShardGroup:
-    """The group of values that are sharded alike, to which a value belongs."""
+    """A group of values that are sharded alike."""
 
     number: int
     word: Literal["shard_as", "shard_like"] = "shard_as"
@@ -20,15 +20,17 @@ class ShardGroup:
 
 @dataclass(frozen=True, slots=True)
 class HloSharding:
-    """How GSPMD lays out a tensor.
+    """A GSPMD sharding of a tensor.
 
-    replicated   whole on each device
-    maximal      whole on `device` alone
-    manual       what each device has is the program's business
-    unreduced    each device has a partial sum
-    unknown      nothing is said, but perhaps a `group`
-    tiled        cut into the tiles of `tiles`, whose last dimensions may be `subgroups` instead, one for each: devices
-                 along these have the same tile, partial sums of it, or what the program says
+    Attributes:
+        kind: `replicated`; `maximal`: the full tensor on `device` only; `manual`: the program is already per-device;
+            `unreduced`: each device has a partial sum; `unknown`: no sharding, but possibly a `group`; `tiled`:
+            partitioned into `tiles`.
+        device: The device of a maximal sharding.
+        tiles: The tiles of a tiled sharding, over the dimensions of the tensor and then of `subgroups`.
+        subgroups: The meaning of the last dimensions of `tiles`: devices along them have replicas, partial sums or
+            manual values.
+        group: The group that the value belongs to.
     """
 
     kind: Kind
@@ -39,29 +41,31 @@ class HloSharding:
 
     @classmethod
     def tiled(cls, tiles: TileAssignment, subgroups: tuple[Subgroup, ...] = ()) -> "HloSharding":
-        """These tiles, in the simplest form: no subgroups of single devices, and no tiles where there is just one.
+        """Return a tiled sharding in canonical form: without subgroups of size 1, and replicated if there is a single
+        tile.
 
-        Raises ValueError where there are more subgroups than dimensions.
+        Raises:
+            ValueError: There are more subgroups than dimensions.
         """
         if len(subgroups) > len(tiles.shape):
-            raise ValueError(f"{len(subgroups)} subgroups need as many dimensions, and not {len(tiles.shape)}")
+            raise ValueError(f"{len(subgroups)} subgroups need as many dimensions, not {len(tiles.shape)}")
         first = len(tiles.shape) - len(subgroups)
         if prod(tiles.shape[:first]) == 1 and len({*subgroups}) == 1:
             return cls(subgroups[0])
         if len(tiles.devices) == 1:
             return cls("replicated")
         sizes = {index: size for index, size in enumerate(tiles.shape) if index < first or size > 1}
-        left: tuple[Subgroup, ...] = tuple(subgroups[index - first] for index in sizes if index >= first)
-        if len(left) < len(subgroups):
-            return cls.tiled(TileAssignment(tuple(sizes.values()), tiles.devices), left)
+        remaining: tuple[Subgroup, ...] = tuple(subgroups[index - first] for index in sizes if index >= first)
+        if len(remaining) < len(subgroups):
+            return cls.tiled(TileAssignment(tuple(sizes.values()), tiles.devices), remaining)
         return cls("tiled", None, tiles, subgroups)
 
     @property
     def tile_shape(self) -> tuple[int, ...]:
-        """The number of tiles along each dimension of the tensor; () for what is not tiled."""
+        """Number of tiles along each dimension of the tensor; () if it is not tiled."""
         return () if self.tiles is None else self.tiles.shape[: len(self.tiles.shape) - len(self.subgroups)]
 
     @property
     def is_manual(self) -> bool:
-        """Whether some devices, or all, are the program's business."""
+        """True if some or all devices are manual."""
         return self.kind == "manual" or "manual" in self.subgroups

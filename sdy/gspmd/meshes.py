@@ -1,8 +1,8 @@
-"""From shardings of GSPMD to shardings of SDY, whose axes have names, and back.
+"""Conversion of GSPMD shardings to SDY shardings, whose axes have names, and back.
 
-A tile assignment is a sharding on a mesh of its own, whose axes are its dimensions: `[2,1,4]<=[8]` is one on
-`<["0"=2, "2"=4]>`. All shardings of a program so have meshes over the same devices, which become one that is cut where
-any of them is.
+A tile assignment is a sharding on a mesh of its own, whose axes are its dimensions: `[2,1,4]<=[8]` is a sharding on
+`<["0"=2, "2"=4]>`. The shardings of a program thus have meshes over the same devices, which are merged into their
+common refinement.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,39 +21,51 @@ from sdy.sharding import DimSharding, TensorSharding
 
 
 @dataclass(frozen=True)
-class FoundMeshes:
-    """The meshes that shardings of GSPMD are brought onto; of all devices that is the first one."""
+class RecoveredMeshes:
+    """Meshes recovered from GSPMD shardings; the first one is the mesh of all devices.
+
+    Attributes:
+        meshes: The meshes.
+        _common: The refinement to which each sharding's own mesh is converted.
+    """
 
     meshes: tuple[Mesh, ...]
     _common: dict[Mesh, CommonMesh]
 
     @classmethod
-    def of(cls, shardings: Iterable[HloSharding], given: Sequence[Mesh] = (), device_count: int = 1) -> "FoundMeshes":
-        """One mesh for all `shardings` if there is any, else as few as it takes.
+    def of(
+        cls, shardings: Iterable[HloSharding], given: Sequence[Mesh] = (), device_count: int = 1
+    ) -> "RecoveredMeshes":
+        """Recover one mesh for all `shardings` if possible, else as few as possible.
 
-        Those on the meshes that are `given` come first, as sub-axes where need be; axes that have to be found are
-        called `axis_0` and so on. Where nothing is tiled, the mesh is one axis of `device_count` devices.
+        Args:
+            shardings: The shardings of a program.
+            given: Known meshes, which are tried first; shardings may use sub-axes of them.
+            device_count: The size of the mesh, with a single axis, if no sharding is tiled.
+
+        Returns:
+            The known meshes, then the recovered ones with axes `axis_0`, `axis_1` and so on.
         """
         tiled = [(_own_mesh(each.tiles), each.is_manual) for each in shardings if each.tiles is not None]
         own = dict.fromkeys(mesh for mesh, _ in tiled)
-        # What is manual is so along whole axes.
-        whole = {mesh for mesh, is_manual in tiled if is_manual}
+        # Manual axes must be full axes.
+        manual = {mesh for mesh, is_manual in tiled if is_manual}
         common: dict[Mesh, CommonMesh] = {}
         meshes = [*given]
         for mesh in given:
             same_size = [each for each in own if each.size == mesh.size and each not in common]
             over = CommonMesh.over(mesh, same_size)
-            common |= {each: over for each in same_size if each in over or (each not in whole and _fits(each, over))}
-        while left := [mesh for mesh in own if mesh not in common]:
-            over = _common_mesh(left)
+            common |= {each: over for each in same_size if each in over or (each not in manual and _fits(each, over))}
+        while remaining := [mesh for mesh in own if mesh not in common]:
+            over = _common_mesh(remaining)
             meshes.append(over.mesh)
-            common |= {mesh: over for mesh in left if mesh in over}
+            common |= {mesh: over for mesh in remaining if mesh in over}
         if not meshes:
             meshes.append(Mesh.of({"axis_0": device_count} if device_count > 1 else {}))
         return cls(tuple(meshes), common)
 
     def mesh_of(self, sharding: HloSharding) -> Mesh:
-        """The mesh that `sharding` is brought onto."""
+        """Return the mesh to which `sharding` is converted."""
         if sharding.device is not None:
             return Mesh((), (sharding.device,))
         return self.meshes[0] if sharding.tiles is None else self._common[_own_mesh(sharding.tiles)].mesh
@@ -61,9 +73,15 @@ class FoundMeshes:
     def tensor_sharding(
         self, sharding: HloSharding, rank: int, open_dims: AbstractSet[int] = frozenset()
     ) -> TensorSharding:
-        """The same layout of a tensor with `rank` dimensions; its mesh is the mesh itself.
+        """Convert `sharding` to an SDY sharding with an inlined mesh; manual subgroups are dropped.
 
-        Of manual devices it says nothing. Raises ValueError where the tensor has not as many dimensions as tiles.
+        Args:
+            sharding: The sharding to convert.
+            rank: The rank of the tensor.
+            open_dims: The dimensions that become open.
+
+        Raises:
+            ValueError: The number of tile dimensions differs from the rank.
         """
         mesh = self.mesh_of(sharding)
         if sharding.device is not None:
@@ -73,16 +91,16 @@ class FoundMeshes:
             unreduced = tuple(map(AxisRef, mesh)) if sharding.kind == "unreduced" else ()
             return TensorSharding(mesh, dims, unreduced=unreduced)
         if len(sharding.tile_shape) != rank:
-            raise ValueError(f"tiles have {len(sharding.tile_shape)} dimensions, and the tensor has {rank}")
+            raise ValueError(f"tiles have {len(sharding.tile_shape)} dimensions, but the tensor has {rank}")
         split = tuple(replace(dim, axes=_axes_of(sharding.tiles, index)) for index, dim in enumerate(dims))
         own = _own_mesh(sharding.tiles)
         on_own = TensorSharding(own, split, unreduced=_axes_of_subgroup(sharding, "unreduced"))
-        found = self._common[own].sharding(on_own, own, mesh)
-        assert found is not None
-        return found
+        converted = self._common[own].sharding(on_own, own, mesh)
+        assert converted is not None
+        return converted
 
     def manual_axes(self, sharding: HloSharding) -> tuple[AxisRef, ...]:
-        """The axes along which `sharding` is the program's business, in the order of its devices."""
+        """Return the axes along which `sharding` is manual, in the order of its devices."""
         if sharding.tiles is None:
             return tuple(map(AxisRef, self.mesh_of(sharding))) if sharding.kind == "manual" else ()
         own = _own_mesh(sharding.tiles)
@@ -90,7 +108,7 @@ class FoundMeshes:
 
 
 def hlo_sharding_of(sharding: TensorSharding, mesh: Mesh, manual_axes: Sequence[str] = ()) -> HloSharding:
-    """The sharding of GSPMD with the same layout as `sharding` on `mesh`, within a part with these manual axes."""
+    """Convert `sharding` on `mesh`, inside a computation with these manual axes, to a GSPMD sharding."""
     if mesh.is_maximal:
         return HloSharding("maximal", mesh.device_ids[0])
     split = [axis for axes in sharding.dim_axes for axis in axes]
@@ -107,25 +125,25 @@ def hlo_sharding_of(sharding: TensorSharding, mesh: Mesh, manual_axes: Sequence[
 
 
 def _common_mesh(meshes: Sequence[Mesh]) -> CommonMesh:
-    """The mesh of some of `meshes`, the first at least, that is cut where any of these is, in the plainest order."""
+    """Return the common refinement of the first of `meshes` and the compatible ones, preferably in device order."""
     line = Mesh.of({"line": meshes[0].size})
     same_size = [mesh for mesh in meshes if mesh.size == line.size]
     in_order = [mesh for mesh in same_size if mesh in CommonMesh.of([line, mesh])]
-    together = in_order or same_size
+    compatible = in_order or same_size
     if not in_order:
-        line = replace(line, device_ids=together[0].device_order())
-    cut = CommonMesh.of([line, *together]).mesh
-    named = Mesh(tuple((f"axis_{index}", size) for index, (_, size) in enumerate(cut.axes)), cut.device_ids)
-    return CommonMesh.over(named, together)
+        line = replace(line, device_ids=compatible[0].device_order())
+    refinement = CommonMesh.of([line, *compatible]).mesh
+    axes = tuple((f"axis_{index}", size) for index, (_, size) in enumerate(refinement.axes))
+    return CommonMesh.over(Mesh(axes, refinement.device_ids), compatible)
 
 
 def _fits(mesh: Mesh, common: CommonMesh) -> bool:
-    """Whether every axis of `mesh` is made of axes, or sub-axes, of the common mesh."""
+    """Return whether every axis of `mesh` is a product of axes or sub-axes of the common mesh."""
     return all(common.axes([AxisRef(axis)], mesh) is not None for axis in mesh)
 
 
 def _own_mesh(tiles: TileAssignment) -> Mesh:
-    """The mesh whose axes are the dimensions of `tiles`, called by their number."""
+    """Return the mesh whose axes are the dimensions of `tiles`, named by their index."""
     return Mesh(tuple((str(index), size) for index, size in enumerate(tiles.shape) if size > 1), tiles.devices)
 
 

@@ -1,4 +1,4 @@
-"""The text of an `HloSharding`, as XLA reads and writes it.
+"""Syntax of `HloSharding`, as XLA parses and prints it.
 
 {replicated}  {manual}  {unreduced}  {unknown shard_as 1}  {maximal device=3}
 {devices=[2,2]0,2,1,3}  {devices=[4,2]<=[2,4]T(1,0)}  {devices=[2,1,4]<=[8] last_tile_dim_replicate}
@@ -7,6 +7,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import TypeVar, get_args
 
@@ -24,24 +25,24 @@ _SUBGROUPS = {subgroup: subgroup for subgroup in get_args(Subgroup)}
 
 
 class HloShardingError(ValueError):
-    """What is wrong in the text of a sharding, and at which column."""
+    """A syntax error in the text of a sharding, with its column."""
 
 
 def parse_hlo_sharding(text: str) -> HloSharding | tuple[HloSharding, ...]:
-    """The sharding that `text` is, or one for each part of a tuple.
+    """Parse a sharding, or a tuple of shardings.
 
     Raises:
-        HloShardingError: the text is none.
+        HloShardingError: `text` is not a valid sharding.
     """
     reader = _Reader(text)
-    found = reader.several(reader.sharding) if re.match(r"\s*\{\s*[{}]", text) else reader.sharding()
+    sharding = reader.several(reader.sharding) if re.match(r"\s*\{\s*[{}]", text) else reader.sharding()
     if reader.pos != len(text):
         raise reader.error("expected nothing after the closing '}'")
-    return found
+    return sharding
 
 
 def hlo_sharding_text(sharding: HloSharding | tuple[HloSharding, ...]) -> str:
-    """The text of `sharding`, as XLA writes it."""
+    """Format `sharding` as XLA prints it."""
     if isinstance(sharding, tuple):
         return f"{{{', '.join(map(hlo_sharding_text, sharding))}}}"
     words: list[str] = [sharding.kind] if sharding.tiles is None else [f"devices={_tiles_text(sharding.tiles)}"]
@@ -70,7 +71,7 @@ def _commas(numbers: tuple[int, ...]) -> str:
 
 
 class _Reader:
-    """A text and how far it is read."""
+    """A text and the current position."""
 
     def __init__(self, text: str):
         self.text = text
@@ -89,12 +90,12 @@ class _Reader:
         return match.group() if match else ""
 
     def optional(self, sign: str) -> bool:
-        """Whether `sign` comes next, which is read then."""
-        found = self.text.startswith(sign, self.pos)
-        if found:
+        """Consume `sign` if it is next, and return whether it was."""
+        is_next = self.text.startswith(sign, self.pos)
+        if is_next:
             self.pos += len(sign)
             self.skip_space()
-        return found
+        return is_next
 
     def expect(self, sign: str) -> None:
         if not self.optional(sign):
@@ -116,30 +117,30 @@ class _Reader:
         return known[word]
 
     def several(self, read: Callable[[], T], signs: str = "{}") -> tuple[T, ...]:
-        """What `read` reads, between signs and with commas between them."""
+        """Parse comma-separated items with `read`, between opening and closing `signs`."""
         self.expect(signs[0])
         if self.optional(signs[1]):
             return ()
-        found = [read()]
+        items = [read()]
         while self.optional(","):
-            found.append(read())
+            items.append(read())
         self.expect(signs[1])
-        return tuple(found)
+        return tuple(items)
 
     def sharding(self) -> HloSharding:
         start = self.pos
         self.expect("{")
-        said = _Said(self)
+        words = _Words(self)
         while not self.optional("}"):
-            self.word(said.parts, "a kind of sharding or what belongs to one")()
+            self.word(words.parsers, "a kind of sharding or an attribute of one")()
         try:
-            return said.sharding()
+            return words.sharding()
         except ValueError as problem:
             raise self.error(str(problem), start) from None
 
 
-class _Said:
-    """What the words between two braces say, in any order."""
+class _Words:
+    """The contents of a pair of braces: words in any order."""
 
     def __init__(self, reader: _Reader):
         self.reader = reader
@@ -148,7 +149,7 @@ class _Said:
         self.tiles: TileAssignment | None = None
         self.subgroups: tuple[Subgroup, ...] = ()
         self.group: ShardGroup | None = None
-        self.parts: dict[str, Callable[[], None]] = {
+        self.parsers: dict[str, Callable[[], None]] = {
             "devices": self._devices,
             "device": self._device,
             "last_tile_dim_replicate": self._replicate,
@@ -161,15 +162,16 @@ class _Said:
 
     def sharding(self) -> HloSharding:
         if len(self.kinds) != 1:
-            found = ", ".join(self.kinds) or "none"
-            raise ValueError(f"a sharding is of one kind, such as replicated or devices=[...], and not of {found}")
+            listed = ", ".join(self.kinds) or "none"
+            raise ValueError(f"a sharding has one kind, such as replicated or devices=[...], not {listed}")
         kind = self.kinds[0]
         if (self.device is not None) != (kind == "maximal"):
             raise ValueError("device=N and maximal belong together")
         if self.subgroups and self.tiles is None:
             raise ValueError("last_tile_dims belongs to devices=[...]")
-        found = HloSharding(kind, self.device) if self.tiles is None else HloSharding.tiled(self.tiles, self.subgroups)
-        return HloSharding(found.kind, found.device, found.tiles, found.subgroups, self.group)
+        if self.tiles is None:
+            return HloSharding(kind, self.device, group=self.group)
+        return replace(HloSharding.tiled(self.tiles, self.subgroups), group=self.group)
 
     def _devices(self) -> None:
         reader = self.reader
@@ -190,7 +192,7 @@ class _Said:
         reader = self.reader
         rows = reader.several(reader.number, "[]")
         if prod(rows) != prod(shape):
-            raise ValueError(f"{prod(shape)} tiles need as many devices, and not {prod(rows)}")
+            raise ValueError(f"{prod(shape)} tiles need as many devices, not {prod(rows)}")
         order = reader.several(reader.number, "()") if reader.optional("T") else tuple(range(len(rows)))
         return TileAssignment.of_iota(shape, rows, order)
 
@@ -210,13 +212,13 @@ class _Said:
     def _last_dims(self) -> None:
         reader = self.reader
         reader.expect("=")
-        self.subgroups = reader.several(lambda: reader.word(_SUBGROUPS, "what devices share"))
+        self.subgroups = reader.several(lambda: reader.word(_SUBGROUPS, "a kind of subgroup"))
 
     def _shard_group(self, word: str) -> None:
         self.group = ShardGroup(self.reader.number(), "shard_as" if word == "shard_as" else "shard_like")
 
     def _metadata(self) -> None:
-        """Leave out where the sharding came from: names in braces, some in quotes."""
+        """Skip the metadata, the origin of the sharding: names in braces, possibly quoted."""
         reader, depth = self.reader, 0
         reader.expect("=")
         for part in re.finditer(r'"(?:[^"\\]|\\.)*"|[{}]', reader.text[reader.pos :]):

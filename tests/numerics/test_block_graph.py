@@ -263,7 +263,7 @@ def test_blocks_that_do_not_fit():
         ValueError, match=re.escape("%arg0 must have shape (8, 8) and elements of type float32, not (4, 4)")
     ):
         run(graph, (f32(4, 4),), 2000)
-    with pytest.raises(DiagnosticError, match="cannot be computed by themselves"):
+    with pytest.raises(DiagnosticError, match="cannot be computed independently"):
         block_graph(sdy.from_jax(jax.jit(jnp.matmul), f32(4, 4), f32(4, 4)), lambda op, blocks: (2, 2, 2))
 
 

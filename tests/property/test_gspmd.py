@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from sdy.axes import AxisRef
 from sdy.gspmd.hlo_sharding import HloSharding
-from sdy.gspmd.meshes import FoundMeshes, hlo_sharding_of
+from sdy.gspmd.meshes import RecoveredMeshes, hlo_sharding_of
 from sdy.gspmd.syntax import HloShardingError, hlo_sharding_text, parse_hlo_sharding
 from sdy.mesh import Mesh
 
@@ -104,7 +104,7 @@ def test_round_trip(seed: int):
     count = rng.choice([2, 4, 6, 8, 12, 16, 24, 32, 60])
     texts = [random_text(rng, count) for _ in range(rng.randint(2, 4))]
     shardings = {text: read(text) for text in texts}
-    found = FoundMeshes.of(shardings.values())
+    found = RecoveredMeshes.of(shardings.values())
     for text, sharding in shardings.items():
         if sharding.tiles is None:
             continue
@@ -146,7 +146,7 @@ def test_shardings_of_jax(seed: int):
     by_xla = str(of_jax._to_xla_hlo_sharding(2))
     sharding = read(by_xla)
     assert hlo_sharding_text(sharding) == by_xla
-    found = FoundMeshes.of([sharding])
+    found = RecoveredMeshes.of([sharding])
     tensor = found.tensor_sharding(sharding, 2)
     assert hlo_sharding_text(hlo_sharding_of(tensor, found.mesh_of(sharding))) == by_xla
     own = [[AxisRef(axis) for axis in names or ()] for names in dims]
@@ -196,11 +196,11 @@ def test_texts(text: str):
         ("{replicated", "column 12 of '{replicated': expected"),
         ("{repl}", "column 2 of '{repl}': expected a kind of sharding"),
         ("{maximal}", "device=N and maximal belong together"),
-        ("{replicated manual}", "of one kind, such as replicated or devices=[...], and not of replicated, manual"),
-        ("{devices=[2,3]<=[8]}", "column 10 of '{devices=[2,3]<=[8]}': 6 tiles need as many devices, and not 8"),
-        ("{devices=[2]1,1}", "the devices of 2 tiles are 0 to 1, each once"),
-        ("{devices=[2,2]<=[4]T(1,0)}", "the order of 1 dimensions is 0 to 0, each once"),
-        ("{devices=[2]<=[2] last_tile_dims={manual, manual}}", "2 subgroups need as many dimensions, and not 1"),
+        ("{replicated manual}", "has one kind, such as replicated or devices=[...], not replicated, manual"),
+        ("{devices=[2,3]<=[8]}", "column 10 of '{devices=[2,3]<=[8]}': 6 tiles need as many devices, not 8"),
+        ("{devices=[2]1,1}", "the devices of 2 tiles have to be 0 to 1, each once"),
+        ("{devices=[2,2]<=[4]T(1,0)}", "the order of 1 dimensions has to be 0 to 0, each once"),
+        ("{devices=[2]<=[2] last_tile_dims={manual, manual}}", "2 subgroups need as many dimensions, not 1"),
         ("{devices=[999999]<=[999999]}", "more than 131,072 devices"),
         ("{replicated} {manual}", "column 14 of '{replicated} {manual}': expected nothing after the closing '}'"),
         ("{replicated metadata={", "expected '}' after metadata"),
@@ -215,7 +215,7 @@ def test_texts_that_are_none(text: str, problem: str):
 def test_an_order_that_only_begins_as_an_iota_is_none():
     """All devices are looked at, and not only those at the start of a run."""
     texts = ["{devices=[8]<=[8]}", "{devices=[8]0,1,2,3,4,6,5,7}"]
-    found = FoundMeshes.of(map(read, texts))
+    found = RecoveredMeshes.of(map(read, texts))
     assert [mesh.device_ids for mesh in found.meshes] == [(), (0, 1, 2, 3, 4, 6, 5, 7)]
     assert hlo_sharding_text(read(texts[1])) == texts[1]
 

@@ -199,7 +199,7 @@ def test_what_only_moves_elements_is_a_block_operation_by_its_rule():
 
 
 def test_halo_along_an_axis_that_the_operand_does_not_have():
-    with pytest.raises(ValueError, match=r"operand 1 of 'stablehlo.dot' is not cut along axis 0"):
+    with pytest.raises(ValueError, match=r"operand 1 of 'stablehlo.dot' is not split along axis 0"):
         halo(MATMUL, 1, 0, 2)
 
 
