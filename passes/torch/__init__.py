@@ -1,10 +1,10 @@
-"""`sdy.torch`: models of torch, with their optimizers, compiled and sharded by this compiler.
+"""`sdy.torch`: PyTorch models and their optimizers, compiled and sharded by this compiler.
 
     step = sdy.torch.train_step(model, loss, optimizer, mesh=mesh, shardings={"*.q_proj.weight": P("model", None)})
     value = step(x, y)
 
-torchax runs the operations of torch on jax's arrays, and so on jax's tracers. Neither it nor torch is loaded before one
-of these names is used.
+torchax executes torch operations on JAX arrays, and on JAX tracers during tracing. torch and torchax are imported on
+first use of a name.
 """
 
 from importlib import import_module
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sdy.passes.torch.training import TrainStep as TrainStep
     from sdy.passes.torch.training import train_step as train_step
 
-_HOMES = {
+_MODULES = {
     "Forward": "sdy.passes.torch.inference",
     "TrainStep": "sdy.passes.torch.training",
     "forward": "sdy.passes.torch.inference",
@@ -27,12 +27,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'sdy.torch' has no attribute '{name}'")
     with extras.explain_missing_extra(f"sdy.torch.{name}"):
-        import_module("torch")  # whose extra brings jax, too
-        return getattr(import_module(_HOMES[name]), name)
+        import_module("torch")  # the torch extra also installs jax
+        return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULES})

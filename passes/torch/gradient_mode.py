@@ -1,8 +1,8 @@
-"""What torch does to gradients besides its operations, done where jax differentiates.
+"""torch's control of gradients, emulated for differentiation by JAX.
 
-torch notes on each tensor how to differentiate it; jax differentiates the program. What torch computes under
-`torch.no_grad()` is a constant to it. A parameter that the loss does not use has no gradient at all, and its optimizer
-leaves it alone, where jax has a gradient of zeros.
+torch records on each tensor how to differentiate it; JAX differentiates the program. A value computed under
+`torch.no_grad()` is a constant for differentiation. A parameter that the loss does not use has no gradient in torch,
+and its optimizer does not update it, whereas JAX computes a gradient of zeros.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,16 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torchax.view import View
 
 _SETTING = "_set_grad_enabled"
-"""What `torch.no_grad` and the like call, as they begin and as they end."""
+"""Function that `torch.no_grad` and similar context managers call on entry and exit."""
 
 
 class GradientMode(TorchFunctionMode):
-    """Within it, what is computed without gradients is cut off from them, and `used` has the tensors that are used.
+    """Mode that stops gradients of values computed without gradients, and records in `used` which tensors are used.
 
-    `named` are the tensors that are asked about, by their names. A `torch.autograd.Function` that has a gradient of its
-    own is refused with a NotImplementedError, as jax would not ask it for that.
+    A `torch.autograd.Function` with a custom gradient raises NotImplementedError, since JAX would not call it.
+
+    Args:
+        named: The tensors to record, by name.
     """
 
     def __init__(self, named: Mapping[str, torch.Tensor]) -> None:
@@ -39,8 +41,8 @@ class GradientMode(TorchFunctionMode):
         enabled = torch.is_grad_enabled()
         if self._expected and not enabled:
             raise NotImplementedError(
-                "a torch.autograd.Function has a gradient of its own, which jax does not ask for: "
-                "write its forward as a plain function, whose gradient is found"
+                "a torch.autograd.Function has a custom gradient, which JAX does not call: "
+                "write its forward as a plain function, which JAX differentiates"
             )
         self.used.update(self._names[id(leaf)] for leaf in tree_leaves((args, kwargs)) if id(leaf) in self._names)
         result = func(*args, **(kwargs or {}))
@@ -53,11 +55,11 @@ class GradientMode(TorchFunctionMode):
 
 
 def _is_in_place(func: Callable[..., Any]) -> bool:
-    """Whether a function changes its first argument, as the names of those in torch tell."""
+    """Return whether a function modifies its first argument, by torch's naming convention."""
     name = func.__name__
     return name == "__setitem__" or name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
 
 
 def _constant(tensor: Any) -> torch.Tensor:
-    """`tensor`, cut off from what it was computed of; a view, which torchax does not cut off, as what it shows."""
+    """Detach `tensor` from its gradient; a view, which torchax cannot detach, is materialized first."""
     return (tensor.torch() if isinstance(tensor, View) else tensor).detach()

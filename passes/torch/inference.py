@@ -1,4 +1,4 @@
-"""`sdy.torch.forward`: what a model of torch computes, as one compiled, sharded program."""
+"""`sdy.torch.forward`: a PyTorch model as one compiled, sharded program."""
 
 from typing import Any
 
@@ -24,31 +24,42 @@ def forward(
     batch: Tree = None,
     policy: Policy | None = None,
 ) -> "Forward":
-    """`model` as a function of its arguments, compiled by this compiler for the devices of `mesh`.
+    """Compile `model` as a function of its arguments for the devices of `mesh`.
 
+    Arguments of the function are tensors or arrays, its results JAX arrays on the devices.
+
+    Args:
+        model: A model in evaluation mode.
+        mesh: The mesh of devices.
+        shardings: Shardings of parameters and buffers by name pattern; see `train_step`.
+        batch: Shardings of the arguments; see `train_step`.
+        policy: The partitioning policy; see `sdy.jit`.
+
+    Raises:
+        NotImplementedError: The model is in training mode, and would draw random numbers or change its buffers; or the
+            model is not supported, as in `train_step`.
+        ValueError: Shardings do not fit the model or the mesh.
+
+    Example:
         scores = sdy.torch.forward(model.eval(), mesh=mesh, shardings={"*.q_proj.weight": P("model", None)})(x)
-
-    `shardings`, `batch` and `policy` are as in `train_step`. Arguments are tensors or arrays, the results jax's arrays
-    on the devices. Raises what `train_step` does of a model, and NotImplementedError for one in training, which would
-    draw random numbers or change what it keeps.
     """
     if model.training:
         raise NotImplementedError(
-            "the model is in training: model.eval() before, or sdy.torch.train_step, which trains"
+            "the model is in training mode: call model.eval() first, or use sdy.torch.train_step to train it"
         )
     return Forward(Model(model), mesh, shardings, batch, policy)
 
 
 class Forward(Lowerable):
-    """What a model computes of its arguments; its tensors, `arrays`, stay as they were when this was made."""
+    """A compiled model; its tensors, `arrays`, are copied when it is created."""
 
     def __init__(
         self, model: Model, mesh: AnyMesh | Mesh, shardings: Patterns, batch: Tree, policy: Policy | None
     ) -> None:
         shapes = {name: tuple(tensor.shape) for name, tensor in model.tensors.items()}
-        given = shardings_of(shardings, model.names, shapes, axes_of(mesh))
+        by_tensor = shardings_of(shardings, model.names, shapes, axes_of(mesh))
         self._model = model
-        self._program = jit(_traced(model), mesh=mesh, in_shardings=(given, batch), policy=policy)
+        self._program = jit(_traced(model), mesh=mesh, in_shardings=(by_tensor, batch), policy=policy)
         self.arrays: Arrays = as_arrays(dict(model.tensors))
         """The model's parameters and buffers, by their first names."""
 
@@ -59,15 +70,15 @@ class Forward(Lowerable):
         return self._program(self.arrays, as_arrays(batch))
 
     def lower(self, *batch: Any) -> Lowered:
-        """The program for arguments of these types, tensors, arrays or `jax.ShapeDtypeStruct`s, to look at."""
+        """Return the lowered program for arguments of these types: tensors, arrays or `jax.ShapeDtypeStruct`s."""
         return self._program.lower(self.arrays, as_arrays(batch))
 
 
 def _traced(model: Model) -> Any:
-    def computed(module: torch.nn.Module, *batch: Any) -> Any:
+    def apply(module: torch.nn.Module, *batch: Any) -> Any:
         return module(*batch)
 
     def forward(tensors: Arrays, batch: Any) -> Any:
-        return model.call(computed, tensors, batch, jax.random.key(0)).value
+        return model.call(apply, tensors, batch, jax.random.key(0)).value
 
     return forward

@@ -1,4 +1,4 @@
-"""A model of torch as a function of its tensors."""
+"""PyTorch models as functions of their tensors."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -18,11 +18,11 @@ from sdy.passes.torch.gradient_mode import GradientMode
 from sdy.passes.torch.tensors import as_arrays, as_traced
 
 for library in (torch, torchax):
-    register_exclusion(str(Path(library.__path__[0])) + os.sep)  # a place of a program is a line of the model
+    register_exclusion(str(Path(library.__path__[0])) + os.sep)  # source locations of a program are lines of the model
 register_exclusion(str(Path(__file__).parent) + os.sep)
 
 _MODEL = "model."
-"""What stands before the names of a model's tensors where it is a part of a computation."""
+"""Prefix of the names of a model's tensors inside a computation."""
 
 Arrays = dict[str, Any]
 """Arrays by the names of the model's tensors."""
@@ -30,7 +30,13 @@ Arrays = dict[str, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """What a model computed: `value`; its tensors after that, as it may change buffers; which of them it used."""
+    """Result of a computation with a model.
+
+    Attributes:
+        value: The value returned.
+        tensors: The model's tensors afterwards; the computation may change buffers.
+        used: The names of the tensors used.
+    """
 
     value: Any
     tensors: Arrays
@@ -39,7 +45,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Model:
-    """A module whose tensors are arguments. Raises NotImplementedError for one whose state would not be torch's."""
+    """A module whose tensors are arguments.
+
+    Raises:
+        NotImplementedError: A module has state that cannot be traced as in torch.
+    """
 
     module: torch.nn.Module
 
@@ -49,7 +59,7 @@ class Model:
 
     @cached_property
     def names(self) -> dict[str, list[str]]:
-        """All names of each parameter and buffer, by the first of them: modules may share one."""
+        """All names of each parameter and buffer, by the first of them; modules may share tensors."""
         by_tensor: dict[int, list[str]] = {}
         for name, tensor in self._named():
             by_tensor.setdefault(id(tensor), []).append(name)
@@ -61,15 +71,19 @@ class Model:
         return {name: tensor for name, tensor in self._named() if name in self.names}
 
     def call(self, function: Function[Any], arrays: Mapping[str, Any], batch: Iterable[Any], key: Any) -> Result:
-        """What `function` computes with the module, whose tensors are `arrays`, as jax traces them, and `batch`.
+        """Call `function` with the module and `batch` under JAX tracing.
 
-        Random numbers come of `key`, one of jax.
+        Args:
+            function: The function to call; its first argument is the module.
+            arrays: Traced arrays that replace the module's tensors, by name.
+            batch: The other arguments.
+            key: JAX key of the random numbers.
         """
         tensors = as_traced({_MODEL + name: array for name, array in arrays.items()})
         mode = GradientMode(tensors)
         computation = _Computation(self.module, function)
         with environment(), environment().override_property(prng=key), torch.enable_grad(), mode:
-            value = _computed(lambda: torch.func.functional_call(computation, tensors, as_traced(tuple(batch))))
+            value = _checked_result(lambda: torch.func.functional_call(computation, tensors, as_traced(tuple(batch))))
         after = {name.removeprefix(_MODEL): array for name, array in as_arrays(tensors).items()}
         return Result(as_arrays(value), after, frozenset(name.removeprefix(_MODEL) for name in mode.used))
 
@@ -79,46 +93,46 @@ class Model:
 
 
 class _Computation(torch.nn.Module):
-    """What `function` computes with a model, as a module that has the model."""
+    """A module that calls `function` with a model, which is its submodule."""
 
     def __init__(self, model: torch.nn.Module, function: Function[Any]) -> None:
         super().__init__()
         self.model = model
-        self._function = (function,)  # which may be a module, whose tensors are no arguments
+        self._function = (function,)  # in a tuple: it may be a module, and must not become a submodule
 
     def forward(self, *batch: Any) -> Any:
         (function,) = self._function
         return function(self.model, *batch)
 
 
-def _computed(compute: Callable[[], Any]) -> Any:
-    """What `compute` returns. Raises TypeError, which says what to do, for what torchax cannot compute with."""
+def _checked_result(compute: Callable[[], Any]) -> Any:
+    """Return the result of `compute`; raise TypeError with advice if torchax does not support it."""
     try:
         return compute()
     except jax.errors.ConcretizationTypeError as problem:
         raise TypeError(
-            "what the model does depends on the values of tensors, which a compiled program has not yet: "
-            "torch.where chooses between tensors"
+            "the model's control flow depends on the values of tensors, which are unknown during compilation: "
+            "use torch.where to select between tensors"
         ) from problem
     except AssertionError as problem:
         if "mixed math" not in str(problem):
             raise
         raise TypeError(
-            "a tensor that is computed with is neither a parameter or buffer of the model nor of the batch: "
-            "make it one of these, or make it where it is used, on the device of another"
+            "the computation uses a tensor that is neither a parameter or buffer of the model nor part of the batch: "
+            "make it one of these, or create it where it is used, on the device of another tensor"
         ) from problem
 
 
 def _check(name: str, module: torch.nn.Module) -> None:
-    """Raise NotImplementedError for a module whose state would not be what torch makes of it."""
+    """Raise NotImplementedError for a module with state that cannot be traced as in torch."""
     for attribute, value in vars(module).items():
         if isinstance(value, torch.Tensor):
             raise NotImplementedError(
                 f"{name}.{attribute} is a tensor that is neither a parameter nor a buffer: "
-                f"self.register_buffer({attribute!r}, ..., persistent=False) makes it one"
+                f"register it with self.register_buffer({attribute!r}, ..., persistent=False)"
             )
     if module.training and getattr(module, "track_running_stats", False):
         raise NotImplementedError(
-            f"{name} is a {type(module).__name__} in training, whose running statistics torchax does not compute: "
-            "take torch.nn.GroupNorm, track_running_stats=False, or .eval() of this module"
+            f"{name} is a {type(module).__name__} in training mode, whose running statistics torchax does not compute: "
+            "use torch.nn.GroupNorm, track_running_stats=False, or .eval() of this module"
         )

@@ -1,9 +1,9 @@
-"""The shardings of a model's tensors, given by patterns of their names.
+"""Shardings of a model's tensors by name patterns.
 
     {"*.q_proj.weight": P("model", None), "*": sdy.AUTO}
 
-A pattern is one of `fnmatch`: `*` stands for anything, `?` for one letter. The first that matches a name counts. What
-none matches is whole on each device.
+Patterns are those of `fnmatch`: `*` matches any text, `?` one character. The first pattern that matches a name applies;
+tensors that no pattern matches are replicated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.jax.planned import Auto
 
 Given: TypeAlias = PartitionSpec | Auto
-"""How a tensor is split, or that the compiler is to choose."""
+"""The sharding of a tensor, or `sdy.AUTO` to let the compiler choose."""
 
 Patterns: TypeAlias = Mapping[str, Given] | Auto | None
 
@@ -26,19 +26,24 @@ _WHOLE = PartitionSpec()
 
 
 def axes_of(mesh: AnyMesh | Mesh) -> dict[str, int]:
-    """The axes of a mesh, with their sizes."""
+    """Return the axes of a mesh with their sizes."""
     return dict(mesh.axes if isinstance(mesh, Mesh) else mesh.shape)
 
 
 def shardings_of(
     patterns: Patterns, names: Mapping[str, Sequence[str]], shapes: Mapping[str, Sequence[int]], axes: Mapping[str, int]
 ) -> dict[str, Given]:
-    """What each tensor is given, by its first name.
+    """Return the sharding of each tensor, by its first name.
 
-    `names` has all names of each tensor, more than one where modules share it, and `shapes` its shape, both by the
-    first name; `axes` are the mesh's, with their sizes. `Auto` for the patterns is that for all tensors. Raises
-    ValueError, naming the pattern or the tensor, for a pattern that says nothing of any tensor, for two names of one
-    tensor that are given different shardings, and for a sharding that a tensor cannot have.
+    Args:
+        patterns: Shardings by name pattern; `sdy.AUTO` applies to all tensors.
+        names: All names of each tensor, several if modules share it, by the first name.
+        shapes: The shape of each tensor, by the first name.
+        axes: The axes of the mesh with their sizes.
+
+    Raises:
+        ValueError: A pattern applies to no tensor, two names of one tensor have different shardings, or a sharding does
+            not fit a tensor. The message names the pattern or the tensor.
     """
     given_by = {"*": patterns} if isinstance(patterns, Auto) else dict(patterns or {})
     first_match = {
@@ -49,17 +54,17 @@ def shardings_of(
     for pattern in given_by:
         if pattern not in first_match.values():
             raise ValueError(_unused(pattern, given_by, first_match))
-    found = {first: _given_to(all_names, first_match, given_by) for first, all_names in names.items()}
-    for name, given in found.items():
+    by_first_name = {first: _given_to(all_names, first_match, given_by) for first, all_names in names.items()}
+    for name, given in by_first_name.items():
         if isinstance(given, PartitionSpec):
             _check(name, given, shapes[name], axes)
-    return found
+    return by_first_name
 
 
 def split_alike(given: Given, shape: Sequence[int], other: Sequence[int]) -> Given:
-    """What is given to a tensor of shape `other` that an optimizer keeps for one of `shape`, which has `given`.
+    """Return the sharding of an optimizer's tensor of shape `other` for a parameter of `shape` with sharding `given`.
 
-    It is split along those dimensions that have the same size, or is whole where it has others.
+    It is sharded along the dimensions whose sizes are equal, and replicated if the ranks differ.
     """
     if isinstance(given, Auto):
         return given
@@ -72,26 +77,24 @@ def _given_to(names: Iterable[str], first_match: Mapping[str, str | None], given
     matches = {name: pattern for name in names if (pattern := first_match[name]) is not None}
     choices = {name: given_by[pattern] for name, pattern in matches.items()}
     if len(set(choices.values())) > 1:
-        told = ", ".join(f"{name} is given {given} by {matches[name]!r}" for name, given in choices.items())
-        raise ValueError(f"one tensor has several names, which are to be split alike: {told}")
+        listed = ", ".join(f"{name} is given {given} by {matches[name]!r}" for name, given in choices.items())
+        raise ValueError(f"one tensor has several names with different shardings: {listed}")
     return next(iter(choices.values()), _WHOLE)
 
 
 def _unused(pattern: str, given_by: Mapping[str, Given], first_match: Mapping[str, str | None]) -> str:
-    taken_by = next((first for name, first in first_match.items() if fnmatchcase(name, pattern)), None)
-    if taken_by is not None:
-        return (
-            f"the pattern {pattern!r} says nothing: {taken_by!r} stands before it, and matches first; change the order"
-        )
-    near = get_close_matches(pattern, first_match, n=3, cutoff=0.3)
-    told = f"near it are {', '.join(near)}" if near else f"there are {', '.join([*first_match][:3])}"
-    return f"the pattern {pattern!r} matches no parameter or buffer of the model; {told}"
+    earlier = next((first for name, first in first_match.items() if fnmatchcase(name, pattern)), None)
+    if earlier is not None:
+        return f"the pattern {pattern!r} has no effect: {earlier!r} comes before it and matches first; change the order"
+    matches = get_close_matches(pattern, first_match, n=3, cutoff=0.3)
+    hint = f"similar names are {', '.join(matches)}" if matches else f"there are {', '.join([*first_match][:3])}"
+    return f"the pattern {pattern!r} matches no parameter or buffer of the model; {hint}"
 
 
 def _check(name: str, spec: PartitionSpec, shape: Sequence[int], axes: Mapping[str, int]) -> None:
-    """Raise ValueError where a tensor of this name and shape cannot be split so over a mesh with these axes."""
+    """Raise ValueError if a tensor of this name and shape cannot have the sharding over a mesh with these axes."""
     if len(spec) > len(shape):
-        raise ValueError(f"{name} is given {spec}, of {len(spec)} dimensions, but has the shape {tuple(shape)}")
+        raise ValueError(f"{name} is given {spec} of {len(spec)} dimensions, but has shape {tuple(shape)}")
     for dim, entry in enumerate(spec):
         parts = 1
         for axis in (entry,) if isinstance(entry, str) else entry or ():
@@ -100,5 +103,5 @@ def _check(name: str, spec: PartitionSpec, shape: Sequence[int], axes: Mapping[s
             parts *= axes[axis]
         if shape[dim] % parts:
             raise ValueError(
-                f"{name} is given {spec}, but dimension {dim}, of {shape[dim]}, has no {parts} equal parts"
+                f"{name} is given {spec}, but dimension {dim} of size {shape[dim]} is not divisible by {parts}"
             )

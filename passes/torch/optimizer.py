@@ -1,4 +1,4 @@
-"""A step of an optimizer of torch as a function of arrays: torch's own code, traced."""
+"""A step of a torch optimizer as a function of arrays: torch's own code, traced."""
 
 import copy
 from collections import defaultdict
@@ -14,26 +14,32 @@ from sdy.passes.torch.scalars_mode import ScalarsMode
 from sdy.passes.torch.tensors import as_arrays, as_tensors, as_traced
 
 _RATE = "lr"
-"""What schedulers change from step to step; it is an argument of the program."""
+"""The learning rate, which schedulers change between steps; an argument of the program."""
 
-_WAYS_TO_RUN = {"foreach": False, "fused": None, "capturable": False, "differentiable": False}
-"""What torch can be told of how a step runs, which says nothing of what it computes."""
+_IMPLEMENTATION_OPTIONS = {"foreach": False, "fused": None, "capturable": False, "differentiable": False}
+"""torch's options for the implementation of a step, with values that do not change its result."""
 
 _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
-"""Where an optimizer keeps what is to be called around its step."""
+"""Attributes in which an optimizer stores hooks around its step."""
 
 _WAS_CALLED = "_opt_called"
-"""What schedulers look for in an optimizer, to warn where they are called before it."""
+"""Attribute by which schedulers check that the optimizer was called before them."""
 
 State = dict[str, dict[str, Any]]
-"""What an optimizer keeps for each parameter: by the parameter's name, then by what the optimizer calls it."""
+"""State of an optimizer: by the parameter's name, then by the optimizer's name of the entry."""
 
 
 class FunctionalOptimizer:
-    """An optimizer, whose parameters are known by `names`, which has them by their `id`.
+    """An optimizer as a function of arrays.
 
-    Raises ValueError for a parameter that has no name, which the model does not have then, and NotImplementedError for
-    hooks around a step, which no compiled program runs, and for an optimizer that computes the loss again in a step.
+    Args:
+        optimizer: The optimizer.
+        names: The names of the model's parameters, by their `id`.
+
+    Raises:
+        ValueError: The optimizer has a parameter that the model does not have.
+        NotImplementedError: The optimizer has hooks around its step, which cannot be compiled, or evaluates the loss
+            several times per step.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> None:
@@ -44,44 +50,44 @@ class FunctionalOptimizer:
                 shape = tuple(parameter.shape)
                 raise ValueError(f"the optimizer has a parameter of shape {shape} that the model does not have")
         if any(vars(optimizer).get(hooks) for hooks in _HOOKS):
-            raise NotImplementedError("the optimizer has hooks around its step, which is compiled: remove them")
+            raise NotImplementedError("the optimizer has hooks around its step, which cannot be compiled: remove them")
         closure = signature(optimizer.step).parameters.get("closure")
         if closure is not None and closure.default is Parameter.empty:
             raise NotImplementedError(
-                f"a step of torch.optim.{type(optimizer).__name__} computes the loss several times: "
-                "take an optimizer such as AdamW or SGD"
+                f"a step of torch.optim.{type(optimizer).__name__} evaluates the loss several times: "
+                "use an optimizer such as AdamW or SGD"
             )
 
     @property
     def trained(self) -> list[str]:
-        """The names of the parameters that it changes."""
+        """The names of the parameters that it updates."""
         return [self._names[id(parameter)] for parameter in self._parameters() if parameter.requires_grad]
 
     @property
     def rates(self) -> list[float]:
-        """The learning rate of each group, as it is now."""
+        """The current learning rate of each group."""
         return [float(group[_RATE]) for group in self._optimizer.param_groups]
 
     @property
     def settings(self) -> str:
-        """All else that is set now, for which a program is compiled."""
+        """All other current settings, which are constants of a compiled program."""
         groups = self._optimizer.param_groups
         return repr([{name: group[name] for name in group if name not in ("params", _RATE)} for group in groups])
 
     @property
     def state(self) -> State:
-        """What it keeps now, as arrays on the host."""
+        """The current state, as arrays on the host."""
         state = self._optimizer.state
-        return {self._names[id(parameter)]: as_arrays(dict(kept)) for parameter, kept in state.items()}
+        return {self._names[id(parameter)]: as_arrays(dict(entries)) for parameter, entries in state.items()}
 
     def state_dict(self, state: State) -> dict[str, Any]:
-        """`state` and what is set now, in the form that `torch.optim.Optimizer.load_state_dict` takes."""
+        """Return `state` and the current settings in the form that `torch.optim.Optimizer.load_state_dict` accepts."""
         numbers = {self._names[id(parameter)]: index for index, parameter in enumerate(self._parameters())}
-        kept = {numbers[name]: as_tensors(tensors) for name, tensors in state.items()}
-        return {**self._optimizer.state_dict(), "state": kept}
+        by_number = {numbers[name]: as_tensors(tensors) for name, tensors in state.items()}
+        return {**self._optimizer.state_dict(), "state": by_number}
 
     def mark_called(self) -> None:
-        """Let schedulers know that there was a step."""
+        """Mark that the optimizer was called, for schedulers that check it."""
         vars(self._optimizer)[_WAS_CALLED] = True
 
     def update(
@@ -91,9 +97,21 @@ class FunctionalOptimizer:
         state: State,
         rates: Sequence[jax.Array],
     ) -> tuple[dict[str, jax.Array], State]:
-        """The next `parameters` and `state`, as jax traces them; what has no gradient is as before.
+        """Trace one step.
 
-        Raises NotImplementedError for an optimizer whose step depends on the values of tensors.
+        Parameters without a gradient, and their state, do not change.
+
+        Args:
+            parameters: The parameters, as tracers.
+            gradients: The gradients of the parameters that the loss uses.
+            state: The state of the optimizer.
+            rates: The learning rate of each group.
+
+        Returns:
+            The updated parameters and state.
+
+        Raises:
+            NotImplementedError: The step depends on the values of tensors.
         """
         traced = as_traced(dict(parameters))
         for name, gradient in gradients.items():
@@ -102,29 +120,29 @@ class FunctionalOptimizer:
         optimizer.param_groups = [
             self._group(group, traced, rate) for group, rate in zip(optimizer.param_groups, rates, strict=True)
         ]
-        optimizer.state = defaultdict(dict, {traced[name]: as_traced(kept) for name, kept in state.items()})
+        optimizer.state = defaultdict(dict, {traced[name]: as_traced(entries) for name, entries in state.items()})
         try:
             with environment(), ScalarsMode(), torch.no_grad():
                 optimizer.step()
         except jax.errors.ConcretizationTypeError as problem:
             kind = type(self._optimizer).__name__
             raise NotImplementedError(
-                f"a step of torch.optim.{kind} depends on values of tensors, which a compiled step has not yet: "
-                "take an optimizer such as AdamW or SGD"
+                f"a step of torch.optim.{kind} depends on the values of tensors, which are unknown during compilation: "
+                "use an optimizer such as AdamW or SGD"
             ) from problem
         names = {id(tensor): name for name, tensor in traced.items()}
-        after = {names[id(tensor)]: as_arrays(kept) for tensor, kept in optimizer.state.items()}
+        after = {names[id(tensor)]: as_arrays(entries) for tensor, entries in optimizer.state.items()}
         return _like(parameters, as_arrays(traced)), {name: _like(state.get(name, {}), after[name]) for name in after}
 
     def _group(self, group: Mapping[str, Any], traced: Mapping[str, Any], rate: jax.Array) -> dict[str, Any]:
         tensors = [traced[name] for name in map(self._names.__getitem__, map(id, group["params"])) if name in traced]
-        ways = {name: way for name, way in _WAYS_TO_RUN.items() if name in group}
-        return {**group, **ways, "params": tensors, _RATE: as_traced(rate)}
+        options = {name: value for name, value in _IMPLEMENTATION_OPTIONS.items() if name in group}
+        return {**group, **options, "params": tensors, _RATE: as_traced(rate)}
 
     def _parameters(self) -> Iterator[torch.Tensor]:
         return (parameter for group in self._optimizer.param_groups for parameter in group["params"])
 
 
 def _like(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """`after` with the element types from `before`, which in torch a number beside a tensor does not change."""
+    """Return `after` with the element types of `before`: torch does not promote a tensor combined with a number."""
     return {name: array.astype(before[name].dtype) if name in before else array for name, array in after.items()}

@@ -1,6 +1,7 @@
-"""Numbers that an optimizer takes from tensors, as the count of its steps, or from its groups, as the learning rate.
+"""Scalars of optimizers as traced values: those read from tensors, as the step count, or from groups, as the learning
+rate.
 
-In a compiled program they are computed as tensors are, so that they may change from step to step.
+A compiled program computes them as tensors, so that they may change from step to step.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,10 +12,10 @@ from torch.overrides import TorchFunctionMode
 
 
 class ScalarsMode(TorchFunctionMode):
-    """Within it, `tensor.item()` is the tensor, and tensors may stand where torch asks for a number beside others.
+    """Mode in which `tensor.item()` returns the tensor, and tensors may replace numbers as scalar arguments.
 
-    Such are `alpha=`, as of `add_(other, alpha=)`, and `value=`, as of `addcdiv_(tensor1, tensor2, value=)`: factors of
-    the first tensor behind the one that the function is called on.
+    Scalar arguments are `alpha=`, as in `add_(other, alpha=)`, and `value=`, as in `addcdiv_(tensor1, tensor2,
+    value=)`: factors of the first tensor argument.
     """
 
     def __torch_function__(
@@ -27,6 +28,6 @@ class ScalarsMode(TorchFunctionMode):
             if isinstance(named.get(name), torch.Tensor):
                 target, first, *others = args
                 args = target, first * named.pop(name), *others
-        if (out := named.pop("out", None)) is not None:  # which torchax does not take
+        if (out := named.pop("out", None)) is not None:  # torchax does not support `out`
             return out.copy_(func(*args, **named))
         return func(*args, **named)

@@ -1,4 +1,4 @@
-"""Tensors of torch as arrays, and back."""
+"""Conversion between torch tensors and arrays."""
 
 from typing import Any
 
@@ -20,41 +20,45 @@ _NARROWER = {
         "complex128": "complex64",
     }.items()
 }
-"""What jax has of element types, unless it is set up for 64 bits."""
+"""JAX's element type for each 64-bit type, unless 64-bit types are enabled."""
 
 
 def to_array(tensor: torch.Tensor) -> Any:
-    """`tensor` for jax: the array that torchax computes with; a copy on the host of one of torch's own.
+    """Convert `tensor` for JAX: return the array of a torchax tensor, or a copy on the host of a torch tensor.
 
-    Of a meta tensor, which has no elements, that is what is known of it. Raises TypeError for floating-point elements
-    that jax would round, as it is set up, and OverflowError for integers that it cannot hold.
+    Returns:
+        The array, or a `jax.ShapeDtypeStruct` for a meta tensor.
+
+    Raises:
+        TypeError: JAX would round floating-point elements, as 64-bit types are disabled.
+        OverflowError: Integers do not fit JAX's element type, as 64-bit types are disabled.
     """
     if isinstance(tensor, Tensor | View):
         return tensor.jax()
     dtype = t2j_dtype(tensor.dtype)
     known = dtype if jax.config.jax_enable_x64 else _NARROWER.get(dtype, dtype)
-    allow = "jax.config.update('jax_enable_x64', True) lets jax have it"
+    enable = "enable 64-bit types with jax.config.update('jax_enable_x64', True)"
     if known != dtype and (tensor.is_floating_point() or tensor.is_complex()):
-        raise TypeError(f"jax would round {tensor.dtype} to {known}: convert the tensor before, or {allow}")
+        raise TypeError(f"JAX would round {tensor.dtype} to {known}: convert the tensor first, or {enable}")
     if tensor.is_meta:
         return jax.ShapeDtypeStruct(tuple(tensor.shape), known)
     host = tensor.detach().cpu()
     array = (host.float() if dtype.kind == "V" else host).numpy().copy()  # torch's NumPy has no bfloat16
     if known != dtype and array.size and not np.can_cast(np.min_scalar_type(abs(array).max()), known):
-        raise OverflowError(f"integers of {tensor.dtype} are too large for {known}: {allow}")
+        raise OverflowError(f"integers of {tensor.dtype} are too large for {known}: {enable}")
     return array.astype(known)
 
 
 def as_arrays(tree: Any) -> Any:
-    """A tree with arrays, as of `to_array`, for its tensors; all else is as it was."""
+    """Convert the tensors of a tree with `to_array`; other leaves are kept."""
     return jax.tree.map(lambda leaf: to_array(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree)
 
 
 def as_tensors(tree: Any) -> Any:
-    """A tree with tensors of torch, which are copies of the whole arrays, for its arrays."""
+    """Convert the arrays of a tree to torch tensors, copies of the full arrays."""
     return jax.tree.map(lambda leaf: j2t(np.array(leaf), use_dlpack=False), tree)
 
 
 def as_traced(tree: Any) -> Any:
-    """A tree with what torch computes with, within torchax, for arrays that jax traces."""
+    """Wrap the traced arrays of a tree as torchax tensors."""
     return jax.tree.map(lambda leaf: Tensor(leaf, environment()), tree)

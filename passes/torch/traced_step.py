@@ -1,4 +1,4 @@
-"""A step of training as a function of arrays, for jax to trace."""
+"""A training step as a function of arrays, for JAX to trace."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -12,24 +12,24 @@ from sdy.passes.torch.optimizer import FunctionalOptimizer, State
 
 
 class Arguments(NamedTuple):
-    """The arguments of a step, or something for each of them."""
+    """Arguments of a step, or a property of each of them."""
 
     parameters: Any
-    """What the optimizer changes, by name."""
+    """The parameters that the optimizer updates, by name."""
     others: Any
     """The model's other parameters, and its buffers, by name."""
     state: Any
-    """What the optimizer keeps."""
+    """The state of the optimizer."""
     rates: Any
     """The learning rates of the optimizer's groups."""
     count: Any
-    """How many steps there were."""
+    """The number of previous steps."""
     batch: Any
-    """A tuple of what the loss takes besides the model."""
+    """The tuple of the loss's arguments after the model."""
 
 
 class Results(NamedTuple):
-    """The results of a step, or something for each of them: the loss, and the next three arguments."""
+    """Results of a step, or a property of each of them: the loss, and the next values of three arguments."""
 
     loss: Any
     parameters: Any
@@ -40,7 +40,7 @@ class Results(NamedTuple):
 def traced_step(
     model: Model, loss: Function[torch.Tensor], optimizer: FunctionalOptimizer, seed: int
 ) -> Callable[..., Results]:
-    """The function of `Arguments`, one by one, that gives `Results`; random numbers begin with `seed`."""
+    """Return the function from the entries of `Arguments` to `Results`; `seed` starts the random numbers."""
 
     def train_step(parameters: Arrays, others: Arrays, state: State, rates: Any, count: Any, batch: Any) -> Results:
         key = jax.random.fold_in(jax.random.key(seed), count)
@@ -53,19 +53,19 @@ def traced_step(
             return result.value, {name: result.tensors[name] for name in others}
 
         (value, changed), gradients = jax.value_and_grad(differentiated, has_aux=True)(parameters)
-        of_used = {name: gradients[name] for name in parameters if name in used}
-        after, kept = optimizer.update(parameters, of_used, state, rates)
-        return Results(value, after, changed, kept)
+        used_gradients = {name: gradients[name] for name in parameters if name in used}
+        updated, next_state = optimizer.update(parameters, used_gradients, state, rates)
+        return Results(value, updated, changed, next_state)
 
     return train_step
 
 
 def _check(result: Result, parameters: Mapping[str, Any]) -> None:
-    """Raise for what is no loss, and for parameters that were changed on the way to it."""
+    """Raise TypeError if the loss is not a scalar, and NotImplementedError if it changes parameters."""
     shape = getattr(result.value, "shape", None)
     if shape != ():
-        found = type(result.value).__name__ if shape is None else f"a tensor of shape {tuple(shape)}"
-        raise TypeError(f"the loss must be a scalar tensor, as of .mean(), not {found}")
+        actual = type(result.value).__name__ if shape is None else f"a tensor of shape {tuple(shape)}"
+        raise TypeError(f"the loss must be a scalar tensor, such as of .mean(), not {actual}")
     for name, array in parameters.items():
         if result.tensors[name] is not array:
             raise NotImplementedError(f"{name} is changed while the loss is computed; only its optimizer may change it")

@@ -1,4 +1,4 @@
-"""`sdy.torch.train_step`: a model of torch, its loss and its optimizer as one compiled, sharded step."""
+"""`sdy.torch.train_step`: a PyTorch model, its loss and its optimizer as one compiled, sharded step."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -36,36 +36,45 @@ def train_step(
     seed: int = 0,
     policy: Policy | None = None,
 ) -> "TrainStep":
-    """A step of training `model`, compiled by this compiler for the devices of `mesh`; see `TrainStep`.
+    """Compile a training step of `model` for the devices of `mesh`; see `TrainStep`.
 
+    JAX computes the gradients, of the torch operations that torchax runs on JAX arrays; the optimizer's step is torch's
+    own code, traced. Learning rates are read from the optimizer before each step, so that schedulers work; a change of
+    any other setting recompiles the step. The model and the optimizer are not modified.
+
+    Args:
+        model: The model.
+        loss: `loss(model, *batch)` returns a scalar tensor.
+        optimizer: The optimizer of the model's parameters.
+        mesh: The mesh of devices.
+        shardings: A `PartitionSpec`, or `sdy.AUTO` to let the compiler choose, by pattern of the names of parameters
+            and buffers, as in `fnmatch`. The first matching pattern applies; tensors without one are replicated.
+            `sdy.AUTO` alone applies to all tensors. The state of the optimizer is sharded like its parameter.
+        batch: The sharding of the arguments of the step: a `PartitionSpec`, `sdy.AUTO`, or None for propagation to
+            decide, or a tuple with one of them per argument.
+        seed: Seed of random numbers, as for dropout.
+        policy: The partitioning policy; see `sdy.jit`.
+
+    Raises:
+        ValueError: Shardings do not fit the model or the mesh; the message names the pattern or the parameter.
+        NotImplementedError: The model or the optimizer would not compute the same as in torch.
+
+    Example:
         def loss(model, x, y):
             return torch.nn.functional.cross_entropy(model(x), y)
 
         step = sdy.torch.train_step(model, loss, optimizer, mesh=mesh, shardings={"*.q_proj.weight": P("model", None)})
         value = step(x, y)
-
-    `loss(model, *batch)` computes a scalar. `shardings` are `PartitionSpec`s, or `sdy.AUTO` for what the compiler is to
-    choose, by patterns of names of parameters and buffers, as in `fnmatch`. The first pattern that matches counts, and
-    what none matches is whole on each device; `sdy.AUTO` alone is for all of them. What the optimizer keeps is split as
-    its parameter. `batch` is a `PartitionSpec`, `sdy.AUTO` or None, for what the compiler decides, or a tuple with one
-    of them for each argument of the step. `seed` is what dropout begins with, `policy` as in `sdy.jit`.
-
-    Gradients are jax's, of the operations of torch that torchax runs on jax's arrays; the optimizer's step is torch's
-    own code, traced. Learning rates are read from the optimizer before each step, so schedulers work on it; for another
-    value of what else is set there, the step is compiled anew. The model and the optimizer themselves are not changed.
-
-    Raises ValueError, naming the pattern or the parameter, for shardings that do not fit the model or the mesh, and
-    NotImplementedError for a model or an optimizer that would not compute what it does in torch.
     """
     return TrainStep(Model(model), loss, optimizer, mesh, shardings, batch, seed, policy)
 
 
 class TrainStep(Lowerable):
-    """A step of training: called with a batch of tensors, it returns the loss before it, and keeps what it made.
+    """A compiled training step: a call with a batch of tensors returns the loss and updates the state.
 
-    The model's tensors, `arrays`, and what the optimizer keeps, `optimizer_state`, stay on the devices, as shards. The
-    first step is compiled alone, as optimizers begin with nothing; `lower`, and so `sdy.account` and `sdy.report`, are
-    about all later ones.
+    The model's tensors, `arrays`, and the state of the optimizer, `optimizer_state`, stay on the devices, as shards.
+    The first step is compiled separately, as optimizers start without state; `lower`, and hence `sdy.account` and
+    `sdy.report`, describe all later steps.
     """
 
     def __init__(
@@ -91,13 +100,13 @@ class TrainStep(Lowerable):
         self.arrays: Arrays = as_arrays(dict(model.tensors))
         """The model's parameters and buffers, by their first names."""
         self.optimizer_state: State = self._optimizer.state
-        """What the optimizer keeps for each parameter, by its name."""
+        """The optimizer's state of each parameter, by name."""
 
     def __repr__(self) -> str:
         return f"<sdy.torch.train_step of {type(self._model.module).__name__}, {self._count} taken>"
 
     def __call__(self, *batch: Any) -> jax.Array:
-        """Take a step with `batch`, of tensors or arrays, and return what the loss was before it."""
+        """Take a step with `batch`, of tensors or arrays, and return the loss before the update."""
         arguments = self._arguments(batch)
         results = self._program(arguments)(*arguments)
         self.arrays, self.optimizer_state = {**results.parameters, **results.others}, results.state
@@ -106,34 +115,38 @@ class TrainStep(Lowerable):
         return results.loss
 
     def lower(self, *batch: Any) -> Lowered:
-        """The program of a step, but for the first, with batches of such types, to look at."""
+        """Return the lowered program of a step after the first, for batches of these types."""
         arguments = self._later(self._arguments(batch))
         return self._program(arguments).lower(*arguments)
 
     def plan(self, *batch: Any) -> Plan:
-        """What the compiler chose for batches of such types. Raises ValueError where nothing was left to it."""
+        """Return the plan that the compiler chose for batches of these types.
+
+        Raises:
+            ValueError: No sharding was left to the compiler.
+        """
         arguments = self._later(self._arguments(batch))
         program = self._program(arguments)
         if not isinstance(program, Planned):
-            raise ValueError("all shardings were given: shardings=sdy.AUTO leaves them to the compiler")
+            raise ValueError("all shardings are given: shardings=sdy.AUTO lets the compiler choose them")
         return program.plan(*arguments)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """What `model.load_state_dict` takes: the model's tensors as they are now, copied to the host."""
-        kept = self._model.module.state_dict().keys()
+        """Return the model's current tensors, copied to the host, for `model.load_state_dict`."""
+        saved = self._model.module.state_dict().keys()
         return {
             name: tensor.to(self._model.tensors[first].dtype)
             for first, tensor in as_tensors(self.arrays).items()
             for name in self._model.names[first]
-            if name in kept
+            if name in saved
         }
 
     def optimizer_state_dict(self) -> dict[str, Any]:
-        """What `optimizer.load_state_dict` takes: what the optimizer keeps now, copied to the host."""
+        """Return the optimizer's current state, copied to the host, for `optimizer.load_state_dict`."""
         return self._optimizer.state_dict(self.optimizer_state)
 
     def _arguments(self, batch: Iterable[Any]) -> Arguments:
-        """The arguments of the next step."""
+        """Return the arguments of the next step."""
         trained = set(self._optimizer.trained)
         parameters = {name: array for name, array in self.arrays.items() if name in trained}
         others = {name: array for name, array in self.arrays.items() if name not in trained}
@@ -141,45 +154,45 @@ class TrainStep(Lowerable):
         return Arguments(parameters, others, self.optimizer_state, rates, count, as_arrays(tuple(batch)))
 
     def _later(self, arguments: Arguments) -> Arguments:
-        """`arguments` with the types of what the optimizer keeps after a step."""
+        """Return `arguments` with the types of the optimizer's state after a step."""
         return arguments._replace(state=jax.eval_shape(self._function, *arguments).state)
 
     def _program(self, arguments: Arguments) -> Any:
-        """The function of `sdy.jit` for such arguments."""
+        """Return the `sdy.jit` function for these arguments, memoized."""
         key = jax.tree.structure(arguments), self._optimizer.settings
         if key not in self._programs:
-            self._programs[key] = self._made(arguments)
+            self._programs[key] = self._compile(arguments)
         return self._programs[key]
 
-    def _made(self, arguments: Arguments) -> Any:
-        make = partial(jit, self._function, mesh=self._mesh, policy=self._policy, donate_argnums=(0, 1, 2))
+    def _compile(self, arguments: Arguments) -> Any:
+        compile_step = partial(jit, self._function, mesh=self._mesh, policy=self._policy, donate_argnums=(0, 1, 2))
         later = self._later(arguments)
         given = self._shardings(later)
         if choice_in(given) is None:
-            return make(in_shardings=tuple(self._shardings(arguments)), out_shardings=_of_results(given))
+            return compile_step(in_shardings=tuple(self._shardings(arguments)), out_shardings=_result_shardings(given))
         if jax.tree.structure(arguments) == jax.tree.structure(later):
-            return make(in_shardings=tuple(given))
+            return compile_step(in_shardings=tuple(given))
         chosen = Arguments(*self._program(later).shardings(*later))
         state = {name: {each: chosen.state[name][each] for each in kept} for name, kept in arguments.state.items()}
-        return make(in_shardings=tuple(chosen._replace(state=state)), out_shardings=_of_results(chosen))
+        return compile_step(in_shardings=tuple(chosen._replace(state=state)), out_shardings=_result_shardings(chosen))
 
     def _shardings(self, arguments: Arguments) -> Arguments:
-        """What is given for such arguments, as a prefix of their tree."""
+        """Return the shardings of these arguments, as a prefix of their tree."""
         return Arguments(
             parameters={name: self._given[name] for name in arguments.parameters},
             others={name: self._given[name] for name in arguments.others},
-            state={name: self._given_to_state(name, kept) for name, kept in arguments.state.items()},
+            state={name: self._state_shardings(name, kept) for name, kept in arguments.state.items()},
             rates=PartitionSpec(),
             count=PartitionSpec(),
             batch=self._batch,
         )
 
-    def _given_to_state(self, name: str, kept: Mapping[str, Any]) -> dict[str, Given]:
-        """What is given for what the optimizer keeps for the parameter of this name."""
+    def _state_shardings(self, name: str, kept: Mapping[str, Any]) -> dict[str, Given]:
+        """Return the shardings of the optimizer's state of a parameter."""
         shape = self._shapes[name]
         return {each: split_alike(self._given[name], shape, np.shape(array)) for each, array in kept.items()}
 
 
-def _of_results(shardings: Arguments) -> Results:
-    """Those of the results of a step whose arguments have `shardings`."""
+def _result_shardings(shardings: Arguments) -> Results:
+    """Return the shardings of the results of a step from those of its arguments."""
     return Results(None, shardings.parameters, shardings.others, shardings.state)

@@ -298,10 +298,20 @@ STRAY = torch.ones(8)
 @pytest.mark.parametrize(
     ("make", "computed", "optimizer", "problem"),
     [
-        (Perceptron, lambda model, x: Doubled.apply(model(x)).sum(), adamw, "torch.autograd.Function has a gradient"),
+        (
+            Perceptron,
+            lambda model, x: Doubled.apply(model(x)).sum(),
+            adamw,
+            "Function has a custom gradient",
+        ),
         (Perceptron, lambda model, x: model(x), adamw, r"the loss must be a scalar .* shape \(16, 8\)"),
         (Perceptron, lambda model, x: 1.0, adamw, "the loss must be a scalar .* not float"),
-        (Perceptron, lambda model, x: squared(model, x * STRAY), adamw, "neither .* of the model nor of the batch"),
+        (
+            Perceptron,
+            lambda model, x: squared(model, x * STRAY),
+            adamw,
+            "neither .* model nor part of the batch",
+        ),
         (Perceptron, changing, adamw, "up.weight is changed while the loss is computed"),
         (Perceptron, branching, adamw, "depends on the values of tensors"),
         (Perceptron, squared, lambda model: torch.optim.Adafactor(model.parameters()), "torch.optim.Adafactor depends"),
@@ -309,13 +319,13 @@ STRAY = torch.ones(8)
             Perceptron,
             squared,
             lambda model: torch.optim.LBFGS(model.parameters()),
-            "LBFGS computes the loss",
+            "LBFGS evaluates the loss",
         ),
         (Perceptron, squared, hooked, "hooks around its step"),
         (Perceptron, squared, lambda _: adamw(Perceptron()), r"parameter of shape \(32, 8\) that the model does not"),
         (lambda: torch.nn.BatchNorm1d(8), squared, adamw, "BatchNorm1d .* running statistics .*GroupNorm"),
         (WithTensor, squared, adamw, "WithTensor.scale .*register_buffer"),
-        (lambda: Perceptron().double(), squared, adamw, "jax would round torch.float64 .*jax_enable_x64"),
+        (lambda: Perceptron().double(), squared, adamw, "JAX would round torch.float64 .*jax_enable_x64"),
     ],
 )
 def test_what_would_not_be_as_in_torch_is_refused(make: Any, computed: Any, optimizer: Any, problem: str) -> None:
@@ -331,7 +341,7 @@ def test_what_was_chosen_is_told() -> None:
     assert "down.weight" in told
     assert step.arrays["up.weight"].shape == (32, 8)
     given = sdy.torch.train_step(model, squared, adamw(model), mesh=MESH)
-    with pytest.raises(ValueError, match=r"shardings=sdy\.AUTO leaves them"):
+    with pytest.raises(ValueError, match=r"shardings=sdy\.AUTO lets"):
         given.plan(rows())
 
 

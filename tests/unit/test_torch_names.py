@@ -34,19 +34,19 @@ def test_the_first_pattern_that_matches_counts() -> None:
     [
         (
             {"*.q_prj.weight": P()},
-            "'*.q_prj.weight' matches no parameter or buffer of the model; near it are layers.0.q_proj.weight",
+            "'*.q_prj.weight' matches no parameter or buffer of the model; similar names are layers.0.q_proj.weight",
         ),
-        ({"*": P(), "*.bias": P("data")}, "'*.bias' says nothing: '*' stands before it"),
+        ({"*": P(), "*.bias": P("data")}, "'*.bias' has no effect: '*' comes before it"),
         (
             {"head.*": P("data"), "emb*": P("model")},
             "embedding.weight is given PartitionSpec('model',) by 'emb*', head.weight",
         ),
         (
             {"*.bias": P("data", None)},
-            "layers.0.q_proj.bias is given PartitionSpec('data', None), of 2 dimensions, but has the shape (8,)",
+            "layers.0.q_proj.bias is given PartitionSpec('data', None) of 2 dimensions, but has shape (8,)",
         ),
         ({"*.bias": P("modle")}, "the mesh has no axis 'modle'; it has data, model"),
-        ({"*q*": P(("data", "model", "data"))}, "dimension 0, of 8, has no 32 equal parts"),
+        ({"*q*": P(("data", "model", "data"))}, "dimension 0 of size 8 is not divisible by 32"),
     ],
 )
 def test_what_does_not_fit_is_told_by_name(patterns: Any, problem: str) -> None:
