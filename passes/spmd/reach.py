@@ -131,6 +131,11 @@ class Exchange:
         return offsets.pop() if self.is_trimmed and len(offsets) == 1 else None
 
     @property
+    def received(self) -> int:
+        """The rows that all parts together receive."""
+        return sum(piece.size * len(piece.senders) for piece in self.pieces if not piece.is_own)
+
+    @property
     def moves(self) -> bool:
         """Whether a part needs more than its own rows, or rows that are not there."""
         return not all(piece.is_own for piece in self.pieces) or any(

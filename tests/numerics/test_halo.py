@@ -255,7 +255,22 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
         program(along_rows(lambda x: gradient_of_maxima(x, 3, 2, "SAME")), Argument((16, 4), (D,))),
         4 + 3 * 4 + 2 * 4 + 3 * 4 + 2 * 4 + 3 * 4,
     ),
-    "uneven reshape": (program(lambda x: constrain(constrain(x, (D, M)).reshape(2, 5), M, D), ints((10,))), 2),
+    "uneven reshape": (
+        program(lambda x: constrain(lax.optimization_barrier(constrain(x, (D, M))).reshape(2, 5), M, D), ints((10,))),
+        2 + 1 + 1,
+    ),
+    "uneven reshape of what all devices have": (
+        program(lambda x: constrain(constrain(x, (D, M)).reshape(2, 5), M, D), ints((10,))),
+        0,
+    ),
+    "uneven rows to fewer, longer rows": (
+        program(lambda x: constrain(lax.optimization_barrier(constrain(x, D)).reshape(3, 5), D), ints((5, 3))),
+        2,
+    ),
+    "uneven rows in parts as long": (
+        program(lambda x: constrain(lax.optimization_barrier(constrain(x, D)).reshape(9, 2), D), ints((3, 3, 2))),
+        0,
+    ),
 }
 
 

@@ -18,9 +18,15 @@ so the smaller of operand and result is resharded.
 
 neither layout of columns is one of the other side. Yet 400, the greatest divisor of the numbers of rows, can be split
 on both sides: an all-to-all of the columns comes before the reshape, for which nothing is sent then.
+
+*An uneven reshape* keeps the intervals of elements that one side has on each device, as
+`sdy.passes.spmd.reshaped_layouts` says, and devices exchange the elements at the ends of their intervals:
+
+    tensor<9x9xf32> [{"x"}, {}] -> tensor<3x27xf32> [{"x"}, {}]
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -28,6 +34,7 @@ from functools import lru_cache
 from sdy.axes import AxisRef, merge_sub_axes, prefix_without_overlap, subtract, total_size
 from sdy.factors import project
 from sdy.mesh import Mesh
+from sdy.passes.spmd.reshaped_layouts import carry_over
 from sdy.passes.spmd.reshards.axis_pieces import prime_pieces
 from sdy.passes.spmd.reshards.operation_plan import (
     Axes,
@@ -37,6 +44,7 @@ from sdy.passes.spmd.reshards.operation_plan import (
     plan_with_axes,
 )
 from sdy.rule import OpShardingRule, factors_in
+from sdy.sharding import TensorSharding, equivalent
 
 _MOST_PIECES = 4
 """Over more pieces of axes there are too many layouts of a reshape."""
@@ -90,19 +98,6 @@ def _splits_alike(tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> boo
     )
 
 
-def local_part(rule: OpShardingRule, plan: OperationShardings) -> tuple[Axes, ...]:
-    """The axes of `plan` on factors of both operand and result, along which a reshape of parts is enough."""
-    shared = _shared_factors(rule)
-    return tuple(axes if factor in shared else () for factor, axes in enumerate(plan.axes_per_factor))
-
-
-def is_even(rule: OpShardingRule, plan: OperationShardings, mesh: Mesh) -> bool:
-    """Whether `plan` splits all factors into parts of one size."""
-    return not any(
-        size % total_size(axes, mesh) for size, axes in zip(rule.factor_sizes, plan.axes_per_factor, strict=True)
-    )
-
-
 def _shared_factors(rule: OpShardingRule) -> set[int]:
     [operand, result] = rule.tensors
     return factors_in([operand]) & factors_in([result])
@@ -126,6 +121,38 @@ def plans_of_reshape(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> tup
             if _is_contiguous(axes_per_factor, rule, mesh):
                 found[tuple(merge_sub_axes(axes, mesh) for axes in axes_per_factor)] = None
     return tuple(plan_with_axes(tensors, axes_per_factor, mesh_name, mesh) for axes_per_factor in found)
+
+
+@lru_cache(2**10)
+def plans_of_exchanged_reshape(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> tuple[OperationShardings, ...]:
+    """The plans that keep the intervals of elements that operand or result has on each device, even or not.
+
+    The other side is split likewise, and devices exchange the elements that their parts lack.
+    """
+    rule = tensors.rule
+    before, after = closed_if_missing(tensors, mesh_name)
+    shape, new_shape = (
+        [math.prod(rule.factor_sizes[factor] for factor in dim) for dim in mapping] for mapping in rule.tensors
+    )
+    kept, carried = carry_over(before, shape, new_shape, mesh)
+    kept_behind, carried_before = carry_over(after, new_shape, shape, mesh)
+    return tuple(
+        _plan_with_shardings(tensors, shardings, mesh_name, mesh)
+        for shardings in ((kept, carried), (carried_before, kept_behind))
+    )
+
+
+def _plan_with_shardings(
+    tensors: Tensors, shardings: Sequence[TensorSharding], mesh_name: str | Mesh, mesh: Mesh
+) -> OperationShardings:
+    rule = tensors.rule
+    operand = project(rule, shardings, mesh).tensors[0].factors
+    axes_per_factor = tuple(
+        operand[factor].axes + operand[factor].overflow if factor in operand else ()
+        for factor in range(rule.num_factors)
+    )
+    changed = (None if equivalent(new, old) else new for new, old in zip(shardings, tensors.shardings, strict=True))
+    return OperationShardings(tuple(changed), axes_per_factor, ())
 
 
 def _ordered_pieces(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[list[AxisRef]]:

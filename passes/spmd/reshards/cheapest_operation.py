@@ -45,18 +45,18 @@ from xdsl.ir import Operation, SSAValue
 from sdy.axes import total_size
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
-from sdy.ir.shapes import shape
+from sdy.ir.shapes import rank, shape
 from sdy.mesh import Mesh
 from sdy.passes.common.computed_whole import local_bytes
 from sdy.passes.common.num_bytes import element_bytes
+from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.reshards.candidate_plans import (
-    is_even,
-    local_part,
+    plans_of_exchanged_reshape,
     plans_of_reshape,
     plans_of_tensors,
 )
 from sdy.passes.spmd.reshards.collective_cost import local_elements
-from sdy.passes.spmd.reshards.exchange_cost import elements_exchanged
+from sdy.passes.spmd.reshards.exchange_cost import elements_exchanged, elements_exchanged_in_reshape
 from sdy.passes.spmd.reshards.operation_plan import Meshes, OperationShardings, Tensors, plan_operation, summed_axes
 from sdy.passes.spmd.reshards.rematerialize import bytes_received
 from sdy.passes.spmd.reshards.reshard_cost import (
@@ -69,6 +69,7 @@ from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.shape import ReshapeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 _WORK = 1000
@@ -89,7 +90,7 @@ def cheapest_operation(
     mesh, rule = meshes[mesh_name], tensors.rule
     plan = plan_operation(tensors, mesh_name, meshes, reshapes)
     same_devices = all(other.device_ids == mesh.device_ids for other in meshes.values())
-    if reshapes and same_devices:
+    if isinstance(op, ReshapeOp) and same_devices:
         return _cheapest_reshape(op, tensors, plan, mesh_name, mesh)
     if not any(plan.shardings):
         return plan
@@ -131,24 +132,22 @@ def _summed_slice(op: DynamicSliceOp, tensors: Tensors, mesh_name: str | Mesh) -
 
 
 def _cheapest_reshape(
-    op: Operation, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
+    op: ReshapeOp, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
 ) -> OperationShardings:
-    """Return `plan`, or a plan of the reshape `op` for parts that costs less.
-
-    What `plan` splits beyond that, the partitioner exchanges between devices or makes whole, with a warning: so `plan`
-    is kept where the best for parts is to gather as much.
-    """
-    kept, resharded = local_part(tensors.rule, plan), any(plan.shardings)
-    is_shared = kept == plan.axes_per_factor
-    if is_shared and not resharded:
+    """Return `plan`, or a plan of the reshape `op` that costs less: with parts of it alone, or with an exchange."""
+    if not any(plan.shardings) and not _received_in_reshape(op, tensors.shardings, mesh):
         return plan
-    plans = plans_of_reshape(tensors, mesh_name, mesh)
-    best = min((plan, *plans) if is_shared else plans, key=lambda each: _cost(op, tensors, each, mesh), default=plan)
-    if is_shared:
-        gathers_as_much = not any(best.axes_per_factor) and not is_even(tensors.rule, plan, mesh)
-    else:
-        gathers_as_much = best.axes_per_factor == kept and not resharded
-    return plan if gathers_as_much else best
+    plans = plans_of_reshape(tensors, mesh_name, mesh) + plans_of_exchanged_reshape(tensors, mesh_name, mesh)
+    return min((plan, *plans), key=lambda each: _cost(op, tensors, each, mesh))
+
+
+def _received_in_reshape(op: ReshapeOp, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> int:
+    """Return the bytes that all devices receive where operand and result of a reshape have `shardings`."""
+    before, after = (
+        Layout(value.type, sharding or TensorSharding.replicated_closed(mesh, rank(value.type)), mesh)
+        for value, sharding in zip((op.operand, op.result), shardings, strict=True)
+    )
+    return elements_exchanged_in_reshape(before, after) * element_bytes(op.result.type)
 
 
 def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
@@ -162,6 +161,8 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh)
             tuple(axis for factor in dim for axis in plan.axes_per_factor[factor]) for dim in tensors.rule.operands[0]
         )
         summed += elements_exchanged(op, axes_per_dim, mesh) * element_bytes(op.result.type)
+    if isinstance(op, ReshapeOp):
+        summed += _received_in_reshape(op, shardings, mesh)
     devices = mesh.size / total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
     work = devices * math.prod(tensors.rule.factor_sizes) * _widest(op) / _WORK
     return _received_in_reshards(op, shardings) + iterations(op) * (summed + work)

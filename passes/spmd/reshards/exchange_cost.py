@@ -1,11 +1,15 @@
-"""Bytes that devices receive in the exchange of a pad or a slice along split dimensions."""
+"""Elements that devices exchange in a pad, a slice or a reshape along split dimensions."""
 
 import math
 
 from sdy.axes import total_size
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
+from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.reach import needed_rows
+from sdy.passes.spmd.reshaped_layouts import ReshapedLayouts
+from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshards.collective_cost import elements_received
 from sdy.passes.spmd.reshards.collective_steps import AxesPerDim
 from sdy.passes.spmd.sliced_dims import sliced_dims
 from sdy.stablehlo.padding import PadOp
@@ -28,10 +32,31 @@ def elements_exchanged(op: PadOp | SliceOp, axes_per_dim: AxesPerDim, mesh: Mesh
         if parts == 1 or reach.is_identity:
             continue
         exchange = needed_rows(reach)
-        if exchange.pays:
-            rows = sum(piece.size * len(piece.senders) for piece in exchange.pieces if not piece.is_own)
-        else:
-            rows = reach.shard * parts * (parts - 1)
+        rows = exchange.received if exchange.pays else reach.shard * parts * (parts - 1)
         received += rows * math.prod(local) // local[dim] * mesh.size // parts
         local[dim] = reach.length
     return received
+
+
+def elements_exchanged_in_reshape(before: Layout, after: Layout) -> int:
+    """Return the elements that all devices receive in a reshape from one layout to the other.
+
+    Where the partitioner cannot exchange them, it gathers the operand along the dimensions whose parts differ.
+    """
+    if before.sharding is None or after.sharding is None or 0 in before.shape:
+        return 0
+    sides, mesh = ReshapedLayouts(before, after), before.mesh
+    differing = [group for group in sides.groups if not sides.has_same_parts([group])]
+    if not differing:
+        return 0
+    if sides.moving == differing and (exchanges := sides.exchanges(needed_rows)) is not None:
+        local = math.prod(size // before.parts(dim) for dim, size in enumerate(before.padded_shape))
+        received = 0
+        for exchange in exchanges:
+            received += exchange.received * local // exchange.reach.shard * mesh.size // exchange.reach.parts
+            local = local // exchange.reach.shard * exchange.reach.length
+        return received
+    whole = before.without_axes(sides.axes(differing))
+    assert whole.sharding is not None
+    plan = cheapest_plan(before.sharding.dim_axes, whole.sharding.dim_axes, before.shape, mesh)
+    return elements_received(plan, before.sharding.dim_axes, before.shape, mesh)
