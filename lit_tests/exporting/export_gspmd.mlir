@@ -72,7 +72,7 @@ func.func @partly_manual(%arg0: tensor<8x16xf32>) -> tensor<8x16xf32> {
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{has partial results of which the max is to be taken: GSPMD has sums}}
+  // expected-error@+1 {{has partial results to be reduced by max; GSPMD supports only sums}}
   %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}], unreduced=max{"x"}>]>} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }

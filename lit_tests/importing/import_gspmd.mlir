@@ -199,7 +199,7 @@ module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.me
 
 module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[\"a\"=2]>}"}} {
   func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
-    // expected-error@+1 {{calls what is between xla.sdy.GlobalToLocalShape and xla.sdy.LocalToGlobalShape, and one custom call @xla.sdy.GlobalToLocalShape is missing}}
+    // expected-error@+1 {{calls the body of a manual computation, but there is no single custom call @xla.sdy.GlobalToLocalShape}}
     %0 = call @xla.sdy.manual_computation_body(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }
@@ -228,7 +228,7 @@ module attributes {mhlo.num_partitions = 8 : i32} {
 
 // expected-remark@+1 {{are imported onto the mesh}}
 module {
-  // expected-error@+1 {{'mhlo.sharding' is not one of 'tensor<6xf32>': tiles have 2 dimensions, but the tensor has 1}}
+  // expected-error@+1 {{'mhlo.sharding' is invalid for 'tensor<6xf32>': tiles have 2 dimensions, but the tensor has 1}}
   func.func @main(%arg0: tensor<6xf32> {mhlo.sharding = "{devices=[2,3]<=[6]}"}) {
     return
   }
@@ -250,7 +250,7 @@ module {
 module {
   func.func @main(%arg0: tensor<8xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> tensor<4xf32> {
     %0 = stablehlo.custom_call @SPMDFullToShardShape(%arg0) {mhlo.sharding = "{manual}"} : (tensor<8xf32>) -> tensor<4xf32>
-    // expected-error@+1 {{takes what one device has of a tensor: a manual part has what it takes from SPMDFullToShardShape}}
+    // expected-error@+1 {{uses the local shard of a tensor outside of a manual part: a manual part takes its inputs from SPMDFullToShardShape}}
     return %0 : tensor<4xf32>
   }
 }
@@ -260,7 +260,7 @@ module {
 // expected-remark@+1 {{are imported onto the mesh}}
 module {
   func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<8xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> tensor<8xf32> {
-    // expected-error@+1 {{a device has 'tensor<4xf32>' of 'tensor<8xf32>', and of the sharding that its operand has it would have 8: a custom call @Sharding before it says which parts it has}}
+    // expected-error@+1 {{the local shard 'tensor<4xf32>' of 'tensor<8xf32>' does not match its operand's sharding, which gives 8: specify the sharding}}
     %0 = stablehlo.custom_call @SPMDFullToShardShape(%arg0) {mhlo.sharding = "{manual}"} : (tensor<8xf32>) -> tensor<4xf32>
     %1 = stablehlo.negate %0 : tensor<4xf32>
     %2 = stablehlo.custom_call @SPMDShardToFullShape(%1) {mhlo.sharding = "{devices=[2]<=[2]}"} : (tensor<4xf32>) -> tensor<8xf32>

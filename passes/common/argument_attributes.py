@@ -8,16 +8,16 @@ from xdsl.ir import Attribute
 
 _DONOR, _ALIASED = "jax.buffer_donor", "tf.aliasing_output"
 _DONATED = {_DONOR, _ALIASED}
-"""The attributes of an argument that say that the results may take its memory: any of them, or a certain one."""
+"""Attributes of a donated argument: its buffer may be reused by any result, or by a specified one."""
 
 
 def is_donated(function: FuncOp, index: int) -> bool:
-    """Whether results of `function` may take the memory of argument `index`."""
+    """Return whether argument `index` of `function` is donated."""
     return function.arg_attrs is not None and not _DONATED.isdisjoint(function.arg_attrs.data[index].data)
 
 
 def check_donations(function: FuncOp) -> None:
-    """Let any result take the memory of an argument that was for a certain one, if that is of another type now."""
+    """Turn the alias of a donated argument into a plain donation if its result has another type by now."""
     if function.arg_attrs is None:
         return
     entries = [*function.arg_attrs]
@@ -31,12 +31,12 @@ def check_donations(function: FuncOp) -> None:
 
 
 def set_argument_attribute(function: FuncOp, index: int, name: str, value: Attribute) -> None:
-    """Give argument `index` of `function` this attribute."""
+    """Set an attribute of argument `index` of `function`."""
     function.arg_attrs = _with_entry(function.arg_attrs, len(function.function_type.inputs), index, name, value)
 
 
 def set_result_attribute(function: FuncOp, index: int, name: str, value: Attribute) -> None:
-    """Give result `index` of `function` this attribute."""
+    """Set an attribute of result `index` of `function`."""
     function.res_attrs = _with_entry(function.res_attrs, len(function.function_type.outputs), index, name, value)
 
 
@@ -49,12 +49,12 @@ def _with_entry(
 
 
 def attribute_names(function: FuncOp) -> set[str]:
-    """The names of all attributes of the arguments and results of `function`."""
+    """Return the names of all attributes of the arguments and results of `function`."""
     return {name for given in (function.arg_attrs, function.res_attrs) for entry in given or () for name in entry.data}
 
 
 def remove_from_arguments_and_results(function: FuncOp, names: Set[str]) -> None:
-    """Remove the attributes of these names from every argument and result of `function`."""
+    """Remove attributes by name from every argument and result of `function`."""
     for kind, given in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
         if given is None:
             continue

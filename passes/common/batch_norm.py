@@ -1,4 +1,4 @@
-"""Batch normalisation as sums along all dimensions but the feature's, and elementwise operations."""
+"""Expansion of batch normalization into reductions and elementwise operations."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from sdy.stablehlo.emitter import Emitter, before
 
 
 class _Features:
-    """The tensors of a batch normalisation, computed with in at least 32 bits."""
+    """Builder of the expansion, which computes in at least 32 bits."""
 
     def __init__(self, op: BatchNormOp):
         self._op = op
@@ -23,13 +23,13 @@ class _Features:
         self._batch = [dim for dim in range(len(self._shape)) if dim != self._dim]
 
     def wide(self, value: SSAValue) -> SSAValue:
-        """`value` with elements of at least 32 bits."""
+        """Convert `value` to at least 32 bits."""
         element_type = tensor_type(value).element_type
         is_narrow = isinstance(element_type, AnyFloat) and element_type.bitwidth < f32.bitwidth
         return self._emit.convert(value, f32) if is_narrow else value
 
     def results(self, *values: SSAValue) -> list[SSAValue]:
-        """`values` with elements of the types of the operation's results."""
+        """Convert `values` to the element types of the operation's results."""
         wanted = [tensor_type(result).element_type for result in self._op.results]
         return [
             value if tensor_type(value).element_type == type_ else self._emit.convert(value, type_)
@@ -37,35 +37,35 @@ class _Features:
         ]
 
     def sum(self, value: SSAValue) -> SSAValue:
-        """The sum for each feature."""
+        """Sum over all dimensions but the feature's."""
         return self._emit.reduce(value, self._batch, AddOp, 0)
 
     def mean(self, value: SSAValue) -> SSAValue:
-        """The mean for each feature."""
+        """Average over all dimensions but the feature's."""
         return self.over_count(self.sum(value))
 
     def over_count(self, sums: SSAValue) -> SSAValue:
-        """Sums divided by the number of elements that each feature has."""
+        """Divide sums by the number of elements per feature."""
         count = self._emit.filled(tensor_type(sums), math.prod(self._shape[dim] for dim in self._batch))
         return self.binary(DivOp, sums, count)
 
     def deviation(self, variance: SSAValue) -> SSAValue:
-        """The square root of a variance that epsilon keeps from being zero."""
+        """Return sqrt(variance + epsilon)."""
         epsilon = self._emit.filled(tensor_type(variance), self._op.epsilon.value.data)
         total = self._emit.add(variance, epsilon)
         return self._emit.insert(SqrtOp.create(operands=[total], result_types=[total.type]))
 
     def each(self, summary: SSAValue) -> SSAValue:
-        """A number for each feature, at all elements of the feature."""
+        """Broadcast one element per feature to the full shape."""
         return self._emit.broadcast(summary, [self._dim], self._shape)
 
     def binary(self, op_class: type[Any], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """An elementwise operation on two values of one type."""
+        """Insert a binary elementwise operation on two values of the same type."""
         return self._emit.binary(op_class, lhs, rhs)
 
 
 def expand_training(op: BatchNormTrainingOp) -> list[SSAValue]:
-    """The normalised tensor, the means and the variances, computed in front of `op`."""
+    """Insert the expansion of `op` before it; return the normalized tensor, the means and the variances."""
     features = _Features(op)
     x, scale, offset = map(features.wide, op.operands)
     mean = features.mean(x)
@@ -77,7 +77,7 @@ def expand_training(op: BatchNormTrainingOp) -> list[SSAValue]:
 
 
 def expand_gradient(op: BatchNormGradOp) -> list[SSAValue]:
-    """The gradients of the tensor, the scale and the offset, computed in front of `op`."""
+    """Insert the expansion of `op` before it; return the gradients of the tensor, the scale and the offset."""
     features = _Features(op)
     x, scale, mean, variance, gradient = map(features.wide, op.operands)
     deviation = features.deviation(variance)

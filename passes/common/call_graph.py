@@ -1,4 +1,4 @@
-"""Which function calls which: the orders in which passes visit functions, and copies of whole call trees."""
+"""The call graph: traversal orders of functions, and copies of call trees."""
 
 from collections.abc import Sequence
 
@@ -11,18 +11,18 @@ from sdy.ir.walking import operations_at_top, operations_of
 from sdy.passes.common.symbols import Symbols
 
 ORIGINAL_NAME = "sdy.original_func_name"
-"""The attribute of a copied function that names the function it was copied from."""
+"""Attribute of a copied function: the name of the original."""
 EXECUTION_THREAD = "execution_thread"
-"""The attribute of a function, or of its inlined body, that names the thread it runs on."""
+"""Attribute of a function, or of its inlined body: the name of its execution thread."""
 
 
 def functions(module: ModuleOp) -> list[FuncOp]:
-    """The functions of `module` that have a body, in order."""
+    """Return the functions of `module` that have a body, in order."""
     return [op for op in operations_at_top(module) if isinstance(op, FuncOp) and not op.is_declaration]
 
 
 def find_main_function(module: ModuleOp) -> FuncOp | None:
-    """The function that the program starts in: the only one, or `@main`; None if there is neither."""
+    """Return the main function: the only one, or `@main`; None if neither exists."""
     every = [op for op in operations_at_top(module) if isinstance(op, FuncOp)]
     if len(every) == 1:
         return every[0]
@@ -30,19 +30,19 @@ def find_main_function(module: ModuleOp) -> FuncOp | None:
 
 
 def main_function(module: ModuleOp) -> FuncOp:
-    """The function that the program starts in: the only one, or `@main`; DiagnosticError if there is neither."""
+    """Return the main function: the only one, or `@main`. Raises DiagnosticError if neither exists."""
     if (main := find_main_function(module)) is None:
         raise error(module, "expected a function named @main, or a single function")
     return main
 
 
 def calls_in(root: Operation) -> Sequence[CallOp]:
-    """The calls in `root`, outer ones first."""
+    """Return the calls in `root`, in pre-order."""
     return operations_of(root, CallOp)
 
 
 def calls_by_function(module: ModuleOp) -> dict[Operation, list[CallOp]]:
-    """The calls in each function that has some, outer ones first."""
+    """Return the calls in each function that has calls, in pre-order."""
     found: dict[Operation, list[CallOp]] = {}
     for call in calls_in(module):
         function = call
@@ -54,7 +54,7 @@ def calls_by_function(module: ModuleOp) -> dict[Operation, list[CallOp]]:
 
 
 def callee(call: CallOp, symbols: Symbols) -> FuncOp:
-    """The function that `call` calls; DiagnosticError if there is none of that name."""
+    """Return the callee of `call`. Raises DiagnosticError if it is undefined."""
     function = symbols.function(call.callee.root_reference.data)
     if function is None:
         raise error(call, f"'func.call' op '{call.callee.root_reference.data}' does not reference a valid function")
@@ -62,12 +62,12 @@ def callee(call: CallOp, symbols: Symbols) -> FuncOp:
 
 
 def set_callee(call: CallOp, name: str) -> None:
-    """Make `call` call the function of this name."""
+    """Set the callee of `call`."""
     call.properties["callee"] = SymbolRefAttr(name)
 
 
 def callees_first(module: ModuleOp) -> list[FuncOp]:
-    """The functions with a body, each after the functions that it calls."""
+    """Return the functions with a body, callees before callers."""
     symbols = Symbols(module)
     calls = calls_by_function(module)
     order: dict[FuncOp, None] = {}
@@ -87,20 +87,20 @@ def callees_first(module: ModuleOp) -> list[FuncOp]:
 
 
 def callers_first(module: ModuleOp) -> list[FuncOp]:
-    """The functions with a body, each before the functions that it calls."""
+    """Return the functions with a body, callers before callees."""
     return callees_first(module)[::-1]
 
 
 def original_name(function: FuncOp) -> str:
-    """The name of the function that `function` was copied from, its own if it was not copied."""
+    """Return the name of the function that `function` was copied from, or its own."""
     name = function.attributes.get(ORIGINAL_NAME)
     return name.data if isinstance(name, StringAttr) else function.sym_name.data
 
 
 def copy_call_tree(function: FuncOp, symbols: Symbols, callers: tuple[str, ...] = ()) -> str:
-    """Add a copy of `function` that calls copies of the functions it calls, and return the copy's name.
+    """Copy `function` and, recursively, its callees; return the copy's name.
 
-    The copies of the callees come first in the module. Raises DiagnosticError on a function that calls itself.
+    The copies of the callees come first in the module. Raises DiagnosticError on recursion.
     """
     callers = (*callers, function.sym_name.data)
     copy = function.clone()
@@ -114,7 +114,7 @@ def copy_call_tree(function: FuncOp, symbols: Symbols, callers: tuple[str, ...] 
 
 
 def recursion_error(call: CallOp, function: FuncOp, impossible: str) -> DiagnosticError:
-    """An error to raise at a call of a function from within it; the message ends in what it cannot be for that."""
+    """Return the error of a recursive call; `impossible` completes "it cannot be ..."."""
     name = function.sym_name.data
     message = f"'@{name}' calls itself, directly or through others, so that it cannot be {impossible}"
     return error(call, message, (function, "this is the function"))

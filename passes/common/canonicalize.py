@@ -1,4 +1,4 @@
-"""`canonicalize`: simplify what can be simplified."""
+"""`canonicalize`: fold, simplify and remove dead operations."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from sdy.ir.walking import invalidate, operations, operations_of, operations_wit
 from sdy.passes.common.reshard_reuse import ReuseReshard
 
 _GROUPS = (*PATTERNS.items(), ("", Patterns((ReshardOp,), (ReuseReshard(),))))
-"""The dialect's patterns, and the one that knows of StableHLO as well, with their labels."""
+"""The patterns of the dialect, and one that also matches StableHLO, with their labels."""
 
 
 @dataclass(frozen=True)
 class CanonicalizePass(AnalysisPreservingPass):
-    """Simplify operations until nothing more can be: dead ones go, equal constants merge, the dialect's patterns apply.
+    """Apply the dialect's patterns, remove dead operations and merge equal constants, to a fixed point.
 
     Before::
 
@@ -40,8 +40,8 @@ class CanonicalizePass(AnalysisPreservingPass):
         return %0 : tensor<8xf32>
 
     `enable_patterns` restricts the patterns to those with one of these labels, such as `sdy-reshard` for reshards of
-    reshards and `sdy-collective` for collectives; `disable_patterns` leaves some out. Constants move to the front of
-    the function or computation that they are in.
+    reshards and `sdy-collective` for collectives; `disable_patterns` excludes some. Constants move to the start of
+    their function or isolated region.
     """
 
     name = "canonicalize"
@@ -63,7 +63,7 @@ class CanonicalizePass(AnalysisPreservingPass):
 
 
 def _changeable(root: Operation, classes: Sequence[type[Operation]]) -> Iterator[Operation]:
-    """The operations in `root` that something can be done about, the last first: those of `classes`, and dead ones."""
+    """Yield the operations in `root` that a pattern may match, of `classes` or dead, in reverse order."""
     invalidate()
     matched = set(map(id, operations_of(root, *classes)))
     for op in reversed(operations(root)[1:]):
@@ -72,7 +72,7 @@ def _changeable(root: Operation, classes: Sequence[type[Operation]]) -> Iterator
 
 
 def _gather_constants(module: ModuleOp) -> None:
-    """Keep one of equal constants in each isolated region, and put all of them at its front."""
+    """Merge equal constants in each isolated region, and move constants to its start."""
     first_of: dict[Hashable, Operation] = {}
     kept: set[Operation | None] = {None}
     for constant in operations_with(module, ConstantLike):
@@ -89,7 +89,7 @@ def _gather_constants(module: ModuleOp) -> None:
 
 
 def _isolated_region(operation: Operation) -> Region:
-    """The innermost region around `operation` whose operations see no values from outside."""
+    """Return the innermost region around `operation` that is isolated from above."""
     region = operation.parent_region()
     assert region is not None
     while (parent := region.parent) is not None and not has_trait(parent, IsolatedFromAbove):

@@ -1,10 +1,16 @@
-"""Rows of cells as lines of text, in columns as wide as they need."""
+"""Text tables."""
 
 from collections.abc import Container, Sequence
 
 
 def columns(rows: Sequence[Sequence[str]], numbers: Container[int] = (), gap: int = 2) -> list[str]:
-    """A line for each row, indented, with `gap` spaces between columns; those of `numbers` end where they end."""
+    """Format rows as indented lines with aligned columns.
+
+    Args:
+        rows: The cells of each row.
+        numbers: The indices of right-aligned columns.
+        gap: The number of spaces between columns.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [f"  {(gap * ' ').join(_padded(row, widths, numbers))}".rstrip() for row in rows]
 

@@ -1,4 +1,4 @@
-"""Telling a person what is computed whole, and what that costs each device."""
+"""Warnings about operations that are computed whole on every device, with their cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from sdy.warning_categories import ComputedWholeWarning
 
 
 def named(op: Operation) -> str:
-    """An operation as messages call it: `'stablehlo.custom_call' op @target (kernel 'name')`."""
+    """Return an operation's name in messages: `'stablehlo.custom_call' op @target (kernel 'name')`."""
     if not isinstance(op, CustomCallOp):
         return f"'{name_of(op)}' op"
     kernel = f" (kernel '{name}')" if (name := kernel_name(op)) else ""
@@ -28,12 +28,12 @@ def named(op: Operation) -> str:
 
 
 def shardings_around(op: Operation) -> list[TensorSharding | None]:
-    """The shardings that the operands and the results of `op` have now."""
+    """Return the current shardings of the operands and the results of `op`."""
     return [get_sharding(value) for value in (*op.operands, *op.results)]
 
 
 def local_bytes(type_: Attribute, sharding: TensorSharding | None, mesh: Mesh | None) -> int:
-    """The bytes that a device has of a tensor; all of it without a sharding."""
+    """Return the bytes of a tensor's local shard; of the full tensor without a sharding."""
     elements = num_elements_of(type_)
     if not elements or sharding is None or mesh is None or not sharding.dims:
         return num_bytes(type_)
@@ -42,14 +42,14 @@ def local_bytes(type_: Attribute, sharding: TensorSharding | None, mesh: Mesh | 
 
 @dataclass(frozen=True)
 class HeldBytes:
-    """The bytes that a device has of the operands and of the results of an operation."""
+    """The local bytes of an operation's operands and results on each device."""
 
     operands: int
     results: int
 
     @classmethod
     def by(cls, op: Operation, shardings: Sequence[TensorSharding | None]) -> "HeldBytes":
-        """What it has as these shardings of the operands and then of the results say."""
+        """Compute the local bytes for shardings of the operands and then the results."""
         each = [
             local_bytes(value.type, sharding, sharding and mesh_of(sharding, op))
             for value, sharding in zip((*op.operands, *op.results), shardings, strict=True)
@@ -57,13 +57,13 @@ class HeldBytes:
         return cls(sum(each[: len(op.operands)]), sum(each[len(op.operands) :]))
 
     def cost_after(self, after: "HeldBytes") -> str:
-        """What it costs that the operation needs what `after` says instead; "" for nothing."""
+        """Describe the cost per device of holding `after` instead; an empty string if there is no cost."""
         costs = {"receives": after.operands - self.operands, "makes": after.results - self.results}
         told = [f"{verb} {count:,} bytes more" for verb, count in costs.items() if count > 0]
         return f"each device {' and '.join(told)}" if told else ""
 
 
 def warn_of_whole(op: Operation, what: str, before: HeldBytes, after: HeldBytes, *notes: str) -> None:
-    """Warn that `op` does `what`, such as to be computed whole, if that costs anything."""
+    """Warn about `op`, with `what` such as "is computed whole", if the change costs bytes."""
     if cost := before.cost_after(after):
         warn(op, f"{named(op)} {what} ({cost})", *notes, category=ComputedWholeWarning)

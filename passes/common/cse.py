@@ -1,10 +1,10 @@
-"""`cse`: compute once what is computed twice."""
+"""`cse`: common subexpression elimination."""
 
 from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
 
 
 class CsePass(CommonSubexpressionElimination):
-    """Keep one of operations that compute the same from the same, and remove those that nobody uses.
+    """Merge equal pure operations on equal operands, and remove unused ones.
 
     Before::
 

@@ -1,4 +1,4 @@
-"""Making data flow explicit: an operation `sdy.data_flow_edge` after each value that owns an edge."""
+"""Explicit data-flow edges: an `sdy.data_flow_edge` after each value that owns an edge."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -14,23 +14,23 @@ from sdy.sharding import TensorSharding
 
 
 def add_edges(owners: Sequence[SSAValue]) -> None:
-    """Put an edge with its owner's sharding after each of `owners` that is a tensor and has none yet."""
+    """Insert an edge with its owner's sharding after each of `owners` that is a tensor without an edge."""
     for owner in reversed(owners):
         if is_static_tensor(owner.type) and edge_of(owner) is None:
             insert_for_other_uses(owner, DataFlowEdgeOp(owner, get_sharding(owner)), after_value(owner))
 
 
 def edge_of(owner: SSAValue) -> DataFlowEdgeOp | None:
-    """The edge after `owner`, or None."""
+    """Return the edge after `owner`, or None."""
     use = owner.first_use
-    # Asked about many values, few of which have an edge: isinstance would be slow to say so.
+    # Called for many values, few of them with an edge; `isinstance` is slow when the answer is no.
     if use is None or user_of(use).__class__ is not DataFlowEdgeOp or next_use(use) is not None:
         return None
     return cast(DataFlowEdgeOp, user_of(use))
 
 
 def edge_shardings(owners: Sequence[SSAValue]) -> tuple[TensorSharding, ...] | None:
-    """The sharding on the edge of each owner, open where there is none; None if no edge has a sharding."""
+    """Return the sharding on the edge of each owner, replicated and open by default; None if no edge has a sharding."""
     edges = [edge_of(owner) for owner in owners]
     shardings = [edge.sharding.data if edge and edge.sharding else None for edge in edges]
     example = next((sharding for sharding in shardings if sharding is not None), None)
@@ -43,7 +43,7 @@ def edge_shardings(owners: Sequence[SSAValue]) -> tuple[TensorSharding, ...] | N
 
 
 def remove_edges(owners: Sequence[SSAValue]) -> None:
-    """Take away the edges of `owners`."""
+    """Remove the edges of `owners`."""
     for owner in owners:
         edge = edge_of(owner)
         if edge is not None:

@@ -1,4 +1,4 @@
-"""The shardings of a function's arguments and results, all together."""
+"""The shardings of all arguments or results of a function."""
 
 from collections.abc import Callable, Iterable
 
@@ -19,13 +19,13 @@ Shardings = tuple[TensorSharding, ...]
 
 
 def function_argument_shardings(function: FuncOp) -> Shardings | None:
-    """The sharding of each argument, open where it has none; None if no argument is sharded over several devices."""
+    """Return the sharding of each argument, open by default; None if no argument is sharded over several devices."""
     types = function.function_type.inputs.data
     return _completed(function, types, [func_arg_sharding(function, index) for index in range(len(types))])
 
 
 def function_result_shardings(function: FuncOp) -> Shardings | None:
-    """The sharding of each result, open where it has none; None if no result is sharded over several devices."""
+    """Return the sharding of each result, open by default; None if no result is sharded over several devices."""
     types = function.function_type.outputs.data
     return _completed(function, types, [func_result_sharding(function, index) for index in range(len(types))])
 
@@ -33,7 +33,7 @@ def function_result_shardings(function: FuncOp) -> Shardings | None:
 def change_input_output_shardings(
     function: FuncOp, change: Callable[[TensorSharding, Attribute], TensorSharding]
 ) -> None:
-    """Give each argument and then each result that has a sharding what `change` makes of that and of its type."""
+    """Apply `change` to the sharding and type of each sharded argument and then each sharded result."""
     signature = function.function_type
     for types, get, set_all in (
         (signature.inputs, func_arg_sharding, set_func_arg_shardings),

@@ -1,4 +1,4 @@
-"""`inline`: put the body of a function in the place of each call of it."""
+"""`inline`: replace calls by the bodies of their callees."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ _NO_INLINE = "no_inline"
 
 
 class InlinePass(ModulePass):
-    """Replace calls by what they call, simplify the result, and remove private functions that are no longer called.
+    """Inline calls, canonicalize the result, and remove private functions that are no longer called.
 
     Before::
 
@@ -39,9 +39,9 @@ class InlinePass(ModulePass):
 
         %0 = stablehlo.negate %arg0 : tensor<8xf32>
 
-    Calls stay where the function or the call has the attribute `no_inline`, where the function has no body or one of
-    several blocks, and where a function calls itself. The shardings of a call, and those of the function's arguments
-    and results, have no place in the result: a warning says so, and `sdy-import-func-calls` keeps them.
+    A call is kept if it or the function has the attribute `no_inline`, if the function has no body or several blocks,
+    or if it is recursive. The shardings of the call, and of the function's arguments and results, are lost with a
+    warning; `sdy-import-func-calls` keeps them.
     """
 
     name = "inline"
@@ -53,9 +53,9 @@ class InlinePass(ModulePass):
 
 
 def inline_calls(module: ModuleOp, before: Callable[[CallOp, FuncOp], None] = lambda call, function: None) -> None:
-    """Put what is called in the place of each call, after telling `before`; functions stay as they are.
+    """Replace each call by its callee's body, after calling `before`; the functions are kept.
 
-    What is inlined keeps its place in the source, behind which stands that of the call.
+    The location of an inlined operation becomes a call site: its own, at that of the call.
     """
     symbols = Symbols(module)
     finished: set[FuncOp] = set()

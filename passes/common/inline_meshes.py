@@ -1,4 +1,4 @@
-"""`sdy-inline-meshes`: write each mesh into the shardings that use it."""
+"""`sdy-inline-meshes`: replace mesh symbols by inline meshes."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -13,7 +13,7 @@ from sdy.passes.common.symbols import Symbols
 
 
 class InlineMeshesPass(ModulePass):
-    """Replace references to meshes by the meshes themselves, and remove the `sdy.mesh` operations.
+    """Replace references to meshes by inline meshes, and remove the `sdy.mesh` operations.
 
     Before::
 
@@ -24,7 +24,7 @@ class InlineMeshesPass(ModulePass):
 
         func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["x"=2]>, [{"x"}]>}) ...
 
-    The references are those of shardings and of the replica groups of StableHLO's collectives.
+    References occur in shardings and in the replica groups of StableHLO's collectives.
     """
 
     name = "sdy-inline-meshes"

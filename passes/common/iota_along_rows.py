@@ -1,4 +1,4 @@
-"""Recognizing an iota along dimension 0: 0 in row 0, 1 in row 1, and so on."""
+"""Matching of an iota along dimension 0: 0 in row 0, 1 in row 1, and so on."""
 
 from xdsl.ir import SSAValue
 
@@ -12,7 +12,7 @@ from sdy.stablehlo.shape import ReshapeOp
 
 
 def is_iota_along_rows(value: SSAValue) -> bool:
-    """Whether each element of `value`, an integer tensor, is its own index along dimension 0."""
+    """Return whether each element of an integer tensor is its own index along dimension 0."""
     match operation := value.owner:
         case IotaOp():
             return operation.iota_dimension.value.data == 0
@@ -36,7 +36,7 @@ def _same_rows(before: SSAValue, after: SSAValue) -> bool:
 
 
 def _asks_for_negative_rows(predicate: SSAValue) -> bool:
-    """Whether `predicate` is that row numbers are less than 0, which they never are."""
+    """Return whether `predicate` compares row indices with < 0, which is always false."""
     compare = predicate.owner
     return (
         isinstance(compare, CompareOp)
@@ -47,7 +47,7 @@ def _asks_for_negative_rows(predicate: SSAValue) -> bool:
 
 
 def _splat(value: SSAValue) -> int | float | None:
-    """The number that all elements of `value` are known to be, or None."""
+    """Return the element of a splat constant, None for any other value."""
     while isinstance(value.owner, BroadcastInDimOp):
         value = value.owner.operand
     return constant_number(value)

@@ -1,4 +1,4 @@
-"""The names of kernels, which are written in Python and reach a program as custom calls of one target."""
+"""Names of Pallas and Triton kernels, which all lower to custom calls of the same targets."""
 
 from xdsl.dialects.builtin import DictionaryAttr, NameLoc, StringAttr
 
@@ -9,10 +9,10 @@ _PALLAS_CALL = "/pallas_call"
 
 
 def kernel_name(op: CustomCallOp) -> str | None:
-    """The name of the kernel that `op` calls; None for another call, and for a kernel without a name.
+    """Return the name of the kernel that `op` calls; None for other calls and unnamed kernels.
 
-    For a TPU it is `kernel_name`, for Triton in the configuration of the call; for Mosaic on a GPU it is at most in the
-    name of the location, as in `jit(step)/flash_attention/pallas_call`.
+    On TPU it is the attribute `kernel_name`, for Triton an entry of the backend_config; for Mosaic on GPU it is only in
+    the location's name, as in `jit(step)/flash_attention/pallas_call`.
     """
     if op.call_target_name.data not in KERNELS:
         return None

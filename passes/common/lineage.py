@@ -1,6 +1,6 @@
-"""Which value stood where a value stands now, for those who ask where it comes from.
+"""Lineage of values: the value that each one replaced, kept as a side table of the module.
 
-A pass that makes one operation of another says so here; it is kept with the module.
+A pass that replaces one operation by another records it here, so that explanations can trace values to the source.
 """
 
 from dataclasses import dataclass, field
@@ -13,20 +13,20 @@ from sdy.ir.companions import Copies, companion
 
 @dataclass
 class Lineage:
-    """The value that stood where each value stands now, of those that took the place of another."""
+    """The predecessor of each value that replaced another."""
 
     predecessors: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def copied(self, copies: Copies) -> "Lineage":
-        """The lineage of a copy of the module."""
+        """Return the lineage of a copy of the module."""
         return Lineage({copies.of(new): copies.of(old) for new, old in self.predecessors.items()})
 
 
 def succeed(module: ModuleOp, new: Operation, old: Operation) -> None:
-    """The results of `new`, in `module`, take the places of those of `old`."""
+    """Record that the results of `new` replace those of `old`."""
     companion(module, Lineage).predecessors.update(zip(new.results, old.results, strict=True))
 
 
 def lineage_of(module: ModuleOp) -> Lineage:
-    """Which values of `module` took the places of others."""
+    """Return the lineage of the values of `module`."""
     return companion(module, Lineage)

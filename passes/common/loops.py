@@ -1,4 +1,4 @@
-"""Loops: how often they run, and what is the same in every turn."""
+"""Loop analysis: trip counts and loop invariants."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ from sdy.stablehlo.mixed_elementwise import CompareOp
 
 
 def loops_around(op: Operation) -> Iterator[WhileOp]:
-    """The loops in whose regions `op` is, the innermost first."""
+    """Yield the loops around `op`, innermost first."""
     while (around := op.parent_op()) is not None:
         if isinstance(around, WhileOp):
             yield around
@@ -21,7 +21,7 @@ def loops_around(op: Operation) -> Iterator[WhileOp]:
 
 
 def carried_unchanged(loop: WhileOp) -> dict[SSAValue, SSAValue]:
-    """Those arguments of the loop's regions that are in every turn what the loop begins with, each with that."""
+    """Return the region arguments that are equal to their initial values in every iteration, with these values."""
     terminator = loop.body.block.last_op
     assert terminator is not None
     carried = zip(loop.operands, loop.cond.block.args, loop.body.block.args, terminator.operands, strict=True)
@@ -31,15 +31,15 @@ def carried_unchanged(loop: WhileOp) -> dict[SSAValue, SSAValue]:
 
 
 class Invariants:
-    """What is the same in every turn of a loop: what could as well be computed before it, by the same operations."""
+    """The invariants of a loop: values that the same operations could compute before it."""
 
     def __init__(self, loop: WhileOp):
         self.begins = carried_unchanged(loop)
-        """What the loop carries around unchanged, and what that is before the loop."""
+        """The region arguments that are carried unchanged, with their initial values."""
         self._loop = loop
 
     def made_by(self, values: Sequence[SSAValue]) -> list[Operation] | None:
-        """The operations of the loop that make `values`, each after those that it uses; None where one may change."""
+        """Return the operations in the loop that compute `values`, in topological order; None if one may vary."""
         ordered: dict[Operation, None] = {}
         pending = [*values]
         while pending:
@@ -67,13 +67,13 @@ class Invariants:
         return around is self._loop or (around is not None and self._loop in loops_around(around))
 
     def _may_come_before(self, op: Operation) -> bool:
-        """Not what is in a branch, which may not be run in any turn."""
+        """Return whether an operation can be hoisted; operations in branches cannot, as they may never be executed."""
         in_each_turn = op.parent in (self._loop.cond.block, self._loop.body.block)
         return in_each_turn and not op.regions and is_pure(op) and not isinstance(op, OptimizationBarrierOp)
 
 
 def loop_trips(op: WhileOp) -> int | None:
-    """How often a loop that counts from a constant to a constant in constant steps runs; None for another loop."""
+    """Return the trip count of a loop that counts between constants in constant steps; None for any other loop."""
     test = op.cond.block.last_op
     condition = test.operands[0].owner if test is not None else None
     if not isinstance(condition, CompareOp) or condition.comparison_direction.data is not ComparisonDirection.LT:
@@ -88,7 +88,7 @@ def loop_trips(op: WhileOp) -> int | None:
 
 
 def _step(op: WhileOp, index: int) -> int | None:
-    """What a turn adds to the carried value `index`."""
+    """Return the increment of the carried value `index` per iteration."""
     body = op.body.block
     terminator = body.last_op
     following = terminator.operands[index].owner if terminator is not None else None
@@ -99,7 +99,7 @@ def _step(op: WhileOp, index: int) -> int | None:
 
 
 def _constant(value: SSAValue, loop: WhileOp) -> int | None:
-    """The integer that a value is known to be; one that the loop carries around unchanged is what it begins with."""
+    """Return the integer that a value is known to be, looking through arguments that the loop carries unchanged."""
     if isinstance(value, BlockArgument) and value.owner in (loop.cond.block, loop.body.block):
         terminator = loop.body.block.last_op
         if terminator is None or terminator.operands[value.index] is not loop.body.block.args[value.index]:

@@ -1,4 +1,4 @@
-"""Manual axes around the operations of a module, and the axes that are left to split values over."""
+"""Manual axes in effect at each operation of a module, and the free axes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,14 +18,14 @@ from sdy.passes.common.symbols import Symbols
 
 
 class ManualAxes:
-    """The manual axes around each operation of a module, also where a function is called in a manual computation.
+    """The manual axes around each operation, including those of manual computations that call its function.
 
-    It knows the calls that the module has when it is made.
+    The calls of the module are recorded on construction.
     """
 
     def __init__(self, module: ModuleOp):
         self._computations: dict[Operation, Mapping[str, ManualComputationOp]] = {}
-        """For each function that a manual computation calls, directly or not, the manual axes around its calls."""
+        """The manual axes around the calls of each function that a manual computation calls, directly or not."""
         if not operations_of(module, ManualComputationOp):
             return
         symbols, calls = Symbols(module), calls_by_function(module)
@@ -41,12 +41,12 @@ class ManualAxes:
         return {**self._computations.get(_function_of(op), {}), **axes} if self._computations else axes
 
     def free(self, op: Operation, mesh: Mesh) -> tuple[AxisRef, ...]:
-        """Return the axes of `mesh` that can split values at `op`: all that are not manual around it."""
+        """Return the axes of `mesh` that can shard values at `op`: all that are not manual there."""
         manual = self.around(op)
         return tuple([AxisRef(name) for name in mesh.axis_names if name not in manual])
 
     def free_of(self, value: SSAValue, mesh: Mesh) -> tuple[AxisRef, ...]:
-        """Return the axes of `mesh` that can split `value`."""
+        """Return the axes of `mesh` that can shard `value`."""
         owner = value.owner
         inside = owner.last_op if isinstance(owner, Block) else owner
         return tuple(map(AxisRef, mesh)) if inside is None else self.free(inside, mesh)
@@ -59,8 +59,8 @@ class ManualAxes:
 def check_manual_axes(module: ModuleOp) -> None:
     """Raise DiagnosticError if a sharding within a manual computation uses one of its manual axes.
 
-    The verifier says so of what a user writes; this is also for functions that are called in manual computations, and
-    cheap enough to run after each pass.
+    Unlike the verifier, this also covers functions that manual computations call, and it is cheap enough to run after
+    each pass.
     """
     for computation in operations_of(module, ManualComputationOp):
         manual = dict.fromkeys(computation.manual_axes.data, computation)

@@ -1,4 +1,4 @@
-"""The bytes of tensors."""
+"""Sizes of tensors in bytes."""
 
 from math import prod
 
@@ -14,14 +14,14 @@ _OF_PARTS = {ComplexType, UniformQuantizedType}
 
 
 def num_bytes(type_: Attribute) -> int:
-    """The bytes of a tensor, each element taking at least one; none where its size is not known, or it is no tensor."""
+    """Return the bytes of a tensor, at least one per element; 0 for dynamic shapes and other types."""
     if type(type_) is not TensorType or not is_static_tensor(type_):
         return 0
     return prod(type_.get_shape()) * element_bytes(type_)
 
 
 def element_bytes(type_: Attribute) -> int:
-    """Return the bytes of an element of a tensor, at least one; 0 where the size is not known, or it is no tensor."""
+    """Return the bytes of a tensor's element, at least one; 0 for other types."""
     if type(type_) is not TensorType:
         return 0
     element: Attribute = type_.element_type

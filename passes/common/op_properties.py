@@ -1,4 +1,4 @@
-"""What passes ask about an operation."""
+"""Properties of operations."""
 
 from xdsl.ir import Operation
 from xdsl.traits import NoMemoryEffect, is_side_effect_free
@@ -11,12 +11,12 @@ from sdy.stablehlo.shape import BitcastConvertOp
 
 
 def is_elementwise(operation: Operation) -> bool:
-    """Whether each element of the results depends on the elements of the operands at the same place only."""
+    """Return whether each element of the results depends only on the operands' elements at the same indices."""
     if isinstance(operation, BitcastConvertOp):
         return shape(operation.operand.type) == shape(operation.result.type)
     return has_trait(operation, Elementwise) or is_registered_elementwise(operation)
 
 
 def is_pure(operation: Operation) -> bool:
-    """Whether `operation` does nothing but compute its results, so that it may be copied, moved or left out."""
+    """Return whether `operation` has no side effects, so that it may be copied, moved or removed."""
     return has_trait(operation, NoMemoryEffect) or is_side_effect_free(operation)

@@ -1,4 +1,4 @@
-"""Propagation barriers, which do nothing to values but that propagation stops at them."""
+"""Propagation barriers."""
 
 from xdsl.ir import OpResult, SSAValue
 
@@ -6,7 +6,7 @@ from sdy.dialect.ops import PropagationBarrierOp
 
 
 def before_barriers(value: SSAValue) -> SSAValue:
-    """`value` as it was before any propagation barriers, which do nothing to it, that it passed through."""
+    """Return the input of the propagation barriers that `value` passed through; barriers are identities."""
     while isinstance(value, OpResult) and isinstance(value.op, PropagationBarrierOp):
         value = value.op.operands[0]
     return value

@@ -1,4 +1,4 @@
-"""Moving the body of one operation into another, or in its place."""
+"""Moving and inlining of regions."""
 
 from xdsl.dialects.func import ReturnOp as FuncReturnOp
 from xdsl.ir import Block, Operation, Region
@@ -10,7 +10,7 @@ from sdy.ir.walking import invalidate
 
 
 def move_body(source: Region, terminator: type[ReturnOp] | type[FuncReturnOp]) -> Region:
-    """A new region with the blocks of `source`, each ending in a `terminator` of the same operands."""
+    """Move the blocks of `source` to a new region, and replace each terminator by one of class `terminator`."""
     moved = Region()
     invalidate(source.parent)
     source.move_blocks(moved)
@@ -22,9 +22,9 @@ def move_body(source: Region, terminator: type[ReturnOp] | type[FuncReturnOp]) -
 
 
 def inline_body(operation: Operation, body: Block | None = None) -> None:
-    """Put `body`, or the single block of `operation`, in the place of `operation`.
+    """Replace `operation` by `body`, by default its single block.
 
-    Arguments become the operands of `operation`, its results become what the terminator returns.
+    The operands of `operation` replace the block's arguments, and the terminator's operands replace its results.
     """
     body = body or operation.regions[0].block
     terminator = body.last_op

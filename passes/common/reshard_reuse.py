@@ -1,4 +1,4 @@
-"""A reshard that has been made before is made once, even if reshapes and transposes stand between the two."""
+"""Reuse of equal reshards, through reshapes and transposes."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 
 
 class ReuseReshard(RewritePattern):
-    """Take the result of an earlier reshard to the same layout, and do the reshapes and transposes after it.
+    """Reuse an earlier reshard to the same layout, and apply the reshapes and transposes to its result.
 
     Before::
 
@@ -34,7 +34,7 @@ class ReuseReshard(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshardOp, rewriter: PatternRewriter) -> None:
-        """Look for an earlier reshard of what the input is made of."""
+        """Replace a reshard by an earlier one of the same source."""
         mesh = mesh_of(op.sharding.data, op)
         path: list[Operation] = []
         root, sharding = op.input, op.sharding.data
@@ -65,9 +65,10 @@ def _append(new: Operation, value: SSAValue, rewriter: PatternRewriter) -> SSAVa
 
 
 def layout_before(op: Operation, sharding: TensorSharding, mesh: Mesh) -> TensorSharding | None:
-    """Return the sharding of the operand of `op` with which each device has the elements of the result in `sharding`.
+    """Return the operand sharding of a reshape or transpose that is equivalent to `sharding` of its result.
 
-    None where `op` is neither a transpose nor a reshape, or where no sharding has these elements.
+    Each device then holds the same elements before and after `op`. None if `op` is another operation, or no sharding of
+    the operand is equivalent.
     """
     match op:
         case TransposeOp() if sharding.rank == len(op.permutation):
@@ -93,7 +94,7 @@ def _before_reshape(
 
 
 def _part_between(axis: AxisRef, stride: int, low: int, high: int, mesh: Mesh) -> AxisRef | None:
-    """The part of `axis`, whose own parts are `stride` apart, that has its parts from `low` to `high` apart."""
+    """Return the sub-axis of `axis`, with shards `stride` apart, whose shards are `low` to `high` apart."""
     end = stride * axis.size_in(mesh)
     low, high = max(low, stride), min(high, end)
     if low >= high or end % high or high % low:
@@ -102,7 +103,7 @@ def _part_between(axis: AxisRef, stride: int, low: int, high: int, mesh: Mesh) -
 
 
 def _reshards_behind_reshapes(root: SSAValue) -> Iterator[ReshardOp]:
-    """The reshards of `root`, and those of what reshapes make of it."""
+    """Yield the reshards of `root` and of its reshapes."""
     pending = [root]
     while pending:
         for use in pending.pop().uses:
@@ -119,7 +120,7 @@ def _comes_before(first: Operation, second: Operation) -> bool:
 def _same_layout(
     first: SSAValue, first_sharding: TensorSharding, second: SSAValue, second_sharding: TensorSharding, mesh: Mesh
 ) -> bool:
-    """Whether the two, reshapes of each other, have the same elements in row-major order on each device."""
+    """Return whether two reshapes of the same value have the same elements in row-major order on each device."""
     if first.type == second.type and first_sharding == second_sharding:
         return True
     if replace(first_sharding, dims=()) != replace(second_sharding, dims=()):
@@ -130,9 +131,9 @@ def _same_layout(
 
 
 def strides(sharding: TensorSharding, shape: Sequence[int], mesh: Mesh) -> list[tuple[AxisRef, int]]:
-    """How far apart, in row-major order, the parts along each axis begin; in elements, smallest first.
+    """Return the row-major stride in elements between adjacent shards along each axis, smallest first.
 
-    Sub-axes that continue each other count as one axis.
+    Adjacent sub-axes are merged.
     """
     found: list[tuple[AxisRef, int]] = []
     for index, dim in enumerate(sharding.dims):

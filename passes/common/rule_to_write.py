@@ -1,4 +1,4 @@
-"""What a person can write so that an operation without a sharding rule, such as a kernel, is computed in parts."""
+"""Suggested sharding rules for operations that have none, such as kernels."""
 
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -15,11 +15,18 @@ _ADVICE = "{how}, and leave out {whole} the dimensions that may be split (equal 
 
 
 def rule_to_write(op: Operation, operands: Sequence[Attribute], results: Sequence[Attribute]) -> str | None:
-    """The line that gives `op`, whose operands and results are of these types as a whole, a rule by which nothing is
-    split, and what to leave out of it; None for an operation that no line helps.
+    """Return a line of code that registers a sharding rule for an operation, and how to edit it.
 
-    A kernel is annotated in the function that calls it. Others are custom calls of a target, or operations of a dialect
-    that is not known.
+    The rule replicates every dimension; the user removes those that can be sharded from the braces. A kernel gets an
+    annotation of the function that calls it; other custom calls and unregistered operations get a rule.
+
+    Args:
+        op: An operation without a sharding rule.
+        operands: The types of the unpartitioned operands.
+        results: The types of the unpartitioned results.
+
+    Returns:
+        The suggestion, None if `op` cannot have a rule.
     """
     if not isinstance(op, CustomCallOp | UnregisteredOp) or not all(map(is_static_tensor, (*operands, *results))):
         return None
@@ -42,7 +49,7 @@ def rule_to_write(op: Operation, operands: Sequence[Attribute], results: Sequenc
 
 
 def operator_to_write(operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> str:
-    """As `rule_to_write`, of a kernel that takes and gives tensors of these shapes."""
+    """Return the suggestion for a kernel with operands and results of these shapes."""
     names = _names([*operands, *results])
     before, after = _operator(names[: len(operands)]), _operator(names[len(operands) :])
     how = f'write @sdy.register_op("{before} -> {after}") above the function that calls it'
@@ -50,7 +57,7 @@ def operator_to_write(operands: Sequence[Sequence[int]], results: Sequence[Seque
 
 
 def _names(shapes: Iterable[Sequence[int]]) -> list[list[str]]:
-    """A name for each dimension of tensors: of those of one size, the first of each tensor have one, and so on."""
+    """Name the dimensions of tensors: the n-th dimensions of a size in each tensor share a name."""
     letters = (f"{letter}{number or ''}" for number in count() for letter in ascii_lowercase)
     known: dict[tuple[int, int], str] = {}
     names: list[list[str]] = []
@@ -65,5 +72,5 @@ def _tensors(names: Iterable[Sequence[str]]) -> str:
 
 
 def _operator(names: Iterable[Sequence[str]]) -> str:
-    """The same in the notation of operators, where a scalar is `1`."""
+    """Format tensors in the notation of operators, where a scalar is `1`."""
     return _tensors([f"{name}^" for name in tensor] or ["1"] for tensor in names)

@@ -15,8 +15,8 @@ from sdy.text import format as format_module
 class SaveModulePass(AnalysisPreservingPass):
     """Save the module as `DUMP_DIRECTORY/NN.FILE_NAME.mlir`; without a directory, do nothing.
 
-    NN is the dump index, two digits, which keeps the files of one pipeline in order. It is left out when negative.
-    The directory must exist: DiagnosticError where the file cannot be written.
+    NN is the two-digit dump index, which sorts the files of a pipeline; a negative one is omitted. Raises
+    DiagnosticError if the file cannot be written, for example because the directory does not exist.
     """
 
     name = "sdy-save-module"

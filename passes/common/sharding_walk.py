@@ -1,4 +1,4 @@
-"""All shardings and meshes of a module, wherever they are written: what there are, and other ones in their places."""
+"""Collection and transformation of all shardings and meshes in a module."""
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field, replace
@@ -15,11 +15,11 @@ from sdy.stablehlo.replica_group_meshes import transform_mesh
 
 
 def shardings_in(root: Operation) -> Set[TensorSharding]:
-    """The different shardings in `root`."""
+    """Return the set of shardings in `root`."""
     found: set[TensorSharding] = set()
     pending = list(attributes_in(root))
     while pending:
-        # Attributes have abstract classes, with which a match, as isinstance, is slow to say no.
+        # `isinstance` and class patterns are slow on abstract classes when the answer is no.
         attribute = pending.pop()
         if type(attribute) is TensorShardingAttr:
             found.add(attribute.data)
@@ -33,22 +33,22 @@ def shardings_in(root: Operation) -> Set[TensorSharding]:
 
 
 def transform_shardings(root: Operation, change: Callable[[TensorSharding], TensorSharding]) -> None:
-    """Replace each sharding in `root` by what `change`, a pure function, makes of it.
+    """Apply `change`, a pure function, to each sharding in `root`.
 
-    Shardings are met in the order of the text: operations before what is in them, a function's arguments before its
-    results, the inputs of an operation before its outputs. `change` is called once for each different sharding.
+    Shardings are visited in textual order: operations in pre-order, arguments before results, inputs before outputs.
+    `change` is called once per distinct sharding.
     """
     _transform(root, _OfShardings(change))
 
 
 def transform_meshes(root: Operation, change: Callable[[str | Mesh], str | Mesh]) -> None:
-    """Replace each mesh in `root`, or its name, by what `change` makes of it: in shardings, then in replica groups."""
+    """Apply `change` to each mesh or mesh name in `root`: in shardings, then in replica groups."""
     in_shardings = _OfShardings(lambda sharding: replace(sharding, mesh=change(sharding.mesh)))
     _transform(root, in_shardings, partial(transform_mesh, change=change))
 
 
 def _transform(root: Operation, *transforms: Callable[[Attribute], Attribute]) -> None:
-    # Operations share most of their attributes, so that each is looked into once.
+    # Operations share most of their attributes: each is transformed once.
     before = list(attributes_in(root))
     after = {id(old): new for transform in transforms for old in before if (new := transform(old)) is not old}
     if not after:

@@ -1,10 +1,10 @@
-"""Times as people read them."""
+"""Formatting of times."""
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
 def shown_seconds(value: float) -> str:
-    """A time with a unit that suits it: `1.25 ms`."""
+    """Format a time in seconds with a suitable unit: `1.25 ms`."""
     if not value:
         return "0"
     unit, size = next((each for each in _UNITS if value >= each[1]), _UNITS[-1])

@@ -1,4 +1,4 @@
-"""`symbol-dce`: remove the private symbols that nothing uses."""
+"""`symbol-dce`: remove unused private symbols."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -19,7 +19,7 @@ from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
 
 
 class SymbolDcePass(AnalysisPreservingPass):
-    """Remove private symbols that no public symbol reaches.
+    """Remove private symbols that are not reachable from a public symbol.
 
     Before::
 
@@ -41,7 +41,7 @@ class SymbolDcePass(AnalysisPreservingPass):
         if len(live) == len(there):
             return
         symbols, calls = Symbols(op), calls_by_function(op)
-        # Nearly all that is used is called, and calls are found sooner than names in attributes.
+        # Most references are calls, which are faster to collect than symbol names in attributes.
         _add_reached(live, symbols, lambda root: [call.callee.root_reference.data for call in calls.get(root, ())])
         if not live.issuperset(there):
             _add_reached(live, symbols, lambda root: _names_in(attributes_in(root)))
@@ -56,7 +56,7 @@ def _is_discardable(operation: Operation) -> bool:
 
 
 def _add_reached(live: set[Operation], symbols: Symbols, names_in: Callable[[Operation], Iterable[str]]) -> None:
-    """Add to `live` the symbols whose names are in those that are there, or in those that are added."""
+    """Add the symbols reachable from `live` by the references that `names_in` returns."""
     pending = list(live)
     while pending:
         for name in names_in(pending.pop()):
@@ -67,7 +67,7 @@ def _add_reached(live: set[Operation], symbols: Symbols, names_in: Callable[[Ope
 
 
 def _names_in(attributes: Iterable[Attribute]) -> Iterator[str]:
-    """The names in `attributes` and what is in them; each object is looked into once."""
+    """Yield the symbol names in `attributes` and nested ones, visiting each object once."""
     pending, met = list(attributes), set[int]()
     while pending:
         attribute = pending.pop()
@@ -93,7 +93,7 @@ def _meshes_of(*shardings: TensorSharding) -> Iterator[str]:
 
 @cache
 def _way_to_parts(attribute_class: type[Attribute]) -> Callable[[Any], Iterable[Attribute]] | None:
-    """How to get at what is in attributes of a class, None where they hold no others; found once for each class."""
+    """Return a function that gets the nested attributes of a class, None if it has none."""
     if issubclass(attribute_class, ArrayAttr):
         return attrgetter("data")
     if issubclass(attribute_class, DictionaryAttr):

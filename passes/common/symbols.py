@@ -1,4 +1,4 @@
-"""The symbols of a module: looking one up, and adding one under a name that is still free."""
+"""The symbol table of a module."""
 
 from collections.abc import Iterator
 
@@ -14,9 +14,9 @@ from sdy.ir.walking import operations_at_top
 
 
 class Symbols:
-    """The symbols of `module`, kept in step with it by `insert` and `erase`.
+    """Symbol table of `module`, kept up to date by `insert` and `erase`.
 
-    A symbol whose name is taken is renamed `name_0`, `name_1` and so on, one count serving all names.
+    A symbol whose name is in use is renamed `name_0`, `name_1` and so on, with one counter for all names.
     """
 
     def __init__(self, module: ModuleOp):
@@ -25,16 +25,16 @@ class Symbols:
         self._next_suffix = 0
 
     def lookup(self, name: str) -> Operation | None:
-        """The operation of this name, or None."""
+        """Return the operation of this name, or None."""
         return self._by_name.get(name)
 
     def function(self, name: str) -> FuncOp | None:
-        """The function of this name, or None."""
+        """Return the function of this name, or None."""
         found = self._by_name.get(name)
         return found if isinstance(found, FuncOp) else None
 
     def insert(self, operation: Operation) -> str:
-        """Add `operation`, at the end of the module if it has no place yet, and return the name that it gets."""
+        """Add `operation`, by default at the end of the module, and return its possibly changed name."""
         if operation.parent is None:
             insert(operation, InsertPoint.at_end(self.module.body.block))
         wanted = name = symbol_name(operation)
@@ -46,13 +46,13 @@ class Symbols:
         return name
 
     def erase(self, operation: Operation) -> None:
-        """Remove `operation` from the module; its name is free again."""
+        """Remove `operation` from the module and free its name."""
         del self._by_name[symbol_name(operation)]
         erase(operation)
 
 
 def symbol_name(operation: Operation) -> str:
-    """The name under which other operations refer to `operation`, a symbol."""
+    """Return the name of a symbol operation."""
     name = operation.get_attr_or_prop("sym_name")
     assert isinstance(name, StringAttr)
     return name.data

@@ -1,1 +1,1 @@
-"""Modules with shardings of GSPMD: what their texts say, and where, for the passes that bring them to SDY and back."""
+"""Import and export of GSPMD shardings: `mhlo.sharding`, frontend attributes and custom calls."""

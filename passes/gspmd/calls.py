@@ -1,4 +1,7 @@
-"""Calls in a part that is written for one device, of which a function elsewhere would not know."""
+"""Inlining of calls in manual computations.
+
+A function that is called in a manual computation would otherwise not know the manual axes around the call.
+"""
 
 from collections.abc import Iterable
 
@@ -15,9 +18,10 @@ from sdy.passes.common.symbols import Symbols
 
 
 def inline_calls_in(computations: Iterable[ManualComputationOp], module: ModuleOp) -> None:
-    """Put what is called in the place of each call in `computations`, also of those in what is called.
+    """Inline the calls in `computations`, recursively, and remove private functions that are no longer called.
 
-    Private functions that nobody calls any more are removed. Raises DiagnosticError for one that calls itself.
+    Raises:
+        DiagnosticError: If a function is recursive.
     """
     symbols = Symbols(module)
     called: dict[FuncOp, None] = {}
@@ -39,7 +43,7 @@ def inline_calls_in(computations: Iterable[ManualComputationOp], module: ModuleO
 
 
 def _inline(call: CallOp, function: FuncOp) -> list[CallOp]:
-    """The calls in what takes the place of `call`."""
+    """Inline `call`; return the calls in the inlined body."""
     body = copy_body(function.body)
     inside = list(body.walk())
     for op in inside:

@@ -1,4 +1,4 @@
-"""What shardings of SDY are in GSPMD, and the custom calls that say so."""
+"""Conversion of SDY shardings to GSPMD, and the custom calls that carry them."""
 
 from dataclasses import replace
 
@@ -20,42 +20,42 @@ from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
 from sdy.stablehlo.custom_call import CustomCallOp
 
 MANUAL = HloSharding("manual")
-"""What all values have in a part that one device does by itself."""
+"""The sharding of all values in a fully manual computation."""
 
 
 class ExportedShardings:
-    """The shardings of GSPMD for those of a module, each found once."""
+    """Memoized conversion of a module's shardings to GSPMD."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[TensorSharding, Mesh, tuple[str, ...]], HloSharding] = {}
 
     def sharding(self, sharding: TensorSharding, where: Operation) -> HloSharding:
-        """That of `sharding` at `where`; DiagnosticError for partial results that are no sums."""
+        """Return the GSPMD sharding of `sharding` at `where`. Raises DiagnosticError for partial results but sums."""
         if sharding.unreduced and sharding.reduction != "sum":
-            raise error(where, f"has partial results of which the {sharding.reduction} is to be taken: GSPMD has sums")
+            raise error(where, f"has partial results to be reduced by {sharding.reduction}; GSPMD supports only sums")
         return self._of(sharding, mesh_of(sharding, where), tuple(manual_axes_around(where)))
 
     def text(self, sharding: TensorSharding, where: Operation) -> str:
-        """The text of that."""
+        """Return the text of the GSPMD sharding of `sharding` at `where`."""
         return hlo_sharding_text(self.sharding(sharding, where))
 
     def is_all_manual(self, computation: ManualComputationOp) -> bool:
-        """Whether there is nothing in `computation` but what one device does."""
+        """Return whether all mesh axes are manual in `computation`."""
         return self._inside(0, computation) == MANUAL
 
     def manual_part(self, op: Operation) -> ManualComputationOp | None:
-        """The manual computation that does `op`, also in a loop or a branch; not what reduces, element by element."""
+        """Return the manual computation around `op`, looking through loops and branches; None inside reducers."""
         around = op.parent_op()
         while isinstance(around, WhileOp | CaseOp | IfOp):
             around = around.parent_op()
         return around if isinstance(around, ManualComputationOp) else None
 
     def text_inside(self, type_: Attribute, computation: ManualComputationOp) -> str:
-        """The text of a value of this type in `computation` of which nothing is said."""
+        """Return the text of the GSPMD sharding of an unconstrained value in `computation`."""
         return hlo_sharding_text(self._inside(rank(type_), computation))
 
     def constraint(self, value: SSAValue, sharding: TensorSharding, where: Operation) -> CustomCallOp:
-        """A call that asks for `sharding` of `value`; open dimensions may be split further."""
+        """Build a custom call that constrains `value` to `sharding`; open dimensions may be sharded further."""
         closed = replace(sharding, dims=tuple(replace(dim, priority=None) for dim in sharding.dims)).close()
         return custom_call(SHARDING_CALL, value, value.type, self.text(closed, where), open_dims_text(sharding))
 
@@ -74,7 +74,7 @@ class ExportedShardings:
 
 
 def open_dims_text(sharding: TensorSharding) -> str:
-    """How a custom call says which dimensions may be split further."""
+    """Return the backend_config of a sharding call, which lists the open dimensions."""
     dims = [str(index) for index, dim in enumerate(sharding.dims) if not dim.is_closed]
     return f"unspecified_dims=[{','.join(dims)}]" if dims else ""
 
@@ -82,7 +82,7 @@ def open_dims_text(sharding: TensorSharding) -> str:
 def custom_call(
     target: str, value: SSAValue, type_: Attribute, text: str, config: str = "", has_side_effect: bool = False
 ) -> CustomCallOp:
-    """The call of `target` whose result has the sharding of this text."""
+    """Build a custom call of `target` with a GSPMD sharding."""
     return CustomCallOp.create(
         operands=[value],
         result_types=[type_],

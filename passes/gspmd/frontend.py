@@ -1,7 +1,7 @@
-"""What XLA keeps of SDY in `mhlo.frontend_attributes`, as texts: meshes, and all that is said on them.
+"""Import of the SDY attributes that XLA stores as text in `mhlo.frontend_attributes`.
 
-XLA writes a module like this before it becomes HLO, which has no SDY, and reads it when it comes back. It has the same
-in `mhlo.sharding` once more, for whoever knows only that, with less said.
+XLA serializes meshes, shardings and rules this way before the conversion to HLO, and parses them afterwards. It also
+writes `mhlo.sharding`, with less detail, for tools that know only GSPMD.
 """
 
 from collections.abc import Callable
@@ -32,15 +32,19 @@ from sdy.passes.gspmd.texts import HLO_SHARDING, SHARDING_CALL, is_call, without
 from sdy.stablehlo.custom_call import CustomCallOp
 
 _SHARDING = "xla.sdy.sharding"
-"""The attribute with the sharding of an argument, or those of the results of an operation."""
+"""Key of the sharding of an argument, or of an operation's results."""
 _RULE = "xla.sdy.sharding_rule"
-"""The attribute with the sharding rule of an operation."""
+"""Key of an operation's sharding rule."""
 _GROUP = "xla.sdy.sharding_group_id"
 _DIRECTION = "xla.sdy.allowed_direction"
 
 
 def import_frontend_attributes(module: ModuleOp, ctx: Context) -> None:
-    """Make these texts of `module` what they say; DiagnosticError for one that cannot be read."""
+    """Replace the frontend attributes of `module` by SDY attributes and operations.
+
+    Raises:
+        DiagnosticError: If an attribute cannot be parsed.
+    """
     texts = FrontendTexts(ctx)
     meshes = texts.read(module.attributes, MESHES, DictionaryAttr, module)
     if meshes is not None:
@@ -68,7 +72,7 @@ def _add_meshes(module: ModuleOp, meshes: DictionaryAttr) -> None:
 
 
 def _drop_said_twice(module: ModuleOp) -> None:
-    """Drop `mhlo.sharding`, which XLA writes beside all that it says in these texts, but for constraints of its own."""
+    """Remove the redundant `mhlo.sharding` attributes, except of sharding constraints."""
     for op in operations(module):
         if not is_call(op, SHARDING_CALL):
             op.attributes = without_text(op.attributes)
@@ -102,14 +106,14 @@ def _import_operation(op: Operation, texts: FrontendTexts) -> None:
 def _import_constraint(call: CustomCallOp, texts: FrontendTexts) -> None:
     shardings = texts.shardings(call.attributes, _SHARDING, call)
     if shardings is None:
-        return  # said in `mhlo.sharding` alone
+        return  # specified only in `mhlo.sharding`
     constraint = ShardingConstraintOp(call.inputs[0], shardings[0])
     constraint.location = call.location
     replace(call, constraint)
 
 
 def _import_result(call: CustomCallOp, texts: FrontendTexts) -> None:
-    """Say of the results of the function that are this call's which sharding they have."""
+    """Move the sharding of this call's result to the results of the function that return it."""
     shardings = texts.shardings(call.attributes, _SHARDING, call) or ()
     for sharding in shardings:
         for use in call.results[0].uses:
@@ -140,4 +144,4 @@ _CALLS: dict[str, Callable[[CustomCallOp, FrontendTexts], None]] = {
     "xla.sdy.ShardingGroup": _import_group,
     "xla.sdy.PropagationBarrier": _import_barrier,
 }
-"""What the custom calls of these targets become."""
+"""Importers of custom calls, by target."""

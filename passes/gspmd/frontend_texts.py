@@ -1,4 +1,4 @@
-"""Reading the texts of SDY that XLA keeps in `mhlo.frontend_attributes`."""
+"""Parsing of the SDY attributes in `mhlo.frontend_attributes`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,35 +18,35 @@ from sdy.text import Parser
 AttributeT = TypeVar("AttributeT", bound=Attribute)
 
 MESHES = "xla.sdy.meshes"
-"""The attribute of a module with its meshes by name."""
+"""Key of a module's meshes."""
 
 
 @dataclass(frozen=True)
 class FrontendTexts:
-    """What texts of SDY's attributes are."""
+    """Parser of the SDY attributes in frontend attributes."""
 
     ctx: Context
 
     def target(self, call: CustomCallOp) -> str:
-        """What `call` calls, by the name that XLA has for it also where TensorFlow's copy of XLA wrote it."""
+        """Return the target of `call`, without the prefix of TensorFlow's copy of XLA."""
         return call.call_target_name.data.removeprefix("local_")
 
     def read(
         self, attributes: Mapping[str, Attribute], name: str, kind: type[AttributeT], where: Operation
     ) -> AttributeT | None:
-        """The attribute that the text of this name is, or None; DiagnosticError where it is none of this kind."""
+        """Parse the attribute `name`; None if it is absent. Raises DiagnosticError if it is not of class `kind`."""
         text = text_in(attributes, name)
         if text is None:
             return None
         found = self._parsed(text, where)
         if not isinstance(found, kind):
-            raise error(where, f"'{name}' is {kind.name}, and not '{found}'")
+            raise error(where, f"expected '{name}' to be of kind {kind.name}, got '{found}'")
         return found
 
     def required(
         self, attributes: Mapping[str, Attribute], name: str, kind: type[AttributeT], where: Operation
     ) -> AttributeT:
-        """As `read`; DiagnosticError where there is none."""
+        """Parse the attribute `name`. Raises DiagnosticError if it is absent."""
         found = self.read(attributes, name, kind, where)
         if found is None:
             raise error(where, f"has no '{name}' in its 'mhlo.frontend_attributes'")
@@ -55,7 +55,7 @@ class FrontendTexts:
     def shardings(
         self, attributes: Mapping[str, Attribute], name: str, where: Operation
     ) -> tuple[TensorSharding, ...] | None:
-        """The shardings of values that the text of this name is, or None; one may stand by itself."""
+        """Parse a sharding or a list of shardings; None if the attribute is absent."""
         match self.read(attributes, name, Attribute, where):
             case None:
                 return None
@@ -64,11 +64,11 @@ class FrontendTexts:
             case TensorShardingPerValueAttr() as several:
                 return several.data
             case other:
-                raise error(where, f"'{name}' is a sharding, and not '{other}'")
+                raise error(where, f"expected '{name}' to be a sharding, got '{other}'")
 
     def _parsed(self, text: str, where: Operation) -> Attribute:
-        # What went through HLO has a backslash before each quote.
+        # A round trip through HLO escapes each quote with a backslash.
         try:
             return Parser(self.ctx, text.replace("\\", ""), "mhlo.frontend_attributes").parse_attribute()
         except (DiagnosticError, ParseError) as problem:
-            raise error(where, f"the frontend attribute '{text}' cannot be read: {problem}") from None
+            raise error(where, f"the frontend attribute '{text}' cannot be parsed: {problem}") from None

@@ -1,4 +1,4 @@
-"""Manual computations become what they compute, between calls that make values local and whole again."""
+"""Inlining of manual computations, between custom calls that convert to and from local shapes."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from sdy.stablehlo.custom_call import CustomCallOp
 
 
 def inline_manual_computation(computation: ManualComputationOp, exported: ExportedShardings) -> None:
-    """Put what `computation` does in its place."""
+    """Replace `computation` by its body, between `SPMDFullToShardShape` and `SPMDShardToFullShape` calls."""
     block = computation.body.block
     locals_: list[SSAValue] = []
     for value, sharding, argument in zip(computation.tensors, computation.in_shardings.data, block.args, strict=True):

@@ -1,4 +1,4 @@
-"""The manual parts of a program: what is between `SPMDFullToShardShape` and `SPMDShardToFullShape`."""
+"""Detection of manual parts: the operations between `SPMDFullToShardShape` and `SPMDShardToFullShape`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,16 +11,20 @@ from sdy.passes.gspmd.texts import FULL_TO_SHARD, SHARD_TO_FULL, is_call
 from sdy.stablehlo.custom_call import CustomCallOp
 
 _WITHOUT_A_CALL = (
-    f"a manual part has what it takes from {FULL_TO_SHARD}, gives what it makes to {SHARD_TO_FULL}, and lies in one "
-    "block. What jax.shard_map lowers to with Shardy, sdy.manual_computation, needs none of these"
+    f"a manual part takes its inputs from {FULL_TO_SHARD}, passes its outputs to {SHARD_TO_FULL}, and is in a single "
+    "block. With Shardy, jax.shard_map lowers to sdy.manual_computation, which needs none of these"
 )
 
 
 @dataclass
 class ManualPart:
-    """Operations that a device does on its own, in the order of the text: calls that begin them, and that end them.
+    """The operations of a manual part, in order.
 
-    `free` are those that depend on nothing around them, as constants do, and that may have other uses.
+    Attributes:
+        begins: The `SPMDFullToShardShape` calls.
+        free: Operations that depend on nothing outside, such as constants, and that may have other uses.
+        inner: The operations between the calls.
+        ends: The `SPMDShardToFullShape` calls.
     """
 
     begins: dict[CustomCallOp, None] = field(default_factory=dict[CustomCallOp, None])
@@ -30,20 +34,21 @@ class ManualPart:
 
     @property
     def last(self) -> Operation:
-        """The last of the operations, in whose place there can be one that does it all."""
+        """The last operation, the insertion point of the manual computation."""
         return max([*self.inner, *self.ends], key=lambda op: op_index(op))
 
 
 def op_index(op: Operation) -> int:
-    """Where `op` stands in its block."""
+    """Return the index of `op` in its block."""
     assert op.parent is not None
     return op.parent.get_operation_index(op)
 
 
 def manual_parts(block: Block) -> list[ManualPart]:
-    """The manual parts of `block`, those that have no value in common each by itself.
+    """Return the connected manual parts of `block`.
 
-    Raises DiagnosticError where one takes a value from around it.
+    Raises:
+        DiagnosticError: If a manual part uses a value from outside.
     """
     begins = [op for op in block.ops if is_call(op, FULL_TO_SHARD)]
     ends = [op for op in block.ops if is_call(op, SHARD_TO_FULL)]
@@ -68,18 +73,18 @@ def manual_parts(block: Block) -> list[ManualPart]:
 
 
 def values_used(op: Operation) -> Sequence[SSAValue]:
-    """The operands of `op`, and what its regions use of what is around it."""
+    """Return the operands of `op` and the values that its regions capture."""
     return (*op.operands, *captured_values(op)) if op.regions else op.operands
 
 
 def _inner_operations(block: Block, begins: Sequence[CustomCallOp]) -> set[Operation]:
-    """The operations of `block` that depend on what `begins` make, up to those that end a manual part."""
+    """Return the operations of `block` that depend on `begins`, up to those that end a manual part."""
     manual = set[SSAValue](begin.results[0] for begin in begins)
     inner: set[Operation] = set()
     for op in block.ops:
         if not is_call(op, SHARD_TO_FULL) and any(value in manual for value in values_used(op)):
             if op is block.last_op:
-                raise error(op, f"takes what one device has of a tensor: {_WITHOUT_A_CALL}")
+                raise error(op, f"uses the local shard of a tensor outside of a manual part: {_WITHOUT_A_CALL}")
             inner.add(op)
             manual.update(op.results)
     return inner
@@ -92,16 +97,16 @@ def _joined(first: ManualPart, second: ManualPart) -> ManualPart:
 
 
 def _free_operations(op: Operation, inner: set[Operation]) -> dict[Operation, None]:
-    """What `op` takes that no manual operation made, and that which makes it, in the order of the text."""
+    """Return the operations outside the manual part that `op` depends on, in order."""
     found: dict[Operation, None] = {}
     pending = list(_from_around(op, inner))
     while pending:
         value = pending.pop()
         maker = value.owner
         if not isinstance(value, OpResult) or not isinstance(maker, Operation):
-            raise error(op, f"takes a value from around the manual part that it is in: {_WITHOUT_A_CALL}")
+            raise error(op, f"uses a value from outside of its manual part: {_WITHOUT_A_CALL}")
         if is_call(maker, SHARD_TO_FULL):
-            raise error(op, f"takes a whole tensor, the result of {SHARD_TO_FULL}: {_WITHOUT_A_CALL}")
+            raise error(op, f"uses an unpartitioned tensor, the result of {SHARD_TO_FULL}: {_WITHOUT_A_CALL}")
         if maker not in found:
             found[maker] = None
             pending += _from_around(maker, inner)

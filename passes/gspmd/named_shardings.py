@@ -1,4 +1,4 @@
-"""What the shardings of GSPMD in a module are, on meshes that the module has by name."""
+"""Conversion of a module's GSPMD shardings to SDY shardings on named meshes."""
 
 from dataclasses import replace
 
@@ -22,13 +22,14 @@ from sdy.passes.gspmd.texts import HLO_SHARDING, Texts
 from sdy.sharding import TensorSharding
 
 NUM_PARTITIONS = "mhlo.num_partitions"
-"""The attribute of a module that says how many devices it is for."""
+"""Attribute of a module: the number of devices."""
 
 
 class NamedShardings:
-    """The shardings of `module` as shardings of SDY; a mesh gets its operation when it is first asked for.
+    """Converter of the GSPMD shardings of `module`, which adds mesh operations on first use.
 
-    Raises DiagnosticError where they are for another number of devices than the module.
+    Raises:
+        DiagnosticError: If the shardings are for another number of devices than the module.
     """
 
     def __init__(self, module: ModuleOp, texts: Texts):
@@ -47,32 +48,32 @@ class NamedShardings:
 
     @property
     def meshes(self) -> tuple[Mesh, ...]:
-        """The meshes of all devices."""
+        """The meshes of the shardings, over all devices."""
         return self._found.meshes
 
     def sharding(
         self, sharding: HloSharding, type_: Attribute, where: Operation, open_dims: frozenset[int] = frozenset()
     ) -> TensorSharding:
-        """That of a value of this type; DiagnosticError where the value has not as many dimensions."""
+        """Return the SDY sharding of a value of type `type_`. Raises DiagnosticError if the ranks differ."""
         try:
             found = self._found.tensor_sharding(sharding, rank(type_), open_dims)
         except ValueError as problem:
-            raise error(where, f"'{HLO_SHARDING}' is not one of '{type_}': {problem}") from None
+            raise error(where, f"'{HLO_SHARDING}' is invalid for '{type_}': {problem}") from None
         assert isinstance(found.mesh, Mesh)
         return replace(found, mesh=self._name(found.mesh))
 
     def nothing_said(self, type_: Attribute) -> TensorSharding:
-        """That of a value of this type of which nothing is said."""
+        """Return the open sharding of a value without a GSPMD sharding."""
         return TensorSharding.replicated_open(self._name(self.meshes[0]), rank(type_))
 
     def manual_axes(self, sharding: HloSharding) -> tuple[str, ...]:
-        """The axes along which `sharding` leaves a value to the program, in the order of the mesh."""
+        """Return the manual axes of `sharding`, in mesh order."""
         mesh = self._found.mesh_of(sharding)
         axes: tuple[AxisRef, ...] = self._found.manual_axes(sharding)
         return tuple(sorted((axis.name for axis in axes), key=mesh.axis_index))
 
     def mesh(self, sharding: HloSharding) -> Mesh:
-        """The mesh that `sharding` is on."""
+        """Return the mesh of `sharding`."""
         return self._found.mesh_of(sharding)
 
     def _name(self, mesh: Mesh) -> str:

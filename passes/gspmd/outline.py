@@ -1,4 +1,4 @@
-"""Manual parts between custom calls become manual computations, as jax's `shard_map` was lowered for GSPMD."""
+"""Outlining of manual parts, to which JAX lowers `shard_map` for GSPMD, into manual computations."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -23,9 +23,10 @@ from sdy.stablehlo.custom_call import CustomCallOp
 
 
 def outline_manual_parts(module: ModuleOp, named: NamedShardings) -> None:
-    """Make each manual part of `module` an `sdy.manual_computation`, functions that it calls inlined.
+    """Outline each manual part of `module` into an `sdy.manual_computation`, and inline its calls.
 
-    Raises DiagnosticError for one that cannot be, or whose shardings are not known.
+    Raises:
+        DiagnosticError: If a manual part cannot be outlined, or its shardings are unknown.
     """
     computations = [
         _outline(part, named)
@@ -44,7 +45,7 @@ def _outline(part: ManualPart, named: NamedShardings) -> ManualComputationOp:
         for use in end.results[0].uses:
             user = last.parent.find_ancestor_op_in_block(use.operation)
             if user is not None and op_index(user) < op_index(last):
-                raise error(use.operation, "takes what a manual part makes before all of that part is done")
+                raise error(use.operation, "uses a result of a manual part before the end of that part")
     axes = _manual_axes(part, named)
     in_shardings = [_sharding(begin, begin.inputs[0], axes, named) for begin in begins]
     out_shardings = [_sharding(end, end.results[0], axes, named) for end in part.ends]
@@ -68,7 +69,7 @@ def _outline(part: ManualPart, named: NamedShardings) -> ManualComputationOp:
 
 
 def _fill(block: Block, part: ManualPart, returned: ReturnOp) -> None:
-    """Move what is in `part` to `block`, with copies of what others may use too."""
+    """Move the operations of `part` to `block`, copying those with other uses."""
     inside: dict[SSAValue, SSAValue] = {
         begin.results[0]: argument for begin, argument in zip(part.begins, block.args, strict=True)
     }
@@ -91,7 +92,7 @@ def _erase_unused(ops: Iterable[Operation]) -> None:
 
 
 def _before_constraint(begin: CustomCallOp) -> SSAValue:
-    """What `begin` takes, before a constraint that is there for it alone: the computation says the same."""
+    """Return the input of `begin`, looking through a constraint with no other use, which the computation implies."""
     value = begin.inputs[0]
     is_alone = len([*value.uses]) == 1
     return value.owner.inputs[0] if is_alone and is_call(value.owner, SHARDING_CALL) else value
@@ -106,12 +107,12 @@ def _manual_axes(part: ManualPart, named: NamedShardings) -> tuple[str, ...]:
                 said.setdefault(named.manual_axes(sharding), call)
     if len(said) > 1:
         one, other = list(said)[:2]
-        raise error(said[other], f"is manual along {', '.join(other)}, and its manual part along {', '.join(one)}")
+        raise error(said[other], f"is manual along {', '.join(other)}, but its manual part along {', '.join(one)}")
     return next(iter(said), named.meshes[0].axis_names)
 
 
 def _sharding(call: CustomCallOp, whole: SSAValue, axes: tuple[str, ...], named: NamedShardings) -> TensorSharding:
-    """The sharding of `whole`, which `call` makes what one device has of it, or the other way round."""
+    """Return the sharding of `whole`, which `call` converts to or from its local shard."""
     given = named.texts.of_value(whole)
     if given is None:
         given = HloSharding("replicated"), frozenset[int]()
@@ -125,13 +126,13 @@ def _sharding(call: CustomCallOp, whole: SSAValue, axes: tuple[str, ...], named:
     if expected != shape(local.type):
         raise error(
             call,
-            f"a device has '{local.type}' of '{whole.type}', and of the sharding that its operand has it would have "
-            f"{'x'.join(map(str, expected))}: a custom call @{SHARDING_CALL} before it says which parts it has",
+            f"the local shard '{local.type}' of '{whole.type}' does not match its operand's sharding, which gives "
+            f"{'x'.join(map(str, expected))}: specify the sharding by a custom call @{SHARDING_CALL} before it",
         )
     return found
 
 
 def _manual_axes_leading(dim: DimSharding, manual: tuple[str, ...]) -> DimSharding:
-    """`dim`, or its manual axes alone where other ones are before these, which a manual computation cannot say."""
+    """Return `dim`, or only its manual axes if others precede these, which a manual computation cannot express."""
     own = tuple(axis for axis in dim.axes if axis.name in manual)
     return dim if own == dim.axes[: len(own)] else replace(dim, axes=own, is_closed=False)

@@ -1,4 +1,4 @@
-"""Manual computations that XLA has taken apart, into functions that are called between two custom calls."""
+"""Restoration of manual computations from XLA's form: a call of a function between two custom calls."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,15 +21,15 @@ from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.tuples import GetTupleElementOp
 
 _BODIES = ("xla.sdy.manual_computation_body", "xla.sdy.inlinable_manual_computation_body")
-"""What the names of functions begin with that are the bodies of manual computations."""
+"""Prefixes of the names of functions that are bodies of manual computations."""
 _BEGIN, _END = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
 _IN, _OUT, _AXES = "xla.sdy.in_shardings", "xla.sdy.out_shardings", "xla.sdy.manual_axes"
 
 
 def restore_manual_computations(module: ModuleOp, texts: FrontendTexts) -> None:
-    """Make each call of such a function the `sdy.manual_computation` that it was.
+    """Replace each call of such a function by the original `sdy.manual_computation`.
 
-    Before, its shardings and axes being texts of the custom calls, or of the call::
+    Before, with the shardings and axes in frontend attributes of the custom calls, or of the call::
 
         %0:2 = stablehlo.custom_call @xla.sdy.GlobalToLocalShape(%x, %y)
         %1 = call @xla.sdy.manual_computation_body(%0#0, %0#1)
@@ -39,8 +39,11 @@ def restore_manual_computations(module: ModuleOp, texts: FrontendTexts) -> None:
 
         %2 = sdy.manual_computation(%x, %y) in_shardings=[...] out_shardings=[...] manual_axes={...} { ... }
 
-    A computation without arguments, or without results, has no call before it, or none after it. What came through
-    HLO has a tuple where there are several. Raises DiagnosticError where a part is missing.
+    A computation without arguments has no custom call before it, one without results none after it. After a round trip
+    through HLO, multiple values are a tuple.
+
+    Raises:
+        DiagnosticError: If a custom call or an attribute is missing.
     """
     calls = [call for call in operations_of(module, CallOp) if _is_body(call.callee.root_reference.data)]
     inline_calls_in([_restored(call, texts) for call in calls], module)
@@ -51,7 +54,7 @@ def restore_manual_computations(module: ModuleOp, texts: FrontendTexts) -> None:
             symbols.erase(function)
     for op in operations_of(module, CustomCallOp):
         if texts.target(op) in (_BEGIN, _END):
-            raise error(op, f"stands for a boundary of a manual computation, and no function @{_BODIES[0]} is called")
+            raise error(op, f"is the boundary of a manual computation, but no function @{_BODIES[0]} is called")
 
 
 def _is_body(name: str) -> bool:
@@ -59,12 +62,12 @@ def _is_body(name: str) -> bool:
 
 
 def _restored(call: CallOp, texts: FrontendTexts) -> ManualComputationOp:
-    """The manual computation of which `call` calls the body, in its place, with that call in it."""
+    """Replace `call` by its manual computation, with the call inside."""
     begin = _one((value.owner for value in call.arguments), _BEGIN, texts, call)
     end = _one((use.operation for value in call.res for use in value.uses), _END, texts, call)
     operands, locals_ = (begin.inputs, [*_values(begin).values()]) if begin else ((), [])
     if [*call.arguments] != locals_ or [*call.res] != [*(end.inputs if end else ())]:
-        raise error(call, f"takes all that {_BEGIN} gives, and gives all that {_END} takes, in their order")
+        raise error(call, f"must take all results of {_BEGIN}, and return all operands of {_END}, in order")
     block = Block(arg_types=[value.type for value in locals_])
     inner = call.clone(dict(zip(call.arguments, block.args, strict=True)))
     block.add_ops([inner, ReturnOp(*inner.results)])
@@ -88,7 +91,7 @@ def _restored(call: CallOp, texts: FrontendTexts) -> ManualComputationOp:
 
 
 def _one(ops: Iterable[Operation | Block], target: str, texts: FrontendTexts, call: CallOp) -> CustomCallOp | None:
-    """The custom call of this target that all of `ops` are, or take an element of; None where there are none."""
+    """Return the single custom call of this target among `ops`, looking through tuple elements; None without `ops`."""
     calls = {op.operand.owner if isinstance(op, GetTupleElementOp) else op: None for op in ops}
     match [*calls]:
         case []:
@@ -96,17 +99,17 @@ def _one(ops: Iterable[Operation | Block], target: str, texts: FrontendTexts, ca
         case [CustomCallOp() as found] if texts.target(found) == target:
             return found
         case _:
-            raise error(call, f"calls what is between {_BEGIN} and {_END}, and one custom call @{target} is missing")
+            raise error(call, f"calls the body of a manual computation, but there is no single custom call @{target}")
 
 
 def _types(boundary: CustomCallOp) -> Sequence[Attribute]:
-    """The types of the tensors that `boundary` gives."""
+    """Return the types of the tensors that `boundary` returns, in a tuple or not."""
     first = boundary.result_types[0]
     return first.types.data if isinstance(first, TupleType) else boundary.result_types
 
 
 def _values(boundary: CustomCallOp) -> dict[int, SSAValue]:
-    """The tensors that `boundary` gives, by their number; those of a tuple that nobody takes are none."""
+    """Return the tensors that `boundary` returns, by number, without unused elements of a tuple."""
     if not isinstance(boundary.result_types[0], TupleType):
         return dict(enumerate(boundary.results))
     elements = [op for op in _with_elements(boundary) if isinstance(op, GetTupleElementOp)]
@@ -114,7 +117,7 @@ def _values(boundary: CustomCallOp) -> dict[int, SSAValue]:
 
 
 def _with_elements(boundary: CustomCallOp | None) -> Sequence[Operation]:
-    """`boundary`, after what takes elements of the tuple that it gives."""
+    """Return the operations that extract elements of the tuple of `boundary`, then `boundary`."""
     if boundary is None:
         return ()
     users = [use.operation for result in boundary.results for use in result.uses]
@@ -129,9 +132,7 @@ def _shardings(told_by: Sequence[Operation], name: str, count: int, texts: Front
         if found is not None:
             return found
     if count:
-        raise error(
-            told_by[0], f"is of a manual computation with {count} values, and no '{name}' says how they are split"
-        )
+        raise error(told_by[0], f"belongs to a manual computation with {count} values, but has no '{name}'")
     return ()
 
 

@@ -1,4 +1,4 @@
-"""Where a module keeps its shardings of GSPMD: in `mhlo.sharding`, and in custom calls that are there for them."""
+"""GSPMD shardings in a module: `mhlo.sharding` attributes and custom calls."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,15 +16,15 @@ from sdy.ir.walking import operations
 from sdy.stablehlo.custom_call import CustomCallOp
 
 HLO_SHARDING = "mhlo.sharding"
-"""The attribute of an operation, an argument or a result that has the text of its sharding."""
+"""Attribute of an operation, an argument or a result: the text of its GSPMD sharding."""
 FRONTEND_ATTRIBUTES = "mhlo.frontend_attributes"
-"""The attribute with texts that XLA passes on, a sharding's among them."""
+"""Attribute with texts that XLA preserves, such as shardings."""
 SHARDING_CALL = "Sharding"
-"""The custom call whose result is its operand, in the layout that it asks for."""
+"""Target of a sharding constraint."""
 FULL_TO_SHARD = "SPMDFullToShardShape"
-"""The custom call whose result is what a device has of its operand: with it begins a part that is written for one."""
+"""Target that converts a tensor to its local shard, at the start of a manual part."""
 SHARD_TO_FULL = "SPMDShardToFullShape"
-"""The custom call whose result is the tensor of which its operand is what a device has."""
+"""Target that converts a local shard to the full tensor, at the end of a manual part."""
 
 HloShardings: TypeAlias = HloSharding | tuple[HloSharding, ...]
 
@@ -32,19 +32,19 @@ _OPEN_DIMS = re.compile(r"unspecified_dims=\[([\d,\s]*)\]")
 
 
 def is_call(op: object, target: str) -> TypeGuard[CustomCallOp]:
-    """Whether `op` is a custom call of this target."""
+    """Return whether `op` is a custom call of this target."""
     return isinstance(op, CustomCallOp) and op.call_target_name.data == target
 
 
 def open_dims(call: CustomCallOp) -> frozenset[int]:
-    """The dimensions of which a custom call `Sharding` says nothing."""
+    """Return the open dimensions of a `Sharding` custom call."""
     config = call.backend_config
     found = _OPEN_DIMS.search(config.data) if isinstance(config, StringAttr) else None
     return frozenset(int(dim) for dim in found.group(1).split(",") if dim.strip()) if found else frozenset()
 
 
 def attributes_with_texts(module: Operation) -> Iterator[tuple[Operation, Mapping[str, Attribute]]]:
-    """The attributes of each operation of `module`, and of each argument and result of its functions."""
+    """Yield the attributes of each operation of `module`, and of each argument and result of its functions."""
     for op in operations(module):
         yield op, op.attributes
         if isinstance(op, FuncOp):
@@ -53,7 +53,7 @@ def attributes_with_texts(module: Operation) -> Iterator[tuple[Operation, Mappin
 
 
 def text_in(attributes: Mapping[str, Attribute], name: str = HLO_SHARDING) -> str | None:
-    """What `attributes` have under this name, themselves or in what XLA passes on."""
+    """Return the text of `name` in `attributes` or in their frontend attributes, None if absent."""
     own = attributes.get(name)
     passed_on = attributes.get(FRONTEND_ATTRIBUTES)
     if own is None and isinstance(passed_on, DictionaryAttr):
@@ -62,7 +62,7 @@ def text_in(attributes: Mapping[str, Attribute], name: str = HLO_SHARDING) -> st
 
 
 def without_text(attributes: Mapping[str, Attribute], name: str = HLO_SHARDING) -> dict[str, Attribute]:
-    """`attributes` without what `text_in` finds."""
+    """Return `attributes` without the text that `text_in` returns."""
     left = {key: value for key, value in attributes.items() if key != name}
     passed_on = left.pop(FRONTEND_ATTRIBUTES, None)
     if isinstance(passed_on, DictionaryAttr):
@@ -74,12 +74,12 @@ def without_text(attributes: Mapping[str, Attribute], name: str = HLO_SHARDING) 
 
 @dataclass
 class Texts:
-    """The shardings that texts are, each read once."""
+    """Memoized parser of GSPMD shardings."""
 
     _read: dict[str, HloShardings] = field(default_factory=dict[str, HloShardings])
 
     def sharding_in(self, attributes: Mapping[str, Attribute], where: Operation) -> HloShardings | None:
-        """The sharding that `attributes` of `where` have; DiagnosticError for a text that is none."""
+        """Return the sharding or tuple of shardings in `attributes`. Raises DiagnosticError if it cannot be parsed."""
         text = text_in(attributes)
         if text is None:
             return None
@@ -91,16 +91,16 @@ class Texts:
         return self._read[text]
 
     def one_in(self, attributes: Mapping[str, Attribute], where: Operation) -> HloSharding | None:
-        """As `sharding_in`, of a single value."""
+        """Return the sharding in `attributes`. Raises DiagnosticError for a tuple of several."""
         found = self.sharding_in(attributes, where)
         if isinstance(found, tuple):
             if len(found) != 1:
-                raise error(where, f"'{HLO_SHARDING}' is a tuple of {len(found)} shardings, and there is one value")
+                raise error(where, f"'{HLO_SHARDING}' is a tuple of {len(found)} shardings, expected one")
             return found[0]
         return found
 
     def of_value(self, value: SSAValue) -> tuple[HloSharding, frozenset[int]] | None:
-        """The sharding that `value` has where it is made, and the dimensions of which it says nothing."""
+        """Return the sharding of `value` at its definition, and its open dimensions."""
         op = value.owner
         if not isinstance(op, Operation):
             function = op.parent_op()
@@ -113,7 +113,7 @@ class Texts:
         return None if one is None else (one, open_dims(op) if isinstance(op, CustomCallOp) else frozenset())
 
     def all_in(self, module: Operation) -> Iterator[HloSharding]:
-        """All shardings in `module`."""
+        """Yield all shardings in `module`."""
         for where, attributes in attributes_with_texts(module):
             found = self.sharding_in(attributes, where)
             if found is not None:

@@ -1,4 +1,4 @@
-"""A person's choices for the operations of a module."""
+"""Partitioning policies: user functions that choose how operations are split."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ from sdy.operators.call import operator_name
 from sdy.warning_categories import LostShardingWarning
 
 Policy = Callable[[Sequence[Operation]], None]
-"""Called with all operations of the functions of a module, in the order of the text, some of which it splits."""
+"""A function that splits some of the operations of a module, which it gets in textual order."""
 
 
 @dataclass(frozen=True, eq=False)
 class _PoliciesInTurn:
-    """Policies that are called one after the other."""
+    """A sequence of policies as one policy."""
 
     policies: tuple[Policy, ...]
 
@@ -30,14 +30,14 @@ class _PoliciesInTurn:
 
 
 def policies_in_turn(policies: Sequence[Policy]) -> Policy:
-    """The policy that asks `policies`, one after the other."""
+    """Return a policy that calls `policies` in order."""
     return _PoliciesInTurn(tuple(policies))
 
 
 def apply_policy(module: ModuleOp, policy: Policy) -> None:
-    """Let `policy` choose, before anything is propagated.
+    """Call `policy` on the operations of `module`, before propagation.
 
-    A policy that changes nothing of a program with annotated operators gives a warning that lists them.
+    Warns if a policy changes nothing in a program with annotated operators, and lists these.
     """
     functions = [op for op in operations_at_top(module) if isinstance(op, FuncOp)]
     given = [op for function in functions for op in operations(function)[1:]]
@@ -49,21 +49,21 @@ def apply_policy(module: ModuleOp, policy: Policy) -> None:
 
 
 def _warn_of_no_match(policy: Policy, given: Sequence[Operation]) -> None:
-    """Warn that a policy of a person chose nothing for `given`, if there are operators among them."""
+    """Warn that a user's policy changed none of the `given` operations, if these include operators."""
     names = Counter(filter(None, map(operator_name, given)))
     if not names or policy.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return
     listed = ", ".join(f"'{name}'" + (f" ({count} times)" if count > 1 else "") for name, count in names.items())
     warn(
         _place(policy),
-        f"policy '{_name(policy)}' splits no operation: the operators of this program are {listed}; "
-        "compare their names with what it looks for, by sdy.operator_name(op)",
+        f"policy '{_name(policy)}' splits no operation; the operators of this program are {listed}, "
+        "as returned by sdy.operator_name(op)",
         category=LostShardingWarning,
     )
 
 
 def _state(op: Operation) -> object:
-    """State of an operation that a policy can change."""
+    """Return the state of an operation that a policy can change."""
     return dict(op.attributes), op.operands
 
 
@@ -72,6 +72,6 @@ def _name(policy: Policy) -> str:
 
 
 def _place(policy: Policy) -> Location | None:
-    """Where a policy that is a function is defined."""
+    """Return the location of a policy's definition, None unless it is a function."""
     code = getattr(policy, "__code__", None)
     return Location(code.co_filename, code.co_firstlineno, 1) if isinstance(code, CodeType) else None

@@ -1,4 +1,4 @@
-"""Choosing by hand: an operation is computed in parts along one of its dimensions."""
+"""`split`: manual partitioning of an operation along one of its dimensions."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,19 +24,24 @@ from sdy.warning_categories import LostShardingWarning
 
 
 def split(op: Operation, *, operand: int, dim: int, axis: str, num: int | None = None) -> None:
-    """Compute `op` in parts along dimension `dim` of operand number `operand`, over a mesh axis.
+    """Partition `op` along dimension `dim` of operand number `operand`, over a mesh axis.
 
-    With `num`, as in nnScaler, there are that many parts over a part of the axis: the major part that splits nothing of
-    the operation yet. An axis of size 8 can split a dimension in 2 parts and then another one in 4.
+    Every tensor of `op` with the factor of that dimension is sharded; the others are replicated or partial sums, by the
+    sharding rule. Operands are constrained for this operation only. All other dimensions remain open to propagation.
+    Successive calls split an operation along several dimensions, or a dimension over several axes. An operand with a
+    conflicting sharding is resharded for this operation, with a warning.
 
-    All of its tensors that have the factor of that dimension are split; the others are whole or partial, as the
-    sharding rule says. Operands are split for this operation alone, by sharding constraints. All other dimensions
-    remain open to propagation. An operation can be split along several dimensions, and a dimension over several axes,
-    one after the other. Where an operand has a sharding that this one contradicts, it is resharded for this operation,
-    and a warning says what it had.
+    Args:
+        op: The operation.
+        operand: The number of the operand.
+        dim: The dimension of the operand.
+        axis: The name of the mesh axis.
+        num: The number of shards, as in nnScaler, by default the size of the axis. A smaller number uses the next major
+            sub-axis that does not split the operation yet: an axis of size 8 can split one dimension in 2 and another
+            one in 4.
 
     Raises:
-        DiagnosticError: the operation cannot be split so; the message says why.
+        DiagnosticError: If the operation cannot be split this way.
     """
     try:
         shardings = _chosen_shardings(op, operand, dim, axis, num)
@@ -49,11 +54,11 @@ def split(op: Operation, *, operand: int, dim: int, axis: str, num: int | None =
 
 
 class _CannotSplitError(Exception):
-    """Why an operation cannot be split."""
+    """The reason why an operation cannot be split."""
 
 
 def _names(op: Operation, operand: int) -> tuple[str, str]:
-    """What an operation and its operand are called."""
+    """Return the names of an operation and its operand for messages."""
     call = call_of(op)
     operator = operator_of(call) if call else None
     if call is None or operator is None:
@@ -64,7 +69,7 @@ def _names(op: Operation, operand: int) -> tuple[str, str]:
 
 
 def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str, num: int | None) -> dict[int, TensorSharding]:
-    """The new shardings of those tensors of `op` that are split: operands, then results, by their number."""
+    """Return the new shardings of the tensors of `op` that are split, by number: operands, then results."""
     rule = sharding_rule(op)
     if rule is None:
         raise _CannotSplitError("it has no sharding rule")
@@ -75,7 +80,7 @@ def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str, num: int
         raise _CannotSplitError(reason)
     mesh_name, mesh = _mesh_with(op, axis)
     if AxisRef(axis) not in _free_axes(op, mesh):
-        raise _CannotSplitError(f"axis '{axis}' is manual around it, where a device has one part along it already")
+        raise _CannotSplitError(f"axis '{axis}' is manual around it: values are local shards along it already")
     part_of_axis = AxisRef(axis) if num is None else _part_of_axis(op, axis, num, mesh)
     shardings: dict[int, TensorSharding] = {}
     for tensor, place in _places(rule, factor):
@@ -87,20 +92,20 @@ def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str, num: int
             raise _CannotSplitError(f"it is not the first factor of dimension {place} of {name}")
         for index, axes in enumerate(current.dim_axes):
             if any(part_of_axis.overlaps(other) for other in axes):
-                raise _CannotSplitError(f"axis '{axis}' splits dimension {index} of {name} already")
+                raise _CannotSplitError(f"axis '{axis}' already shards dimension {index} of {name}")
         part = current.dims[place]
         if part.is_closed:
-            raise _CannotSplitError(f"dimension {place} of {name} has a sharding already, {dim_sharding_text(part)}")
+            raise _CannotSplitError(f"dimension {place} of {name} has the closed sharding {dim_sharding_text(part)}")
         part = replace(part, axes=merge_sub_axes((*part.axes, part_of_axis), mesh))
         size, parts = rule.factor_sizes[factor], part.sharded_size(mesh)
         if size % parts:
-            raise _CannotSplitError(f"its size {size} is not divided by {parts}, the number of parts")
+            raise _CannotSplitError(f"its size {size} is not divisible by {parts} shards")
         shardings[tensor] = current.with_dim(place, part)
     return shardings
 
 
 def _part_of_axis(op: Operation, axis: str, num: int, mesh: Mesh) -> AxisRef:
-    """The major part of size `num` of an axis, behind those parts of it that split the operation already."""
+    """Return the sub-axis of size `num` that follows those already sharding the operation."""
     size = mesh.axis_size(axis)
     chosen = [_chosen(op, tensor) for tensor in range(len(op.operands) + len(op.results))]
     taken = [
@@ -109,31 +114,31 @@ def _part_of_axis(op: Operation, axis: str, num: int, mesh: Mesh) -> AxisRef:
     start = max((used.end_in(mesh) for used in taken), default=1)
     left = size // start
     if num < 2 or left % num:
-        rest = f", of which {left} are left" if start > 1 else ""
+        rest = f", with {left} remaining" if start > 1 else ""
         raise _CannotSplitError(f"num={num} must be at least 2 and divide axis '{axis}' of size {size}{rest}")
     return AxisRef(axis) if num == size else AxisRef(axis, start, num)
 
 
 def _why_whole(op: Operation, rule: OpShardingRule, factor: int) -> str | None:
-    """Why a factor has to be whole, None if it has not."""
+    """Return the reason why a factor must be replicated, None if it can be sharded."""
     operator = operator_rule_of(op)
     names = [] if operator is None else [name for name, number in operator.factors.items() if number == factor]
     if operator is not None and names:
         return operator.fitted.annotation.why_not_split(names[0])
     if operator is not None and factor in rule.need_replication:
-        return "it is a number, and numbers are not split"
+        return "it is a scalar, which cannot be sharded"
     kind = rule.kind(factor)
     if kind is FactorKind.NEED_REPLICATION:
-        return "the operation needs it whole"
+        return "the operation requires it replicated"
     if kind is FactorKind.PERMUTATION:
         return "a device would need data of others"
     if kind is FactorKind.PASS_THROUGH and not any(factor in dim for result in rule.results for dim in result):
-        return "no result has it, and nothing says that its parts are to be summed"
+        return "no result has it, and the sharding rule does not declare it as a reduction"
     return None
 
 
 def _mesh_with(op: Operation, axis: str) -> tuple[str, Mesh]:
-    """The name of the module's mesh that has the axis, and the mesh."""
+    """Return the module's mesh with the axis, and its name."""
     module = enclosing_module(op)
     meshes = {} if module is None else named_meshes(module)
     found = [(name, mesh) for name, mesh in meshes.items() if axis in mesh]
@@ -153,7 +158,7 @@ def _free_axes(op: Operation, mesh: Mesh) -> tuple[AxisRef, ...]:
 
 
 def _places(rule: OpShardingRule, factor: int) -> Iterator[tuple[int, int]]:
-    """The tensors and dimensions that have a factor."""
+    """Yield the tensors and dimensions with a factor."""
     for tensor, mapping in enumerate(rule.tensors):
         for dim, factors in enumerate(mapping):
             if factor in factors:
@@ -161,7 +166,7 @@ def _places(rule: OpShardingRule, factor: int) -> Iterator[tuple[int, int]]:
 
 
 def _constraint(op: Operation, operand: int) -> ShardingConstraintOp | None:
-    """The constraint of an operand that was chosen for this operation alone."""
+    """Return the open constraint that an earlier `split` inserted for this operand only."""
     constraint = op.operands[operand].owner
     if not isinstance(constraint, ShardingConstraintOp) or constraint.result.has_more_than_one_use():
         return None
@@ -169,7 +174,7 @@ def _constraint(op: Operation, operand: int) -> ShardingConstraintOp | None:
 
 
 def _chosen(op: Operation, tensor: int) -> TensorSharding | None:
-    """The sharding that was chosen for a tensor so far."""
+    """Return the sharding that earlier splits gave a tensor."""
     if tensor >= len(op.operands):
         return get_sharding(op.results[tensor - len(op.operands)])
     constraint = _constraint(op, tensor)
@@ -177,7 +182,7 @@ def _chosen(op: Operation, tensor: int) -> TensorSharding | None:
 
 
 def _tell_what_is_dropped(op: Operation, tensor: int, sharding: TensorSharding) -> None:
-    """Warn of what an operand's own sharding says that `sharding` contradicts, and what was chosen before did not."""
+    """Warn if `sharding` drops axes of the operand's own sharding that earlier splits kept."""
     if tensor >= len(op.operands):
         return
     constraint = _constraint(op, tensor)
@@ -188,17 +193,17 @@ def _tell_what_is_dropped(op: Operation, tensor: int, sharding: TensorSharding) 
     for dim in _contradicted(own, sharding):
         if dim not in before:
             who, argument = _names(op, tensor)
-            had = f"dimension {dim} of {argument} is split over {dim_sharding_text(own.dims[dim])} already"
+            had = f"dimension {dim} of {argument} is sharded as {dim_sharding_text(own.dims[dim])}"
             warn(
                 op,
-                f"{who}: {had}, which is dropped here for {sharding_text(sharding)}",
-                (value, "it is this tensor"),
+                f"{who}: {had}, which is replaced by {sharding_text(sharding)} for this operation",
+                (value, "the tensor is defined here"),
                 category=LostShardingWarning,
             )
 
 
 def _contradicted(own: TensorSharding, chosen: TensorSharding) -> list[int]:
-    """The dimensions of `own` whose axes cannot stay where `chosen`, whose dimensions are open, is asked for."""
+    """Return the dimensions whose axes in `own` conflict with the open sharding `chosen`."""
     taken = [axis for axes in chosen.dim_axes for axis in axes]
     found: list[int] = []
     for dim, (had, has) in enumerate(zip(own.dim_axes, chosen.dim_axes, strict=False)):

@@ -101,7 +101,7 @@ REFUSED: dict[str, tuple[Function[Any], tuple[tuple[int, ...], ...], str, list[t
         ((8, 6), (4,)),
         "row_sums_of_policy",
         [(1, 0, "data")],
-        "along dimension 0 of argument 'y': it is a number, and numbers are not split",
+        "along dimension 0 of argument 'y': it is a scalar, which cannot be sharded",
     ),
     "not summed": (
         row_sums,
@@ -115,14 +115,14 @@ REFUSED: dict[str, tuple[Function[Any], tuple[tuple[int, ...], ...], str, list[t
         ((8, 16), (16, 12)),
         "matmul_of_policy",
         [(0, 1, "model"), (1, 1, "model")],
-        "along dimension 1 of argument 'w': axis 'model' splits dimension 0 of operand 1 already",
+        "along dimension 1 of argument 'w': axis 'model' already shards dimension 0 of operand 1",
     ),
     "uneven": (
         lambda x, y: x + y,
         ((6, 4), (6, 4)),
         "stablehlo.add",
         [(1, 0, "data")],
-        "'stablehlo.add' op cannot be split along dimension 0 of operand 1: its size 6 is not divided by 4, the number",
+        "'stablehlo.add' op cannot be split along dimension 0 of operand 1: its size 6 is not divisible by 4 shards",
     ),
     "no dimension": (
         lambda x: -x,
@@ -140,7 +140,13 @@ REFUSED: dict[str, tuple[Function[Any], tuple[tuple[int, ...], ...], str, list[t
     ),
     "no axis": (lambda x: -x, ((6,),), "stablehlo.negate", [(0, 0, "z")], "has an axis 'z', only 'data', 'model'"),
     "no rule": (lambda x: -x, ((6,),), "func.return", [(0, 0, "data")], "it has no sharding rule"),
-    "whole": (lambda x: jnp.fft.fft(x), ((8, 4),), "stablehlo.fft", [(0, 1, "model")], "the operation needs it whole"),
+    "whole": (
+        lambda x: jnp.fft.fft(x),
+        ((8, 4),),
+        "stablehlo.fft",
+        [(0, 1, "model")],
+        "the operation requires it replicated",
+    ),
     "minor": (
         lambda x: x.reshape(32),
         ((8, 4),),
@@ -191,13 +197,10 @@ func.func @main(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
     [
         (
             [(0, "model")],
-            [
-                'dimension 0 of operand 0 is split over {"data"} already, which is dropped here for '
-                '<@mesh, [{"model", ?}, {?}]>'
-            ],
+            ['dimension 0 of operand 0 is sharded as {"data"}, which is replaced by <@mesh, [{"model", ?}, {?}]>'],
         ),
-        ([(0, "model"), (0, "data")], ['for <@mesh, [{"model", ?}, {?}]>']),
-        ([(1, "data")], ['{"data"} already, which is dropped here for <@mesh, [{?}, {"data", ?}]>']),
+        ([(0, "model"), (0, "data")], ['replaced by <@mesh, [{"model", ?}, {?}]>']),
+        ([(1, "data")], ['{"data"}, which is replaced by <@mesh, [{?}, {"data", ?}]>']),
         ([(0, "data"), (0, "model"), (1, "other")], []),
         ([(1, "model")], []),
     ],
@@ -220,7 +223,7 @@ def test_what_a_split_drops_is_told_where_it_is(splits: list[tuple[int, str]], t
 def test_a_closed_result_is_not_split_and_told_as_it_is_written():
     given = '%arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}]>]>} : t'
     module = sdy.parse(ADD.replace("%arg1 : t", given))
-    with pytest.raises(DiagnosticError, match=re.escape('dimension 0 of result 0 has a sharding already, {"data"}')):
+    with pytest.raises(DiagnosticError, match=re.escape('dimension 0 of result 0 has the closed sharding {"data"}')):
         sdy.split(named(module, "stablehlo.add"), operand=0, dim=0, axis="model")
 
 
@@ -251,8 +254,8 @@ def test_all_parts_of_an_axis_are_the_axis():
     [
         (None, 3, "num=3 must be at least 2 and divide axis 'data' of size 4"),
         (None, 1, "num=1 must be at least 2 and divide axis 'data' of size 4"),
-        (2, 4, "num=4 must be at least 2 and divide axis 'data' of size 4, of which 2 are left"),
-        (4, 2, "num=2 must be at least 2 and divide axis 'data' of size 4, of which 1 are left"),
+        (2, 4, "num=4 must be at least 2 and divide axis 'data' of size 4, with 2 remaining"),
+        (4, 2, "num=2 must be at least 2 and divide axis 'data' of size 4, with 1 remaining"),
     ],
 )
 def test_num_that_does_not_divide_an_axis(taken: int | None, num: int, message: str):
@@ -272,7 +275,7 @@ def test_a_policy_that_finds_no_operator_is_told_of():
     module = module_of(matmul_of_two, (8, 6), (6, 4))
     with capture() as told:
         sdy.propagate(module, policy)
-    message = "policy 'policy' splits no operation: the operators of this program are 'matmul_of_two'"
+    message = "policy 'policy' splits no operation; the operators of this program are 'matmul_of_two'"
     assert [each.message.startswith(message) for each in told] == [True]
     assert told[0].location is not None
     assert told[0].location.filename == __file__

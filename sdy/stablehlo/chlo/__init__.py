@@ -1,4 +1,4 @@
-"""CHLO: operations of client programs that StableHLO does not have; a file for each family."""
+"""The CHLO dialect, one file per family of operations."""
 
 from sdy.ir.families import FamilyDialect
 

@@ -33,7 +33,7 @@ class ComparisonTypeAttr(EnumAttribute[ComparisonType], SpacedOpaqueSyntaxAttrib
 
 @dataclass(frozen=True)
 class RaggedDotDimensionNumbers:
-    """The dimension numbers of a dot product, and which dimension has groups of differing sizes."""
+    """The dimension numbers of a dot product, and its ragged and group dimensions."""
 
     lhs_batching_dimensions: tuple[int, ...] = ()
     rhs_batching_dimensions: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""CHLO's elementwise operations that broadcast their operands first, as numpy does or along given dimensions."""
+"""CHLO's elementwise operations with implicit broadcasting."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -23,10 +23,10 @@ from sdy.stablehlo.types.tensor_types import ANY_TENSOR, PREDICATE, any_rank
 
 
 class BroadcastBinaryOp(InferredResults):
-    """Two operands, broadcast to the result's shape as numpy does or as broadcast_dimensions says."""
+    """Base of binary operations whose operands are broadcast by NumPy's rules or along broadcast_dimensions."""
 
     VERIFY_ELEMENTS: ClassVar[Callable[[Operation], None] | None] = None
-    """What is checked about the element types of operands and result together."""
+    """The check of the element types of operands and result."""
 
     lhs = operand_def(ANY_TENSOR)
     rhs = operand_def(ANY_TENSOR)
@@ -37,14 +37,14 @@ class BroadcastBinaryOp(InferredResults):
     assembly_format = "$lhs `,` $rhs attr-dict `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result)"
 
     def verify_(self) -> None:
-        """Refuse element types that differ, and a result of another type."""
+        """Verify the element types and the result type."""
         verify_elements = type(self).VERIFY_ELEMENTS
         if verify_elements is not None:
             verify_elements(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operands' type, broadcast; one without a rank where they cannot be broadcast."""
+        """Return the broadcast type of the operands, unranked if they are incompatible."""
         if not compatible_elements(element_type(self.lhs), element_type(self.rhs)):
             raise VerifyException("mismatched operand types")
         element = self.result_element(element_type(self.lhs))
@@ -54,25 +54,25 @@ class BroadcastBinaryOp(InferredResults):
         return [broadcast_along(operands, self.broadcast_dimensions.get_values(), element)]
 
     def result_element(self, element: Attribute) -> Attribute:
-        """The type of the result's elements, of that of the operands'."""
+        """Return the result's element type from the operands'."""
         return element
 
 
 class BitwiseOp(BroadcastBinaryOp):
-    """Two truth values or integers."""
+    """Base of logical and bitwise operations."""
 
     lhs = operand_def(any_rank(BITS))
     rhs = operand_def(any_rank(BITS))
 
 
 class CompatibleOp(BroadcastBinaryOp):
-    """Operands and a result whose quantized elements may differ in their scales."""
+    """Base of operations with compatible element types: quantized ones may differ in scales."""
 
     VERIFY_ELEMENTS = verify_compatible_elements
 
 
 class SameElementsOp(BroadcastBinaryOp):
-    """Operands and a result of one element type."""
+    """Base of operations with equal element types."""
 
     VERIFY_ELEMENTS = verify_same_elements
 
@@ -100,7 +100,7 @@ class BroadcastAtan2Op(SameElementsOp):
 
 @define
 class BroadcastComplexOp(BroadcastBinaryOp):
-    """Complex numbers of two parts."""
+    """Complex numbers from real and imaginary parts."""
 
     name = "chlo.broadcast_complex"
     lhs = operand_def(any_rank(FLOATS))
@@ -108,7 +108,7 @@ class BroadcastComplexOp(BroadcastBinaryOp):
     result = result_def(any_rank(COMPLEX))
 
     def result_element(self, element: Attribute) -> Attribute:
-        """Complex numbers of such parts."""
+        """Return the complex type of the parts."""
         return ComplexType(element)  # pyright: ignore[reportArgumentType]
 
 
@@ -222,7 +222,7 @@ class BroadcastZetaOp(SameElementsOp):
 
 @define
 class BroadcastCompareOp(BroadcastBinaryOp):
-    """Whether lhs and rhs stand in the given relation."""
+    """Compare lhs and rhs elementwise."""
 
     name = "chlo.broadcast_compare"
     comparison_direction = prop_def(ComparisonDirectionAttr)
@@ -230,13 +230,13 @@ class BroadcastCompareOp(BroadcastBinaryOp):
     result = result_def(any_rank(BOOLEANS))
 
     def result_element(self, element: Attribute) -> Attribute:
-        """Booleans."""
+        """Return the boolean type."""
         return i1
 
 
 @define
 class BroadcastSelectOp(InferredResults):
-    """Elements of on_true where pred holds and of on_false elsewhere."""
+    """Elements of on_true where pred is true and of on_false elsewhere."""
 
     name = "chlo.broadcast_select"
     pred = operand_def(PREDICATE)
@@ -250,11 +250,11 @@ class BroadcastSelectOp(InferredResults):
     )
 
     def verify_(self) -> None:
-        """Refuse a result of another shape."""
+        """Verify the result's shape."""
         verify_inferred_shapes(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The type of both choices, broadcast."""
+        """Return the broadcast type of the operands."""
         element = element_type(self.on_true)
         if element != element_type(self.on_false):
             raise VerifyException("mismatched operand types")

@@ -1,4 +1,4 @@
-"""CHLO's operations that are neither elementwise nor large: constants, and the largest elements."""
+"""CHLO's constants and top-k."""
 
 from collections.abc import Sequence
 
@@ -22,14 +22,14 @@ from sdy.stablehlo.types.tensor_types import ANY_TENSOR
 
 @define
 class ConstantOp(TensorConstantOp):
-    """A tensor whose elements are known."""
+    """A constant tensor."""
 
     name = "chlo.constant"
 
 
 @define
 class ConstantLikeOp(InferredResults):
-    """One value in the shape of the operand."""
+    """A splat constant in the shape of the operand."""
 
     name = "chlo.constant_like"
     value = prop_def(TYPED)
@@ -38,14 +38,14 @@ class ConstantLikeOp(InferredResults):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        """Refuse a result of another shape than the operand's, or of other elements than the value."""
+        """Verify that the result has the operand's shape and the value's type."""
         verify_same_shape(self)
         if self._value_type() != element_type(self.result):
             raise VerifyException("value's type doesn't match element return type")
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operand's type with elements of the value's."""
+        """Return the operand's type with the value's element type."""
         return [with_elements(self.operand.type, self._value_type())]
 
     def _value_type(self) -> Attribute:
@@ -70,7 +70,7 @@ class TopKOp(InferredResults):
     )
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The operand's type with k as its last size, of its elements and of numbers."""
+        """Return the types of values and indices, with k as the last size."""
         type_, k = as_ranked(self.operand.type), self.k.value.data
         if type_ is None:
             return [self.operand.type, with_elements(self.operand.type, i32)]

@@ -1,4 +1,4 @@
-"""CHLO's elementwise operations, the special functions among them."""
+"""CHLO's elementwise operations, including special functions."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from sdy.stablehlo.types.tensor_types import any_rank, ranked
 
 
 class UnaryElementwiseOp(IRDLOperation):
-    """One operand of real numbers, and a result of its type."""
+    """Base of unary operations on floats."""
 
     operand = operand_def(any_rank(FLOATS))
     result = result_def(any_rank(FLOATS))
@@ -27,45 +27,45 @@ class UnaryElementwiseOp(IRDLOperation):
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
     def verify_(self) -> None:
-        """Refuse a result of another type."""
+        """Verify that operand and result have the same type."""
         verify_same_type(self)
         verify_elementwise(self)
 
 
 class InexactOp(UnaryElementwiseOp):
-    """One operand of real or complex numbers, and a result of its type."""
+    """Base of unary operations on floats or complex numbers."""
 
     operand = operand_def(any_rank(INEXACT))
     result = result_def(any_rank(INEXACT))
 
 
 class PredicateOp(UnaryElementwiseOp, InferredResults):
-    """One operand, and booleans in its shape."""
+    """Base of predicates of one operand."""
 
     result = result_def(any_rank(BOOLEANS))
 
     def verify_(self) -> None:
-        """Refuse a result of another shape, or not of booleans."""
+        """Verify that the result has booleans in the operand's shape."""
         verify_elementwise(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """Booleans in the shape of the operand."""
+        """Return booleans in the operand's shape."""
         return [with_elements(self.operand.type, i1)]
 
 
 class SameTypeOp(InferredResults):
-    """Operands, and a result of their type."""
+    """Base of operations whose operands and result have the same type."""
 
     traits = traits_def(Elementwise(), Pure())
 
     def verify_(self) -> None:
-        """Refuse operands and a result whose types differ."""
+        """Verify that operands and result have the same type."""
         verify_same_type(self)
         verify_inferred(self)
 
     def infer_types(self) -> Sequence[Attribute]:
-        """What all operands say about the type."""
+        """Return the most specific type of the operands."""
         return [most_specific(self.operand_types)]
 
 
@@ -92,7 +92,7 @@ class AsinOp(InexactOp):
 
 @define
 class AsinAcosKernelOp(UnaryElementwiseOp):
-    """The part that complex inverse sine and cosine have in common."""
+    """Shared part of the complex inverse sine and cosine."""
 
     name = "chlo._asin_acos_kernel"
     operand = operand_def(any_rank(COMPLEX))
@@ -171,21 +171,21 @@ class ErfcOp(UnaryElementwiseOp):
 
 @define
 class IsInfOp(PredicateOp):
-    """Whether each element is infinite."""
+    """Test each element for infinity."""
 
     name = "chlo.is_inf"
 
 
 @define
 class IsNegInfOp(PredicateOp):
-    """Whether each element is minus infinity."""
+    """Test each element for negative infinity."""
 
     name = "chlo.is_neg_inf"
 
 
 @define
 class IsPosInfOp(PredicateOp):
-    """Whether each element is plus infinity."""
+    """Test each element for positive infinity."""
 
     name = "chlo.is_pos_inf"
 

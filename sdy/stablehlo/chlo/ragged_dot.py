@@ -1,7 +1,7 @@
-"""CHLO's dot product of tensors that are cut into groups along one dimension, `chlo.ragged_dot`.
+"""CHLO's `chlo.ragged_dot`: a dot product with groups of different sizes along one dimension.
 
 ragged dimension          lhs          rhs             groups     result
-one of lhs alone          [b, m, k]    [g, b, k, n]    [b, g]     [b, m, n]
+free dimension of lhs     [b, m, k]    [g, b, k, n]    [b, g]     [b, m, n]
 contracted                [b, m, k]    [b, k, n]       [b, g]     [g, b, m, n]
 batching                  [b, m, k]    [b, k, n]       [g]        [b, m, n]
 """
@@ -28,7 +28,7 @@ from sdy.stablehlo.types.tensor_types import ANY_TENSOR, ranked
 
 @define
 class RaggedDotOp(IRDLOperation):
-    """A dot product with one dimension in groups, whose sizes are an operand."""
+    """Dot product with one ragged dimension, whose group sizes are an operand."""
 
     name = "chlo.ragged_dot"
     lhs = operand_def(ANY_TENSOR)
@@ -40,7 +40,7 @@ class RaggedDotOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        """Refuse dimension numbers and group sizes that do not fit the operands, and a result of another shape."""
+        """Verify the dimension numbers, the group sizes and the result's shape."""
         for name in ("lhs", "rhs"):
             if as_ranked(getattr(self, name).type) is None:
                 raise VerifyException(f"{name} must have a rank")
@@ -71,7 +71,7 @@ class RaggedDotOp(IRDLOperation):
 
 
 class Ragged(Enum):
-    """Which kind of dimension is cut into groups of differing sizes."""
+    """The kind of the ragged dimension."""
 
     OWN = auto()
     CONTRACTING = auto()
@@ -100,7 +100,7 @@ def _kind_of_raggedness(numbers: RaggedDotDimensionNumbers, rank: int) -> Ragged
 def _verify_group_sizes(
     numbers: RaggedDotDimensionNumbers, kind: Ragged, lhs: Sequence[int], groups: Sequence[int]
 ) -> None:
-    """Refuse group sizes that are neither one list for all nor one for each place outside of the ragged dimension."""
+    """Raise VerifyException unless there is one list of group sizes, or one per index outside the ragged dimension."""
     if len(groups) == 1:
         return
     batching, contracting = numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions
@@ -122,7 +122,7 @@ def _verify_group_sizes(
 
 
 def _verify_group_dimensions(numbers: RaggedDotDimensionNumbers, kind: Ragged, rhs: Sequence[int], count: int) -> None:
-    """Refuse dimensions of rhs for the `count` groups that are too many or too few, or used otherwise."""
+    """Raise VerifyException unless rhs has the required group dimensions, of size `count`."""
     dims = numbers.rhs_group_dimensions
     for dim in dims:
         _verify_in_range(dim, len(rhs), "rhs_group_dim", "rhs_rank")

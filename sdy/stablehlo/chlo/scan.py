@@ -1,4 +1,4 @@
-"""CHLO's scan, which applies a body along a dimension and carries values from one place to the next."""
+"""CHLO's scan."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -33,7 +33,7 @@ from sdy.stablehlo.types.tensor_types import ANY_TENSOR
 
 @define
 class ScanOp(InferredResults):
-    """The body applied along a dimension, carrying values from one place to the next."""
+    """Apply the body to the slices along a dimension in order, with carried values."""
 
     name = "chlo.scan"
     inputs = var_operand_def(ANY_TENSOR)
@@ -49,7 +49,7 @@ class ScanOp(InferredResults):
     irdl_options = (AttrSizedOperandSegments(as_property=True), AttrSizedResultSegments(as_property=True))
 
     def verify_(self) -> None:
-        """Refuse inputs that are not of one length, a body that does not take their elements, and other results."""
+        """Verify the inputs' sizes along the dimension, the body's arguments and the result shapes."""
         if not self.inputs and not self.outputs:
             raise VerifyException("at least one of inputs or outputs must be present")
         self._verify_inputs()
@@ -89,7 +89,7 @@ class ScanOp(InferredResults):
                 raise VerifyException(f"operand and body argument {number} are incompatible")
 
     def infer_types(self) -> Sequence[Attribute]:
-        """What the body returns, the outputs with the scanned dimension put back in."""
+        """Return the body's result types, with the scanned dimension inserted in the outputs."""
         last = self.body.block.last_op
         if last is None:
             raise VerifyException("ScanOp region is empty")
@@ -114,7 +114,7 @@ class ScanOp(InferredResults):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `(%x) inits (%0) dimension=0 {...} : type`."""
+        """Parse `(%x) inits (%0) dimension=0 {...} : type`."""
         inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         parser.parse_keyword("inits")
         inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
@@ -147,7 +147,7 @@ class ScanOp(InferredResults):
         )
 
     def print(self, printer: Printer) -> None:
-        """Write `(%x) inits (%0) dimension=0 {...} : type`."""
+        """Print `(%x) inits (%0) dimension=0 {...} : type`."""
         printer.print_operands(self.inputs)
         printer.print_string(" inits ")
         printer.print_operands(self.inits)

@@ -1,1 +1,1 @@
-"""The pieces of syntax that operations share, as directives of their assembly formats."""
+"""Directives of assembly formats."""

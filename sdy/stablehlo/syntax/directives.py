@@ -1,4 +1,4 @@
-"""The pieces of syntax that StableHLO's operations share, as custom directives of xDSL's assembly formats."""
+"""Custom directives shared by the assembly formats of StableHLO operations."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -36,7 +36,7 @@ class _OperandsAndResult(Protocol):
 def _set_from_function_type(
     types: _OperandsAndResult, parser: Parser, state: ParsingState, written: FunctionType, start: int
 ) -> None:
-    """Set the types of the operands, which have been read before, and of the one result."""
+    """Set the types of the operands, which have been parsed before, and of the single result."""
     inputs, outputs = written.inputs.data, written.outputs.data
     if len(inputs) != (count := _operand_count(state)):
         raise parse_error(parser, f"{count} operands present, but expected {len(inputs)}", start)
@@ -48,13 +48,13 @@ def _set_from_function_type(
 
 @irdl_custom_directive
 class SameOperandsAndResultType(CustomDirective):
-    """`tensor<4xf32>` where operands and result all have that type, else `(operand types) -> result type`."""
+    """`tensor<4xf32>` if operands and result all have that type, else `(operand types) -> result type`."""
 
     operands: TypeDirective
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Set the types of all operands, which have been read before, and of the result."""
+        """Parse the type, and set those of all operands, which have been parsed before, and of the result."""
         start = parser.pos
         written = parser.parse_type()
         if isinstance(written, FunctionType):
@@ -64,7 +64,7 @@ class SameOperandsAndResultType(CustomDirective):
             self.result.set(state, (written,))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the shorter of the two forms that is right."""
+        """Print the short form if it is valid, otherwise the function type."""
         state.print_whitespace(printer)
         (result,) = op.result_types
         if all(operand == result for operand in op.operand_types):
@@ -75,21 +75,21 @@ class SameOperandsAndResultType(CustomDirective):
 
 @irdl_custom_directive
 class Dims(CustomDirective):
-    """`[0, 2]`, what xDSL reads and writes for an array of i64 as well, only faster."""
+    """`[0, 2]`, a faster form of xDSL's own syntax of i64 arrays."""
 
     dims: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the numbers."""
+        """Parse the dimensions."""
         try:
             self.dims.set(state, i64_array(*parse_dims(parser)))
         except ChainedParseError as problem:
-            # MLIR goes on to look for the end of the list.
+            # MLIR also reports the missing end of the list.
             end = Statement(parser.pos, "expected ']'", is_open=False)
             raise ChainedParseError(problem.span, *problem.statements, end) from None
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the numbers."""
+        """Print the dimensions."""
         dims = self.dims.get(op)
         assert isinstance(dims, DenseArrayBase)
         state.print_whitespace(printer)
@@ -98,16 +98,16 @@ class Dims(CustomDirective):
 
 @irdl_custom_directive
 class SpacedOperands(CustomDirective):
-    """`%0, %1`, with the space before them that MLIR writes even where there are none."""
+    """`%0, %1`, with a space before them that MLIR prints even without operands."""
 
     operands: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read what operands there are."""
+        """Parse the operands."""
         self.operands.parse(parser, state)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the space and the operands."""
+        """Print the space and the operands."""
         operands: Sequence[SSAValue] = getattr(op, self.operands.name)
         state.print_whitespace(printer)
         printer.print_list(operands, printer.print_operand)
@@ -115,12 +115,12 @@ class SpacedOperands(CustomDirective):
 
 @irdl_custom_directive
 class OperandsBeforeAttribute(CustomDirective):
-    """`%0, %1, %2,`: operands of any number, each with its comma, because `key = value` follows."""
+    """`%0, %1, %2,`: operands, each followed by a comma, before a `key = value`."""
 
     operands: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read operands up to the first thing that is none."""
+        """Parse operands up to the next other token."""
         operands: list[UnresolvedOperand] = []
         while (operand := parser.parse_optional_unresolved_operand()) is not None:
             operands.append(operand)
@@ -128,7 +128,7 @@ class OperandsBeforeAttribute(CustomDirective):
         self.operands.set(state, operands)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write each operand and its comma."""
+        """Print each operand and its comma."""
         operands: Sequence[SSAValue] = getattr(op, self.operands.name)
         state.print_whitespace(printer)
         printer.print_list(operands, printer.print_operand)
@@ -137,13 +137,13 @@ class OperandsBeforeAttribute(CustomDirective):
 
 @irdl_custom_directive
 class ComplexOpType(CustomDirective):
-    """`tensor<4xcomplex<f32>>` where the operands are its parts' types, else `(operand types) -> result type`."""
+    """`tensor<4xcomplex<f32>>` if the operands have the type of its parts, else `(operand types) -> result type`."""
 
     operands: TypeDirective
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Set the types of both parts and of the result."""
+        """Parse the type, and set those of both parts and of the result."""
         start = parser.pos
         written = parser.parse_type()
         if isinstance(written, FunctionType):
@@ -156,7 +156,7 @@ class ComplexOpType(CustomDirective):
         self.result.set(state, (written,))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the shorter of the two forms that is right."""
+        """Print the short form if it is valid, otherwise the function type."""
         state.print_whitespace(printer)
         (result,) = op.result_types
         part = real_type(result)
@@ -167,7 +167,7 @@ class ComplexOpType(CustomDirective):
 
 
 def real_type(type_: Attribute) -> TensorType[Attribute] | None:
-    """The type of a complex tensor's real part, None for any other type."""
+    """Return the type of a complex tensor's real part, None for any other type."""
     if not isa(type_, TensorType[ComplexType]):
         return None
     return TensorType(type_.element_type.element_type, type_.shape, type_.encoding)
@@ -175,13 +175,13 @@ def real_type(type_: Attribute) -> TensorType[Attribute] | None:
 
 @irdl_custom_directive
 class SelectOpType(CustomDirective):
-    """`predicate type, result type` where both choices have the result's type, else the functional type."""
+    """`predicate type, result type` if both choices have the result's type, else the function type."""
 
     operands: TypeDirective
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Set the types of the predicate, both choices and the result."""
+        """Parse the types, and set those of the predicate, both choices and the result."""
         start = parser.pos
         match parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type):
             case [FunctionType() as written]:
@@ -193,7 +193,7 @@ class SelectOpType(CustomDirective):
                 raise parse_error(parser, "expected functional type or list of two types", start)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the shorter of the two forms that is right."""
+        """Print the short form if it is valid, otherwise the function type."""
         state.print_whitespace(printer)
         pred, on_true, on_false = op.operand_types
         (result,) = op.result_types

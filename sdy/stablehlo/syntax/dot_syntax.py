@@ -1,4 +1,4 @@
-"""The pieces of syntax that are only in dot products."""
+"""Custom directives of dot products."""
 
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
@@ -19,12 +19,12 @@ from sdy.stablehlo.attributes.struct_attribute import dims_text, parse_dims
 
 @irdl_custom_directive
 class DotDimensions(CustomDirective):
-    """`batching_dims = [0] x [0], contracting_dims = [2] x [1]`; no batching dimensions are not written."""
+    """`batching_dims = [0] x [0], contracting_dims = [2] x [1]`; empty batching dimensions are omitted."""
 
     dimension_numbers: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read both pairs of lists."""
+        """Parse both pairs of lists."""
         lhs_batching, rhs_batching = (), ()
         if parser.parse_optional_keyword("batching_dims") is not None:
             lhs_batching, rhs_batching = self._parse_pair(parser)
@@ -42,7 +42,7 @@ class DotDimensions(CustomDirective):
         return lhs, parse_dims(parser)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write both pairs of lists."""
+        """Print both pairs of lists."""
         attribute = self.dimension_numbers.get(op)
         assert isinstance(attribute, DotDimensionNumbersAttr)
         numbers = attribute.data
@@ -56,17 +56,17 @@ class DotDimensions(CustomDirective):
 
 @irdl_custom_directive
 class OptionalPrecision(CustomDirective):
-    """`, precision = [DEFAULT, HIGH]`, or nothing."""
+    """Optional `, precision = [DEFAULT, HIGH]`."""
 
     precision_config: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the precisions if there is a comma."""
+        """Parse the precisions if there is a comma."""
         if parser.parse_optional_punctuation(",") is not None:
             self.precision_config.set(state, parse_precision(parser))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the precisions if the operation has any."""
+        """Print the precisions if the operation has any."""
         config = self.precision_config.get(op)
         if config is not None:
             printer.print_string(f", {precision_text(config)}")
@@ -74,13 +74,13 @@ class OptionalPrecision(CustomDirective):
 
 @irdl_custom_directive
 class OptionalPrecisionAndAlgorithm(CustomDirective):
-    """`, precision = [...], algorithm = <...>`, either part, or nothing."""
+    """Optional `, precision = [...]`, then optional `, algorithm = <...>`."""
 
     precision_config: AttributeVariable
     algorithm: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read what there is; each part begins with a comma, and precisions come first."""
+        """Parse the parts that are present."""
         if parser.parse_optional_punctuation(",") is None:
             return
         if parser.parse_optional_keyword("algorithm") is None:
@@ -92,7 +92,7 @@ class OptionalPrecisionAndAlgorithm(CustomDirective):
         self.algorithm.set(state, DotAlgorithmAttr(DotAlgorithmAttr.parse_parameter(parser)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the parts that the operation has."""
+        """Print the parts that the operation has."""
         config, algorithm = self.precision_config.get(op), self.algorithm.get(op)
         if config is not None:
             printer.print_string(f", {precision_text(config)}")

@@ -1,8 +1,7 @@
-"""`operands`, `functional-type(operands, results)` and `attr-dict` of assembly formats, read as MLIR reads them.
+"""`operands`, `functional-type(operands, results)` and `attr-dict` of assembly formats, with MLIR's checks.
 
-xDSL compares the number of operands, and that of their types, with the definition as soon as it has read them. MLIR
-compares the two with each other when it has read all, and leaves the rest to the verifier. The attributes that the
-definition has it checks as soon as it has read their dictionary.
+While parsing, xDSL compares the numbers of operands and of types with the definition. MLIR compares them with each
+other at the end, and leaves the definition to the verifier. Inherent attributes are checked right after `attr-dict`.
 """
 
 from collections.abc import Sequence
@@ -28,25 +27,25 @@ from sdy.text.verification.definition_checks import attribute_problem
 
 
 class AnyOperands(OperandsDirective):
-    """`%0, %1`, as many as there are."""
+    """`%0, %1`, any number of operands."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read them all as those of the first definition."""
+        """Parse all operands, and assign them to the first definition."""
         operands = parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
         )
         state.operands = [operands or (), *(() for _ in state.operands[1:])]
 
     def set_types(self, state: ParsingState, types: Sequence[Attribute]) -> None:
-        """Take these types for all operands."""
+        """Set the types of all operands."""
         state.operand_types = [types, *(() for _ in state.operand_types[1:])]
 
 
 class AnyFunctionType(FunctionalTypeDirective):
-    """`(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`, with as many types as there are."""
+    """`(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`, with any number of types."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read them all as those of the first definitions."""
+        """Parse the function type, and assign the types to the first definitions."""
         start = parser.pos
         written = parser.parse_type()
         if not isinstance(written, FunctionType):
@@ -57,10 +56,10 @@ class AnyFunctionType(FunctionalTypeDirective):
 
 
 class CheckedAttrDict(AttrDictDirective):
-    """`{feature_group_count = 1 : i64}`, where those attributes are checked that the operation's definition has."""
+    """`{feature_group_count = 1 : i64}`, where inherent attributes are checked against the definition."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read the attributes."""
+        """Parse and check the attributes."""
         start = parser.pos
         super().parse(parser, state)
         for name, definition in state.op_type.get_irdl_definition().properties.items():
@@ -71,7 +70,7 @@ class CheckedAttrDict(AttrDictDirective):
 
 
 def as_in_mlir(program: FormatProgram) -> FormatProgram:
-    """The same assembly format, read as MLIR reads it."""
+    """Return an assembly format with MLIR's checks."""
     return FormatProgram(tuple(map(_as_in_mlir, program.stmts)))
 
 
